@@ -1,0 +1,58 @@
+# Everything needs only Python 3.11 or newer with venv and pip, and make.
+# Each target makes the virtual environment .venv first where it is missing or out of date.
+
+PYTHON ?= python3
+# Test processes at once, and options for `toolgym train`, as in  make train ARGS="--seed 1"
+JOBS ?= 2
+ARGS ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help setup train test test-slow test-all check format clean distclean
+
+help:  ## Print this list
+	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## Make the virtual environment .venv with all that is needed here
+
+# PyTorch comes first and by its exact version: a range, asked for by another package, would be
+# filled with the newest build there is, several GB of it.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "toolgym needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Say which one to use: make setup PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet -c constraints.txt "$$(grep '^torch==' constraints.txt)"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[train,dev]"
+	@touch $(READY)
+
+train: $(READY)  ## Teach the tiny model to use the SQL tools, and write a report
+	$(BIN)/toolgym train sqlgym/Explore-v0 $(ARGS)
+
+test: $(READY)  ## Run the tests, without the slow ones
+	$(PYTEST) -m "not slow"
+
+test-slow: $(READY)  ## Run the slow tests only
+	$(PYTEST) -m slow
+
+test-all: test test-slow  ## Run all tests, and those without torch on every supported interpreter
+	$(BIN)/python tools/interpreters.py -n $(JOBS) --dist loadfile
+
+check: $(READY)  ## Lint, format, types, the arrows between the packages, lengths
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/check_lengths.py
+
+format: $(READY)  ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## Remove build outputs and caches, not the runs
+	rm -rf build dist .venvs .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean  ## Remove the virtual environment too
+	rm -rf .venv

@@ -1,0 +1,83 @@
+"""Run the tests that need no torch on every supported interpreter that this machine has.
+
+The supported ones are the classifiers in `pyproject.toml`; the one that runs this script is left
+out, since the whole suite has run on it. An interpreter counts as found when it starts and says
+the version it is named for: a version manager's shim may exist and fail. Looked for on `PATH` and
+under pyenv's versions. Each gets a fresh environment in `.venvs/`, with the base install and
+pytest only. Exit status 1 when a run failed; an interpreter that is not there is named, no failure.
+"""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CLASSIFIER = "Programming Language :: Python :: 3."
+TEST_PACKAGES = ("pytest", "hypothesis", "pytest-xdist")
+
+
+def supported(root: Path = ROOT) -> list[str]:
+    """Versions such as "3.12" that the package claims to support."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = [name for name in project["classifiers"] if name.startswith(CLASSIFIER)]
+    return [name.rsplit(" ", 1)[1] for name in names]
+
+
+def candidates(version: str) -> list[str]:
+    """Commands that may start this version, the one on `PATH` first, then pyenv's newest."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    patches = sorted(
+        (folder for folder in pyenv.glob(f"{version}.*") if folder.name.split(".")[2].isdigit()),
+        key=lambda folder: int(folder.name.split(".")[2]),
+        reverse=True,
+    )
+    return [f"python{version}", *(str(folder / "bin" / "python") for folder in patches)]
+
+
+def find(version: str) -> str | None:
+    """The first command that really starts this version, or None."""
+    for command in candidates(version):
+        try:
+            told = subprocess.run([command, "--version"], capture_output=True, text=True)
+        except OSError:
+            continue
+        if told.returncode == 0 and told.stdout.startswith(f"Python {version}."):
+            return command
+    return None
+
+
+def run_tests(version: str, command: str, pytest_options: list[str]) -> bool:
+    """Build the environment for one interpreter, run the tests in it, say whether they passed."""
+    folder = ROOT / ".venvs" / version
+    python = str(folder / "bin" / "python")
+    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    steps = [
+        [command, "-m", "venv", "--clear", str(folder)],
+        [*pip, "install", "-c", "constraints.txt", "-e", ".", *TEST_PACKAGES],
+        [python, "-m", "pytest", "-m", "not slow and not torch", *pytest_options],
+    ]
+    print(f"== Python {version}: {command}", flush=True)
+    return all(subprocess.run(step, cwd=ROOT).returncode == 0 for step in steps)
+
+
+def main(pytest_options: list[str]) -> int:
+    """Run on every other supported interpreter, then print which ran and which did not."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    lines, failed = [], False
+    for version in supported():
+        if version == here:
+            lines.append(f"Python {version}: the interpreter of .venv, not run again")
+        elif (command := find(version)) is None:
+            lines.append(f"Python {version}: not found on this machine, not run")
+        else:
+            passed = run_tests(version, command, pytest_options)
+            failed = failed or not passed
+            lines.append(f"Python {version}: {'passed' if passed else 'FAILED'} ({command})")
+    print("\n".join(["", "The tests that need no torch, interpreter by interpreter:", *lines]))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
