@@ -1,0 +1,138 @@
+"""Is this answer right? Typed comparison of a value with the gold result of a query.
+
+The gold is a number, a text, a date, a list (one column), a row (one row) or a table. An answer is
+read in every way that uses all of it (`sqlgym.reading`), and is right if one reading has the
+gold's shape and each of its cells is right (`sqlgym.values`). Rows may come in any order unless
+the gold query orders at top level; columns keep theirs. Nothing is ever searched for in a longer
+text, so that a superset, a subset, two numbers to choose from, a dumped table and an error message
+are all wrong.
+
+A gold that cannot be a fair answer is refused: see `refusal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlgym.database import QueryResult
+from sqlgym.reading import Grid, readings
+from sqlgym.render import MAX_CHARS, MAX_ROWS, is_readable
+from sqlgym.results import MATCHED_EXACTLY, Verdict, pair_up
+from sqlgym.values import is_date, normal_text, read_number, same_cell
+
+Kind = Literal["number", "text", "date", "list", "row", "table"]
+
+
+@dataclass(frozen=True)
+class GoldAnswer:
+    """The right answer to a question, as the gold query gave it.
+
+    Attributes:
+        columns: The names of its columns; an answer may repeat them.
+        rows: Its rows; at least one.
+        ordered: The order of the rows counts.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    ordered: bool
+
+    @classmethod
+    def of(cls, columns: Sequence[str], rows: Sequence[Sequence[Any]], ordered: bool) -> GoldAnswer:
+        """The gold answer of a query result.
+
+        Raises:
+            ValueError: The result has no rows or no columns; such a task is to be refused.
+        """
+        if not rows or not rows[0]:
+            raise ValueError("an empty result is no answer; refuse the task")
+        return cls(tuple(columns), tuple(map(tuple, rows)), ordered)
+
+    @property
+    def kind(self) -> Kind:
+        """What sort of thing the answer is."""
+        if len(self.rows) > 1:
+            return "list" if len(self.rows[0]) == 1 else "table"
+        if len(self.rows[0]) > 1:
+            return "row"
+        value = self.rows[0][0]
+        if isinstance(value, int | float):
+            return "number"
+        return "date" if isinstance(value, str) and is_date(value) else "text"
+
+
+def matches(gold: GoldAnswer, value: Any) -> Verdict:
+    """Whether a value answers the question. Never raises.
+
+    >>> gold = GoldAnswer.of(["name"], [("Joe",), ("Ann",)], ordered=False)
+    >>> matches(gold, "Ann, Joe").equal, matches(gold, ["Joe"]).equal, matches(gold, "Joe").reason
+    (True, False, 'not 2 rows of 1 value')
+    """
+    shape = len(gold.rows), len(gold.rows[0])
+    shaped = False
+    for grid in readings(value, gold.columns):
+        if len(grid) == shape[0] and all(len(row) == shape[1] for row in grid):
+            shaped = True
+            if _same_grid(gold, grid):
+                return Verdict(True)
+    if shaped:
+        return Verdict(False, "value differs")
+    rows, cells = (
+        f"{n} {word}{'' if n == 1 else 's'}"
+        for n, word in zip(shape, ("row", "value"), strict=True)
+    )
+    return Verdict(False, f"not {rows} of {cells}")
+
+
+def refusal(
+    result: QueryResult, max_rows: int = MAX_ROWS, max_chars: int = MAX_CHARS
+) -> tuple[str, str] | None:
+    """Why the result of a gold query cannot be a fair answer: code and reason; None if it can.
+
+    Args:
+        result: What the gold query gave.
+        max_rows: Rows that an observation shows.
+        max_chars: Characters that an observation shows.
+    """
+    if not result.rows:
+        return "empty_gold", "its gold SQL finds no rows."
+    if all(value is None for row in result.rows for value in row):
+        return "null_gold", "its gold SQL finds nothing but NULL."
+    if result.truncated or not is_readable(result.columns, result.rows, max_rows, max_chars):
+        size = f"{len(result.rows):,}{' or more' if result.truncated else ''} rows"
+        limit = f"{max_rows:,} rows and {max_chars:,} characters"
+        return (
+            "result_too_large",
+            f"its gold result, {size}, does not fit into an observation of {limit}.",
+        )
+    return None
+
+
+def _same_grid(gold: GoldAnswer, grid: Grid) -> bool:
+    """Are the values of a grid of the gold's shape right, in its order or, if free, in any?"""
+    if all(map(_same_row, gold.rows, grid)):
+        return True
+    if gold.ordered or len(gold.rows) == 1:
+        return False
+    if len(grid) > MATCHED_EXACTLY:  # more than an observation can show; sort by what is the same
+        return all(map(_same_row, sorted(gold.rows, key=_sort_key), sorted(grid, key=_sort_key)))
+    return pair_up(len(grid), lambda i, j: _same_row(gold.rows[i], grid[j]))
+
+
+def _same_row(gold: Sequence[Any], row: Sequence[Any]) -> bool:
+    return all(map(same_cell, gold, row))
+
+
+def _sort_key(row: Sequence[Any]) -> list[str]:
+    return [_cell_key(value) for value in row]
+
+
+def _cell_key(value: Any) -> str:
+    if isinstance(value, str):
+        read = read_number(value)
+        return f"{float(read[0]):.6g}" if read else normal_text(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
+        return f"{float(value):.6g}"
+    return ""

@@ -1,0 +1,85 @@
+"""The data sets that come with the package: finding them, and building them on first use.
+
+"bundled" is kept as text (see `sqlgym.text_source`), in the wheel as `sqlgym/_data/sql`, in a
+checkout as `data/sql`. It is built into a folder in the Spider layout (see `sqlgym.layout`), in
+the cache, under a name that carries the hash of all its source files: an edited source is built
+anew, an unchanged one is there at once. A question keeps its `id` and `hardness` as extra keys.
+
+"tiny" is generated (see `sqlgym.tiny_worlds`) into a folder of the same kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Final
+
+from sqlgym import layout, text_source, tiny_worlds
+from toolgym.errors import ConfigurationError, EnvironmentFault
+
+DATASETS: Final = ("bundled", "tiny")
+_SOURCES: Final = {"bundled": "sql"}  # name -> folder under data/, for those kept as text
+
+
+def dataset_folder(name: str, cache: Path | None = None) -> Path:
+    """The folder, in the Spider layout, of a data set that comes with this package.
+
+    Args:
+        name: One of `DATASETS`.
+        cache: Where it is built on first use; None means `layout.cache_folder()`.
+
+    Raises:
+        ConfigurationError: There is no data set of that name.
+        EnvironmentFault: Its source is missing or damaged, or the cache cannot be written.
+    """
+    if name == "tiny":
+        return tiny_worlds.build_tiny(cache)
+    return build(bundled_dir(name), cache)
+
+
+def bundled_dir(name: str = "bundled") -> Path:
+    """The folder with the text of a data set: in the installed package, else in the checkout.
+
+    Raises:
+        ConfigurationError: No text is bundled under that name.
+        EnvironmentFault: Neither place has the folder.
+    """
+    if name not in _SOURCES:
+        known = " and ".join(map(repr, DATASETS))
+        raise ConfigurationError(f"There is no bundled data set {name!r}; there are {known}.")
+    package = Path(__file__).resolve().parent
+    places = [package / "_data" / _SOURCES[name], package.parent / "data" / _SOURCES[name]]
+    for place in places:
+        if place.is_dir():
+            return place
+    raise EnvironmentFault(
+        f"The bundled data set {name!r} is missing: neither {places[0]} nor {places[1]} exists.",
+        "Install toolgym again, or run it from a checkout that has its data/ folder.",
+    )
+
+
+def build(source: Path, cache: Path | None = None) -> Path:
+    """Build the text in a folder into the Spider layout, unless the cache has it already.
+
+    Several processes may call this at once. What is cached costs one hash of the source to find.
+
+    Args:
+        source: A folder with `train.json`, `dev.json` and one folder per database.
+        cache: The cache folder; None means `layout.cache_folder()`.
+
+    Raises:
+        EnvironmentFault: The source is missing or damaged (the message names file and place), or
+            the cache cannot be written.
+    """
+    place = (cache or layout.cache_folder()) / "sql" / f"{source.name}-{content_hash(source)[:16]}"
+    return layout.install(place, lambda: text_source.read_source(source))
+
+
+def content_hash(source: Path) -> str:
+    """The sha256 over the format version and every JSON and CSV file, names and bytes, sorted."""
+    digest = hashlib.sha256(f"{layout.FORMAT_VERSION}\n".encode())
+    paths = [path for pattern in ("*.json", "*.csv") for path in source.rglob(pattern)]
+    for name in sorted(path.relative_to(source).as_posix() for path in paths):
+        content = text_source.read_bytes(source / name)
+        digest.update(f"{name}\n{len(content)}\n".encode() + content)
+    return digest.hexdigest()

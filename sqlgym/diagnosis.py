@@ -1,0 +1,199 @@
+"""From what SQLite said to what the agent is told.
+
+SQLite's result codes decide whose fault it was; its message, the one text that must be read here,
+only adds detail: which name was not found, where the syntax broke. The messages are stable over
+versions, and each pattern below is held by a test against the real library. An unread message is
+not lost: it becomes the text of a plain `sql_error`.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+
+from sqlgym.guard import FUNCTIONS, Denial, GuardedConnection
+from sqlgym.limits import Limits
+from sqlgym.schema import Schema, bare_name, nearest, shortened, unknown_table
+from sqlgym.sqlite_file import broken_file
+from sqlgym.steady_dates import DATE_FUNCTIONS
+from toolgym.errors import EnvironmentFault, ToolError
+
+TRANSIENT = frozenset({"deadline", "too_much_memory"})
+"""Codes that depend on the machine's load: counted, and never kept in a cache."""
+
+_MACHINE = frozenset(
+    {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_INTERNAL,
+        sqlite3.SQLITE_SCHEMA,
+        sqlite3.SQLITE_FORMAT,
+        sqlite3.SQLITE_MISUSE,
+        sqlite3.SQLITE_INTERRUPT,  # the meter's own interrupts are told apart before
+    }
+)
+
+_TOO_COMPLEX = re.compile(
+    r"too many (terms|columns|arguments|FROM)|too large \(maximum depth|parser stack overflow"
+    r"|pattern too complex|at most \d+ tables|query string is too large"
+)
+
+
+def check_text(sql: str, limits: Limits) -> str:
+    """The statement without blanks and semicolons around it.
+
+    Raises:
+        ToolError: `empty_sql`, `too_large`, or `sql_error` for text that SQLite cannot be given.
+    """
+    statement = sql.strip().rstrip("; \t\r\n")
+    if not statement:
+        raise empty_sql()
+    if "\0" in statement:
+        raise ToolError("sql_error", "The SQL contains a NUL character.", "Leave it out.")
+    try:
+        size = len(statement.encode())
+    except UnicodeEncodeError:
+        raise ToolError(
+            "sql_error", "The SQL contains half a Unicode character.", "Leave it out."
+        ) from None
+    if size > limits.sql_bytes:
+        message = f"The SQL is {size:,} bytes long; at most {limits.sql_bytes:,} are read."
+        raise ToolError("too_large", message, "Write a shorter query.")
+    return statement
+
+
+def empty_sql() -> ToolError:
+    """There is no statement in the text, or only a comment."""
+    return ToolError("empty_sql", "There is no SQL to run.", "Write one SELECT statement.")
+
+
+def explain(
+    error: Exception, sql: str, connection: GuardedConnection, schema: Schema, limits: Limits
+) -> ToolError:
+    """What the agent is told about a statement that failed.
+
+    Args:
+        error: What Python's `sqlite3` raised.
+        sql: The statement.
+        connection: Where it ran; knows what the guard refused and what the meter stopped.
+        schema: For the nearest names.
+        limits: The limits it ran under.
+
+    Raises:
+        TypeError: `error` is none of SQLite's.
+    """
+    if connection.meter.stopped is not None:
+        return _stopped(connection.meter.stopped, limits)
+    if isinstance(error, MemoryError):
+        message = "The query needs more memory than there is for queries."
+        return ToolError("too_much_memory", message, "Sort, group or join fewer rows.")
+    if connection.denial is not None:
+        return _refused(connection.denial)
+    if _code(error) == sqlite3.SQLITE_TOOBIG:
+        message = f"A value in the query is longer than {limits.value_bytes:,} bytes."
+        return ToolError("too_large", message, "Leave that column out, or ask for its length().")
+    return _read_message(str(error), sql, schema)
+
+
+def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFault | None:
+    """The fault behind an error that is not the agent's; None if it is the agent's."""
+    if isinstance(error, UnicodeDecodeError):
+        return broken_file(path, error)
+    if _code(error) in _MACHINE and not stopped:
+        return broken_file(path, error)
+    return None
+
+
+def _code(error: Exception) -> int:
+    """SQLite's primary result code; 0 where the error comes from Python's module."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _stopped(reason: str, limits: Limits) -> ToolError:
+    hint = "Join on keys, add a WHERE or a LIMIT, and let no recursion run without end."
+    if reason == "deadline":
+        return ToolError(
+            "deadline", f"The query was stopped after {limits.seconds:g} seconds.", hint
+        )
+    message = f"The query was stopped after {limits.steps:,} steps of work."
+    return ToolError("too_many_steps", message, hint)
+
+
+def _refused(denial: Denial) -> ToolError:
+    if denial.code == "nondeterministic":
+        message = f"Refused: {denial.what}. A result must not depend on chance or on the moment."
+        return ToolError(
+            "nondeterministic", message, "Write the value itself, such as '2024-05-01'."
+        )
+    message = f"Not allowed here: {denial.what}."
+    return ToolError(
+        "not_allowed", message, "The database can only be read: write one SELECT statement."
+    )
+
+
+def _read_message(message: str, sql: str, schema: Schema) -> ToolError:
+    """Read SQLite's own words: the only place that does."""
+    if found := re.match(
+        r"no such column: (.+?)(?: - should this be a string literal.*)?$", message, re.S
+    ):
+        return _unknown_column(found[1], sql, schema)
+    if found := re.match(r"no such table: (.+)$", message, re.S):
+        return unknown_table(bare_name(found[1]), schema.names)
+    if found := re.match(r"ambiguous column name: (.+)$", message, re.S):
+        hint = "Write the table's name or alias before it, as in t.name."
+        return ToolError("ambiguous_column", f"Several tables have a column {found[1]!r}.", hint)
+    if found := re.match(r"no such function: (.+)$", message, re.S):
+        near = nearest(found[1], sorted(FUNCTIONS | DATE_FUNCTIONS.keys()))
+        hint = f"Did you mean {near}()?" if near else "Use a function of SQLite."
+        return ToolError("sql_error", f"There is no function {shortened(found[1])}().", hint)
+    if "only execute one statement" in message:
+        hint = "Send them one by one, or join them into one SELECT."
+        return ToolError("several_statements", "There is more than one statement.", hint)
+    if "Incorrect number of bindings" in message or "bindings supplied" in message:
+        hint = "Write the values into the SQL instead of ? or :name."
+        return ToolError("sql_error", "The query has placeholders without values.", hint)
+    if _TOO_COMPLEX.search(message):
+        return ToolError("too_large", f"{_sentence(message)}", "Write a shorter, flatter query.")
+    return ToolError("sql_error", _sentence(message), _syntax_hint(message))
+
+
+def _unknown_column(written: str, sql: str, schema: Schema) -> ToolError:
+    name = bare_name(written)
+    words = {word.lower() for word in re.findall(r"\w+", sql)}
+    mentioned = [table for table in schema.names if table.lower() in words]
+    found = schema.nearest_column(name, mentioned)
+    message = f"There is no column {shortened(written)!r} here."
+    if found is None:
+        return ToolError("unknown_column", message, "Look at the table's columns first.")
+    table, column = found
+    if column.name.lower() == name.lower():
+        hint = f"Table {table.name!r} has a column {column.name!r}."
+        if table.name in mentioned:
+            hint += " Check the alias before the name."
+    else:
+        hint = f"Did you mean {column.name!r} of table {table.name!r}?"
+    return ToolError("unknown_column", message, hint)
+
+
+def _syntax_hint(message: str) -> str:
+    if message.startswith("near "):
+        return "Check the SQL around that word; this is SQLite."
+    if message.startswith("incomplete input"):
+        return "The statement ends too early: something is missing at its end."
+    if message.startswith("unrecognized token"):
+        return "Check the quotes: text stands in single quotes."
+    if message.startswith("misuse of aggregate"):
+        return "Put conditions on aggregates into HAVING."
+    return ""
+
+
+def _sentence(message: str) -> str:
+    """SQLite's message as a sentence; it may quote text of any length from the query."""
+    return f"SQLite says: {shortened(message.strip(), 200).rstrip('.')}."

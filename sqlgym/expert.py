@@ -1,0 +1,81 @@
+"""How somebody who knows the gold SQL would explore: look at its tables, run it, read the answer.
+
+The answer is taken from the text of the last observation only. What the expert cannot read there, a
+model cannot either, so an expert that fails on a task has found a fault of the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import sqlglot
+from sqlglot import expressions as exp
+
+from sqlgym.results import parse_rendered
+from toolgym.calls import ToolCall
+
+if TYPE_CHECKING:
+    from sqlgym.env import ExploreEnv
+
+
+def explore(env: ExploreEnv) -> Generator[ToolCall, str, None]:
+    """Play the current episode of an `ExploreEnv`.
+
+    Yields:
+        The next call; send the observation back.
+    """
+    tables = tables_of(env.task.gold_sql)
+    spare = (
+        env.episode.steps_left - 2
+    )  # the query, and a step in hand: the last one ends the episode
+    for table in tables[: max(spare, 0)]:
+        yield ToolCall("describe", {"table_name": table})
+    if len(tables) > 1 and spare > len(tables):
+        yield ToolCall("sample", {"table_name": tables[0]})
+    observation = yield ToolCall("query", {"sql": env.task.gold_sql})
+    yield ToolCall("answer", {"value": read_answer(observation)})
+
+
+def tables_of(sql: str) -> list[str]:
+    """The tables that a query names, each once, in the order of the text."""
+    tree = sqlglot.parse_one(sql, read="sqlite")
+    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    names: dict[str, str] = {}
+    for table in tree.find_all(exp.Table, bfs=False):
+        if table.name.lower() not in defined:
+            names.setdefault(table.name.lower(), table.name)
+    return list(names.values())
+
+
+def read_answer(observation: str) -> Any:
+    """The value that a rendered query result shows, in the form that `answer` takes.
+
+    Returns:
+        One cell as a number or text; one column as a list; one row as a list; else a list of lists.
+    """
+    rows = [[_value(cell) for cell in row] for row in parse_rendered(observation)]
+    if len(rows) == 1:
+        return rows[0][0] if len(rows[0]) == 1 else rows[0]
+    if rows and len(rows[0]) == 1:
+        return [row[0] for row in rows]
+    return rows
+
+
+def _value(cell: str | None) -> Any:
+    """A cell as JSON would hold it; text that merely looks like a number is taken as one."""
+    if cell is None:
+        return None
+    for kind in (int, float):
+        try:
+            number = kind(cell)
+        except ValueError:
+            continue
+        # Only what prints back as it was: "007" and "1e5" stay text.
+        return number if str(number) == cell else cell
+    return cell
+
+
+def as_lists(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Rows as JSON would hold them."""
+    return [list(row) for row in rows]

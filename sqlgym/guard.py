@@ -1,0 +1,236 @@
+"""A connection that reads one SQLite file and can do nothing else.
+
+Refused, by SQLite's own authorizer while a statement is compiled (an allow-list; no word of the SQL
+is looked at): writes, DDL, temp tables, ATTACH, PRAGMA, VACUUM, transactions, extension loading,
+virtual tables other than the file's own and `json_each`/`json_tree`, and every function that is not
+known to give the same value for the same arguments at any moment. Date functions are wrapped: with
+the clock (`'now'`, or no time at all) or with this machine's time zone they are refused too.
+
+Bounded: the length of a value, of the SQL, of an expression (`setlimit`); virtual-machine steps,
+counted in ticks of 1,000 from the statement's start, so that a budget ends at the same place on
+every machine with the same SQLite; wall-clock time behind it; SQLite's own memory.
+
+What it cannot stop: one single function call inside SQLite is not interruptible (the length limit
+keeps it short), the memory limit is the process's and not the statement's, and a double-quoted name
+that matches no column is a string literal, as SQLite has it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlgym.limits import STEPS_PER_TICK, Limits, Meter
+from sqlgym.sqlite_file import broken_file, connect_readonly, quoted
+from sqlgym.steady_dates import DATE_FUNCTIONS, steady_date
+
+_STEADY = """
+    abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws
+    cos cosh count cume_dist degrees dense_rank exp first_value floor format glob group_concat
+    hex if ifnull iif instr json json_array json_array_length json_error_position json_extract
+    json_group_array json_group_object json_insert json_object json_patch json_pretty json_quote
+    json_remove json_replace json_set json_type json_valid -> ->> lag last_value lead length
+    like likelihood likely ln log log10 log2 lower ltrim match max median min mod nth_value
+    ntile nullif octet_length percent_rank percentile percentile_cont percentile_disc pi pow
+    power printf quote radians rank replace round row_number rtrim sign sin sinh soundex sqrt
+    string_agg substr substring sum tan tanh total trim trunc typeof unhex unicode unistr
+    unistr_quote unlikely upper
+"""
+FUNCTIONS = frozenset(_STEADY.split())
+"""Built-in functions whose value depends on their arguments only."""
+
+UNSTEADY = frozenset(
+    {"random", "randomblob", "current_date", "current_time", "current_timestamp"}
+    | {"changes", "total_changes", "last_insert_rowid"}
+)
+"""Functions refused because their value depends on the moment, not because they do harm."""
+
+_TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
+_SCHEMA_TABLES = frozenset({"sqlite_master", "sqlite_schema"})
+_NAMED_ACTIONS = frozenset(
+    {"INSERT", "UPDATE", "DELETE", "PRAGMA", "ATTACH", "DETACH", "TRANSACTION", "SAVEPOINT"}
+    | {"ANALYZE", "REINDEX"}
+)
+_ACTIONS = {
+    code: name.removeprefix("SQLITE_").replace("_", " ")
+    for name, code in sorted(vars(sqlite3).items())
+    if name.startswith(("SQLITE_CREATE", "SQLITE_DROP", "SQLITE_ALTER"))
+    or name.removeprefix("SQLITE_") in _NAMED_ACTIONS
+}
+
+
+@dataclass(frozen=True)
+class Denial:
+    """What the guard refused: the error code, and the refused thing in words."""
+
+    code: str
+    what: str
+
+
+class GuardedConnection:
+    """One open file under the guard; used by one thread at a time.
+
+    Args:
+        path: The SQLite file.
+        limits: See `Limits`.
+
+    Raises:
+        EnvironmentFault: The file is missing, empty, not SQLite, or has an unmerged log.
+    """
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.meter = Meter(limits)
+        self.denial: Denial | None = None
+        self._limits = limits
+        self._direct: set[str] = set()
+        self._unplaced: set[str] = set()
+        self._contexts: set[str] = set()
+        self._db = connect_readonly(path)
+        try:
+            self._db.text_factory = bytes  # a name need not be UTF-8
+            self._tables = self._prepare_file()
+            self._install()
+        except sqlite3.Error as error:
+            self._db.close()
+            raise broken_file(path, error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def fetch(self, sql: str, lenient: bool = False) -> tuple[tuple[str, ...], list[Any], bool]:
+        """Run one statement: column names (none: it was no statement), rows, whether rows are left.
+
+        Args:
+            sql: One statement, not longer than the limit.
+            lenient: Show bytes that are no UTF-8 as U+FFFD, instead of raising `OperationalError`.
+
+        Raises:
+            sqlite3.Error, sqlite3.Warning, MemoryError: As SQLite and its module give them.
+        """
+        self.denial = None
+        for names in (self._direct, self._unplaced, self._contexts):
+            names.clear()
+        self._db.text_factory = _lenient_text if lenient else str
+        self.meter.start()
+        cursor = self._db.execute(sql)
+        try:
+            columns = tuple(column[0] for column in cursor.description or ())
+            return columns, *self._rows(cursor)
+        finally:
+            cursor.close()
+
+    def tables_read(self) -> frozenset[str]:
+        """Lower-case names of the file's tables and views that the last statement reads.
+
+        A table of which no column is used (`count(*)`) is reported without its database, as a
+        common table expression of that name would be; those also open a context of their name.
+        """
+        counted = self._unplaced - self._contexts
+        return frozenset((self._direct | counted) & self._tables)
+
+    def _rows(self, cursor: sqlite3.Cursor) -> tuple[list[Any], bool]:
+        rows: list[Any] = []
+        size, most, most_bytes = 0, self._limits.rows, self._limits.result_bytes
+        for row in cursor:
+            if len(rows) >= most or size > most_bytes:
+                return rows, True
+            rows.append(row)
+            size += sum(map(sys.getsizeof, row))
+        return rows, False
+
+    def _prepare_file(self) -> frozenset[str]:
+        """Settings, and whatever SQLite sets up lazily: the guard would refuse it later."""
+        for pragma in (
+            "query_only=1",
+            "temp_store=MEMORY",
+            f"hard_heap_limit={self._limits.heap_bytes}",
+        ):
+            self._db.execute(f"PRAGMA {pragma}").fetchall()
+        found = self._db.execute(
+            "SELECT name, type = 'table' AND coalesce(rootpage, 0) = 0 FROM sqlite_master "
+            "WHERE type IN ('table', 'view')"
+        ).fetchall()
+        virtual = [quoted(_text(name)) for name, is_virtual in found if is_virtual]
+        for source in ["json_each('[]')", "json_tree('[]')", *virtual]:
+            try:
+                self._db.execute(f"SELECT 1 FROM {source} LIMIT 0").fetchall()
+            except (
+                sqlite3.OperationalError
+            ):  # a module that this SQLite lacks: unreadable either way
+                continue
+        return frozenset(_text(name).lower() for name, _ in found)
+
+    def _install(self) -> None:
+        limits = self._limits
+        for category, value in (
+            (sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes),
+            (sqlite3.SQLITE_LIMIT_SQL_LENGTH, limits.sql_bytes),
+            (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, limits.expression_depth),
+            (sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, limits.compound_terms),
+            (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, limits.like_pattern_bytes),
+            (sqlite3.SQLITE_LIMIT_VDBE_OP, 250_000),
+            (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
+            (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
+        ):
+            self._db.setlimit(category, value)
+        known = {_text(row[0]) for row in self._db.execute("SELECT name FROM pragma_function_list")}
+        for name in sorted(known & DATE_FUNCTIONS.keys()):
+            arity = 2 if name == "timediff" else -1
+            function = steady_date(name, lambda what: self._deny("nondeterministic", what))
+            self._db.create_function(name, arity, function, deterministic=True)
+        self._db.set_progress_handler(self.meter, STEPS_PER_TICK)
+        self._db.set_authorizer(self._authorize)
+
+    def _authorize(
+        self,
+        action: int,
+        first: str | None,
+        second: str | None,
+        source: str | None,
+        context: str | None,
+    ) -> int:
+        if action == sqlite3.SQLITE_READ:
+            return self._authorize_read((first or "").lower(), source)
+        if action == sqlite3.SQLITE_SELECT:
+            if context:
+                self._contexts.add(context.lower())
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_RECURSIVE:
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION:
+            return self._authorize_function((second or "").lower())
+        if first in _SCHEMA_TABLES:  # how SQLite sets up a new table, or one of its own modules
+            return self._deny("not_allowed", "a change of the schema, or a system table of SQLite")
+        return self._deny("not_allowed", _ACTIONS.get(action, "this kind of statement"))
+
+    def _authorize_read(self, table: str, source: str | None) -> int:
+        if source is None:  # a table without a used column, or a common table expression
+            self._unplaced.add(table)
+            return sqlite3.SQLITE_OK
+        if source == "main" and table in self._tables:
+            self._direct.add(table)
+            return sqlite3.SQLITE_OK
+        if source == "main" and (table in _SCHEMA_TABLES or table in _TABLE_FUNCTIONS):
+            return sqlite3.SQLITE_OK
+        return self._deny("not_allowed", f"reading {table}")
+
+    def _authorize_function(self, name: str) -> int:
+        if name in FUNCTIONS or name in DATE_FUNCTIONS:
+            return sqlite3.SQLITE_OK
+        return self._deny("nondeterministic" if name in UNSTEADY else "not_allowed", f"{name}()")
+
+    def _deny(self, code: str, what: str) -> int:
+        self.denial = self.denial or Denial(code, what)
+        return sqlite3.SQLITE_DENY
+
+
+def _lenient_text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _text(name: Any) -> str:
+    return _lenient_text(name) if isinstance(name, bytes) else str(name)

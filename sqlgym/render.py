@@ -1,0 +1,194 @@
+"""A query result as text that an agent can read, and that can be read back.
+
+    Name | Age
+    Joe Sharp | 52
+    NULL | 43.5
+    "a | b" | x'00ff'
+
+One line of column names, one line per row. Floats have 10 significant digits, NULL is a bare word,
+bytes are hex. Text stands as it is, in quotes only where it would otherwise be misread: it is
+empty, looks like NULL, has blanks at its ends, a quote at its start, a bar or a control character
+inside, or could be taken for one of the notes below. In quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\`
+and `\\xNN`/`\\uNNNN` stand for single characters. `parse_rendered` is the exact reverse, but for
+the types: it gives text.
+
+A result that is too long ends with a note, `... (5 more rows)`, `... (at least 5 more rows)` or
+`... (cut: too long to be shown)`; the note `(no rows)` stands for an empty one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+MAX_ROWS = 100
+MAX_CHARS = 4_000
+NO_ROWS = "(no rows)"
+SEPARATOR = " | "
+
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+_NEEDS_QUOTES = re.compile(
+    rf'^$|^[\s"]|\s$|[|{_CONTROL}]|^(?:null|\(no rows\)|\.\.\. \(.*)$', re.IGNORECASE
+)
+_ESCAPED = re.compile(rf'["\\{_CONTROL}]')
+_NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_UNESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))")
+_CELL = re.compile(r'"(?:[^"\\]|\\.)*"(?= \| |$)|.*?(?= \| |$)')
+_NOTE = re.compile(r"\.\.\. \((?:(?:at least )?[\d,]+ more rows?|cut: too long to be shown)\)")
+
+
+def render(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    max_rows: int = MAX_ROWS,
+    max_chars: int = MAX_CHARS,
+    truncated: bool = False,
+) -> str:
+    """A result as text.
+
+    Args:
+        columns: The names of the columns.
+        rows: Tuples of None, int, float, str or bytes.
+        max_rows: At most so many rows are shown.
+        max_chars: The text is not longer than this, in characters.
+        truncated: More rows exist than are given.
+
+    >>> print(render(["Name", "Age"], [("Joe", 52), (None, 43.50)]))
+    Name | Age
+    Joe | 52
+    NULL | 43.5
+    """
+    header = render_row(columns)
+    if not rows:
+        return f"{_cut(header, max_chars - len(NO_ROWS) - 1)}\n{NO_ROWS}"
+    shown, complete = _fit(header, rows, max_rows, max_chars, truncated)
+    if complete:
+        return "\n".join(shown)
+    left = len(rows) - (len(shown) - 1)
+    if truncated:
+        note = f"at least {left + 1:,} more rows" if left else "at least 1 more row"
+    else:
+        note = (
+            f"{left:,} more row{'' if left == 1 else 's'}" if left else "cut: too long to be shown"
+        )
+    return "\n".join([*shown, f"... ({note})"])
+
+
+def is_readable(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    max_rows: int = MAX_ROWS,
+    max_chars: int = MAX_CHARS,
+) -> bool:
+    """Whether `render` shows the whole result."""
+    if len(rows) > max_rows:
+        return False
+    return len(render_row(columns)) + sum(len(render_row(row)) + 1 for row in rows) <= max_chars
+
+
+def render_row(row: Sequence[Any]) -> str:
+    """One line of a rendered result."""
+    return SEPARATOR.join(map(render_cell, row))
+
+
+def render_cell(value: Any) -> str:
+    """One value of a result.
+
+    >>> [render_cell(v) for v in (None, 3, 3.0, 2 / 3, "a", "", b"\\x00")]
+    ['NULL', '3', '3.0', '0.6666666667', 'a', '""', "x'00'"]
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return quote_text(value) if _NEEDS_QUOTES.search(value) else value
+    if isinstance(value, float):
+        text = f"{value:.10g}"
+        return text if re.search(r"[.en]", text) else f"{text}.0"  # also inf and nan
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return str(value)
+
+
+def quote_text(text: str) -> str:
+    """A text in double quotes, control characters escaped."""
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def parse_rendered(text: str) -> list[list[str | None]]:
+    """The cells of a rendered result, without the line of column names; None for NULL.
+
+    Raises:
+        ValueError: The result was cut, so the text does not show all of it, or it is no result.
+    """
+    header, *lines = text.split("\n")
+    if lines == [NO_ROWS]:
+        return []
+    if not lines or _NOTE.fullmatch(lines[-1]):
+        raise ValueError("the text does not show a whole result")
+    width = len(parse_row(header))
+    rows = [parse_row(line) for line in lines]
+    if any(len(row) != width for row in rows):
+        raise ValueError("the rows do not have as many cells as there are columns")
+    return rows
+
+
+def parse_row(line: str) -> list[str | None]:
+    """The cells of one rendered line; None for NULL.
+
+    >>> parse_row('"a | b" | NULL | c')
+    ['a | b', None, 'c']
+    """
+    cells: list[str | None] = []
+    position = 0
+    while position <= len(line):
+        found = _CELL.match(line, position)
+        cell = found[0] if found else line[position:]
+        cells.append(_read_cell(cell))
+        position += len(cell) + len(SEPARATOR)
+    return cells
+
+
+def _read_cell(cell: str) -> str | None:
+    if cell == "NULL":
+        return None
+    if len(cell) > 1 and cell[0] == cell[-1] == '"':
+        return _UNESCAPED.sub(_unescape, cell[1:-1])
+    return cell
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    return _NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def _unescape(found: re.Match[str]) -> str:
+    code = found[1] or found[2]
+    if code:
+        return chr(int(code, 16))
+    return {"n": "\n", "t": "\t", "r": "\r"}.get(found[3], found[3])
+
+
+def _fit(
+    header: str, rows: Sequence[Sequence[Any]], max_rows: int, max_chars: int, truncated: bool
+) -> tuple[list[str], bool]:
+    """The header and as many rows as fit, with room for the note; and whether that is all."""
+    room = max_chars - len("... (at least 1,000,000 more rows)") - 1
+    shown = [_cut(header, max_chars // 2)]
+    size = len(shown[0])
+    whole = len(rows) <= max_rows and not truncated and shown[0] == header
+    for place, row in enumerate(rows[:max_rows]):
+        line = render_row(row)
+        last = whole and place == len(rows) - 1
+        if size + 1 + len(line) > (max_chars if last else room):
+            if place == 0:  # not even one row fits: the start of it is better than nothing
+                shown.append(_cut(line, room - size - 1))
+            return shown, False
+        shown.append(line)
+        size += 1 + len(line)
+    return shown, whole
+
+
+def _cut(line: str, most: int) -> str:
+    return line if len(line) <= most else line[: max(most - 4, 0)] + " ..."

@@ -1,0 +1,179 @@
+"""The gates that every bundled question passes: each gold is right to read, and the only one."""
+
+import json
+import random
+import re
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlglot
+
+from sqlgym import bundled, text_source
+from sqlgym.hardness import hardness
+from sqlgym.layout import DatabaseSource, TableSource
+
+SOURCE = bundled.bundled_dir()
+LEVELS = ("easy", "medium", "hard", "extra")
+SHUFFLES = (0, 1, 2, 3)
+MOST_ROWS, MOST_CHARACTERS = 100, 3500
+ORDER = re.compile(
+    r"\b(order|alphabetical\w*|ascending|sort|sorted|from the \w+ \w*|first|earliest)\b", re.I
+)
+
+QUESTIONS = {
+    entry["id"]: entry | {"split": split}
+    for split in ("train", "dev")
+    for entry in json.loads((SOURCE / f"{split}.json").read_bytes())
+}
+every_question = pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS.keys())
+
+
+@pytest.fixture(scope="module")
+def databases() -> Iterator[dict[str, sqlite3.Connection]]:
+    """Every database as it is built."""
+    paths = bundled.dataset_folder("bundled").glob("database/*/*.sqlite")
+    opened = {path.stem: sqlite3.connect(path) for path in paths}
+    yield opened
+    for database in opened.values():
+        database.close()
+
+
+@pytest.fixture(scope="module")
+def shuffled() -> Iterator[dict[str, list[sqlite3.Connection]]]:
+    """Every database with its rows in other orders and without keys: what ties there are, break."""
+    source = text_source.read_source(SOURCE)
+    opened = {one.db_id: [shuffle(one, seed) for seed in SHUFFLES] for one in source.databases}
+    yield opened
+    for copies in opened.values():
+        for database in copies:
+            database.close()
+
+
+def shuffle(source: DatabaseSource, seed: int) -> sqlite3.Connection:
+    database, rng = sqlite3.connect(":memory:"), random.Random(seed)
+    for table in source.tables:
+        create(database, table)
+        rows = rng.sample(table.rows, len(table.rows)) if seed else table.rows[::-1]
+        marks = ",".join("?" * len(table.columns))
+        database.executemany(f'INSERT INTO "{table.name}" VALUES ({marks})', rows)
+    database.execute(f"PRAGMA reverse_unordered_selects = {seed % 2}")
+    return database
+
+
+def create(database: sqlite3.Connection, table: TableSource) -> None:
+    types = {"INTEGER": "INTEGER", "REAL": "REAL"}
+    columns = ", ".join(f'"{c.name}" {types.get(c.type, "TEXT")}' for c in table.columns)
+    database.execute(f'CREATE TABLE "{table.name}" ({columns})')
+
+
+def has(part: str, sql: str) -> bool:
+    """Whether the outermost query has an "order" or a "limit"."""
+    return bool(sqlglot.parse_one(sql, dialect="sqlite").args.get(part))
+
+
+def rounded(rows: list[tuple[object, ...]], ordered: bool) -> list[tuple[object, ...]]:
+    """Rows to compare: a sum of decimals depends on the order of its terms in the last bits."""
+    plain = [tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in rows]
+    return plain if ordered else sorted(plain, key=repr)
+
+
+@every_question
+def test_the_gold_is_short_and_complete(question, databases):
+    rows = databases[question["db_id"]].execute(question["query"]).fetchall()
+    assert rows, "the gold is empty"
+    assert all(value is not None for row in rows for value in row), "the gold has a NULL"
+    assert len(set(rows)) == len(rows), "the gold has a row twice: is it to be listed twice?"
+    assert len(rows) <= MOST_ROWS
+    assert len("\n".join(" | ".join(map(str, row)) for row in rows)) <= MOST_CHARACTERS
+
+
+@every_question
+def test_the_gold_does_not_depend_on_the_order_of_the_rows_in_the_file(
+    question, databases, shuffled
+):
+    ordered = has("order", question["query"])
+    gold = databases[question["db_id"]].execute(question["query"]).fetchall()
+    for database in shuffled[question["db_id"]]:
+        again = database.execute(question["query"]).fetchall()
+        assert rounded(again, ordered) == rounded(gold, ordered)
+
+
+@every_question
+def test_an_order_is_asked_for_exactly_where_the_gold_has_one(question, databases):
+    rows = databases[question["db_id"]].execute(question["query"]).fetchall()
+    if has("order", question["query"]) and len(rows) > 1:
+        assert ORDER.search(question["question"]), "the question must ask for the order"
+    if not has("order", question["query"]):
+        assert not re.search(r"\b(alphabetical|sort|sorted|ascending)\b", question["question"])
+        assert not has("limit", question["query"])
+
+
+@every_question
+def test_numbers_are_exact_or_the_question_says_how_to_round(question, databases):
+    rows = databases[question["db_id"]].execute(question["query"]).fetchall()
+    assert all(v == round(v, 3) for row in rows for v in row if isinstance(v, float))
+    if "ROUND(" in question["query"].upper():
+        assert re.search(r"\bround(ed)?\b", question["question"])
+
+
+@every_question
+def test_the_answer_does_not_stand_in_the_question(question, databases):
+    rows = databases[question["db_id"]].execute(question["query"]).fetchall()
+    if len(rows) == len(rows[0]) == 1:
+        answer = re.escape(str(rows[0][0]))
+        assert not re.search(rf"(?<![\w.]){answer}(?![\w.])", question["question"], re.I)
+
+
+@every_question
+def test_the_level_in_the_file_is_the_measured_one(question):
+    assert question["hardness"] == hardness(question["query"])
+
+
+@every_question
+def test_an_id_names_its_database(question):
+    assert re.fullmatch(rf"{question['db_id']}-\d{{3}}", question["id"])
+
+
+def test_there_are_enough_questions_on_enough_databases():
+    splits = Counter(question["split"] for question in QUESTIONS.values())
+    assert splits["train"] >= 220
+    assert splits["dev"] >= 100
+    assert len({question["db_id"] for question in QUESTIONS.values()}) >= 7
+
+
+def test_no_database_of_dev_occurs_in_train():
+    db_ids = defaultdict(set)
+    for question in QUESTIONS.values():
+        db_ids[question["split"]].add(question["db_id"])
+    assert len(db_ids["dev"]) >= 2
+    assert not db_ids["dev"] & db_ids["train"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_has_its_share_in_both_splits(level):
+    for split in ("train", "dev"):
+        levels = [q["hardness"] for q in QUESTIONS.values() if q["split"] == split]
+        assert levels.count(level) / len(levels) >= 0.12
+
+
+def test_no_question_and_no_query_occurs_twice():
+    texts = Counter(question["question"].casefold() for question in QUESTIONS.values())
+    queries = Counter((q["db_id"], q["query"].casefold()) for q in QUESTIONS.values())
+    assert [text for text, count in (texts | queries).items() if count > 1] == []
+
+
+def test_every_table_is_asked_about():
+    asked = defaultdict(set)
+    for question in QUESTIONS.values():
+        query = sqlglot.parse_one(question["query"], dialect="sqlite")
+        asked[question["db_id"]] |= {table.name for table in query.find_all(sqlglot.exp.Table)}
+    for path in SOURCE.glob("*/schema.json"):
+        tables = {table["name"] for table in json.loads(path.read_bytes())["tables"]}
+        assert asked[path.parent.name] == tables
+
+
+def test_the_text_stays_small():
+    assert sum(path.stat().st_size for path in Path(SOURCE).rglob("*") if path.is_file()) < 500_000

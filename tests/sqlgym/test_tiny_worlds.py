@@ -1,0 +1,142 @@
+"""The generated worlds: fair questions, no answer to be known by heart, nothing left to chance."""
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from sqlgym import tiny_worlds
+
+KINDS = {
+    "count": r"How many \w+ have \w+ \w+\?",
+    "maximum": r"What is the highest ",
+    "minimum": r"What is the lowest ",
+    "sum": r"What is the total ",
+    "above": r"How many \w+ have \w+ above \d+\?",
+    "lookup": r"What is the \w+ of \w+\?",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tiny_worlds.build_tiny(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def splits(folder) -> dict[str, list[dict[str, str]]]:
+    files = {"train": "train_spider.json", "dev": "dev.json"}
+    return {split: json.loads((folder / name).read_bytes()) for split, name in files.items()}
+
+
+@pytest.fixture(scope="module")
+def golds(folder, splits) -> dict[str, list[tuple[object, ...]]]:
+    """The gold rows of every question, by its id."""
+    paths = folder.glob("database/*/*.sqlite")
+    databases = {path.stem: sqlite3.connect(path) for path in paths}
+    rows = {
+        entry["id"]: databases[entry["db_id"]].execute(entry["query"]).fetchall()
+        for entries in splits.values()
+        for entry in entries
+    }
+    for database in databases.values():
+        database.close()
+    return rows
+
+
+def schema(entry: dict[str, str]) -> str:
+    return entry["db_id"].rpartition("_")[0]
+
+
+def test_there_are_enough_worlds_and_questions(folder, splits):
+    assert len(list(folder.glob("database/*/*.sqlite"))) == 24
+    assert len(splits["train"]) >= 3000
+    assert len(splits["dev"]) >= 400
+
+
+def test_no_held_out_question_was_ever_asked_in_training(splits):
+    asked = {(schema(entry), entry["question"]) for entry in splits["train"]}
+    assert not asked & {(schema(entry), entry["question"]) for entry in splits["dev"]}
+
+
+def test_every_question_is_asked_of_every_filling(splits):
+    fillings = defaultdict(set)
+    for entry in [*splits["train"], *splits["dev"]]:
+        fillings[schema(entry), entry["question"]].add(entry["db_id"])
+    assert {len(names) for names in fillings.values()} == {tiny_worlds.SEEDS}
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_question_is_in_both_splits(splits, split, kind):
+    assert any(re.match(KINDS[kind], entry["question"]) for entry in splits[split])
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_names_are_looked_up_for_numbers_and_for_texts(splits, golds, split):
+    looked_up = [golds[e["id"]][0][0] for e in splits[split] if "name =" in e["query"]]
+    assert {type(value) for value in looked_up} == {int, str}
+
+
+def test_ids_are_unique_and_tell_world_and_text(splits):
+    entries = [*splits["train"], *splits["dev"]]
+    assert len({entry["id"] for entry in entries}) == len(entries)
+    texts = defaultdict(set)
+    for entry in entries:
+        world, _, number = entry["id"].rpartition("-")
+        assert world == entry["db_id"]
+        texts[schema(entry), number].add(entry["question"])
+    assert all(len(questions) == 1 for questions in texts.values())
+
+
+def test_every_gold_is_one_value_and_never_null(golds):
+    assert all(len(rows) == 1 and len(rows[0]) == 1 for rows in golds.values())
+    assert all(rows[0][0] is not None for rows in golds.values())
+
+
+def test_no_two_questions_of_a_world_share_a_text(splits):
+    for entries in splits.values():
+        assert len({(e["db_id"], e["question"]) for e in entries}) == len(entries)
+
+
+def test_a_name_belongs_to_one_table_of_its_schema():
+    for world in tiny_worlds.WORLDS.values():
+        names = [name for kind in world.values() for name in kind.names]
+        assert len(set(names)) == len(names)
+
+
+def test_knowing_the_commonest_answer_of_each_text_is_not_enough(splits, golds):
+    """The best that can be learnt by heart, over all fillings, stays well below one half."""
+    for entries in splits.values():
+        answers = defaultdict(list)
+        for entry in entries:
+            answers[schema(entry), entry["question"]].append(golds[entry["id"]][0][0])
+        right = sum(max(map(found.count, found)) for found in answers.values())
+        assert right / len(entries) < 0.45
+
+
+def test_a_question_is_short(splits):
+    longest = max(len(e["question"]) + len(e["query"]) for e in splits["train"] + splits["dev"])
+    assert longest < 140
+
+
+def test_the_first_two_hundred_held_out_questions_cover_all_schemas(splits):
+    assert {schema(entry) for entry in splits["dev"][:192]} == set(tiny_worlds.WORLDS)
+
+
+def test_another_process_with_another_hash_seed_generates_the_same_bytes(folder, tmp_path):
+    code = "import sys; from sqlgym.tiny_worlds import build_tiny; from pathlib import Path\n"
+    code += "build_tiny(Path(sys.argv[1]))"
+    root = Path(tiny_worlds.__file__).parents[1]
+    environment = os.environ | {"PYTHONHASHSEED": "4321"}
+    subprocess.run([sys.executable, "-c", code, tmp_path], check=True, env=environment, cwd=root)
+
+    other = tmp_path / "sql" / folder.name
+    files = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
+    assert files == sorted(p.relative_to(other) for p in other.rglob("*") if p.is_file())
+    assert all((folder / name).read_bytes() == (other / name).read_bytes() for name in files)

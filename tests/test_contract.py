@@ -1,0 +1,111 @@
+"""One contract over every registered environment, and the vectors that are made of them."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import toolgym
+from toolgym.testing import ContractBroken, check_tool_env
+
+ENV_IDS = ["sqlgym/Explore-v0"]
+
+
+def test_no_environment_left_the_contract():
+    """An import that fails must fail here, not shorten the list above."""
+    assert toolgym.load_environments() == {}
+    assert toolgym.tool_env_ids() == ENV_IDS
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+@pytest.mark.parametrize("parsing", ["lenient", "strict"])
+def test_an_environment_keeps_the_contract(env_id, parsing):
+    check_tool_env(env_id, parsing=parsing)
+
+
+def test_the_contract_can_be_broken(lazy_env_id):
+    with pytest.raises(ContractBroken, match="the expert fails on seed 0"):
+        check_tool_env(lazy_env_id)
+
+
+@pytest.fixture
+def lazy_env_id():
+    class Lazy(toolgym.ToolEnv):
+        """Say yes."""
+
+        def begin(self, task):
+            return task.question
+
+        def expert(self):
+            yield {"name": "say", "arguments": {"word": "no"}}
+
+        @toolgym.tool(terminal=True)
+        def say(self, word: str) -> str:
+            """Say it.
+
+            Args:
+                word: A word.
+            """
+            return self.submit(word == "yes")
+
+    tasks = toolgym.TaskSet([toolgym.Task("a", "Say yes.")])
+    gym.register("lazy/Lazy-v0", entry_point=lambda **kwargs: Lazy(tasks, **kwargs))
+    yield "lazy/Lazy-v0"
+    del gym.registry["lazy/Lazy-v0"]
+
+
+def call(name, **arguments):
+    return {"name": name, "arguments": arguments}
+
+
+def action_for(env_index: int, turn: int) -> object:
+    """Every second environment errs; answers come as numbers and as text; one is done early."""
+    if env_index % 2:
+        return ["no call", call("describe", table_name="nope"), 7, '{"name": "query"'][turn % 4]
+    if turn % 9 == 8 or (env_index == 0 and turn % 9 == 2):
+        return call("answer", value=[42, "text", 3.5][turn % 3])
+    return call("query", sql=f"SELECT {turn % 5}", extra=None)
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_vector_of_environments_equals_its_members(env_id, mode):
+    kwargs = {"vector_kwargs": {"shared_memory": False}} if mode == "async" else {}
+    vector = gym.make_vec(env_id, num_envs=4, vectorization_mode=mode, **kwargs)
+    singles = [gym.make(env_id) for _ in range(4)]
+    try:
+        _, infos = vector.reset(seed=[10, 11, 12, 13])
+        expected = [env.reset(seed=10 + i)[1] for i, env in enumerate(singles)]
+        assert_infos_equal(infos, expected)
+        done = [False] * 4
+        for turn in range(200):
+            actions = tuple(action_for(i, turn) for i in range(4))
+            observations, rewards, terminated, truncated, infos = vector.step(actions)
+            expected = []
+            for i, env in enumerate(singles):
+                if done[i]:  # the vector resets in the step after the end
+                    observation, info = env.reset()
+                    reward, done[i] = 0.0, False
+                else:
+                    observation, reward, over, cut, info = env.step(actions[i])
+                    done[i] = over or cut
+                    assert (terminated[i], truncated[i]) == (over, cut)
+                assert observations[i] == observation
+                assert rewards[i] == pytest.approx(reward)
+                expected.append(info)
+            assert_infos_equal(infos, expected)
+        assert turn == 199
+    finally:
+        vector.close()
+
+
+def assert_infos_equal(infos, expected):
+    for i, info in enumerate(expected):
+        for key, value in info.items():
+            if key == "reward_parts":
+                for part, amount in value.items():
+                    assert infos[key][part][i] == pytest.approx(amount), (key, part, i)
+            else:
+                found = infos[key][i]
+                found = found.item() if isinstance(found, np.generic) else found
+                assert found == value, (key, i, found, value)
+            assert infos[f"_{key}"][i]

@@ -1,0 +1,60 @@
+"""Transcripts become the chat that a template renders."""
+
+import json
+
+from toolgym import messages, policies, rollout
+
+
+def test_the_prompt_is_a_system_and_a_user_message(lock_env):
+    env = lock_env()
+    env.reset(options={"task_id": "lock-407"})
+    system, user = messages.prompt_messages(env)
+    assert system["role"] == "system"
+    assert system["content"].startswith("Open a lock with three dials.")
+    assert "call open" in system["content"]
+    assert user == {
+        "role": "user",
+        "content": "Open lock 0.\nYou have 15 calls; open is free and ends the episode.",
+    }
+
+
+def test_calls_become_tool_calls_with_arguments_as_a_dict(lock_env):
+    env = lock_env()
+    rollout.play(env, policies.expert(), task_id="lock-407")
+    chat = messages.episode_messages(env, final="done")
+    assert [message["role"] for message in chat] == [
+        "system",
+        "user",
+        *["assistant", "tool"] * 7,
+        "assistant",
+    ]
+    assert chat[2]["tool_calls"] == [
+        {"type": "function", "function": {"name": "peek", "arguments": {"dial": 0}}}
+    ]
+    assert chat[3] == {"role": "tool", "name": "peek", "content": "dial 0 belongs at 4"}
+    assert chat[-1] == {"role": "assistant", "content": "done"}
+    assert "null" not in json.dumps(chat)
+
+
+def test_what_a_model_wrote_stays_character_by_character(lock_env):
+    env = lock_env()
+    env.reset(seed=0)
+    text = 'Hm. <tool_call>{"name": "peek", "arguments": {"dial": 0, "code": null}}</tool_call>'
+    env.step(text)
+    env.step("no call here")
+    chat = messages.episode_messages(env)
+    assert chat[2] == {"role": "assistant", "content": text}
+    assert chat[3]["role"] == "tool"
+    assert chat[4] == {"role": "assistant", "content": "no call here"}
+    assert chat[5]["role"] == "user"
+    assert chat[5]["content"].startswith("error[no_call]")
+
+
+def test_several_calls_have_one_result_each_and_the_notice_is_in_the_last(lock_env):
+    env = lock_env(step_limit=3)
+    env.reset(seed=0)
+    env.step([{"name": "peek", "arguments": {"dial": d}} for d in (0, 1)])
+    chat = messages.episode_messages(env)
+    assert [m["role"] for m in chat[2:]] == ["assistant", "tool", "tool"]
+    assert "left" not in chat[3]["content"]
+    assert chat[4]["content"].endswith("(1 call left)")

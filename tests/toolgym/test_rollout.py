@@ -1,0 +1,113 @@
+"""Running and scoring episodes."""
+
+import json
+import math
+
+import gymnasium as gym
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolgym import ConfigurationError, policies, rollout
+from toolgym.records import pass_at, wilson_interval
+
+
+@pytest.fixture
+def lock_id(lock_env):
+    gym.register("toy/Lock-v0", entry_point=lambda **kwargs: lock_env(**kwargs))
+    yield "toy/Lock-v0"
+    del gym.registry["toy/Lock-v0"]
+
+
+class HalfRight:
+    """Right on the first try at each task, wrong on the second, and so on."""
+
+    name = "half right"
+
+    def act(self, situations):
+        codes = [s.env.task.extra["code"] if s.slot % 2 == 0 else "000" for s in situations]
+        return [{"name": "open", "arguments": {"code": code}} for code in codes]
+
+
+def test_an_evaluation_plays_every_task_k_times_and_estimates_pass_at_k(lock_id):
+    found = rollout.evaluate(lock_id, HalfRight(), k=4, batch=3)
+    assert found.episodes == 16
+    assert found.accuracy == 0.5
+    assert found.pass_at_k == {1: 0.5, 2: pytest.approx(5 / 6), 3: 1.0, 4: 1.0}
+    assert found.summary()["pass_at_k"]["1"] == 0.5
+    assert found.validity == 1.0
+    assert found.interval == wilson_interval(8, 16)
+
+
+def test_an_evaluation_of_a_part_is_the_same_for_a_seed(lock_id):
+    ids = [
+        [record.task_id for record in rollout.evaluate(lock_id, HalfRight(), n=2, seed=5).records]
+        for _ in range(2)
+    ]
+    assert ids[0] == ids[1]
+    assert len(set(ids[0])) == 2
+
+
+def test_progress_is_reported_to_the_last_episode(lock_id):
+    seen = []
+    rollout.evaluate(
+        lock_id, policies.expert(), batch=3, progress=lambda *state: seen.append(state)
+    )
+    assert seen == [(3, 4), (4, 4)]
+
+
+def test_the_random_policy_is_reproducible_and_no_expert(lock_id):
+    first, second = (
+        rollout.evaluate(lock_id, policies.random(seed=1), k=2).records for _ in range(2)
+    )
+    assert first == second
+    assert rollout.evaluate(lock_id, policies.expert()).accuracy == 1.0
+
+
+def test_a_fault_during_an_episode_leaves_one_record_unscored_and_the_rest_goes_on(lock_id):
+    script = [{"name": "peek", "arguments": {"dial": 9}}]
+    found = rollout.evaluate(lock_id, policies.scripted(script))
+    assert found.episodes == 4
+    summary = found.summary()
+    assert summary["unscored"] == 4
+    assert summary["accuracy"] is None
+    assert math.isnan(found.mean_score)
+    line = json.loads(json.dumps(found.records[0].to_json()))
+    assert line["score"] is None
+    assert line["scored"] is False
+
+
+def test_a_record_is_one_line_of_json_with_what_was_said_and_shown(lock_id):
+    record = rollout.play(lock_id, policies.scripted(["hm", b"\xff", {"name": "peek"}]), seed=0)
+    line = json.loads(json.dumps(record.to_json(), allow_nan=False))
+    assert line["turns"][0]["errors"] == ["no_call"]
+    assert line["turns"][0]["valid"] is False
+    assert len(line["turns"]) == 15
+
+
+def test_wrong_use_says_what_to_do(lock_id):
+    with pytest.raises(ConfigurationError, match="at least 1"):
+        rollout.evaluate(lock_id, policies.expert(), k=0)
+    with pytest.raises(ConfigurationError, match="Did you mean: `Lock`"):
+        rollout.play("toy/Lokc-v0", policies.expert())
+    with pytest.raises(ConfigurationError, match="unexpected keyword argument 'colour'"):
+        rollout.play(lock_id, policies.expert(), colour="red")
+    with pytest.raises(ConfigurationError, match="1 <= k <= n"):
+        pass_at(2, 1, 3)
+
+
+@given(n=st.integers(1, 40), data=st.data())
+def test_pass_at_one_is_the_share_of_right_tries_and_more_tries_never_hurt(n, data):
+    correct = data.draw(st.integers(0, n))
+    estimates = [pass_at(n, correct, k) for k in range(1, n + 1)]
+    assert estimates[0] == pytest.approx(correct / n)
+    assert estimates == sorted(estimates)
+
+
+@given(n=st.integers(0, 500), data=st.data())
+def test_the_wilson_interval_holds_the_proportion(n, data):
+    successes = data.draw(st.integers(0, n))
+    low, high = wilson_interval(successes, n)
+    assert 0 <= low <= high <= 1
+    if n:
+        assert low - 1e-12 <= successes / n <= high + 1e-12

@@ -1,0 +1,276 @@
+"""A run folder keeps what was written to it, through a kill at any moment."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolgym import json_files
+from toolgym.errors import ConfigurationError
+from toolgym.runs import Run, reproducibility
+
+TEXTS = st.text(st.characters(codec=None))  # half surrogate pairs and control characters too
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def grpo(step: int, **numbers: object) -> dict[str, object]:
+    return {"phase": "grpo", "step": step, **numbers}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run.create(tmp_path / "run", {"seed": 0})
+
+
+def test_a_created_run_opens_with_the_config_it_was_given(tmp_path: Path) -> None:
+    config = {"seed": 3, "model": Path("some") / "model", "rates": (np.float32(0.5), 1)}
+
+    created = Run.create(tmp_path / "a" / "b", config)
+
+    opened = Run.open(tmp_path / "a" / "b")
+    assert opened.path == created.path
+    expected = {"seed": 3, "model": str(Path("some") / "model"), "rates": [0.5, 1]}
+    assert opened.config == created.config == expected
+    assert opened.summary == {}
+    assert opened.metrics() == []
+    assert list(opened.rollouts()) == []
+    assert not opened.is_complete
+
+
+def test_a_name_that_is_taken_gets_a_counter_and_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "run-2").write_text("somebody's file")
+
+    runs = [Run.create(tmp_path / "run", {"number": number}) for number in range(3)]
+
+    assert [run.name for run in runs] == ["run", "run-3", "run-4"]
+    assert [Run.open(run.path).config["number"] for run in runs] == [0, 1, 2]
+    assert (tmp_path / "run-2").read_text() == "somebody's file"
+
+
+def test_an_empty_folder_is_used_and_the_current_one_has_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    assert Run.create(".", {}).name == "here"
+    assert Run.create(".", {}).name == "here-2"
+
+
+def test_a_run_below_a_file_is_refused_with_the_place(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ConfigurationError, match=r"run folder .*file.*run cannot be made"):
+        Run.create(tmp_path / "file" / "run", {})
+
+
+def test_a_config_that_json_cannot_hold_is_refused_and_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"config\.grpo\.loss is of type function"):
+        Run.create(tmp_path / "run", {"grpo": {"loss": lambda: None}})
+
+    assert not (tmp_path / "run").exists()
+
+
+def test_opening_what_is_no_run_folder_names_what_is_missing(tmp_path: Path) -> None:
+    Run.create(tmp_path / "second", {})
+    Run.create(tmp_path / "first", {})
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+
+    with pytest.raises(ConfigurationError, match=r"There is no run folder .*nowhere"):
+        Run.open(tmp_path / "nowhere")
+    with pytest.raises(ConfigurationError, match=r"config\.json is missing. It holds .*first, sec"):
+        Run.open(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"config\.json is missing. A run folder is made"):
+        Run.open(tmp_path / "empty")
+    for text, problem in (("{", "is not JSON"), ("[]", "must hold one JSON object")):
+        (tmp_path / "broken" / "config.json").write_text(text)
+        with pytest.raises(ConfigurationError, match=f"config.json {problem}"):
+            Run.open(tmp_path / "broken")
+
+
+def test_metrics_come_back_in_order_and_by_phase(run: Run) -> None:
+    records = [{"phase": "warmup", "step": 1, "loss": 2.5}, grpo(1, reward=0.1), grpo(2, kl=0)]
+    for record in records:
+        run.log_metrics(record)
+
+    assert Run.open(run.path).metrics() == records
+    assert run.metrics("grpo") == records[1:]
+    assert run.notes == []
+
+
+def test_a_number_that_does_not_exist_is_null_under_its_key(run: Run) -> None:
+    run.log_metrics(grpo(1, kl=math.nan, loss=math.inf, reward=np.float64("nan"), n=np.int64(3)))
+
+    assert run.metrics() == [grpo(1, kl=None, loss=None, reward=None, n=3)]
+    assert "NaN" not in (run.path / "metrics.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ({"step": 1}, "`phase` must be one of warmup, grpo, not None"),
+        ({"phase": "GRPO", "step": 1}, "`phase` must be one of warmup, grpo, not 'GRPO'"),
+        ({"phase": "grpo"}, "need a `step`"),
+        ({"phase": "grpo", "step": 0}, "`step` must be a whole number from 1, not 0"),
+        ({"phase": "grpo", "step": 1.0}, "`step` must be a whole number from 1, not 1.0"),
+        ({"phase": "grpo", "step": True}, "`step` must be a whole number from 1, not True"),
+        ({"phase": "grpo", "step": 1, "x": {1, 2}}, r"metrics\.x is of type set"),
+    ],
+)
+def test_a_record_without_its_place_is_refused_and_not_written(
+    run: Run, record: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        run.log_metrics(record)
+
+    assert run.metrics() == []
+
+
+def test_rollouts_are_all_written_or_none(run: Run) -> None:
+    fine = {"phase": "before", "step": None, "task_id": "t1", "score": 0.5}
+
+    with pytest.raises(ConfigurationError, match="`phase` must be one of before, after, grpo"):
+        run.log_rollouts([fine, {"phase": "warmup", "step": 1}])
+    assert list(run.rollouts()) == []
+    run.log_rollouts([fine, {"phase": "after", "task_id": "t2"}])
+
+    assert list(run.rollouts("after")) == [{"phase": "after", "step": None, "task_id": "t2"}]
+    assert [rollout["task_id"] for rollout in run.rollouts()] == ["t1", "t2"]
+
+
+@given(value=VALUES)
+def test_any_text_and_any_number_survives_the_file(
+    tmp_path_factory: pytest.TempPathFactory, value: object
+) -> None:
+    run = Run.create(tmp_path_factory.mktemp("any") / "run", {})
+
+    run.log_rollouts([{"phase": "grpo", "step": 1, "value": value}])
+
+    (read,) = run.rollouts()
+    assert read["value"] == json_files.plain(value, "value")
+
+
+def test_a_line_cut_off_at_any_byte_is_dropped_told_and_never_glued_to_the_next(
+    tmp_path: Path,
+) -> None:
+    whole = json_files.line_text(grpo(2, note="höher"))
+    for cut in range(1, len(whole)):
+        run = Run.create(tmp_path / f"run{cut}", {})
+        run.log_metrics(grpo(1))
+        with (run.path / "metrics.jsonl").open("ab") as stream:
+            stream.write(whole[:cut])
+        is_whole = cut == len(whole) - 1  # only the end of the line is missing
+        kept = [grpo(1), grpo(2, note="höher")] if is_whole else [grpo(1)]
+
+        assert run.metrics() == kept
+        run.log_metrics(grpo(3))
+
+        assert run.metrics() == [*kept, grpo(3)]
+        told = [] if is_whole else ["The last line of metrics.jsonl was cut off and is left out."]
+        assert run.notes == told
+
+
+@pytest.mark.parametrize("damage", ['{"phase": "grpo", "st', "[1]", '{"phase": "grpo"}', "\xff"])
+def test_a_damaged_line_before_the_last_is_an_error_that_names_it(run: Run, damage: str) -> None:
+    run.log_metrics(grpo(1))
+    with (run.path / "metrics.jsonl").open("ab") as stream:
+        stream.write(damage.encode("latin-1") + b"\n")
+    run.log_metrics(grpo(3))
+
+    with pytest.raises(ConfigurationError, match=r"Line 2 of .*metrics\.jsonl is damaged"):
+        run.metrics()
+
+
+def test_a_resumed_run_cuts_what_came_after_its_checkpoint_and_nothing_else(run: Run) -> None:
+    warmup = {"phase": "warmup", "step": 9}
+    for record in (warmup, grpo(1), grpo(2), grpo(3)):
+        run.log_metrics(record)
+    before = {"phase": "before", "step": None}
+    after = {"phase": "after", "step": None}
+    run.log_rollouts([before, grpo(1), grpo(2), grpo(3), after])
+
+    run.cut_metrics("grpo", after_step=2)
+    run.cut_rollouts("grpo", after_step=1)
+    run.cut_rollouts("after")
+
+    assert run.metrics() == [warmup, grpo(1), grpo(2)]
+    assert list(run.rollouts()) == [before, grpo(1)]
+
+
+def test_cutting_a_run_without_files_makes_none(run: Run) -> None:
+    run.cut_metrics("grpo", after_step=0)
+    run.cut_rollouts("after")
+
+    assert [file.name for file in run.path.iterdir()] == ["config.json"]
+
+
+def test_a_damaged_file_is_left_as_it_is_by_a_cut(run: Run) -> None:
+    (run.path / "metrics.jsonl").write_text("oops\n")
+
+    with pytest.raises(ConfigurationError, match="Line 1 of"):
+        run.cut_metrics("grpo", after_step=2)
+
+    assert (run.path / "metrics.jsonl").read_text() == "oops\n"
+    assert sorted(os.listdir(run.path)) == ["config.json", "metrics.jsonl"]
+
+
+def test_the_summary_says_whether_a_run_is_complete(run: Run) -> None:
+    run.write_summary({"status": "interrupted", "seconds": 12.5})
+    assert not Run.open(run.path).is_complete
+
+    run.write_summary({"status": "complete", "after": {"accuracy": math.nan}})
+
+    assert run.is_complete
+    assert Run.open(run.path).summary == {"status": "complete", "after": {"accuracy": None}}
+    assert sorted(os.listdir(run.path)) == ["config.json", "summary.json"]
+
+
+def test_checkpoints_have_a_folder_each_and_no_name_leaves_it(run: Run) -> None:
+    folder = run.checkpoint_dir("step-10")
+
+    assert folder == run.checkpoints / "step-10"
+    assert folder.is_dir()
+    for name in ("", "..", "a/b", "a\\b"):
+        with pytest.raises(ConfigurationError, match="no name for a checkpoint"):
+            run.checkpoint_dir(name)
+
+
+def test_the_reproducibility_record_names_installed_packages_only() -> None:
+    record = reproducibility(["pydantic", "no-such-package-anywhere"])
+
+    assert list(record["packages"]) == ["pydantic"]
+    assert record["python"] == sys.version.split()[0]
+    assert json.loads(json.dumps(record)) == record
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a process is killed by a signal")
+def test_a_run_whose_process_was_killed_keeps_every_step_that_was_logged(tmp_path: Path) -> None:
+    writer = (
+        "import sys; from toolgym.runs import Run\n"
+        "run = Run.create(sys.argv[1], {})\n"
+        "for step in range(1, 10**9):\n"
+        "    run.log_metrics({'phase': 'grpo', 'step': step}); print(step, flush=True)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", writer, str(tmp_path / "run")], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        told = [int(process.stdout.readline()) for _ in range(20)]
+        process.send_signal(signal.SIGKILL)
+
+    steps = [record["step"] for record in Run.open(tmp_path / "run").metrics()]
+    assert steps[: len(told)] == told
+    assert steps == list(range(1, len(steps) + 1))

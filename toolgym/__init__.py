@@ -1,0 +1,39 @@
+"""toolgym: Gymnasium environments in which a language model learns to use tools.
+
+The core knows no SQL, no workflow and no trainer. A family of environments subclasses `ToolEnv` and
+marks methods with `@tool`; trainers and policies see `ToolEnv` only. Importing this loads neither
+torch nor transformers.
+"""
+
+from toolgym.calls import ToolCall, bind_call, parse_calls, render_call
+from toolgym.env import ToolEnv
+from toolgym.episode import Info, Outcome
+from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused, ToolError
+from toolgym.registration import load_environments, tool_env_ids
+from toolgym.rewards import RewardConfig
+from toolgym.spaces import UnicodeText
+from toolgym.tasks import Task, TaskSet
+from toolgym.tools import Code, ToolSpec, tool
+
+__all__ = [
+    "Code",
+    "ConfigurationError",
+    "EnvironmentFault",
+    "Info",
+    "Outcome",
+    "RewardConfig",
+    "Task",
+    "TaskRefused",
+    "TaskSet",
+    "ToolCall",
+    "ToolEnv",
+    "ToolError",
+    "ToolSpec",
+    "UnicodeText",
+    "bind_call",
+    "load_environments",
+    "parse_calls",
+    "render_call",
+    "tool",
+    "tool_env_ids",
+]

@@ -1,0 +1,155 @@
+"""What can be wrong with a call before its tool runs.
+
+`CALL_ERRORS` is the table of the codes; the documentation prints it, and every error of the
+parser and the binder is made here by a function named for what the agent did. Each carries a
+whole call as its example, made from the tool's schema; the environment replaces it by one that
+works in the episode. What a tool itself refuses (an unknown table, SQL that does not run) is told
+by that tool's own errors.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolgym.errors import ToolError
+from toolgym.tools import ToolSpec
+
+CALL_ERRORS: dict[str, str] = {
+    "no_call": "The text holds no tool call.",
+    "bad_action": "The action is neither text, nor a call, nor a list of calls.",
+    "truncated_call": "The text ends inside the call, so it was not executed.",
+    "malformed_call": "The call cannot be read: broken JSON, no name, or two values for one key.",
+    "unknown_tool": "No tool has this name, or more than one could be meant.",
+    "missing_argument": "A required argument is absent or null.",
+    "invalid_argument": "An argument has a value of the wrong type.",
+    "ambiguous_argument": "More than one value could be meant for an argument.",
+    "unexpected_argument": "The tool has no such argument (told under strict parsing only).",
+}
+
+Specs = Mapping[str, ToolSpec]
+
+
+def no_call(specs: Specs) -> ToolError:
+    """The agent wrote text in which no call was found."""
+    return ToolError("no_call", "No tool call was found.", _how_to_call(specs), example_of(specs))
+
+
+def bad_action(kind: str, specs: Specs) -> ToolError:
+    """The action is of a type that can hold no call."""
+    message = f"An action of type {kind} cannot hold a tool call."
+    return ToolError("bad_action", message, _how_to_call(specs), example_of(specs))
+
+
+def truncated_call(specs: Specs) -> ToolError:
+    """The text stopped inside the call; half an answer must not become an answer."""
+    message = "The call was cut off before its end and was not executed."
+    hint = "Write it again, shorter: less thinking and only the arguments that are needed."
+    return ToolError("truncated_call", message, hint, example_of(specs))
+
+
+def malformed_call(reason: str, specs: Specs) -> ToolError:
+    """The call is there but cannot be read, for `reason` (half a sentence)."""
+    message = f"The call could not be read: {reason}."
+    return ToolError("malformed_call", message, _how_to_call(specs), example_of(specs))
+
+
+def unreadable(cut: bool, reason: str, specs: Specs) -> ToolError:
+    """`truncated_call` where the text was cut off, else `malformed_call` for the reason."""
+    return truncated_call(specs) if cut else malformed_call(reason, specs)
+
+
+def unknown_tool(name: str, near: Sequence[str], specs: Specs) -> ToolError:
+    """No tool, or more than one, could be meant by `name`; `near` are the candidates."""
+    hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    hint = f"{hint} The tools are {', '.join(specs)}.".strip()
+    return ToolError("unknown_tool", f"There is no tool {name!r}.", hint, example_of(specs, near))
+
+
+def missing_argument(spec: ToolSpec, names: Sequence[str]) -> ToolError:
+    """Required arguments are absent or null."""
+    listed = ", ".join(repr(name) for name in names)
+    message = f"{spec.name}() needs the argument{'s' if len(names) > 1 else ''} {listed}."
+    return ToolError("missing_argument", message, _signature(spec), example_call(spec))
+
+
+def invalid_argument(spec: ToolSpec, name: str, reason: str) -> ToolError:
+    """An argument's value does not fit its type, for `reason` (a sentence without its stop)."""
+    message = f"{spec.name}() cannot use the value of {name!r}: {reason}."
+    return ToolError("invalid_argument", message, _signature(spec), example_call(spec))
+
+
+def ambiguous_argument(spec: ToolSpec, name: str, keys: Sequence[str]) -> ToolError:
+    """Several values could be meant for one argument."""
+    message = f"{spec.name}() cannot tell which of {', '.join(map(repr, keys))} is {name!r}."
+    return ToolError("ambiguous_argument", message, _signature(spec), example_call(spec))
+
+
+def unexpected_argument(spec: ToolSpec, name: str) -> ToolError:
+    """Strict parsing met a key that the tool does not have."""
+    message = f"{spec.name}() got an unexpected argument {name!r}."
+    return ToolError("unexpected_argument", message, _signature(spec), example_call(spec))
+
+
+def example_of(specs: Specs, near: Sequence[str] = ()) -> dict[str, Any]:
+    """A plausible call of the first tool in `near`, else of the first one not terminal."""
+    named = [specs[name] for name in near if name in specs]
+    open_ended = [spec for spec in specs.values() if not spec.terminal]
+    for spec in [*named, *open_ended, *specs.values()]:
+        return example_call(spec)
+    return {}
+
+
+def example_call(spec: ToolSpec) -> dict[str, Any]:
+    """A call with a value for each required argument, made from the schema alone."""
+    return copy.deepcopy(_example(spec))  # the cached one must not be changed by a caller
+
+
+@functools.lru_cache(maxsize=1024)
+def _example(spec: ToolSpec) -> dict[str, Any]:
+    schema = spec.parameters["properties"]
+    arguments = {}
+    for name in spec.required:
+        language = spec.code_argument(name)
+        sample = _CODE_SAMPLES.get(language) if language else None
+        arguments[name] = sample or _sample_value(schema.get(name, {}))
+    return {"name": spec.name, "arguments": arguments}
+
+
+_CODE_SAMPLES = {"sql": "SELECT 1", "python": "print(1)"}
+_SAMPLES: dict[str, Any] = {
+    "string": "text",
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "array": ["text"],
+    "object": {},
+    "null": None,
+}
+
+
+def _sample_value(schema: Mapping[str, Any]) -> Any:
+    """A value that fits a JSON schema fragment, as far as its type says."""
+    for key in ("examples", "enum"):
+        if schema.get(key):
+            return schema[key][0]
+    if "const" in schema:
+        return schema["const"]
+    if schema.get("anyOf"):
+        return _sample_value(schema["anyOf"][0])
+    if schema.get("type") == "array" and "items" in schema:
+        return [_sample_value(schema["items"])] if schema["items"] else ["text"]
+    return _SAMPLES.get(str(schema.get("type")), "text")
+
+
+def _how_to_call(specs: Specs) -> str:
+    tools = f" The tools are {', '.join(specs)}." if specs else ""
+    return f'Write <tool_call>{{"name": ..., "arguments": {{...}}}}</tool_call>.{tools}'
+
+
+def _signature(spec: ToolSpec) -> str:
+    required = set(spec.required)
+    shown = [name if name in required else f"[{name}]" for name in spec.arguments.model_fields]
+    return f"Its arguments are {', '.join(shown)}." if shown else "It takes no arguments."

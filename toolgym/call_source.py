@@ -1,0 +1,117 @@
+"""One message and the JSON objects in it: what all recognisers of formats share.
+
+A recogniser takes a `Source` and a position and returns a `Found`: the calls it read and where it
+stopped. What cannot be read where a call must stand becomes a call that carries its error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from toolgym import call_errors
+from toolgym.json_reading import TRUNCATED, JsonReader
+from toolgym.raw_calls import MAX_CALLS, RawCall, from_mapping, is_call
+from toolgym.repairs import REPAIRED_JSON, Repair
+from toolgym.tool_names import fold
+from toolgym.tools import ToolSpec
+
+CLOSE = "</tool_call>"
+LOOSE = "json"  # the format of objects that no mark announces
+_BETWEEN = re.compile(r"[\s;,]*")
+_NAMED = re.compile(r"\s*([\w.\-/:]+)\s*(?:\[CALL_ID\][\w-]*)?(?:\[ARGS\])?\s*(?=\{)")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The calls that a recogniser read, and the position behind them."""
+
+    calls: tuple[RawCall, ...]
+    end: int
+
+    def repaired(self, repair: Repair) -> Found:
+        """The same with a repair noted on the first call."""
+        head = [call.with_repairs(repair) for call in self.calls[:1]]
+        return Found((*head, *self.calls[1:]), self.end)
+
+
+@dataclass
+class Source:
+    """One message without its thinking, and what all recognisers share."""
+
+    text: str
+    specs: Mapping[str, ToolSpec]
+    json: JsonReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.json = JsonReader(self.text)
+
+    def failed(self, reason: str, kind: str) -> RawCall:
+        """A call that cannot be read; `reason` is TRUNCATED or half a sentence."""
+        error = call_errors.unreadable(reason == TRUNCATED, reason, self.specs)
+        return RawCall("", {}, kind, error=error)
+
+    def find(self, what: str, start: int) -> int:
+        """Position of a text at or behind `start`; the end of the message if there is none."""
+        position = self.text.find(what, start)
+        return len(self.text) if position < 0 else position
+
+    def skip(self, start: int, pattern: re.Pattern[str]) -> int:
+        """Position behind what the pattern matches at `start`."""
+        found = pattern.match(self.text, start)
+        return found.end() if found else start
+
+
+def objects(source: Source, start: int, limit: int, kind: str) -> Found:
+    """JSON objects one after another, or in a list; stops at the first that cannot be read."""
+    calls: list[RawCall] = []
+    listed = source.text.startswith("[", start)
+    position = source.skip(start + 1, _BETWEEN) if listed else start
+    while len(calls) < MAX_CALLS and source.text.startswith("{", position):
+        read = source.json.read(position, limit)
+        if read.problem:
+            calls.append(source.failed(read.problem, kind))
+            return Found(tuple(calls), read.end)
+        calls.extend(_calls_of(source, read.value, kind, read.repairs))
+        start = read.end
+        position = source.skip(start, _BETWEEN)
+    if listed and calls:
+        if source.text.startswith("]", position):
+            return Found(tuple(calls), position + 1)
+        calls[-1] = calls[-1].with_repairs(REPAIRED_JSON)
+    return Found(tuple(calls), start)
+
+
+def _calls_of(
+    source: Source, data: dict[str, object], kind: str, repairs: tuple[Repair, ...]
+) -> list[RawCall]:
+    """The call, or the calls under `tool_calls`, that one JSON object describes.
+
+    An object in loose text, without a mark, may be no call at all.
+    """
+    inner = data.get("tool_calls") or data.get("tool_call")
+    entries = inner if isinstance(inner, list) else [inner]
+    found = [from_mapping(entry, kind, repairs) for entry in entries if isinstance(entry, dict)]
+    if found:
+        return found
+    call = from_mapping(data, kind, repairs)
+    if kind == LOOSE and not is_call(data) and not _names_a_tool(call.name, source.specs):
+        return []  # data that was quoted, not a call
+    return [call]
+
+
+def _names_a_tool(name: object, specs: Mapping[str, ToolSpec]) -> bool:
+    """Whether a name in loose text is a tool's, but for case and separators."""
+    return isinstance(name, str) and fold(name) in {fold(known) for known in specs}
+
+
+def named_object(source: Source, start: int, limit: int, kind: str) -> Found:
+    """A name, then a JSON object with its arguments: `describe[ARGS]{"table_name": "singer"}`."""
+    head = _NAMED.match(source.text, start)
+    if head is None:
+        return Found((), start)
+    read = source.json.read(head.end(), limit)
+    if read.problem:
+        return Found((source.failed(read.problem, kind),), read.end)
+    return Found((RawCall(head.group(1), read.value, kind, read.repairs),), read.end)

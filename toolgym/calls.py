@@ -1,0 +1,197 @@
+"""What a model wrote -> the tool calls it means.
+
+Two pure functions, one behind the other: *find* (text, or an object that some library parsed, to
+raw calls; `toolgym.call_formats`) and *bind* (a raw call and the tools to a `ToolCall`;
+`toolgym.binding`). Whatever is repaired on the way is recorded by a code of the one table
+`REPAIRS`, and whatever cannot be repaired is a `ToolCall` that carries a `ToolError` of the table
+`CALL_ERRORS`. Nothing here raises, for any action whatever: no text, object or structure that a
+model or a caller passes can end an episode.
+
+    >>> from toolgym.tools import specs_from
+    >>> tools = [{"name": "look", "parameters": {"properties": {"at": {"type": "string"}},
+    ...                                           "required": ["at"]}}]
+    >>> parse_calls('<tool_call>{"name": "look", "arguments": {"At": "sky"}}</tool_call>', tools)
+    [ToolCall(name='look', arguments={'at': 'sky'}, repairs=('renamed_key',), error=None)]
+    >>> parse_calls("I look at the sky.", tools)
+    []
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from toolgym import call_errors
+from toolgym.binding import Parsing, ToolCall, bind
+from toolgym.call_errors import CALL_ERRORS
+from toolgym.call_formats import find_calls
+from toolgym.errors import ToolError
+from toolgym.json_reading import TRUNCATED, JsonReader
+from toolgym.plain_values import attributes
+from toolgym.raw_calls import MAX_CALLS, RawCall, from_mapping
+from toolgym.repairs import REPAIRS, Repair, from_codes
+from toolgym.tools import ToolSpec, specs_from
+
+__all__ = [
+    "CALL_ERRORS",
+    "REPAIRS",
+    "Parsing",
+    "Repair",
+    "ToolCall",
+    "bind_call",
+    "parse_calls",
+    "render_call",
+]
+
+
+def parse_calls(action: Any, tools: Any, *, parsing: Parsing = "lenient") -> list[ToolCall]:
+    """The calls that an action holds, in their order; never raises for any action.
+
+    Args:
+        action: Text; a call or an assistant message as a dict or as an object of the openai
+            package; a list of those; or a `ToolCall`, which is bound again.
+        tools: `ToolSpec`s, a mapping of them by name, or OpenAI function schemas.
+        parsing: `lenient` repairs what it can; `strict` takes only valid Hermes text, or parsed
+            calls, with exact names, keys and types.
+
+    Returns:
+        At most 32 calls; none if a text holds none. A call that must not be executed has its
+        `error`.
+    """
+    specs = specs_of(tools)
+    calls: list[ToolCall] = []
+    for found in _found_in(action, specs, parsing):
+        calls.append(found if isinstance(found, ToolCall) else bind(found, specs, parsing))
+    return calls
+
+
+def bind_call(
+    name: str,
+    arguments: Any,
+    tools: Any,
+    parsing: Parsing = "lenient",
+    *,
+    args: Sequence[Any] = (),
+) -> ToolCall:
+    """Bind a call whose name and arguments are known apart.
+
+    Args:
+        name: The tool's name.
+        arguments: A dict; a list is bound by position (as a repair).
+        tools: As for `parse_calls`.
+        parsing: `lenient` or `strict`.
+        args: Values for the first arguments that were given by position in Python, where that is
+            no mistake and so no repair.
+    """
+    return bind(RawCall(name, arguments, "parsed"), specs_of(tools), parsing, args)
+
+
+def render_call(call: ToolCall | str, arguments: Mapping[str, Any] | None = None) -> str:
+    """The text of a call in the canonical (Hermes) form; it parses back with no repair.
+
+    Args:
+        call: A call, or the name of a tool.
+        arguments: The arguments, if only a name was given.
+    """
+    if isinstance(call, ToolCall):
+        name, given = call.name, call.arguments
+    else:
+        name, given = call, dict(arguments or {})
+    call_as_dict = {"name": name, "arguments": given}
+    body = json.dumps(call_as_dict, ensure_ascii=False, default=to_jsonable_python)
+    return f"<tool_call>\n{_TAG_IN_STRING.sub(_escaped, body)}\n</tool_call>"
+
+
+def specs_of(tools: Any) -> Mapping[str, ToolSpec]:
+    """The tools by name; a dict of `ToolSpec` is used as it is."""
+    if type(tools) is dict and all(type(spec) is ToolSpec for spec in tools.values()):
+        return tools
+    return specs_from(tools)
+
+
+# Inside JSON text these can only stand in a string, where an escape means the same character.
+_TAG_IN_STRING = re.compile(r"<(?=/?(?:think|tool_call|function))|\[(?=/?(?:THINK|TOOL_CALLS)\])")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found.group()):04x}"
+
+
+def _found_in(action: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
+    """Raw calls of an action, or ToolCalls where no more binding is needed."""
+    kind = type(action)
+    if issubclass(kind, str):
+        return _in_text(str.__str__(action), specs, parsing)
+    if issubclass(kind, (list, tuple)):
+        entries = list.__iter__(action) if issubclass(kind, list) else tuple.__iter__(action)
+        first = [entry for entry, _ in zip(entries, range(MAX_CALLS), strict=False)]
+        found = [raw for entry in first for raw in _in_object(entry, specs, parsing)]
+        return found[:MAX_CALLS]
+    return _in_object(action, specs, parsing)
+
+
+def _in_text(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[RawCall]:
+    found = find_calls(text, specs)
+    return [raw for raw in found if parsing == "lenient" or raw.format == "hermes"]
+
+
+def _in_object(entry: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
+    """Calls of one object: a ToolCall, a call as a dict, a whole message, or an SDK's object."""
+    kind = type(entry)
+    if kind is ToolCall:
+        known = issubclass(type(entry.error), ToolError)
+        raw = RawCall(entry.name, entry.arguments, "parsed", from_codes(entry.repairs))
+        return [entry if known else raw]
+    fields = entry if issubclass(kind, dict) else attributes(entry)
+    if fields is None or (not issubclass(kind, dict) and not _CALL_FIELDS & fields.keys()):
+        return [RawCall("", {}, "parsed", error=call_errors.bad_action(kind.__name__, specs))]
+    fields = dict.copy(fields)
+    calls = fields.get("tool_calls")
+    if issubclass(type(calls), (list, tuple)) and calls:
+        return [_parsed(_fields_of(call), specs) for call in list(calls)[:MAX_CALLS]]
+    if "content" in fields and "name" not in fields and "function" not in fields:
+        return list(_in_text(_content(fields["content"]), specs, parsing))
+    return [_parsed(fields, specs)]
+
+
+_CALL_FIELDS = {"tool_calls", "function", "name", "content"}
+
+
+def _fields_of(entry: Any) -> dict[Any, Any] | None:
+    if issubclass(type(entry), dict):
+        return dict.copy(entry)
+    return attributes(entry)
+
+
+def _parsed(fields: dict[Any, Any] | None, specs: Mapping[str, ToolSpec]) -> RawCall:
+    """A call that some library parsed; its arguments may be JSON text, as OpenAI has it."""
+    if fields is None:
+        return RawCall("", {}, "parsed", error=call_errors.bad_action("object", specs))
+    inner = fields.get("function")
+    if inner is not None and not issubclass(type(inner), str):
+        fields = _fields_of(inner) or {}
+    raw = from_mapping(fields, "parsed")
+    if type(raw.arguments) is not str:
+        return raw
+    text = raw.arguments.strip()
+    if not text.startswith("{"):
+        return raw if text else RawCall(raw.name, {}, "parsed", raw.repairs)
+    read = JsonReader(text).read(0, len(text))
+    if read.problem:
+        error = call_errors.unreadable(read.problem == TRUNCATED, read.problem, specs)
+        return RawCall(raw.name, {}, "parsed", raw.repairs, error)
+    return RawCall(raw.name, read.value, "parsed", (*raw.repairs, *read.repairs))
+
+
+def _content(content: Any) -> str:
+    """The text of a message's content: a string, or the text parts of a list."""
+    if issubclass(type(content), str):
+        return str.__str__(content)
+    if type(content) is not list:
+        return ""
+    parts = [part.get("text") for part in content if type(part) is dict]
+    return "\n".join(part for part in parts if type(part) is str)

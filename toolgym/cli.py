@@ -1,0 +1,137 @@
+"""The `toolgym` command: it finds its commands, and it turns errors into sentences; nothing else.
+
+A command is an entry point in the group `toolgym.commands`: its name is the command's name, its
+value a typed function with a docstring that typer turns into options and help. So any installed
+package can add one, and a command is imported only when it runs, or when a page that lists all of
+them is shown.
+
+Exit status: 0 success; 2 the user's mistake, told with its cure; 1 the machine's fault or ours; 130
+interrupted. A traceback is shown only where `TOOLGYM_TRACEBACK=1` asks for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from toolgym.commands import COMMANDS, PluginError, find_plugins
+from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
+
+SUCCESS, FAILURE, MISUSE, INTERRUPTED = 0, 1, 2, 130
+_THEIR_OWN = (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError)  # typer ends these well
+_EXAMPLE = re.compile(r"^(Examples?:\n(?:[ \t]+\S.*\n?)+)", re.M)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit.
+
+    Args:
+        arguments: What follows `toolgym`; None means `sys.argv[1:]`.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        application(given[0] if given else None)(given, prog_name="toolgym")
+    except KeyboardInterrupt:
+        _say("interrupted.")
+        sys.exit(INTERRUPTED)
+    sys.exit(SUCCESS)
+
+
+def application(wanted: str | None = None) -> typer.Typer:
+    """The typer application with the one command that is wanted, or else with all of them.
+
+    A command that cannot be loaded is left out with one line on stderr; if it is the wanted one,
+    that is a failure.
+
+    Raises:
+        SystemExit: The wanted command cannot be loaded.
+    """
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    )
+    app.callback()(_about)
+    found = find_plugins(COMMANDS)
+    chosen = {wanted: found[wanted]} if wanted in found else found
+    if wanted == "--version":
+        chosen = {}
+    for name, plugin in chosen.items():
+        try:
+            function = plugin.load()
+        except PluginError as problem:
+            _say(f"{problem} See `toolgym doctor`.")
+            if name == wanted:
+                sys.exit(FAILURE)
+            continue
+        app.command(name, help=help_text(function))(told_in_sentences(function))
+    return app
+
+
+def help_text(function: Callable[..., Any]) -> str:
+    """A command's docstring, its block of examples marked so that its lines stay lines."""
+    return _EXAMPLE.sub("\b\n\\1", inspect.getdoc(function) or "")
+
+
+def told_in_sentences(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with the one boundary around it that turns exceptions into exit statuses."""
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except _THEIR_OWN:
+            raise
+        except KeyboardInterrupt:
+            _stop("interrupted.", INTERRUPTED)
+        except (ConfigurationError, TaskRefused) as mistake:
+            _stop(str(mistake), MISUSE)
+        except EnvironmentFault as fault:
+            _stop(str(fault), FAILURE)
+        except Exception as problem:  # noqa: BLE001 - the boundary: the user gets a sentence
+            told = f"failed: {type(problem).__name__}: {problem}"
+            if not os.environ.get("TOOLGYM_TRACEBACK"):
+                told += "\nSet TOOLGYM_TRACEBACK=1 to see where."
+            _stop(told, FAILURE)
+
+    return guarded
+
+
+def _stop(message: str, status: int) -> NoReturn:
+    if os.environ.get("TOOLGYM_TRACEBACK"):
+        traceback.print_exc()
+    _say(message)
+    raise typer.Exit(status)
+
+
+def _say(message: str) -> None:
+    """A message for the user on stderr, without the blank lines that libraries like."""
+    separator = " " if message.startswith("failed:") else ": "
+    lines = [line.rstrip() for line in message.splitlines() if line.strip()]
+    typer.echo("toolgym" + separator + "\n".join(lines), err=True)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"toolgym {version('toolgym')}")
+        raise typer.Exit
+
+
+def _about(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Environments in which a language model learns to use tools."""

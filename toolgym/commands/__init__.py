@@ -1,0 +1,174 @@
+"""The commands of the core, and what commands share.
+
+Each module here holds one command: a typed function called `command` that calls the library and
+formats what comes back. Its docstring is its help: one imperative sentence, perhaps a paragraph,
+and an `Example:` that the tests run. Commands import what is slow inside the function, since
+`toolgym --help` imports them all.
+
+What they share is below: how plug-ins are found, how an environment is looked up without being
+made, and how results are put on a terminal.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolgym.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+COMMANDS = "toolgym.commands"
+ENVIRONMENTS = "toolgym.environments"
+POLICIES = "toolgym.policies"
+KINDS = {COMMANDS: "command", ENVIRONMENTS: "environments", POLICIES: "policy"}
+
+EnvId = Annotated[str, typer.Argument(help="The environment, such as sqlgym/Explore-v0.")]
+Dataset = Annotated[
+    str | None, typer.Option(help="A folder, or the name of a data set of the environment.")
+]
+StepLimit = Annotated[
+    int | None, typer.Option(help="Calls per episode; the environment's own number without it.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+
+
+class PluginError(Exception):
+    """An entry point that cannot be loaded; the message names it, its package and the reason."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """Something that an installed package adds to toolgym.
+
+    Attributes:
+        point: The entry point.
+    """
+
+    point: EntryPoint
+
+    @property
+    def origin(self) -> str:
+        """The distribution that brings it, with its version."""
+        dist = self.point.dist
+        return f"{dist.name} {dist.version}" if dist is not None else "an unknown package"
+
+    def load(self) -> Any:
+        """Import it and return what its value names.
+
+        Raises:
+            PluginError: Its import or the look-up failed.
+        """
+        try:
+            return self.point.load()
+        except Exception as problem:  # somebody else's module: it may raise anything
+            kind = KINDS.get(self.point.group, "entry point")
+            raise PluginError(
+                f"the {kind} {self.point.name!r} of {self.origin} ({self.point.value}) cannot be"
+                f" loaded: {type(problem).__name__}: {problem}."
+            ) from problem
+
+
+def find_plugins(group: str) -> dict[str, Plugin]:
+    """The entry points of a group by name, sorted; the first of a name counts, none is imported."""
+    found: dict[str, Plugin] = {}
+    for point in entry_points(group=group):
+        found.setdefault(point.name, Plugin(point))
+    return dict(sorted(found.items()))
+
+
+def known_environments() -> list[str]:
+    """Ids of all registered tool environments; a broken family is told in one line on stderr."""
+    from toolgym.registration import load_environments, tool_env_ids
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the same is said below, in one line instead of four
+        broken = load_environments()
+    for name, reason in broken.items():
+        typer.echo(f"toolgym: environments of {name!r} are left out: {reason}", err=True)
+    return tool_env_ids()
+
+
+def environment_creator(env_id: str) -> Callable[..., Any]:
+    """What makes an environment, as it was registered: a class or a function; nothing is made.
+
+    Raises:
+        ConfigurationError: There is no such environment, or its module cannot be imported.
+    """
+    import gymnasium as gym
+    from gymnasium.envs.registration import load_env_creator
+
+    known = ", ".join(known_environments()) or "none"
+    try:
+        point: Any = gym.spec(env_id).entry_point
+    except gym.error.Error as problem:
+        raise ConfigurationError(f"{problem} Known environments: {known}.") from None
+    try:
+        creator: Callable[..., Any] = load_env_creator(point) if isinstance(point, str) else point
+    except (ImportError, AttributeError) as problem:
+        raise ConfigurationError(
+            f"{env_id} cannot be imported ({point}): {problem}. Install its package again."
+        ) from problem
+    return creator
+
+
+def arguments_for(env_id: str, **wanted: Any) -> dict[str, Any]:
+    """Those keyword arguments that were given, for `gym.make`.
+
+    Args:
+        env_id: A registered environment.
+        wanted: By name of the environment's argument; None stands for "not given".
+
+    Raises:
+        ConfigurationError: The environment has no argument of that name; the message lists what
+        it has.
+    """
+    given = {name: value for name, value in wanted.items() if value is not None}
+    accepted, open_ended = parameters_of(environment_creator(env_id))
+    for name in () if open_ended else given:
+        if name not in accepted:
+            known = [option for option in wanted if option in accepted]
+            raise ConfigurationError(
+                f"{env_id} takes no {_as_option(name)}; leave it out. Of these options it takes"
+                f" {', '.join(map(_as_option, known)) or 'none'}."
+            )
+    return given
+
+
+def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
+    """The named arguments with their defaults (`inspect.Parameter.empty` for none).
+
+    Returns:
+        The arguments, and whether any other keyword is taken too.
+    """
+    parameters = list(inspect.signature(creator).parameters.values())
+    named = {
+        p.name: p.default for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    }
+    return named, any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _as_option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def first_sentence(docstring: str | None) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join(inspect.cleandoc(docstring or "").split("\n\n")[0].split())
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where results go: as wide as the terminal, or wide enough not to break lines in a pipe."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    piped = not stream.isatty()
+    return Console(stderr=stderr, width=200 if piped else None, highlight=False, markup=False)

@@ -1,0 +1,149 @@
+"""`toolgym envs`: list the registered environments, or show one.
+
+What is shown is read from the classes themselves, which are the only source of tools, defaults and
+reward weights; no data set is loaded for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from toolgym.commands import (
+    AsJson,
+    console,
+    environment_creator,
+    first_sentence,
+    known_environments,
+    parameters_of,
+)
+from toolgym.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from toolgym.env import ToolEnv
+
+LAW = """\
+correct:     score = 1 - cost
+answered:    score = {partial:g} * best progress - cost
+unanswered:  score = {partial:g} * best progress - cost - {unanswered:g}
+cost = {cap:g} * (1 - exp(-sum of costs / {cap:g})); costs: {costs}
+Every correct episode beats every incorrect one by at least {margin:g}."""
+
+
+def command(
+    env_id: Annotated[
+        str | None,
+        typer.Argument(help="An environment to show in full; all are listed without it."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the environments, or one with its tools and rewards.
+
+    Example:
+        toolgym envs
+        toolgym envs sqlgym/Explore-v0
+    """
+    if env_id is None:
+        _list(as_json)
+        return
+    shown = describe(env_id)
+    if as_json:
+        typer.echo(json.dumps(shown, indent=2))
+    else:
+        _print(shown)
+
+
+def describe(env_id: str) -> dict[str, Any]:
+    """All that can be said of an environment without loading its data, as plain data.
+
+    Returns:
+        `id`, `description`, `tools` (OpenAI function schemas), `terminal` (names of the tools
+        that end an episode), `defaults`, `rewards` (the weights), `law` (the score as a text).
+
+    Raises:
+        ConfigurationError: There is no such environment, or it is not a `ToolEnv`.
+    """
+    import gymnasium as gym
+
+    from toolgym.rewards import COSTS, RewardConfig
+
+    cls = _class_of(env_id)
+    given = dict(gym.spec(env_id).kwargs)
+    defaults = {**parameters_of(environment_creator(env_id))[0], **given}
+    weights = RewardConfig.of(defaults.get("rewards")).model_dump()
+    costs = ", ".join(f"{name.replace('_', ' ')} {weights[name]:g}" for name in COSTS)
+    named = {name: weights[name] for name in ("partial", "unanswered", "margin")}
+    return {
+        "id": env_id,
+        "description": first_sentence(cls.__doc__),
+        "tools": cls.tool_schemas(),
+        "terminal": [spec.name for spec in cls.tools.values() if spec.terminal],
+        "defaults": {name: _plain(value) for name, value in defaults.items()},
+        "rewards": weights,
+        "law": LAW.format(**named, cap=weights["cost_cap"], costs=costs),
+    }
+
+
+def _class_of(env_id: str) -> type[ToolEnv[Any]]:
+    """The class of an environment; one that a function makes has to be made to be looked at."""
+    from toolgym import registration
+    from toolgym.env import ToolEnv
+
+    creator = environment_creator(env_id)
+    if not isinstance(creator, type):
+        return type(registration.make(env_id))
+    if not issubclass(creator, ToolEnv):
+        raise ConfigurationError(f"{env_id!r} has no tools: it is not a toolgym.ToolEnv.")
+    return creator
+
+
+def _plain(value: Any) -> Any:
+    """A default as JSON can hold it; an argument without a default is shown as "required"."""
+    if value is inspect.Parameter.empty:
+        return "required"
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+
+
+def _list(as_json: bool) -> None:
+    shown = []
+    for env_id in known_environments():
+        try:
+            shown.append(describe(env_id))
+        except ConfigurationError as problem:
+            typer.echo(f"toolgym: {problem}", err=True)
+    if as_json:
+        typer.echo(json.dumps(shown, indent=2))
+        return
+    table = Table("environment", "tools", "what the agent does", box=None, pad_edge=False)
+    for entry in shown:
+        names = ", ".join(tool["function"]["name"] for tool in entry["tools"])
+        table.add_row(entry["id"], names, entry["description"])
+    console().print(table)
+    if not shown:
+        typer.echo("No environment is registered; run `toolgym doctor`.", err=True)
+
+
+def _print(shown: dict[str, Any]) -> None:
+    """One environment on a page: what it is, its tools, its arguments, its law."""
+    typer.echo(f"{shown['id']}\n{shown['description']}\n\nTools")
+    for tool in shown["tools"]:
+        function = tool["function"]
+        ends = " It ends the episode." if function["name"] in shown["terminal"] else ""
+        typer.echo(f"  {function['name']}: {function['description']}{ends}")
+        for name, declared in function["parameters"]["properties"].items():
+            typer.echo(f"      {name} ({_type(declared)}): {declared.get('description', '')}")
+    typer.echo("\nDefaults")
+    for name, value in shown["defaults"].items():
+        typer.echo(f"  {name} = {value!r}")
+    typer.echo("\nReward")
+    typer.echo("\n".join(f"  {line}" for line in shown["law"].splitlines()))
+
+
+def _type(declared: dict[str, Any]) -> str:
+    """The JSON types that a schema fragment allows, in words."""
+    options = declared.get("anyOf", [declared])
+    return " or ".join(option.get("type", "any") for option in options)

@@ -1,0 +1,228 @@
+"""`toolgym eval`: play the tasks of an environment with a policy and report the figures.
+
+Bulk work shows its progress on stderr; results go to stdout, as a table or as exactly one JSON
+object, so that a pipe reads results only. Refused tasks are listed with their reasons, never left
+out in silence.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from toolgym import policies, registration, rollout
+from toolgym.commands import (
+    AsJson,
+    Dataset,
+    EnvId,
+    StepLimit,
+    arguments_for,
+    console,
+    environment_creator,
+    parameters_of,
+)
+from toolgym.errors import ConfigurationError, EnvironmentFault
+
+if TYPE_CHECKING:
+    from toolgym.policies import Policy
+    from toolgym.rollout import Evaluation, Progress
+
+BUILT_IN = ("expert", "random")
+
+PolicyName = Annotated[
+    str, typer.Option(help="expert, random, or a model: a folder or the id of one on the hub.")
+]
+Tries = Annotated[int, typer.Option(min=1, help="Tries per task; above 1, pass@k is told.")]
+Tasks = Annotated[int | None, typer.Option(min=1, help="Tasks; all of them without it.")]
+Split = Annotated[
+    str | None, typer.Option(help="A part of the data set; dev, if the environment has parts.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Chooses the tasks and seeds the episodes.")]
+Parsing = Annotated[str | None, typer.Option(help="lenient (mends what it can) or strict.")]
+Temperature = Annotated[
+    float | None, typer.Option(min=0, help="Of a model; 0 always takes the likeliest token.")
+]
+Batch = Annotated[int, typer.Option(min=1, help="Episodes that are played side by side.")]
+Out = Annotated[Path | None, typer.Option(help="Write every episode there, one JSON a line.")]
+Transcripts = Annotated[int, typer.Option(min=0, help="Show the first N episodes.")]
+
+
+def command(
+    env_id: EnvId,
+    policy: PolicyName = "expert",
+    k: Tries = 1,
+    n: Tasks = None,
+    dataset: Dataset = None,
+    split: Split = None,
+    seed: Seed = 0,
+    step_limit: StepLimit = None,
+    parsing: Parsing = None,
+    temperature: Temperature = None,
+    batch: Batch = 64,
+    as_json: AsJson = False,
+    out: Out = None,
+    transcripts: Transcripts = 0,
+) -> None:
+    """Play tasks with a policy and report how well it did.
+
+    Accuracy comes with its 95 % Wilson interval. Tasks that cannot be played fairly are listed with
+    the reason and counted nowhere else.
+
+    Example:
+        toolgym eval sqlgym/Explore-v0 --policy expert --n 20
+    """
+    env_kwargs = arguments_for(
+        env_id, dataset=dataset, split=_part(env_id, split), step_limit=step_limit, parsing=parsing
+    )
+    check_early(env_id, out, env_kwargs)
+    actor = load_policy(policy, seed=seed, temperature=temperature)
+    with progress_bar(f"{policy} plays") as progress:
+        evaluation = rollout.evaluate(
+            env_id, actor, k=k, n=n, batch=batch, seed=seed, progress=progress, **env_kwargs
+        )
+    write_records(evaluation, out)
+    setting = {"env_id": env_id, "policy": policy, "k": k, "seed": seed, **env_kwargs}
+    (print_object if as_json else print_results)(evaluation, setting, transcripts)
+    if math.isnan(evaluation.accuracy):
+        raise EnvironmentFault("no episode could be scored: the environment failed in every one.")
+
+
+def _part(env_id: str, split: str | None) -> str | None:
+    """The split that was asked for, else dev, where the environment has splits."""
+    splits = "split" in parameters_of(environment_creator(env_id))[0]
+    return "dev" if split is None and splits else split
+
+
+def load_policy(name: str, *, seed: int, temperature: float | None) -> Policy:
+    """The policy that was asked for.
+
+    Raises:
+        ConfigurationError: There is no such policy, or what it needs is not installed.
+    """
+    if name in BUILT_IN and temperature is not None:
+        raise ConfigurationError(f"--temperature is for models; {name} has none, leave it out.")
+    options = {} if temperature is None else {"temperature": temperature}
+    if name not in BUILT_IN and not Path(name).exists():
+        _refuse_misspelt(name)
+    return policies.load(name, seed=seed, **options)
+
+
+def _refuse_misspelt(name: str) -> None:
+    """Say no to what is neither a path nor a hub id, before a loader spends seconds on it."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, BUILT_IN, n=1)
+    if near:
+        raise ConfigurationError(f"there is no policy {name!r}; did you mean {near[0]!r}?")
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise ConfigurationError(
+            f"there is no folder {name!r} with a model; --policy takes {', '.join(BUILT_IN)},"
+            " such a folder, or the id of a model on the hub."
+        )
+
+
+def check_early(env_id: str, out: Path | None, env_kwargs: dict[str, Any]) -> None:
+    """Refuse what cannot be made or written before the work, and not after it.
+
+    Raises:
+        ConfigurationError: The environment does not take these arguments, or `--out` is a folder or
+            lies in one that is not there.
+    """
+    registration.make(env_id, **env_kwargs)
+    if out is not None and out.is_dir():
+        raise ConfigurationError(f"--out {out} is a folder; name a file in it.")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise ConfigurationError(f"--out {out}: there is no folder {out.parent}; make it first.")
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Progress]:
+    """A bar on stderr; yields the function that moves it: how many are done, how many there are."""
+    from rich import progress
+
+    columns = (progress.TextColumn("{task.description}"), progress.BarColumn())
+    numbers = (progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
+    with progress.Progress(*columns, *numbers, console=console(stderr=True)) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def write_records(evaluation: Evaluation, out: Path | None) -> None:
+    """Write every episode as one line of JSON; None writes nothing.
+
+    Raises:
+        EnvironmentFault: The file cannot be written.
+    """
+    if out is None:
+        return
+    lines = (json.dumps(record.to_json()) + "\n" for record in evaluation.records)
+    try:
+        with out.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
+    except OSError as problem:
+        raise EnvironmentFault(f"{out} cannot be written: {problem.strerror}.") from problem
+
+
+def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
+    """One JSON object: the setting, the figures, and the first transcripts if any are wanted."""
+    shown: dict[str, Any] = {**setting, **evaluation.summary()}
+    if transcripts:
+        shown["transcripts"] = [record.to_json() for record in evaluation.records[:transcripts]]
+    typer.echo(json.dumps(shown, indent=2))
+
+
+def print_results(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
+    """The transcripts, the figures as a table, and what was refused."""
+    for record in evaluation.records[:transcripts]:
+        typer.echo(transcript(record.to_json()) + "\n")
+    console().print(_figures(evaluation, setting))
+    if evaluation.refused:
+        counted = Counter(refusal["code"] for refusal in evaluation.refused)
+        reasons = ", ".join(f"{count} {code}" for code, count in counted.most_common())
+        typer.echo(f"\n{len(evaluation.refused)} tasks are refused ({reasons}):")
+        for refusal in evaluation.refused:
+            typer.echo(f"  {refusal['task_id']} [{refusal['code']}] {refusal['reason']}")
+
+
+def _figures(evaluation: Evaluation, setting: dict[str, Any]) -> Table:
+    figures = evaluation.summary()
+    low, high = figures["interval"]
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in setting.items():
+        table.add_row(name, str(value))
+    table.add_row("episodes", f"{figures['episodes']} ({figures['unscored']} unscored)")
+    table.add_row("accuracy", f"{_number(figures['accuracy'])}  [{low:.3f}, {high:.3f}]")
+    for tries, value in figures.get("pass_at_k", {}).items():
+        table.add_row(f"pass@{tries}", _number(value))
+    for name in ("mean_score", "validity", "answered"):
+        table.add_row(name.replace("_", " "), _number(figures[name]))
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.3f}"
+
+
+def transcript(record: dict[str, Any]) -> str:
+    """One recorded episode as a person reads it."""
+    lines: Sequence[str] = [
+        text
+        for turn in record["turns"]
+        for text in (f"> {turn['action']}", turn["observation"], *_remarks(turn))
+    ]
+    verdict = "correct" if record["correct"] else "not correct"
+    score = "unscored" if record["score"] is None else f"score {record['score']:.3f}"
+    head = f"--- {record['task_id']}: {record['question']}"
+    return "\n".join([head, *lines, f"--- {verdict}, {score}"])
+
+
+def _remarks(turn: dict[str, Any]) -> list[str]:
+    return [f"(repaired: {', '.join(turn['repairs'])})"] if turn["repairs"] else []

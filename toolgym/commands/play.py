@@ -1,0 +1,229 @@
+"""`toolgym play`: a person plays an episode in the terminal.
+
+The person types calls as it comes easily: `describe singer`, `query SELECT ...`, `answer 5`, the
+same as Python (`describe(table_name="singer")`) or as JSON, as a model would. They go the same
+way as a model's calls, so they cost and earn the same. A line that is no call at all is told so
+and costs nothing: that price is for models. A hint is the next call of the expert, who plays the
+same task in a second environment, so that it neither sees nor touches the person's episode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shlex
+import sys
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolgym.commands import Dataset, EnvId, StepLimit, arguments_for
+from toolgym.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from toolgym.env import ToolEnv
+    from toolgym.tools import ToolSpec
+
+PROMPT = "> "
+HELP = """\
+Type a call: TOOL ARGUMENT, or TOOL(argument=value), or {"name": TOOL, "arguments": {...}}.
+help shows this, hint shows what an expert would do next, quit leaves."""
+
+
+def command(
+    env_id: EnvId,
+    dataset: Dataset = None,
+    split: Annotated[str | None, typer.Option(help="A part of the data set.")] = None,
+    task: Annotated[str | None, typer.Option(help="The id of the task to play.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Chooses the task.")] = None,
+    step_limit: StepLimit = None,
+) -> None:
+    """Play an episode yourself, by typing calls.
+
+    Type `help` for how to call, `hint` for what an expert would do next, `quit` to leave. Lines can
+    also be piped in.
+
+    Example:
+        toolgym play sqlgym/Explore-v0 --seed 3
+    """
+    from toolgym import registration
+
+    env_kwargs = arguments_for(env_id, dataset=dataset, split=split, step_limit=step_limit)
+    if task is not None and seed is not None:
+        raise ConfigurationError("--task and --seed both choose the task; give one of them.")
+    env = registration.make(env_id, **env_kwargs)
+    env.reset(seed=seed, options=None if task is None else {"task_id": task})
+    _prepare_input()
+    Game(env, registration.make(env_id, **env_kwargs)).run()
+
+
+def _prepare_input() -> None:
+    """Line editing where there is a terminal; bytes that are no text must not end the game."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    if sys.stdin.isatty():
+        with contextlib.suppress(ImportError):  # Windows has none
+            import readline  # noqa: F401
+
+
+class Game:
+    """One episode between a person and an environment.
+
+    Args:
+        env: The environment, already reset.
+        shadow: Another one like it, for hints.
+    """
+
+    def __init__(self, env: ToolEnv[Any], shadow: ToolEnv[Any]) -> None:
+        self._env = env
+        self._expert = _Expert(shadow, env.episode.task.id)
+
+    def run(self) -> None:
+        """Ask for lines until the episode is over, the person leaves, or the input ends."""
+        episode = self._env.episode
+        typer.echo(f"Task {episode.task.id}\n\n{episode.question}\n")
+        typer.echo(f"You have {episode.steps_left} calls.\n{self._how_to_play()}\n")
+        while not episode.over:
+            line = _ask()
+            if line is None or line.lower() in ("quit", "exit"):
+                typer.echo("You left before the end.")
+                break
+            if line:
+                self._take(line)
+        self._tell_result()
+
+    def _take(self, line: str) -> None:
+        """Do what a line says."""
+        if line.lower() in ("help", "?"):
+            typer.echo(self._how_to_play())
+        elif line.lower() == "hint":
+            typer.echo(self._expert.hint())
+        else:
+            action = read_action(line, self._env.tools)
+            if action is None:
+                typer.echo(self._not_a_call(line))
+                return
+            observation, reward, *_ = self._env.step(action)
+            left = self._env.episode.steps_left
+            typer.echo(f"{observation}\n[reward {reward:+.3f}, {left} calls left]\n")
+
+    def _how_to_play(self) -> str:
+        usage = []
+        for spec in self._env.tools.values():
+            arguments = " ".join(name.upper() for name in spec.arguments.model_fields)
+            free = " It ends the episode and costs no call." if spec.terminal else ""
+            usage.append(f"  {spec.name} {arguments}".rstrip() + f": {spec.description}{free}")
+        return "\n".join([HELP, *usage])
+
+    def _not_a_call(self, line: str) -> str:
+        word = line.split()[0]
+        near = get_close_matches(word.lower(), [*self._env.tools, "help", "hint", "quit"], n=1)
+        return f"{word!r} is no tool. " + (
+            f"Did you mean {near[0]!r}?" if near else "Type help to see what is there."
+        )
+
+    def _tell_result(self) -> None:
+        """Close the episode and take its score apart."""
+        score = self._env.finish()
+        ledger = self._env.episode.ledger
+        verdict = "Correct." if ledger.correct else "Not correct."
+        if not ledger.answered:
+            verdict = "Not answered."
+        hints = f" Hints: {self._expert.given}." if self._expert.given else ""
+        typer.echo(f"{verdict} Score {score:.3f}.{hints}")
+        for name, value in ledger.parts().items():
+            if value:
+                typer.echo(f"  {name.replace('_', ' ')} {value:+.3f}")
+
+
+class _Expert:
+    """The expert of the same task, one call at a time."""
+
+    def __init__(self, shadow: ToolEnv[Any], task_id: str) -> None:
+        self._shadow, self._task_id = shadow, task_id
+        self._playing: Any = None
+        self._observation = ""
+        self.given = 0
+
+    def hint(self) -> str:
+        """The expert's next call, in words."""
+        try:
+            if self._playing is None:
+                self._shadow.reset(options={"task_id": self._task_id})
+                self._playing = self._shadow.expert()
+                action = next(self._playing)
+            else:
+                action = self._playing.send(self._observation)
+        except StopIteration:
+            return "The expert has nothing more to say."
+        except ConfigurationError as problem:
+            return str(problem)
+        self.given += 1
+        self._observation = self._shadow.step(action)[0]
+        call = self._shadow.episode.turns[-1].calls[-1]
+        return f"hint: {json.dumps({'name': call.name, 'arguments': call.arguments}, default=str)}"
+
+
+def _ask() -> str | None:
+    """The next line, stripped; None at the end of the input."""
+    try:
+        line = input(PROMPT).strip()
+    except EOFError:
+        typer.echo("")
+        return None
+    if not sys.stdin.isatty():
+        typer.echo(line)  # nobody typed it on this terminal, so it is not there to be read
+    return line
+
+
+def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
+    """What a person typed, as an action for `ToolEnv.step`; None if it is no call.
+
+    >>> from toolgym.tools import specs_from
+    >>> tools = specs_from([{"name": "look", "parameters": {"properties": {"at": {}}}}])
+    >>> read_action("look the door", tools)
+    {'name': 'look', 'arguments': {'at': 'the door'}}
+    """
+    if line[0] in "{[<":
+        return line
+    called = re.match(r"(\w+)\(.*\)$", line)
+    if called and called[1] in tools:
+        return line
+    word, _, rest = line.partition(" ")
+    name = next((name for name in tools if name.lower() == word.lower()), None)
+    if name is None:
+        return None
+    return {"name": name, "arguments": _read_words(rest.strip(), tools[name])}
+
+
+def _read_words(rest: str, spec: ToolSpec) -> dict[str, Any]:
+    """The rest of a line as arguments: all of it for one argument, word by word for several."""
+    declared = spec.parameters["properties"]
+    if not rest:
+        return {}
+    if len(declared) == 1:
+        [(name, schema)] = declared.items()
+        return {name: _typed(rest, schema)}
+    try:
+        words = shlex.split(rest)
+    except ValueError:  # an apostrophe, most likely
+        words = rest.split()
+    last = len(declared) - 1
+    words = [*words[:last], " ".join(words[last:])] if len(words) > last else words
+    return {
+        name: _typed(word, schema)
+        for (name, schema), word in zip(declared.items(), words, strict=False)
+    }
+
+
+def _typed(text: str, schema: dict[str, Any]) -> Any:
+    """The text, or what it says in JSON where the argument may be something else than a text."""
+    if schema.get("type") == "string":
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

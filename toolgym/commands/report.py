@@ -1,0 +1,33 @@
+"""`toolgym report`: the page of a run, made again or for several runs together.
+
+Training writes the page of its own run at its end; this command makes it for a run that was
+interrupted, or lays runs over each other, such as one and its control with shuffled rewards.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders, shown in this order.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write; by default report.html in the run's folder, or beside."),
+    ] = None,
+) -> None:
+    """Write the report of a run, or of several laid over each other, as one HTML page.
+
+    Example:
+        toolgym report runs/explore
+        toolgym report runs/explore runs/control --out comparison.html
+    """
+    from toolgym.report import write_report
+    from toolgym.runs import Run
+
+    typer.echo(str(write_report([Run.open(path) for path in runs], out)))

@@ -1,0 +1,255 @@
+"""`ToolEnv`: a Gymnasium environment whose actions are what a model wrote.
+
+`step` takes a text (or an already parsed call), finds the calls in it, binds their arguments, runs
+the tools, and answers with text. Whatever the agent gets wrong is an observation; see
+`toolgym.errors` for what is not. A family says how an episode begins, what its tools do, and how an
+expert would play.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Generator
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import gymnasium as gym
+from gymnasium.error import ResetNeeded
+
+from toolgym.calls import bind_call, parse_calls
+from toolgym.episode import Episode, Info, Outcome
+from toolgym.errors import ConfigurationError
+from toolgym.rewards import Ledger, RewardConfig
+from toolgym.spaces import UnicodeText
+from toolgym.tasks import Task, TaskSet
+from toolgym.tools import ToolSpec, tools_of
+from toolgym.turns import safe_text, shown, take_turn
+
+T = TypeVar("T", bound=Task)
+HOW_TO_CALL = 'Call a tool like this: <tool_call>{"name": ..., "arguments": {...}}</tool_call>'
+
+
+class ToolEnv(gym.Env[str, Any], Generic[T]):
+    """An environment of tools; a subclass adds `begin`, `expert` and methods marked `@tool`.
+
+    Args:
+        tasks: What episodes are drawn from.
+        step_limit: Calls that an episode allows; the terminal call is free.
+        parsing: "lenient" repairs what can be repaired and records it; "strict" is the wall that
+            tools with plain Python signatures are, for comparison.
+        rewards: Weights of the score, a dict or a `RewardConfig`.
+        render_mode: None or "ansi".
+
+    Raises:
+        ConfigurationError: An argument is out of range; the message says which and why.
+
+    A complete environment:
+
+    >>> from toolgym import Task, TaskSet, ToolEnv, tool
+    >>> class Echo(ToolEnv):
+    ...     '''Say the word.'''
+    ...     def begin(self, task):
+    ...         return task.question
+    ...     def expert(self):
+    ...         yield {"name": "say", "arguments": {"word": self.task.extra["word"]}}
+    ...     @tool(terminal=True)
+    ...     def say(self, word: str) -> str:
+    ...         '''Say a word and be done.
+    ...
+    ...         Args:
+    ...             word: The word.
+    ...         '''
+    ...         return self.submit(word == self.task.extra["word"])
+    >>> env = Echo(TaskSet([Task("a", "Say hi.", extra={"word": "hi"})]))
+    >>> _ = env.reset(seed=0)
+    >>> env.step('<tool_call>{"name": "say", "arguments": {"word": "hi"}}</tool_call>')[1:3]
+    (1.0, True)
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
+    tools: ClassVar[dict[str, ToolSpec]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.tools = tools_of(cls)
+
+    def __init__(
+        self,
+        tasks: TaskSet[T],
+        *,
+        step_limit: int = 15,
+        parsing: Literal["lenient", "strict"] = "lenient",
+        rewards: RewardConfig | dict[str, Any] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if isinstance(step_limit, bool) or not isinstance(step_limit, int) or step_limit < 2:
+            raise ConfigurationError(
+                f"step_limit must be an integer of at least 2, got {step_limit!r}."
+            )
+        if parsing not in ("lenient", "strict"):
+            raise ConfigurationError(f'parsing must be "lenient" or "strict", got {parsing!r}.')
+        if render_mode not in (None, "ansi"):
+            raise ConfigurationError(f'render_mode must be None or "ansi", got {render_mode!r}.')
+        self.tasks = tasks
+        self.step_limit = step_limit
+        self.parsing = parsing
+        self.reward_config = RewardConfig.of(rewards)
+        self.render_mode = render_mode
+        self.observation_space = UnicodeText()
+        self.action_space = UnicodeText()
+        self._episode: Episode | None = None
+
+    # What a family provides -----------------------------------------------------------------------
+
+    @abstractmethod
+    def begin(self, task: T) -> str:
+        """Prepare an episode of this task and return what the agent is asked.
+
+        Raises:
+            EnvironmentFault: What the task needs is not there.
+        """
+
+    def expert(self) -> Generator[Any, str, None]:
+        """Play the current episode as an expert: yield actions, receive observations.
+
+        It takes its answer from what it was shown, never from the gold, so that what it cannot read
+        a model cannot either.
+        """
+        raise ConfigurationError(f"{type(self).__name__} has no expert; write its `expert` method.")
+
+    def example_call(self, tool_name: str) -> dict[str, Any]:
+        """A whole call of this tool that works in this episode, for error messages.
+
+        Returns:
+            `{"name": ..., "arguments": {...}}`, or {} to keep the generic example of the error.
+        """
+        return {}
+
+    # The Gymnasium contract -----------------------------------------------------------------------
+
+    def reset(  # type: ignore[override]  # a TypedDict is a dict of known keys
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, Info]:
+        """Begin an episode.
+
+        Args:
+            seed: Chooses the task, the same on every machine.
+            options: `{"task_id": ...}` asks for one task.
+
+        Returns:
+            The question, the budget and how to call; and the first `info`.
+
+        Raises:
+            TaskRefused: The task asked for cannot be played fairly.
+            ConfigurationError: There is no such task or no such option.
+            EnvironmentFault: What the task needs is not there.
+        """
+        super().reset(seed=seed)
+        unknown = set(options or {}) - {"task_id"}
+        if unknown:
+            raise ConfigurationError(f"reset takes the option task_id only, got {sorted(unknown)}.")
+        task_id = (options or {}).get("task_id")
+        if task_id is not None:
+            task = self.tasks.require(str(task_id))
+        else:
+            drawn = int(self.np_random.integers(2**31)) if seed is None else seed
+            task = self.tasks.draw(drawn)
+        self._episode = Episode(task, Ledger(self.reward_config), self.step_limit)
+        question = safe_text(self.begin(task))
+        self._episode.question = question
+        return f"{question}\n{self.budget_line()} {HOW_TO_CALL}", self._episode.info((), ())
+
+    def step(self, action: Any) -> tuple[str, float, bool, bool, Info]:  # type: ignore[override]
+        """Run the calls in an action.
+
+        Args:
+            action: What a model wrote, or a parsed call, or several; anything else is an error
+                observation.
+
+        Returns:
+            Observation, change of the score, terminated (answered), truncated (budget spent), info.
+
+        Raises:
+            EnvironmentFault: The machine failed; the episode is unscored.
+        """
+        calls = tuple(parse_calls(action, self.tools, parsing=self.parsing))
+        return take_turn(self, action, calls)
+
+    def call(self, tool_name: str, /, *args: Any, **kwargs: Any) -> str:
+        """Call one tool from Python; it spends budget and earns reward as in `step`.
+
+        Returns:
+            The observation.
+        """
+        spec = self.tools.get(tool_name)
+        names = list(spec.arguments.model_fields) if spec else []
+        names += [f"argument_{place}" for place in range(len(names) + 1, len(args) + 1)]
+        arguments = {**dict(zip(names, args, strict=False)), **kwargs}
+        bound = bind_call(tool_name, arguments, self.tools, parsing=self.parsing)
+        return take_turn(self, bound, (bound,))[0]
+
+    def render(self) -> str | None:
+        """The episode so far as text, with `render_mode="ansi"`."""
+        if self.render_mode is None:
+            return None
+        episode = self.episode
+        lines = [f"? {episode.question}"]
+        for turn in episode.turns:
+            lines += [f"> {shown(turn.action)}", turn.observation]
+        return "\n".join([*lines, f"score {episode.ledger.score():.3f}"])
+
+    # What tools and callers use -------------------------------------------------------------------
+
+    @property
+    def episode(self) -> Episode:
+        """The current episode.
+
+        Raises:
+            ResetNeeded: `reset` was not called yet.
+        """
+        if self._episode is None:
+            raise ResetNeeded("call reset() before anything else.")
+        return self._episode
+
+    @property
+    def task(self) -> T:
+        """The task being played."""
+        return self.episode.task  # type: ignore[return-value]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Correct or not, and the bin of the best progress: what can tell a group apart."""
+        return self.episode.outcome
+
+    @classmethod
+    def tool_schemas(cls) -> list[dict[str, Any]]:
+        """The tools in the OpenAI function format."""
+        return [spec.schema() for spec in cls.tools.values()]
+
+    def budget_line(self) -> str:
+        """What the agent is told of its budget."""
+        ends = " or ".join(spec.name for spec in self.tools.values() if spec.terminal)
+        return f"You have {self.step_limit} calls; {ends} is free and ends the episode."
+
+    def reach(self, progress: float) -> None:
+        """For tools: the agent reached a state worth `progress`, 0 to 1; only the best counts."""
+        self.episode.ledger.reach(progress)
+
+    def submit(self, correct: bool, message: str = "Answer recorded. The episode is over.") -> str:
+        """For terminal tools: record the verdict and return what the agent is told."""
+        self.episode.ledger.answered = True
+        self.episode.ledger.correct = bool(correct)
+        return message
+
+    def finish(self) -> float:
+        """Close the episode if it is open, once, and return its score.
+
+        An episode without an answer pays `unanswered`; calling this again changes nothing.
+
+        Returns:
+            The episode's score; nan after a fault.
+        """
+        episode = self.episode
+        if not episode.over:
+            episode.over = True
+            episode.ledger.closed_unanswered = not episode.ledger.answered
+        return episode.ledger.score()

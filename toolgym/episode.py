@@ -1,0 +1,123 @@
+"""What one episode is made of: its turns, its ledger, and the `info` it shows.
+
+All that an episode changes is one `Episode` object, made anew by `reset`, so that two environments,
+or two episodes of one, can never meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypedDict
+
+from toolgym.calls import ToolCall
+from toolgym.errors import ToolError
+from toolgym.rewards import Ledger
+from toolgym.tasks import Task
+
+
+class Info(TypedDict):
+    """The keys of `info`, there in `reset` and in every `step`, each always of one type.
+
+    Nothing in it is a dict but `reward_parts`: a vector environment merges dicts key by key.
+    """
+
+    task_id: str
+    """The task being played."""
+    call: ToolCall | None
+    """The last call of the action; None where it held none."""
+    calls: tuple[ToolCall, ...]
+    """Every call that was found in the action, in order."""
+    repairs: tuple[str, ...]
+    """The codes of all repairs that the action needed."""
+    error: ToolError | None
+    """The first thing in the action that went wrong."""
+    reward_parts: dict[str, float]
+    """The running score taken apart; the values sum to it."""
+    score: float
+    """The running score, 0 at reset; nan only where a fault left the episode unscored."""
+    correct: bool
+    """The right answer was given."""
+    scored: bool
+    """False where a fault left the episode unscored."""
+    steps_left: int
+    """Calls that the budget still allows."""
+
+
+class Outcome(NamedTuple):
+    """What tells rollouts of a group apart beyond the noise of one call more or less.
+
+    A group all of whose members have the same outcome is dead: it has nothing to teach.
+    """
+
+    correct: bool
+    progress_bin: int
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One action and what came back.
+
+    Attributes:
+        action: The action as it was given.
+        calls: The calls found in it.
+        results: What each call returned, as the agent reads it; one text where there was no call.
+        observation: The whole observation.
+        reward: What the turn changed of the score.
+        errors: What went wrong, by call; None where nothing did.
+    """
+
+    action: Any
+    calls: tuple[ToolCall, ...]
+    results: tuple[str, ...]
+    observation: str
+    reward: float
+    errors: tuple[ToolError | None, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Every call was bound without an error; a turn without a call is not valid."""
+        return bool(self.calls) and all(call.error is None for call in self.calls)
+
+
+@dataclass
+class Episode:
+    """The mutable state of one episode."""
+
+    task: Task
+    ledger: Ledger
+    steps_left: int
+    question: str = ""
+    over: bool = False
+    turns: list[Turn] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def terminated(self) -> bool:
+        """The terminal call was executed."""
+        return self.over and self.ledger.answered
+
+    @property
+    def truncated(self) -> bool:
+        """It ended without an answer."""
+        return self.over and not self.ledger.answered
+
+    @property
+    def outcome(self) -> Outcome:
+        """Correct or not, and the bin of the best progress."""
+        bins = self.ledger.config.bins
+        return Outcome(self.ledger.correct, round(self.ledger.progress * bins))
+
+    def info(self, calls: tuple[ToolCall, ...], errors: tuple[ToolError | None, ...]) -> Info:
+        """The info of a turn (or of `reset`: no calls, no errors); fresh objects every time."""
+        return Info(
+            task_id=self.task.id,
+            call=calls[-1] if calls else None,
+            calls=calls,
+            repairs=tuple(code for call in calls for code in call.repairs),
+            error=next((error for error in errors if error is not None), None),
+            reward_parts=self.ledger.parts(),
+            score=self.ledger.score(),
+            correct=self.ledger.correct,
+            scored=not self.ledger.faulted,
+            steps_left=self.steps_left,
+        )

@@ -1,0 +1,150 @@
+"""JSON files that survive a killed process.
+
+Two kinds: one object that is replaced as a whole, and lines that are only ever appended. A process
+may be killed while it writes, so a last line without its end is an accident that happens: it is
+dropped, and told. A line that has its end and is broken was damaged otherwise, as is an object that
+cannot be read: that is an error, and it names file and line.
+
+JSON has no nan and no infinity: `plain` makes both null and keeps their key, so that a reader knows
+the number was asked for and did not exist.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toolgym.errors import ConfigurationError
+
+Record = dict[str, Any]
+
+
+def plain(value: Any, where: str) -> Any:
+    """The same value in JSON's own types; nan and the infinities become None.
+
+    Args:
+        value: Numbers (those of numpy too), text, paths, None, and lists and mappings of them.
+        where: What the value is called in the error.
+
+    Raises:
+        ConfigurationError: Something in it is of another type.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    raise ConfigurationError(
+        f"{where} is of type {type(value).__name__}, which JSON cannot hold; "
+        "pass numbers, text, lists and dicts."
+    )
+
+
+def encode(text: str) -> bytes:
+    """UTF-8 that takes any text: half a surrogate pair becomes its escape, as in JSON."""
+    return text.encode("utf-8", errors="backslashreplace")
+
+
+def object_text(record: Mapping[str, Any]) -> bytes:
+    """One object as the whole content of a file, for people to read."""
+    return encode(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+
+def line_text(record: Mapping[str, Any]) -> bytes:
+    """One object as one line."""
+    return encode(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write a file so that at every moment either the old or the new one is there, and whole."""
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        with fresh.open("wb") as stream:
+            stream.writelines(chunks)
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def read_object(file: Path) -> Record:
+    """The one object in a file.
+
+    Raises:
+        ConfigurationError: It is not JSON, or not an object.
+    """
+    try:
+        value = json.loads(file.read_bytes())
+    except ValueError as problem:
+        raise ConfigurationError(
+            f"{file} is not JSON: {problem}. Mend it, or start a new run."
+        ) from None
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{file} must hold one JSON object, and holds something else.")
+    return value
+
+
+def read_lines(
+    file: Path, check: Callable[[Any], Record], cut_off: Callable[[], None]
+) -> Iterator[Record]:
+    """The objects of a file, one a line, in order; none where there is no file.
+
+    Args:
+        file: What to read.
+        check: Returns the record, or raises a ValueError that says what is wrong with it.
+        cut_off: Called when the last line was cut off, and so is left out.
+
+    Raises:
+        ConfigurationError: A line is broken that has its end.
+    """
+    if not file.is_file():
+        return
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                yield check(json.loads(line))
+            except ValueError as problem:
+                if line.endswith(b"\n"):
+                    raise ConfigurationError(
+                        f"Line {number} of {file} is damaged: {problem}. Remove that line, or take "
+                        "the file from a copy."
+                    ) from None
+                cut_off()
+
+
+def append_lines(file: Path, records: Sequence[Record], whole: Iterable[Record]) -> None:
+    """Append one line for each record, all in one write.
+
+    Args:
+        file: Made where it is missing.
+        records: What to append.
+        whole: The records in the file now. They are written anew where its last line was cut off,
+            which would otherwise run into the next one.
+    """
+    if ends_within_a_line(file):
+        replace_file(file, (line_text(record) for record in whole))
+    with file.open("ab") as stream:
+        stream.write(b"".join(line_text(record) for record in records))
+
+
+def ends_within_a_line(file: Path) -> bool:
+    """The file has a last line without its end."""
+    if not file.is_file() or file.stat().st_size == 0:
+        return False
+    with file.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read(1) != b"\n"

@@ -1,0 +1,192 @@
+"""Finished episodes as plain data, and the figures that are made of them.
+
+An `EpisodeRecord` can be written as a line of JSON; an `Evaluation` is what a policy achieved on a
+set of tasks, with its interval. What a fault left unscored is counted, and left out of every mean.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from toolgym.calls import ToolCall
+from toolgym.env import ToolEnv
+from toolgym.episode import Turn
+from toolgym.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """One finished episode as plain data.
+
+    Attributes:
+        turns: One dict per turn: action, calls, observation, reward, repairs, errors, valid.
+        score: nan where a fault left it unscored.
+    """
+
+    env_id: str
+    task_id: str
+    seed: int
+    question: str
+    turns: tuple[dict[str, Any], ...]
+    score: float
+    correct: bool
+    scored: bool
+    answered: bool
+    progress_bin: int
+    reward_parts: dict[str, float]
+
+    @classmethod
+    def of(cls, env: ToolEnv[Any], env_id: str, seed: int = 0) -> EpisodeRecord:
+        """Close the environment's current episode and record it."""
+        score = env.finish()
+        episode = env.episode
+        return cls(
+            env_id=env_id,
+            task_id=episode.task.id,
+            seed=seed,
+            question=episode.question,
+            turns=tuple(_turn_record(turn) for turn in episode.turns),
+            score=score,
+            correct=episode.ledger.correct,
+            scored=not episode.ledger.faulted,
+            answered=episode.ledger.answered,
+            progress_bin=episode.outcome.progress_bin,
+            reward_parts=episode.ledger.parts(),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The record with everything JSON can hold; a score of nan becomes null."""
+        record = asdict(self)
+        record["score"] = None if math.isnan(self.score) else self.score
+        parts = self.reward_parts.items()
+        record["reward_parts"] = {k: None if math.isnan(v) else v for k, v in parts}
+        plain: dict[str, Any] = json.loads(json.dumps(record, default=str))
+        return plain
+
+
+def _turn_record(turn: Turn) -> dict[str, Any]:
+    action = turn.action if isinstance(turn.action, str) else None
+    return {
+        "action": action if action is not None else "\n".join(map(_call_text, turn.calls)),
+        "calls": [{"name": call.name, "arguments": call.arguments} for call in turn.calls],
+        "observation": turn.observation,
+        "reward": turn.reward,
+        "repairs": [code for call in turn.calls for code in call.repairs],
+        "errors": [error.code for error in turn.errors if error is not None],
+        "valid": turn.valid,
+    }
+
+
+def _call_text(call: ToolCall) -> str:
+    return json.dumps({"name": call.name, "arguments": call.arguments}, default=str)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a policy achieved on a set of tasks.
+
+    `accuracy` is over scored episodes; `interval` is its 95 % Wilson interval; `validity` is the
+    share of turns in which every call was bound without an error.
+    """
+
+    records: tuple[EpisodeRecord, ...]
+    k: int = 1
+    refused: tuple[dict[str, str], ...] = field(default=())
+
+    @property
+    def _scored(self) -> list[EpisodeRecord]:
+        return [record for record in self.records if record.scored]
+
+    @property
+    def episodes(self) -> int:
+        """Episodes played, unscored ones included."""
+        return len(self.records)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of correct episodes; nan without any."""
+        return _mean([float(record.correct) for record in self._scored])
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % Wilson score interval of the accuracy."""
+        return wilson_interval(sum(record.correct for record in self._scored), len(self._scored))
+
+    @property
+    def mean_score(self) -> float:
+        """Mean episode score; nan without any."""
+        return _mean([record.score for record in self._scored])
+
+    @property
+    def validity(self) -> float:
+        """Share of turns in which every call was bound; nan without any turn."""
+        return _mean([float(turn["valid"]) for record in self.records for turn in record.turns])
+
+    @property
+    def answered(self) -> float:
+        """Share of episodes that ended with an answer."""
+        return _mean([float(record.answered) for record in self.records])
+
+    @property
+    def pass_at_k(self) -> dict[int, float]:
+        """pass@j for j = 1..k: mean over tasks of the estimate of Chen et al. 2021, eq. 1."""
+        tries: dict[str, list[bool]] = {}
+        for record in self._scored:
+            tries.setdefault(record.task_id, []).append(record.correct)
+        full = [outcomes for outcomes in tries.values() if len(outcomes) == self.k]
+        return {
+            j: _mean([pass_at(len(outcomes), sum(outcomes), j) for outcomes in full])
+            for j in range(1, self.k + 1)
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The figures as a dict that JSON can hold."""
+        figures: dict[str, Any] = {
+            "accuracy": self.accuracy,
+            "interval": list(self.interval),
+            "validity": self.validity,
+            "mean_score": self.mean_score,
+            "answered": self.answered,
+            "episodes": self.episodes,
+            "unscored": self.episodes - len(self._scored),
+            "refused": [dict(refusal) for refusal in self.refused],
+        }
+        if self.k > 1:
+            figures["pass_at_k"] = {str(j): value for j, value in self.pass_at_k.items()}
+        return {
+            key: None if isinstance(v, float) and math.isnan(v) else v for key, v in figures.items()
+        }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def wilson_interval(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Wilson score interval of a proportion (Wilson 1927).
+
+    >>> [round(bound, 3) for bound in wilson_interval(8, 10)]
+    [0.49, 0.943]
+    """
+    if n == 0:
+        return 0.0, 1.0
+    p, squared = successes / n, z * z
+    centre = p + squared / (2 * n)
+    spread = z * math.sqrt(p * (1 - p) / n + squared / (4 * n * n))
+    scale = 1 + squared / n
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def pass_at(n: int, correct: int, k: int) -> float:
+    """Chance that k of n tries hold a correct one: 1 - C(n - c, k) / C(n, k) (Chen et al. 2021).
+
+    >>> pass_at(4, 1, 2)
+    0.5
+    """
+    if not 1 <= k <= n:
+        raise ConfigurationError(f"pass@k needs 1 <= k <= n, got k={k}, n={n}.")
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)

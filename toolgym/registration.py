@@ -1,0 +1,73 @@
+"""Environments find us, not we them.
+
+Gymnasium loads no plug-ins by itself. A package brings its environments by the entry-point group
+`toolgym.environments` (value: the module whose import registers them with `gymnasium.register`),
+and the command line and the adapters call `load_environments` before they look an id up.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from importlib.metadata import entry_points
+from typing import Any
+
+import gymnasium as gym
+
+from toolgym.env import ToolEnv
+from toolgym.errors import ConfigurationError
+
+
+@functools.cache
+def load_environments() -> dict[str, str]:
+    """Import every registered family, once per process.
+
+    Returns: Why a family was skipped, by entry-point name; empty when all is well. A broken one
+        also warns.
+    """
+    broken: dict[str, str] = {}
+    for entry in entry_points(group="toolgym.environments"):
+        try:
+            importlib.import_module(entry.value.partition(":")[0])
+        except Exception as problem:  # noqa: BLE001 - a stranger's package must not stop ours
+            broken[entry.name] = f"{type(problem).__name__}: {problem}"
+            warnings.warn(
+                f"environments of {entry.name!r} are skipped: {broken[entry.name]}", stacklevel=2
+            )
+    return broken
+
+
+def tool_env_ids() -> list[str]:
+    """Ids of all registered environments that are `ToolEnv`s, sorted."""
+    load_environments()
+    return sorted(spec.id for spec in gym.registry.values() if _is_tool_env(spec))
+
+
+def _is_tool_env(spec: Any) -> bool:
+    entry = spec.entry_point
+    if isinstance(entry, str):
+        package = entry.partition(":")[0].partition(".")[0]
+        families = {e.value.partition(".")[0] for e in entry_points(group="toolgym.environments")}
+        return package in families
+    return isinstance(entry, type) and issubclass(entry, ToolEnv)
+
+
+def make(env_id: str, **kwargs: Any) -> ToolEnv[Any]:
+    """`gym.make` without wrappers, for callers that need the tools.
+
+    Raises:
+        ConfigurationError: There is no such environment, or it is not a `ToolEnv`, or an argument
+            is unknown; the message names the nearest or the reason.
+    """
+    load_environments()
+    try:
+        env = gym.make(env_id, disable_env_checker=True, **kwargs).unwrapped
+    except (gym.error.UnregisteredEnv, gym.error.Error) as problem:
+        known = ", ".join(tool_env_ids())
+        raise ConfigurationError(f"{problem} Known environments: {known}.") from None
+    except TypeError as problem:
+        raise ConfigurationError(f"{env_id} does not take these arguments: {problem}.") from problem
+    if not isinstance(env, ToolEnv):
+        raise ConfigurationError(f"{env_id!r} has no tools: it is not a toolgym.ToolEnv.")
+    return env

@@ -1,0 +1,149 @@
+"""The one table of what is forgiven in a call.
+
+A repair is an object, made by `_repair`, which enters it into `REPAIRS`; the parser and the
+binder can record nothing else, so no code can be used that the table lacks. Each stands with an
+example: `before` is what a model wrote, `after` the call it means, for an environment with the
+tools `describe(table_name)`, `sample(table_name)`, `query(sql)` and the terminal `answer(value)`.
+The tests run every example.
+
+The order of the table is the order in which the codes of one call are reported, each at most once.
+Native formats of other model families (XML functions, `[TOOL_CALLS]`, bare JSON, Python calls) are
+formats, not mistakes, so they have no code here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One kind of mistake that is forgiven.
+
+    Attributes:
+        code: Stable identifier, as found in `ToolCall.repairs`.
+        does: What the repair does, one sentence, for documentation and notes to the agent.
+        before: A text in which exactly this repair is needed.
+        after: The call it becomes, as (name, arguments).
+    """
+
+    code: str
+    does: str
+    before: str
+    after: tuple[str, dict[str, Any]]
+
+
+REPAIRS: dict[str, Repair] = {}
+
+
+def _repair(code: str, does: str, before: str, after: tuple[str, dict[str, Any]]) -> Repair:
+    repair = Repair(code, does, before, after)
+    REPAIRS[code] = repair
+    return repair
+
+
+def in_order(repairs: Iterable[Repair]) -> tuple[str, ...]:
+    """Codes of the repairs in table order, each once."""
+    codes = {repair.code for repair in repairs}
+    return tuple(code for code in REPAIRS if code in codes) if codes else ()
+
+
+def from_codes(codes: Any) -> tuple[Repair, ...]:
+    """The repairs behind codes recorded earlier; what is no code of the table is left out."""
+    known = codes if type(codes) in (tuple, list) else ()
+    return tuple(REPAIRS[code] for code in known if type(code) is str and code in REPAIRS)
+
+
+_SINGER: tuple[str, dict[str, Any]] = ("describe", {"table_name": "singer"})
+
+MISSING_CLOSE_TAG = _repair(
+    "missing_close_tag",
+    "Reads a call whose tag is opened but not closed, if the call itself is complete.",
+    '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer"}}',
+    _SINGER,
+)
+REPAIRED_JSON = _repair(
+    "repaired_json",
+    "Mends text that is not valid: brackets, quotes, raw line breaks, a fence, a list in a tag.",
+    "<tool_call>\n{'name': 'describe', 'arguments': {'table_name': 'singer'}\n</tool_call>",
+    _SINGER,
+)
+REPLACED_SURROGATE = _repair(
+    "replaced_surrogate",
+    "Replaces half of a surrogate pair, which no file or database can store, by U+FFFD.",
+    '<tool_call>\n{"name": "answer", "arguments": {"value": "a\\ud83d"}}\n</tool_call>',
+    ("answer", {"value": "a\ufffd"}),
+)
+RENAMED_FIELD = _repair(
+    "renamed_field",
+    "Reads `tool`, `tool_name`, `function` as `name`; `args`, `input`, `kwargs` as `arguments`.",
+    '<tool_call>\n{"tool": "describe", "args": {"table_name": "singer"}}\n</tool_call>',
+    _SINGER,
+)
+FLAT_ARGUMENTS = _repair(
+    "flat_arguments",
+    "Takes the arguments from beside the name, where no `arguments` object holds them.",
+    '<tool_call>\n{"name": "query", "sql": "SELECT 1"}\n</tool_call>',
+    ("query", {"sql": "SELECT 1"}),
+)
+DECODED_ARGUMENTS = _repair(
+    "decoded_arguments",
+    "Decodes arguments that are JSON inside a string.",
+    '<tool_call>\n{"name": "describe", "arguments": "{\\"table_name\\": \\"singer\\"}"}\n'
+    "</tool_call>",
+    _SINGER,
+)
+UNWRAPPED_ARGUMENTS = _repair(
+    "unwrapped_arguments",
+    "Takes the arguments out of an object nested in them.",
+    '<tool_call>\n{"name": "describe", "arguments": {"arguments": {"table_name": "singer"}}}\n'
+    "</tool_call>",
+    _SINGER,
+)
+POSITIONAL_ARGUMENTS = _repair(
+    "positional_arguments",
+    "Gives values without names to the tool's arguments in their order.",
+    'describe("singer")',
+    _SINGER,
+)
+RENAMED_TOOL = _repair(
+    "renamed_tool",
+    "Matches a tool's name by case, separators, namespace or alias, then by nearest unique name.",
+    '<tool_call>\n{"name": "functions.Describe", "arguments": {"table_name": "singer"}}\n'
+    "</tool_call>",
+    _SINGER,
+)
+DROPPED_NULL = _repair(
+    "dropped_null",
+    "Drops a null for an argument that the tool does not have, or that has a default.",
+    '<tool_call>\n{"name": "describe", "arguments": {"sql": null, "table_name": "singer"}}\n'
+    "</tool_call>",
+    _SINGER,
+)
+RENAMED_KEY = _repair(
+    "renamed_key",
+    "Takes the one key left over for the one required argument that is missing.",
+    '<tool_call>\n{"name": "describe", "arguments": {"table": "singer"}}\n</tool_call>',
+    _SINGER,
+)
+DROPPED_ARGUMENT = _repair(
+    "dropped_argument",
+    "Drops a value for an argument that the tool does not have.",
+    '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer", "limit": 5}}\n'
+    "</tool_call>",
+    _SINGER,
+)
+COERCED_VALUE = _repair(
+    "coerced_value",
+    "Converts a value to its argument's type, or takes it out of a list or object of one.",
+    '<tool_call>\n{"name": "describe", "arguments": {"table_name": ["singer"]}}\n</tool_call>',
+    _SINGER,
+)
+STRIPPED_FENCE = _repair(
+    "stripped_fence",
+    "Strips a code fence, or quotes, around the whole text of a code argument.",
+    '<tool_call>\n{"name": "query", "arguments": {"sql": "```sql\\nSELECT 1\\n```"}}\n</tool_call>',
+    ("query", {"sql": "SELECT 1"}),
+)

@@ -1,0 +1,141 @@
+"""The tables and sentences of a report: results, settings, and what was trained on what.
+
+Each function returns plain text and rows; the page's template escapes and styles them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolgym.report.axes import is_drawable, number_text
+from toolgym.report.view import Record, RunView, interval
+
+NOTHING = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One evaluation as text: a row of the summary table."""
+
+    label: str
+    style: int
+    when: str
+    accuracy: str
+    interval: str
+    validity: str
+    score: str
+    episodes: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row of the settings: a dotted key and its value in each run."""
+
+    key: str
+    values: list[str]
+
+    @property
+    def differs(self) -> bool:
+        """The runs do not agree on it."""
+        return len(set(self.values)) > 1
+
+
+def results(runs: Sequence[RunView]) -> list[list[Result]]:
+    """For each run its evaluations before and after."""
+    return [[_result(run, "before", run.before), _result(run, "after", run.after)] for run in runs]
+
+
+def _result(run: RunView, when: str, figures: Record) -> Result:
+    shares = [share(end) for end in interval(figures) or ()]
+    score = figures.get("mean_score")
+    episodes = figures.get("episodes")
+    return Result(
+        label=run.label,
+        style=run.style,
+        when=when,
+        accuracy=share(figures.get("accuracy")),
+        interval=f"{shares[0].removesuffix(' %')} to {shares[1]}" if shares else "",
+        validity=share(figures.get("validity")),
+        score=number_text(score, 0.001, "number") if is_drawable(score) else NOTHING,
+        episodes=f"{episodes:,}" if isinstance(episodes, int) else NOTHING,
+    )
+
+
+def share(value: object) -> str:
+    """A share in percent with one decimal; a dash for what is none.
+
+    >>> share(0.4167), share(None)
+    ('41.7 %', '\N{EN DASH}')
+    """
+    return number_text(value, 0.001, "share") if is_drawable(value) else NOTHING
+
+
+def headline(run: RunView) -> str:
+    """What was trained on what, with what, and for how long, in one sentence."""
+    model = run.fact("model") or "A model that the run does not name"
+    env_id = run.fact("env_id") or "an environment that the run does not name"
+    data = run.fact("dataset")
+    trainer = run.fact("trainer")
+    parts = [f"{model} was trained on {env_id}"]
+    parts.append(f" (data set {data})" if data else "")
+    parts.append(f" by {trainer.upper() if trainer == 'trl' else trainer}" if trainer else "")
+    seconds = run.summary.get("seconds")
+    parts.append(f" in {duration(seconds)}" if is_drawable(seconds) else "")
+    sentence = "".join(parts)
+    return sentence[:1].upper() + sentence[1:] + "."
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> duration(42.3), duration(400), duration(7260)
+    ('42 s', '6 min 40 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+def gain(run: RunView) -> str:
+    """What kind of gain it is: the run's own sentence, or else what the intervals allow to say."""
+    own = run.summary.get("gain")
+    if own:
+        return str(own)
+    before, after = run.before, run.after
+    if not (is_drawable(before.get("accuracy")) and is_drawable(after.get("accuracy"))):
+        return "Nothing can be said about a gain: there is no evaluation both before and after."
+    moved = (
+        f"Held-out accuracy went from {share(before['accuracy'])} to {share(after['accuracy'])}."
+    )
+    earlier, later = interval(before), interval(after)
+    if earlier is None or later is None:
+        return f"{moved} Without intervals nothing says whether that is more than chance."
+    if later[0] > earlier[1] or later[1] < earlier[0]:
+        return f"{moved} The 95 % intervals do not overlap."
+    return f"{moved} The 95 % intervals overlap, so this may be chance."
+
+
+def settings(records: Sequence[Mapping[str, Any]]) -> list[Setting]:
+    """Configs side by side, nested ones by dotted keys, in the order in which keys first occur."""
+    flat = [dict(_flat(record, "")) for record in records]
+    keys = list(dict.fromkeys(key for record in flat for key in record))
+    return [Setting(key, [record.get(key, NOTHING) for record in flat]) for key in keys]
+
+
+def _flat(record: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for key, value in record.items():
+        if isinstance(value, dict) and value:
+            rows.extend(_flat(value, f"{prefix}{key}."))
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            rows.append((f"{prefix}{key}", text))
+    return rows

@@ -1,0 +1,177 @@
+"""The episode score: dominance, not hope.
+
+    correct:     score = 1 - cost
+    answered:    score = partial * best_progress - cost
+    unanswered:  score = partial * best_progress - cost - unanswered
+    with         cost = cost_cap * (1 - exp(-sum_of_costs / cost_cap)),
+                 partial + margin <= 1 - cost_cap,   margin > 0,   unanswered > 0
+
+Every correct episode beats every incorrect one by `margin`, whatever happened on the way. Among the
+incorrect, more progress scores more, which breaks the ties that kill a group. Nothing can be
+farmed: progress is the best state reached, never a count. Costs saturate instead of being cut, so
+the hundredth mistake still costs a little and no spiral of penalties exists. Step rewards are the
+differences of the running score, so they sum to it.
+
+The law is checked when a config is built; its errors print both sides with the numbers put in.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from toolgym.errors import ConfigurationError
+
+Cost = Literal["step", "repeat", "failed_call", "repaired_call", "after_end"]
+COSTS: tuple[Cost, ...] = ("step", "repeat", "failed_call", "repaired_call", "after_end")
+PARTS = ("outcome", "progress", *COSTS, "unanswered")
+"""The keys of `info["reward_parts"]`; their values sum to the running score."""
+
+
+class RewardConfig(BaseModel):
+    """The weights of the episode score, in units of score: a clean correct episode is worth 1."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    partial: float = Field(0.4, ge=0)
+    """What full progress without a correct answer is worth."""
+    cost_cap: float = Field(0.2, gt=0)
+    """What all costs together can never exceed."""
+    margin: float = Field(0.3, gt=0)
+    """By how much the worst correct episode beats the best incorrect one, at least."""
+    bins: int = Field(10, ge=1)
+    """Steps of progress that are told apart."""
+    step: float = Field(0.01, ge=0)
+    """Each call but the terminal one."""
+    repeat: float = Field(0.01, ge=0)
+    """A call that was made before with the same arguments, on top of its step."""
+    failed_call: float = Field(0.02, ge=0)
+    """A call that ended in an error observation, on top of its step."""
+    repaired_call: float = Field(0.005, ge=0)
+    """A call that had to be repaired, once however many repairs it needed."""
+    after_end: float = Field(0.02, ge=0)
+    """A call after the episode had ended."""
+    unanswered: float = Field(0.05, gt=0)
+    """An episode that ends without an answer: answering must never be worse than stopping."""
+
+    @model_validator(mode="after")
+    def _obey_the_law(self) -> Self:
+        if self.partial + self.margin > 1 - self.cost_cap + 1e-12:
+            raise ValueError(
+                f"partial + margin <= 1 - cost_cap does not hold: {self.partial:g} +"
+                f" {self.margin:g} = {self.partial + self.margin:g} > {1 - self.cost_cap:g};"
+                " lower one of the three."
+            )
+        dearest = min(self.step, self.failed_call)
+        if self.repaired_call > dearest:
+            raise ValueError(
+                f"repaired_call <= min(step, failed_call) does not hold: {self.repaired_call:g} >"
+                f" {dearest:g}; a call that was understood must not cost more than one that failed."
+            )
+        one_bin, one_try = self.partial / self.bins, self.step + self.failed_call
+        if one_bin <= one_try:
+            raise ValueError(
+                f"partial / bins > step + failed_call does not hold: {self.partial:g} /"
+                f" {self.bins} = {one_bin:g} <= {one_try:g};"
+                " progress must be worth the try that may fail."
+            )
+        return self
+
+    @classmethod
+    def of(cls, weights: RewardConfig | dict[str, Any] | None) -> RewardConfig:
+        """A config from itself, from a dict of weights as given to `gym.make`, or the defaults.
+
+        Raises:
+            ConfigurationError: A weight is unknown or out of range, or the law does not hold.
+        """
+        if isinstance(weights, RewardConfig):
+            return weights
+        try:
+            return cls.model_validate(weights or {})
+        except ValidationError as problem:
+            found = "; ".join(
+                f"{'.'.join(map(str, e['loc'])) or 'rewards'}: {e['msg']}" for e in problem.errors()
+            )
+            raise ConfigurationError(f"rewards={weights!r} is refused: {found}") from None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest score that an episode can have."""
+        return -self.cost_cap - self.unanswered, 1.0
+
+
+@dataclass
+class Ledger:
+    """What one episode has earned and spent so far.
+
+    Attributes:
+        correct: The answer was right.
+        answered: The terminal call was executed.
+        progress: The best state reached, in bins of the config, 0 to 1.
+        spent: How often each cost was charged.
+    """
+
+    config: RewardConfig
+    correct: bool = False
+    answered: bool = False
+    closed_unanswered: bool = False
+    faulted: bool = False
+    progress: float = 0.0
+    spent: dict[Cost, int] = field(default_factory=lambda: dict.fromkeys(COSTS, 0))
+
+    def charge(self, cost: Cost) -> None:
+        """Count one more of a cost."""
+        self.spent[cost] += 1
+
+    def reach(self, progress: float) -> None:
+        """Take note of a state; only the best one counts.
+
+        Raises:
+            ConfigurationError: The environment reported something outside 0 to 1.
+        """
+        if not 0.0 <= progress <= 1.0:
+            raise ConfigurationError(f"progress must lie between 0 and 1, got {progress!r}.")
+        # A hair above the bin edge, so that 0.3 computed as 0.1 + 0.2 does not fall below it.
+        binned = math.floor(progress * self.config.bins + 1e-9) / self.config.bins
+        self.progress = max(self.progress, binned)
+
+    @property
+    def cost(self) -> float:
+        """The saturated sum of all costs, 0 to `cost_cap`."""
+        cap = self.config.cost_cap
+        return cap * -math.expm1(-self._raw / cap)
+
+    @property
+    def _raw(self) -> float:
+        return sum(self._raw_of(cost) for cost in COSTS)
+
+    def _raw_of(self, cost: Cost) -> float:
+        weight: float = getattr(self.config, cost)
+        return self.spent[cost] * weight
+
+    def parts(self) -> dict[str, float]:
+        """The running score, taken apart; the saturated cost is shared out in proportion.
+
+        Returns:
+            The keys of `PARTS`. They sum to `score()` (to rounding); all nan after a fault.
+        """
+        if self.faulted:
+            return dict.fromkeys(PARTS, math.nan)
+        raw, cost = self._raw, self.cost
+        share = cost / raw if raw else 0.0
+        return {
+            "outcome": 1.0 if self.correct else 0.0,
+            "progress": 0.0 if self.correct else self.config.partial * self.progress,
+            **{kind: 0.0 - self._raw_of(kind) * share for kind in COSTS},
+            "unanswered": -self.config.unanswered if self.closed_unanswered else 0.0,
+        }
+
+    def score(self) -> float:
+        """The running score; nan after a fault."""
+        if self.faulted:
+            return math.nan
+        earned = 1.0 if self.correct else self.config.partial * self.progress
+        return earned - self.cost - (self.config.unanswered if self.closed_unanswered else 0.0)

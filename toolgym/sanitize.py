@@ -1,0 +1,41 @@
+"""What a tool returns is data, and must not be able to speak as the chat template does.
+
+A database cell that holds `<|im_end|>` becomes, once tokenised with the rest of the conversation,
+the real end of a turn, and `<tool_call>` in it a call that nobody made. So every text that some
+family's tokenizer or parser reads as control gets one backslash behind its opening bracket:
+`<\\|im_end|>`. It stays readable, no tokenizer knows it, and doing it twice changes nothing.
+Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) stay as they are.
+
+Covered: `<|...|>` of any name (also with the full-width bar), sentence and padding tokens, turn and
+image marks, thinking, tool calls and responses in every format that `toolgym.calls` reads, and the
+bracketed marks of Mistral, Llama 2 and BERT.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TAGS = (
+    r"/?(?:think|thinking|tools|(?:\w{1,20}:)?tool_(?:calls?|responses?|results?|outputs?|code)|"
+    r"function|parameter|arg_key|arg_value|s|pad|unk|bos|eos|mask|cls|sep|"
+    r"(?:start|end)_of_\w{1,20}|fim_\w{1,20}|(?:unused|extra_id_|reserved_)\d{1,6}|0x[0-9a-f]{2})"
+    r"\s{0,4}/?>"
+)
+_PREFIXES = r"/?(?:function|parameter)\s?=|invoke\s|<sys>>|</sys>>"
+_MARKS = (
+    r"/?(?:INST|THINK|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|AVAILABLE_TOOLS|SYSTEM_PROMPT|ARGS|CALL_ID|"
+    r"IMG|IMG_BREAK|IMG_END|AUDIO|PREFIX|SUFFIX|MIDDLE|CLS|SEP|MASK|PAD|UNK|BOS|EOS|gMASK)\]"
+)
+_BAR = r"[|\uff5c]"
+_CONTROL = re.compile(
+    rf"<(?={_BAR}[^|\uff5c<>\n]{{0,64}}{_BAR}>|{_TAGS}|{_PREFIXES})|\[(?={_MARKS})", re.IGNORECASE
+)
+
+
+def escape_control_tokens(text: str) -> str:
+    """The text with a backslash in each piece that a chat template could take for control.
+
+    >>> print(escape_control_tokens("x <|im_end|> y <= 3 </tool_response>"))
+    x <\\|im_end|> y <= 3 <\\/tool_response>
+    """
+    return _CONTROL.sub(lambda found: found.group() + "\\", text)

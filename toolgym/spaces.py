@@ -1,0 +1,53 @@
+"""Text as a Gymnasium space: any Unicode string up to a length.
+
+Gymnasium's own `Text` lists its alphabet, which is either too small for a database's contents or
+takes seconds to build, and shared-memory vector environments return it as `"000..."` without a
+word. This space is no subclass of `Text`, so such a vector environment refuses it loudly; pass
+`vector_kwargs={"shared_memory": False}` to `gym.make_vec(..., vectorization_mode="async")`.
+"""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+from gymnasium.spaces import Space
+
+
+class UnicodeText(Space[str]):
+    """All strings of at most `max_length` code points.
+
+    Args:
+        max_length: Longest string that belongs to the space, in code points.
+        seed: Seed of `sample`.
+    """
+
+    _SAMPLED_LENGTH = 64
+
+    def __init__(self, max_length: int = 1_000_000, seed: int | None = None) -> None:
+        self.max_length = max_length
+        super().__init__(shape=None, dtype=str, seed=seed)
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
+        """A short random string: printable ASCII with some letters from far away."""
+        alphabet = list(string.printable + "äßñøλЖ漢字🎤")
+        length = int(self.np_random.integers(0, min(self._SAMPLED_LENGTH, self.max_length) + 1))
+        return "".join(self.np_random.choice(alphabet, size=length))
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is a string that is not too long."""
+        return isinstance(x, str) and len(x) <= self.max_length
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        """Text has no array of fixed shape."""
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UnicodeText) and self.max_length == other.max_length
+
+    def __hash__(self) -> int:
+        return hash((UnicodeText, self.max_length))
+
+    def __repr__(self) -> str:
+        return f"UnicodeText({self.max_length})"

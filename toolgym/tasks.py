@@ -1,0 +1,241 @@
+"""Tasks and sets of tasks: views that compose and copy nothing.
+
+A `Task` is what an episode is about: an id that never changes, a question for the agent, an item
+(the database, the problem family) by which a set can be split without leaking, and whatever its
+family needs to play and to verify it. A `TaskSet` is a sequence of tasks. `filter`, `shuffle`,
+`take`, `skip` and `split` each return a new view of the same tasks; every view shares the record of
+refused tasks, since a task that cannot be played fairly is refused whichever view it was drawn
+from.
+
+The task of a seed is chosen by a hash of the seed, not by a random stream, so that it is the same
+on every machine and under every version of NumPy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, overload
+
+from toolgym.errors import ConfigurationError, TaskRefused
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to solve; families subclass it with what they need.
+
+    Attributes:
+        id: Unique within its data set and stable.
+        question: What the agent is asked.
+        item: The database or problem family it belongs to; splits never cut through one.
+        extra: Anything else a data set says of it (hardness, origin).
+    """
+
+    id: str
+    question: str
+    item: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+
+T = TypeVar("T", bound=Task)
+
+
+class TaskSet(Sequence[T], Generic[T]):
+    """A lazy view of tasks.
+
+    Args:
+        tasks: The tasks, in their order.
+        name: How error messages call it.
+        verify: Says why a task cannot be played fairly by raising `TaskRefused`; run when a task is
+            first drawn, never at load.
+        refused: Refusals known beforehand, by task id.
+
+    >>> tasks = TaskSet([Task(f"t{i}", "?", item=f"db{i % 2}") for i in range(6)])
+    >>> [task.id for task in tasks.filter(lambda task: task.item == "db0").skip(1)]
+    ['t2', 't4']
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[T],
+        *,
+        name: str = "tasks",
+        verify: Callable[[T], None] | None = None,
+        refused: Mapping[str, TaskRefused] | None = None,
+    ) -> None:
+        self._tasks = tasks
+        self._order: Sequence[int] = range(len(tasks))
+        self._by_id: dict[str, int] | None = None
+        self._verify = verify
+        self._verified: set[str] = set()
+        self._refused: dict[str, TaskRefused] = dict(refused or {})
+        self.name = name
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[T]:
+        return (self._tasks[index] for index in self._order)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> TaskSet[T]: ...
+    def __getitem__(self, index: int | slice) -> T | TaskSet[T]:
+        if isinstance(index, slice):
+            return self._view(self._order[index])
+        return self._tasks[self._order[index]]
+
+    def _view(self, order: Sequence[int]) -> TaskSet[T]:
+        view = TaskSet(self._tasks, name=self.name, verify=self._verify)
+        view._order = order
+        view._verified, view._refused = self._verified, self._refused  # shared on purpose
+        return view
+
+    def filter(self, keep: Callable[[T], bool]) -> TaskSet[T]:
+        """Those tasks of which `keep` says yes."""
+        return self._view([index for index in self._order if keep(self._tasks[index])])
+
+    def shuffle(self, seed: int) -> TaskSet[T]:
+        """All of them in an order that depends on the seed and on the order before."""
+        order = list(self._order)
+        random.Random(f"toolgym-shuffle-{seed}").shuffle(order)
+        return self._view(order)
+
+    def take(self, n: int) -> TaskSet[T]:
+        """The first `n`, or all if there are fewer."""
+        return self._view(self._order[: max(n, 0)])
+
+    def skip(self, n: int) -> TaskSet[T]:
+        """All but the first `n`."""
+        return self._view(self._order[max(n, 0) :])
+
+    def split(self, shares: Mapping[str, float], seed: int = 0) -> dict[str, TaskSet[T]]:
+        """Divide by item, so that no database is in two parts.
+
+        Args:
+            shares: Part name to its share of the items; the shares sum to 1.
+            seed: Which items go where.
+
+        Raises:
+            ConfigurationError: The shares do not sum to 1.
+        """
+        if abs(sum(shares.values()) - 1) > 1e-9 or min(shares.values()) < 0:
+            raise ConfigurationError(f"the shares {dict(shares)} must be positive and sum to 1.")
+        items = sorted({task.item for task in self})
+        random.Random(f"toolgym-split-{seed}").shuffle(items)
+        parts, start, total = {}, 0, 0.0
+        for part, share in shares.items():
+            total += share
+            end = round(total * len(items))
+            chosen = frozenset(items[start:end])
+            parts[part] = self.filter(lambda task, chosen=chosen: task.item in chosen)  # type: ignore[misc]
+            start = end
+        return parts
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids, in order."""
+        return [task.id for task in self]
+
+    def get(self, task_id: str) -> T:
+        """The task with this id.
+
+        Raises:
+            ConfigurationError: There is none in this view.
+        """
+        return self[self._index(task_id)]
+
+    def _index(self, task_id: str) -> int:
+        if self._by_id is None:
+            self._by_id = {task.id: index for index, task in enumerate(self)}
+        if task_id not in self._by_id:
+            first = f"the first of them {self[0].id!r}" if len(self) else "so none at all"
+            raise ConfigurationError(
+                f"there is no task {task_id!r} in {self.name}; it has {len(self)} tasks, {first}."
+            )
+        return self._by_id[task_id]
+
+    def draw(self, seed: int) -> T:
+        """The task of a seed: the first playable one from a place that the seed's hash says.
+
+        Raises:
+            ConfigurationError: The set is empty, or none of its tasks is playable.
+        """
+        if not len(self):
+            raise ConfigurationError(f"{self.name} has no tasks.")
+        digest = hashlib.sha256(f"toolgym-task-{seed}".encode()).digest()
+        start = int.from_bytes(digest[:8], "big") % len(self)
+        for offset in range(len(self)):
+            task = self[(start + offset) % len(self)]
+            if self._is_playable(task):
+                return task
+        reasons = sorted({refusal.code for refusal in self._refused.values()})
+        raise ConfigurationError(
+            f"none of the {len(self)} tasks of {self.name} is playable: {reasons}."
+        )
+
+    def require(self, task_id: str) -> T:
+        """The task with this id, if it can be played.
+
+        Raises:
+            ConfigurationError: There is none in this view.
+            TaskRefused: It cannot be played fairly.
+        """
+        if task_id in self._refused:
+            raise self._refused[task_id]
+        task = self.get(task_id)
+        if not self._is_playable(task):
+            raise self._refused[task.id]
+        return task
+
+    def _is_playable(self, task: T) -> bool:
+        if task.id in self._refused:
+            return False
+        if self._verify is not None and task.id not in self._verified:
+            try:
+                self._verify(task)
+            except TaskRefused as refusal:
+                self._refused[task.id] = refusal.with_traceback(None)
+                return False
+            self._verified.add(task.id)
+        return True
+
+    @property
+    def refused(self) -> dict[str, TaskRefused]:
+        """The refusals known so far, by task id; `check` completes them."""
+        return dict(self._refused)
+
+    def check(self, progress: Callable[[int, int], None] | None = None) -> dict[str, TaskRefused]:
+        """Verify every task of this view now.
+
+        Args:
+            progress: Called with how many are done and how many there are.
+
+        Returns:
+            `refused`, complete for this view.
+        """
+        for done, task in enumerate(self, start=1):
+            self._is_playable(task)
+            if progress is not None:
+                progress(done, len(self))
+        return self.refused
+
+    def playable(self) -> TaskSet[T]:
+        """The tasks of this view that are not refused; verifies all of them."""
+        return self.filter(self._is_playable)
+
+    def first_playable(self, n: int) -> TaskSet[T]:
+        """The first `n` tasks of this view that are not refused; verifies no more than it needs."""
+        order: list[int] = []
+        for index in self._order:
+            if len(order) == n:
+                break
+            if self._is_playable(self._tasks[index]):
+                order.append(index)
+        return self._view(order)
+
+    def __repr__(self) -> str:
+        return f"TaskSet({self.name!r}, {len(self)} tasks)"

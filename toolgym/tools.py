@@ -1,0 +1,247 @@
+"""`@tool`: one typed method is the only source of a tool.
+
+From the method's signature and Google-style docstring come its name, its arguments as a pydantic
+model, the JSON schema that a model is shown, and the help text. The docstring is prompt text: the
+agent reads it, so remarks about the implementation belong elsewhere. A method that lacks a type, a
+docstring, or an `Args` line for an argument, or documents an argument that it does not have, fails
+when it is defined.
+
+A decorated method stays callable from Python: `env.describe("singer")` goes through `ToolEnv.call`,
+the same way as a call that a model wrote, so it spends budget and earns reward.
+
+    class MyEnv(ToolEnv):
+        @tool
+        def look(self, direction: str) -> str:
+            '''Look around.
+
+            Args:
+                direction: north, east, south or west.
+            '''
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, overload
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Code:
+    """Marks a string argument that holds source code: `sql: Annotated[str, Code("sql")]`.
+
+    The parser then strips code fences and matching quotes around the whole text.
+    """
+
+    language: str
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """What the world knows about one tool.
+
+    Attributes:
+        name: The tool's name.
+        description: The docstring without its sections.
+        arguments: A pydantic model, one field per argument, in the order of the signature.
+        terminal: Whether a call of it ends the episode; such a call costs no step.
+        aliases: Other names a call may use for it (only for tools whose names are matched exactly).
+        function: The undecorated method; None for a spec read from a schema.
+    """
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    terminal: bool = False
+    aliases: tuple[str, ...] = ()
+    function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+
+    @functools.cached_property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments as a JSON schema, without titles and closed to unknown keys."""
+        schema = _without_titles(self.arguments.model_json_schema())
+        schema.setdefault("properties", {})
+        schema.pop("description", None)
+        return {**schema, "additionalProperties": False}
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Names of the arguments that have no default, in the order of the signature."""
+        fields = self.arguments.model_fields.items()
+        return tuple(name for name, info in fields if info.is_required())
+
+    def schema(self) -> dict[str, Any]:
+        """The tool in the OpenAI function format."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+        }
+        return {"type": "function", "function": function}
+
+    def code_argument(self, name: str) -> str | None:
+        """The language of an argument marked with `Code`, or None."""
+        info = self.arguments.model_fields.get(name)
+        marks = [mark for mark in (info.metadata if info else []) if isinstance(mark, Code)]
+        return marks[0].language if marks else None
+
+
+@overload
+def tool(method: Method, /) -> Method: ...
+@overload
+def tool(*, terminal: bool = False, aliases: Sequence[str] = ()) -> Callable[[Method], Method]: ...
+def tool(
+    method: Callable[..., Any] | None = None,
+    /,
+    *,
+    terminal: bool = False,
+    aliases: Sequence[str] = (),
+) -> Any:
+    """Make a method of a `ToolEnv` a tool.
+
+    Args:
+        method: The method, when the decorator is used without parentheses.
+        terminal: A call of it ends the episode and costs no step.
+        aliases: Other names that a call may use for it.
+
+    Raises:
+        TypeError: The method has no docstring, or its types and its `Args` lines do not match.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        spec = read_spec(function, terminal=terminal, aliases=tuple(aliases))
+
+        @functools.wraps(function)
+        def through_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return self.call(spec.name, *args, **kwargs)
+
+        through_call.__tool__ = spec  # type: ignore[attr-defined]
+        return through_call
+
+    return decorate if method is None else decorate(method)
+
+
+def tools_of(cls: type) -> dict[str, ToolSpec]:
+    """The tools of a class by name, base classes first, in the order of their definition."""
+    found: dict[str, ToolSpec] = {}
+    for base in reversed(cls.__mro__):
+        for attribute in vars(base).values():
+            spec = getattr(attribute, "__tool__", None)
+            if isinstance(spec, ToolSpec):
+                found[spec.name] = spec
+    return found
+
+
+def read_spec(
+    function: Callable[..., Any], *, terminal: bool = False, aliases: tuple[str, ...] = ()
+) -> ToolSpec:
+    """Build the spec of a method from its signature and docstring; see `tool`."""
+    name = function.__name__
+    description, documented = read_docstring(name, function.__doc__)
+    hints = typing.get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TypeError(f"tool {name!r}: *{parameter.name} cannot be told to a model; name it.")
+        if parameter.name not in hints:
+            raise TypeError(f"tool {name!r}: argument {parameter.name!r} needs a type.")
+        if parameter.name not in documented:
+            raise TypeError(f"tool {name!r}: argument {parameter.name!r} needs an Args line.")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        text = documented.pop(parameter.name)
+        fields[parameter.name] = (hints[parameter.name], Field(default, description=text))
+    if documented:
+        raise TypeError(f"tool {name!r}: Args documents {sorted(documented)}, which it lacks.")
+    arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    return ToolSpec(name, description, arguments, terminal, aliases, function)
+
+
+def read_docstring(name: str, docstring: str | None) -> tuple[str, dict[str, str]]:
+    """Split a Google-style docstring into its description and its `Args` lines by name.
+
+    Raises:
+        TypeError: There is no description.
+    """
+    text = inspect.cleandoc(docstring or "")
+    sections = re.split(r"^(Args|Returns|Raises|Yields|Examples?|Note):\s*$", text, flags=re.M)
+    description = sections[0].strip()
+    if not description:
+        raise TypeError(f"tool {name!r} needs a docstring: it is what the agent is told.")
+    arguments: dict[str, str] = {}
+    for title, body in zip(sections[1::2], sections[2::2], strict=True):
+        if title == "Args":
+            entries = re.split(r"^(?:    |\t)(\w+)(?:\s*\([^)]*\))?:", body, flags=re.M)
+            for argument, words in zip(entries[1::2], entries[2::2], strict=True):
+                arguments[argument] = " ".join(words.split())
+    return description, arguments
+
+
+def specs_from(tools: Any) -> dict[str, ToolSpec]:
+    """Tools by name, from specs, from a mapping of specs, or from OpenAI function schemas.
+
+    Raises:
+        TypeError: An entry is neither a `ToolSpec` nor a function schema.
+    """
+    entries = tools.values() if isinstance(tools, Mapping) else tools
+    specs = [entry if isinstance(entry, ToolSpec) else _from_schema(entry) for entry in entries]
+    return {spec.name: spec for spec in specs}
+
+
+def _from_schema(schema: Any) -> ToolSpec:
+    """A spec of a tool that somebody else defined, from its OpenAI function schema."""
+    function = schema.get("function", schema) if isinstance(schema, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise TypeError(f"not a tool: {schema!r}; pass ToolSpec or OpenAI function schemas.")
+    parameters = function.get("parameters") or {}
+    required = set(parameters.get("required", ()))
+    fields: dict[str, Any] = {}
+    for name, declared in parameters.get("properties", {}).items():
+        default = ... if name in required else declared.get("default")
+        described = Field(default, description=declared.get("description"))
+        kind = _python_type(declared)
+        fields[name] = (kind if name in required else kind | None, described)
+    name = function["name"]
+    arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    return ToolSpec(name, function.get("description", ""), arguments)
+
+
+_JSON_TYPES: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+
+
+def _python_type(declared: Mapping[str, Any]) -> Any:
+    """The Python type that a JSON schema fragment asks for; Any where it does not say."""
+    options = declared.get("anyOf") or declared.get("oneOf")
+    if options:
+        return functools.reduce(lambda a, b: a | b, [_python_type(option) for option in options])
+    kinds = declared.get("type")
+    if isinstance(kinds, str):
+        return _JSON_TYPES.get(kinds, Any)
+    if isinstance(kinds, list) and kinds:
+        return functools.reduce(lambda a, b: a | b, [_JSON_TYPES.get(kind, Any) for kind in kinds])
+    return Any
+
+
+def _without_titles(schema: Any) -> Any:
+    """A copy without pydantic's generated titles, which would only cost prompt tokens."""
+    if isinstance(schema, dict):
+        kept = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
+        return {key: _without_titles(value) for key, value in kept.items()}
+    if isinstance(schema, list):
+        return [_without_titles(entry) for entry in schema]
+    return schema
