@@ -176,7 +176,7 @@ class Database:
                 raise fault from error
             return diagnosis.explain(error, sql, connection, self.schema, self.limits)
         if not columns:
-            return diagnosis.empty_sql()
+            return diagnosis.no_result(sql)
         return QueryResult(
             columns, tuple(rows), truncated, connection.tables_read(), connection.meter.ticks
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 from sqlgym.guard import FUNCTIONS, Denial, GuardedConnection
 from sqlgym.limits import Limits
 from sqlgym.schema import Schema, bare_name, nearest, shortened, unknown_table
-from sqlgym.sqlite_file import broken_file
+from sqlgym.sqlite_file import broken_file, quoted
 from sqlgym.steady_dates import DATE_FUNCTIONS
 from toolgym.errors import EnvironmentFault, ToolError
 
@@ -40,6 +40,7 @@ _MACHINE = frozenset(
     }
 )
 
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
 _TOO_COMPLEX = re.compile(
     r"too many (terms|columns|arguments|FROM)|too large \(maximum depth|parser stack overflow"
     r"|pattern too complex|at most \d+ tables|query string is too large"
@@ -69,8 +70,15 @@ def check_text(sql: str, limits: Limits) -> str:
     return statement
 
 
+def no_result(statement: str) -> ToolError:
+    """SQLite took the text, but it gives no columns: it is a comment, or does nothing here."""
+    if _COMMENT.sub("", statement).strip():
+        return _refused(Denial("not_allowed", "a statement that gives no result"))
+    return empty_sql()
+
+
 def empty_sql() -> ToolError:
-    """There is no statement in the text, or only a comment."""
+    """There is no statement in the text."""
     return ToolError("empty_sql", "There is no SQL to run.", "Write one SELECT statement.")
 
 
@@ -179,7 +187,9 @@ def _unknown_column(written: str, sql: str, schema: Schema) -> ToolError:
             hint += " Check the alias before the name."
     else:
         hint = f"Did you mean {column.name!r} of table {table.name!r}?"
-    return ToolError("unknown_column", message, hint)
+    working = f"SELECT {quoted(column.name)} FROM {quoted(table.name)} LIMIT 5"
+    example = {"name": "query", "arguments": {"sql": working}}
+    return ToolError("unknown_column", message, hint, example)
 
 
 def _syntax_hint(message: str) -> str:

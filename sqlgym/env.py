@@ -17,6 +17,7 @@ from sqlgym.database import Database, open_database
 from sqlgym.progress import Exploration
 from sqlgym.results import render
 from sqlgym.schema import Schema
+from sqlgym.sqlite_file import quoted
 from sqlgym.tasks import SqlTask, gold_of, load_tasks
 from toolgym.env import ToolEnv
 from toolgym.rewards import RewardConfig
@@ -69,7 +70,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
 
     def begin(self, task: SqlTask) -> str:
         """The question, what BIRD adds to it, and the names of the tables."""
-        self._schema = Schema.of(self._database(task))
+        self._schema = Schema.of(self._database(task)).complemented(task.foreign_keys)
         self._exploration = Exploration(gold_of(task))
         names = [table.name for table in self._schema.tables]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
@@ -83,11 +84,10 @@ class ExploreEnv(ToolEnv[SqlTask]):
     def example_call(self, tool_name: str) -> dict[str, Any]:
         """A call that works on this episode's database."""
         table = self._schema.tables[0].name
-        quoted = '"' + table.replace('"', '""') + '"'
         arguments: dict[str, dict[str, Any]] = {
             "describe": {"table_name": table},
             "sample": {"table_name": table},
-            "query": {"sql": f"SELECT COUNT(*) FROM {quoted}"},
+            "query": {"sql": f"SELECT COUNT(*) FROM {quoted(table)}"},
             "answer": {"value": 42},
         }
         return {"name": tool_name, "arguments": arguments[tool_name]}
@@ -111,8 +111,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
             table_name: A table of this database.
         """
         table = self._schema.find(table_name)
-        quoted = '"' + table.name.replace('"', '""') + '"'
-        result = self._database().query(f"SELECT * FROM {quoted} LIMIT {_SAMPLED_ROWS}")
+        result = self._database().query(f"SELECT * FROM {quoted(table.name)} LIMIT {_SAMPLED_ROWS}")
         self.reach(self._exploration.saw([table.name]))
         return render(result.columns, result.rows)
 

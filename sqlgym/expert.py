@@ -6,7 +6,7 @@ model cannot either, so an expert that fails on a task has found a fault of the 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import sqlglot
@@ -74,8 +74,3 @@ def _value(cell: str | None) -> Any:
         # Only what prints back as it was: "007" and "1e5" stay text.
         return number if str(number) == cell else cell
     return cell
-
-
-def as_lists(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Rows as JSON would hold them."""
-    return [list(row) for row in rows]

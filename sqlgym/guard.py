@@ -85,6 +85,7 @@ class GuardedConnection:
         self.meter = Meter(limits)
         self.denial: Denial | None = None
         self._limits = limits
+        self._has_modules = False
         self._direct: set[str] = set()
         self._unplaced: set[str] = set()
         self._contexts: set[str] = set()
@@ -155,6 +156,7 @@ class GuardedConnection:
             "WHERE type IN ('table', 'view')"
         ).fetchall()
         virtual = [quoted(_text(name)) for name, is_virtual in found if is_virtual]
+        self._has_modules = bool(virtual)
         for source in ["json_each('[]')", "json_tree('[]')", *virtual]:
             try:
                 self._db.execute(f"SELECT 1 FROM {source} LIMIT 0").fetchall()
@@ -203,6 +205,8 @@ class GuardedConnection:
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_FUNCTION:
             return self._authorize_function((second or "").lower())
+        if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and self._has_modules:
+            return sqlite3.SQLITE_OK  # full-text search asks this of the file behind each query
         if first in _SCHEMA_TABLES:  # how SQLite sets up a new table, or one of its own modules
             return self._deny("not_allowed", "a change of the schema, or a system table of SQLite")
         return self._deny("not_allowed", _ACTIONS.get(action, "this kind of statement"))

@@ -35,6 +35,7 @@ _ESCAPED = re.compile(rf'["\\{_CONTROL}]')
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _UNESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))")
 _CELL = re.compile(r'"(?:[^"\\]|\\.)*"(?= \| |$)|.*?(?= \| |$)')
+_LONGEST_NOTE = "... (at least 1,000,000 more rows)"
 _NOTE = re.compile(r"\.\.\. \((?:(?:at least )?[\d,]+ more rows?|cut: too long to be shown)\)")
 
 
@@ -59,12 +60,11 @@ def render(
     Joe | 52
     NULL | 43.5
     """
-    header = render_row(columns)
     if not rows:
-        return f"{_cut(header, max_chars - len(NO_ROWS) - 1)}\n{NO_ROWS}"
-    shown, complete = _fit(header, rows, max_rows, max_chars, truncated)
-    if complete:
-        return "\n".join(shown)
+        return f"{_cut(render_row(columns), max_chars - len(NO_ROWS) - 1)}\n{NO_ROWS}"
+    if not truncated and is_readable(columns, rows, max_rows, max_chars):
+        return "\n".join([render_row(columns), *map(render_row, rows)])
+    shown = _fit(columns, rows[:max_rows], max_chars - len(_LONGEST_NOTE) - 1)
     left = len(rows) - (len(shown) - 1)
     if truncated:
         note = f"at least {left + 1:,} more rows" if left else "at least 1 more row"
@@ -170,24 +170,19 @@ def _unescape(found: re.Match[str]) -> str:
     return {"n": "\n", "t": "\t", "r": "\r"}.get(found[3], found[3])
 
 
-def _fit(
-    header: str, rows: Sequence[Sequence[Any]], max_rows: int, max_chars: int, truncated: bool
-) -> tuple[list[str], bool]:
-    """The header and as many rows as fit, with room for the note; and whether that is all."""
-    room = max_chars - len("... (at least 1,000,000 more rows)") - 1
-    shown = [_cut(header, max_chars // 2)]
-    size = len(shown[0])
-    whole = len(rows) <= max_rows and not truncated and shown[0] == header
-    for place, row in enumerate(rows[:max_rows]):
+def _fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], room: int) -> list[str]:
+    """The column names and as many rows as fit; of a first row that does not fit, the start."""
+    shown = [_cut(render_row(columns), room // 2)]
+    left = room - len(shown[0])
+    for row in rows:
         line = render_row(row)
-        last = whole and place == len(rows) - 1
-        if size + 1 + len(line) > (max_chars if last else room):
-            if place == 0:  # not even one row fits: the start of it is better than nothing
-                shown.append(_cut(line, room - size - 1))
-            return shown, False
+        left -= len(line) + 1
+        if left < 0:
+            if len(shown) == 1:
+                shown.append(_cut(line, left + len(line)))
+            break
         shown.append(line)
-        size += 1 + len(line)
-    return shown, whole
+    return shown
 
 
 def _cut(line: str, most: int) -> str:

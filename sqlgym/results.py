@@ -95,10 +95,10 @@ def overlap(gold_rows: Sequence[Row], rows: Sequence[Row]) -> float:
     """
     if not gold_rows or not rows:
         return 0.0
+    if compare(gold_rows, rows, ordered=False).equal:
+        return 1.0
     gold = [tuple(map(_rounded, row)) for row in gold_rows]
     other = [tuple(map(_rounded, row)) for row in rows]
-    if len(gold[0]) == len(other[0]) and Counter(gold) == Counter(other):
-        return 1.0
     return max((_closeness(gold, other, pairs) for pairs in _assignments(gold, other)), default=0.0)
 
 
@@ -181,7 +181,7 @@ def _no_number(value: Any) -> Any:
 
 
 def _paired(gold: list[Row], rows: list[Row]) -> bool:
-    """Rows that agree in all but numbers, as many on both sides, each with a partner in tolerance."""
+    """Whether rows that agree in all but numbers each have a partner within the tolerance."""
     if len(gold) != len(rows):
         return False
     gold, rows = (sorted(side, key=_numbers) for side in (gold, rows))

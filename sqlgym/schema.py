@@ -188,7 +188,8 @@ def unknown_table(name: str, names: Sequence[str]) -> ToolError:
     else:
         shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
         hint = f"The tables are: {shown}." if names else "The database has no tables."
-    return ToolError("unknown_table", f"There is no table {shortened(name)!r}.", hint)
+    example = {"name": "describe", "arguments": {"table_name": near or names[0]}} if names else {}
+    return ToolError("unknown_table", f"There is no table {shortened(name)!r}.", hint, example)
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:

@@ -200,7 +200,7 @@ def _question(
     if isinstance(entry.get("id"), str | int) and str(entry["id"]).strip():
         name = str(entry["id"])
     query = entry.get("query", entry.get("SQL"))
-    texts = {key: entry.get(key) for key in ("db_id", "question")} | {"query": query}
+    texts: dict[str, Any] = {"query": query, **{k: entry.get(k) for k in ("db_id", "question")}}
     for key, text in texts.items():
         if not isinstance(text, str) or not text.strip():
             return Problem(name, "missing_key", f"{where}: {key!r} is missing or is no text.")

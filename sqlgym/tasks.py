@@ -8,13 +8,14 @@ questions starts at once. A task whose gold cannot be a fair answer is refused, 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlgym.answers import GoldAnswer, refusal
 from sqlgym.bundled import DATASETS, dataset_folder
 from sqlgym.database import Database, QueryResult, open_database
 from sqlgym.results import is_ordered
+from sqlgym.schema import ForeignKey
 from sqlgym.spider import SpiderQuestion, load_spider
 from toolgym.errors import ConfigurationError, TaskRefused, ToolError
 from toolgym.tasks import Task, TaskSet
@@ -29,12 +30,14 @@ class SqlTask(Task):
         database: The SQLite file.
         hardness: Spider's level, where the data set tells it.
         evidence: What BIRD calls external knowledge; shown with the question.
+        foreign_keys: References that `tables.json` tells and the file does not declare.
     """
 
     gold_sql: str = ""
     database: Path = Path()
     hardness: str | None = None
     evidence: str = ""
+    foreign_keys: tuple[ForeignKey, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -81,11 +84,12 @@ def _load(folder: Path, split: str, name: str) -> TaskSet[SqlTask]:
         problem.id: TaskRefused(problem.id, problem.code, problem.reason)
         for problem in loaded.problems
     }
-    tasks = [_task(question) for question in loaded.questions]
+    keys = loaded.foreign_keys
+    tasks = [_task(question, keys.get(question.db_id, ())) for question in loaded.questions]
     return TaskSet(tasks, name=f"{name} ({split})", verify=_verify, refused=problems)
 
 
-def _task(question: SpiderQuestion) -> SqlTask:
+def _task(question: SpiderQuestion, foreign_keys: tuple[ForeignKey, ...]) -> SqlTask:
     return SqlTask(
         id=question.id,
         question=question.question,
@@ -94,6 +98,7 @@ def _task(question: SpiderQuestion) -> SqlTask:
         database=question.database,
         hardness=question.hardness,
         evidence=question.evidence,
+        foreign_keys=foreign_keys,
     )
 
 
@@ -122,4 +127,5 @@ def gold_of(task: SqlTask) -> Gold:
     if reason is not None:
         raise TaskRefused(task.id, *reason)
     ordered = is_ordered(task.gold_sql)
+    result = replace(result)  # its own object: the cached one is what observations are made of
     return Gold(result, GoldAnswer.of(result.columns, result.rows, ordered), ordered)

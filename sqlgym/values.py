@@ -24,7 +24,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-LONGEST_NUMBER = 320
+LONGEST_NUMBER = 400
 """Characters of a number's text, and its decimal exponent: more is no number that SQLite holds."""
 
 _UNITS = """
@@ -181,6 +181,8 @@ def _agrees(gold: int | float, value: int) -> bool:
 def _equal(gold: int | float, number: Decimal, decimals: int) -> bool:
     if isinstance(gold, int):
         return number == gold
+    if float(number) == gold:
+        return True
     exact = Decimal(repr(gold))
     difference = abs(number - exact)
     if difference <= abs(exact) * Decimal("1e-6"):

@@ -180,11 +180,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         Returns:
             The observation.
         """
-        spec = self.tools.get(tool_name)
-        names = list(spec.arguments.model_fields) if spec else []
-        names += [f"argument_{place}" for place in range(len(names) + 1, len(args) + 1)]
-        arguments = {**dict(zip(names, args, strict=False)), **kwargs}
-        bound = bind_call(tool_name, arguments, self.tools, parsing=self.parsing)
+        bound = bind_call(tool_name, kwargs, self.tools, self.parsing, args=args)
         return take_turn(self, bound, (bound,))[0]
 
     def render(self) -> str | None:

@@ -169,8 +169,7 @@ def random_object(draw: random.Random, specs: list[ToolSpec]) -> Any:
     looped: dict[str, Any] = {"name": name}
     looped["arguments"] = looped
     call = {"name": name, "arguments": arguments}
-    function = {**call, "arguments": json.dumps(arguments)}
-    openai = {"id": "c", "type": "function", "function": function}
+    openai = {"type": "function", "function": {**call, "arguments": json.dumps(arguments)}}
     return draw.choice(
         (
             *(None, True, 5, float("nan"), b"\xff\xfe", name.encode(), object(), len, {1, 2}),

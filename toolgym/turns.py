@@ -65,8 +65,8 @@ def _run(env: ToolEnv[Any], call: ToolCall) -> tuple[str, ToolError | None]:
     spec = env.tools[call.name]
     try:
         text = _execute(env, spec, call.arguments)
-    except ToolError as error:
-        return _refuse(env, error, call.name)
+    except ToolError as error:  # a tool that gives an example knows better than anyone
+        return _refuse(env, error, call.name, error.example)
     if spec.terminal:
         ledger.answered = episode.over = True
     else:
@@ -98,14 +98,19 @@ def _leave_unscored(env: ToolEnv[Any]) -> None:
     env.episode.over = True
 
 
-def _refuse(env: ToolEnv[Any], error: ToolError, tool_name: str = "") -> tuple[str, ToolError]:
+def _refuse(
+    env: ToolEnv[Any],
+    error: ToolError,
+    tool_name: str = "",
+    example: dict[str, Any] | None = None,
+) -> tuple[str, ToolError]:
     """A failed call: it costs a step, and its example is one that works in this episode."""
     env.episode.ledger.charge("failed_call")
     _spend_step(env)
     wanted = error.example.get("name", tool_name)
     wanted = wanted if wanted in env.tools else next(iter(env.tools))
-    example = env.example_call(wanted) or error.example
-    told = ToolError(error.code, error.message, error.hint, example)
+    working = example or env.example_call(wanted) or error.example
+    told = ToolError(error.code, error.message, error.hint, working)
     return str(told), told
 
 

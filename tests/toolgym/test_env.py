@@ -151,7 +151,7 @@ def test_a_tool_called_from_python_goes_the_same_way_as_a_step(lock_env):
     assert one.episode.ledger == other.episode.ledger
     assert one.episode.steps_left == 14
     assert one.turn("x").startswith("error[")
-    assert one.peek(1, 2, 3).startswith("dial 1")
+    assert one.peek(1, 2, 3).startswith("error[invalid_argument]")
 
 
 def test_strict_parsing_is_the_wall_that_one_extra_null_runs_into(lock_env):

@@ -187,7 +187,7 @@ def print_results(evaluation: Evaluation, setting: dict[str, Any], transcripts: 
     if evaluation.refused:
         counted = Counter(refusal["code"] for refusal in evaluation.refused)
         reasons = ", ".join(f"{count} {code}" for code, count in counted.most_common())
-        typer.echo(f"\n{len(evaluation.refused)} tasks are refused ({reasons}):")
+        typer.echo(f"\nrefused: {len(evaluation.refused)} ({reasons})")
         for refusal in evaluation.refused:
             typer.echo(f"  {refusal['task_id']} [{refusal['code']}] {refusal['reason']}")
 

@@ -14,7 +14,7 @@ import typer
 
 def command(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run folders, shown in this order.")
+        list[Path], typer.Argument(metavar="RUN", help="Run folders, shown in this order.")
     ],
     out: Annotated[
         Path | None,

@@ -175,10 +175,16 @@ def frame(vertical: Axis, horizontal: Axis | None, label: str) -> str:
         marks.append(element("line", class_=name, x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y))
         shown = number_text(tick, vertical.step, vertical.unit)
         marks.append(element("text", class_="tick end", x=LEFT - 6, y=y + 4, text=shown))
-    for tick in horizontal.ticks() if horizontal else []:
-        shown = number_text(tick, horizontal.step, "number") if horizontal else ""
-        x = horizontal.place(tick) if horizontal else 0.0
-        marks.append(element("text", class_="tick mid", x=x, y=HEIGHT - BOTTOM + 16, text=shown))
+    if horizontal is not None:
+        marks.extend(_tick_below(horizontal, tick) for tick in horizontal.ticks())
+        if horizontal.ticks()[0] - horizontal.low > horizontal.step / 2:
+            marks.append(_tick_below(horizontal, horizontal.low))  # the first step is step 1
     middle = (LEFT + WIDTH - RIGHT) / 2
     marks.append(element("text", class_="label mid", x=middle, y=HEIGHT - 5, text=label))
     return "".join(marks)
+
+
+def _tick_below(axis: Axis, tick: float) -> str:
+    shown = number_text(tick, axis.step, "number")
+    place = axis.place(tick)
+    return element("text", class_="tick mid", x=place, y=HEIGHT - BOTTOM + 16, text=shown)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -39,6 +39,7 @@ class Metric:
         unit: How values are written.
         phase: Whose steps.
         spread: The metric that is drawn as a band; empty for none.
+        is_smoothed: Each step is so noisy that a running mean is needed to see where it goes.
     """
 
     keys: tuple[tuple[str, str], ...]
@@ -47,6 +48,7 @@ class Metric:
     unit: Unit = "number"
     phase: str = "grpo"
     spread: str = ""
+    is_smoothed: bool = True
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ METRICS = (
         "Warm-up loss",
         "Cross-entropy of the supervised warm-up on demonstrations, in nats per token.",
         phase="warmup",
+        is_smoothed=False,
     ),
 )
 STEP_NAMES = {"grpo": "GRPO step", "warmup": "warm-up step"}
@@ -148,10 +151,7 @@ def _parts(metric: Metric, runs: int) -> list[Metric]:
     """Several runs need the legend for themselves, so then each key has its own plot."""
     if runs == 1 or len(metric.keys) == 1:
         return [metric]
-    return [
-        Metric((key,), key[1].capitalize(), metric.note, metric.unit, metric.phase, metric.spread)
-        for key in metric.keys
-    ]
+    return [replace(metric, keys=(key,), title=key[1].capitalize()) for key in metric.keys]
 
 
 def _chart(metric: Metric, runs: Sequence[RunView]) -> Chart | None:
@@ -166,9 +166,10 @@ def _chart(metric: Metric, runs: Sequence[RunView]) -> Chart | None:
                 continue
             label = run.label if len(runs) > 1 else name
             spread = curve(records, metric.spread) if metric.spread else None
-            lines.append(_line(found, spread, label, number + run.style))
+            width = window(len(found.steps)) if metric.is_smoothed else 1
+            lines.append(_line(found, spread, width, label, number + run.style))
             told.append(_in_words(label, found, metric.unit))
-            widths.add(window(len(found.steps)))
+            widths.add(width)
     if not lines:
         return None
     smoothed = f" Thick: mean of the last {max(widths)} steps; thin: each step."
@@ -178,8 +179,7 @@ def _chart(metric: Metric, runs: Sequence[RunView]) -> Chart | None:
     return Chart(metric.title, note, Markup(svg), _legend(lines))
 
 
-def _line(found: Curve, spread: Curve | None, label: str, style: int) -> Line:
-    width = window(len(found.steps))
+def _line(found: Curve, spread: Curve | None, width: int, label: str, style: int) -> Line:
     middle = running_mean(found.values, width)
     low: list[float | None] = []
     high: list[float | None] = []

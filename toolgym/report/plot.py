@@ -250,7 +250,7 @@ def _points(series: Points, places: Sequence[float], vertical: Axis) -> str:
     parts = [element("path", class_="joint", d=_path(joined))] if len(joined) > 1 else []
     for x, point in known:
         y, low, high = (vertical.place(v) for v in (point.value, point.low, point.high))
-        shown = number_text(point.value, vertical.step / 10, vertical.unit)
+        shown = number_text(point.value, vertical.step / 100, vertical.unit)
         parts.append(element("line", class_="error", x1=x, x2=x, y1=low, y2=high))
         for end in (low, high):
             parts.append(element("line", class_="error", x1=x - 6, x2=x + 6, y1=end, y2=end))
@@ -262,7 +262,7 @@ def _points(series: Points, places: Sequence[float], vertical: Axis) -> str:
 
 def _bar(series: Bars, height: float, x: float, width: float, vertical: Axis) -> str:
     zero, top = vertical.place(0.0), vertical.place(height)
-    shown = number_text(height, vertical.step / 10, vertical.unit)
+    shown = number_text(height, vertical.step / 100, vertical.unit)
     title = element("title", text=f"{series.label}: {shown}")
     bar = _box(title, "bar", x + 1, min(zero, top), width - 2, abs(zero - top))
     above = min(zero, top) - 4

@@ -22,15 +22,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from toolgym.call_source import CLOSE, Found, Source, named_object, objects
-from toolgym.json_reading import TRUNCATED
-from toolgym.loose_calls import unmarked
-from toolgym.python_calls import read_python
-from toolgym.raw_calls import MAX_CALLS, RawCall
-from toolgym.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON
-from toolgym.tool_names import match_name
+from toolgym.calls.json_reading import TRUNCATED
+from toolgym.calls.loose import unmarked
+from toolgym.calls.python_forms import read_python
+from toolgym.calls.raw import MAX_CALLS, RawCall
+from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON
+from toolgym.calls.source import CLOSE, Found, Source, named_object, objects
+from toolgym.calls.tool_names import match_name
+from toolgym.calls.xml_forms import read_arg_keys, read_function
 from toolgym.tools import ToolSpec
-from toolgym.xml_calls import read_arg_keys, read_function
 
 _MARK = re.compile(r"(?:<tool_call>\s*)+|<function=|\[TOOL_CALLS\]|<\|python_tag\|>")
 _BLANK = re.compile(r"\s*(?:```\w*\s*)?")

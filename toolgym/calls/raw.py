@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from toolgym.calls.repairs import FLAT_ARGUMENTS, RENAMED_FIELD, Repair
 from toolgym.errors import ToolError
-from toolgym.repairs import FLAT_ARGUMENTS, RENAMED_FIELD, Repair
 
 HERMES = "hermes"
 MAX_CALLS = 32  # more in one action are not looked for
@@ -56,7 +56,7 @@ _BESIDE = {"id", "type", "index", "call_id"}  # keys of a call that are no argum
 
 def from_mapping(data: dict[Any, Any], kind: str, repairs: tuple[Repair, ...] = ()) -> RawCall:
     """The call that a mapping describes; its name is None where the mapping has none."""
-    inner = data.get("function")
+    inner: Any = data.get("function")
     if issubclass(type(inner), dict):  # OpenAI: {"id", "type": "function", "function": {...}}
         nested = (RENAMED_FIELD,) if kind == HERMES else ()
         return from_mapping(inner, kind, (*repairs, *nested))
@@ -78,7 +78,7 @@ def is_call(data: Any) -> bool:
     """Whether a mapping found in loose text has both a name and a place for arguments."""
     if not isinstance(data, dict):
         return False
-    inner = data.get("function")
+    inner: Any = data.get("function")
     if isinstance(inner, dict):
         return isinstance(inner.get("name"), str)
     named = any(isinstance(data.get(key), str) for key in _NAMES)

@@ -16,10 +16,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from toolgym import call_errors
-from toolgym.argument_plan import Plan, accepts
+from toolgym.calls import errors as call_errors
+from toolgym.calls.argument_plan import Plan, accepts
+from toolgym.calls.plain_values import plain_json
+from toolgym.calls.repairs import COERCED_VALUE, STRIPPED_FENCE, Repair
 from toolgym.errors import ToolError
-from toolgym.repairs import COERCED_VALUE, STRIPPED_FENCE, Repair
 
 NULL_WORDS = {"null", "none", ""}
 ROUNDS = 3  # a list of one, that holds JSON text, that holds a number: more is not opened
@@ -196,8 +197,8 @@ def _typed(plan: Plan, name: str, value: Any) -> Any:
 
 def _loaded(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return plain_json(text)
+    except ValueError:
         return text
 
 

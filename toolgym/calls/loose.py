@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from toolgym.call_source import CLOSE, LOOSE, Found, Source, objects
-from toolgym.python_calls import read_python
-from toolgym.raw_calls import MAX_CALLS, RawCall
+from toolgym.calls.python_forms import read_python
+from toolgym.calls.raw import MAX_CALLS, RawCall
+from toolgym.calls.source import CLOSE, LOOSE, Found, Source, objects
 
 MAX_STARTS = 256  # lines that are tried
 

@@ -16,13 +16,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from toolgym import argument_keys, argument_values, call_errors
-from toolgym.argument_plan import Plan, plan_of
+from toolgym.calls import argument_keys, argument_values
+from toolgym.calls import errors as call_errors
+from toolgym.calls.argument_plan import Plan, plan_of
+from toolgym.calls.plain_values import NotPlain, PlainCopy
+from toolgym.calls.raw import RawCall
+from toolgym.calls.repairs import (
+    POSITIONAL_ARGUMENTS,
+    RENAMED_TOOL,
+    REPLACED_SURROGATE,
+    Repair,
+    in_order,
+)
+from toolgym.calls.tool_names import MAX_NAME, match_name
 from toolgym.errors import ToolError
-from toolgym.plain_values import NotPlain, PlainCopy
-from toolgym.raw_calls import RawCall
-from toolgym.repairs import POSITIONAL_ARGUMENTS, RENAMED_TOOL, REPLACED_SURROGATE, Repair, in_order
-from toolgym.tool_names import MAX_NAME, match_name
 from toolgym.tools import ToolSpec
 
 Parsing = Literal["lenient", "strict"]

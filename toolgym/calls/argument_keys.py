@@ -7,14 +7,14 @@ is left for the one argument that is missing, and what is left over at the end.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolgym import call_errors
-from toolgym.argument_plan import Plan
-from toolgym.argument_values import fits
-from toolgym.repairs import (
+from toolgym.calls import errors as call_errors
+from toolgym.calls.argument_plan import Plan
+from toolgym.calls.argument_values import fits
+from toolgym.calls.plain_values import plain_json
+from toolgym.calls.repairs import (
     DECODED_ARGUMENTS,
     DROPPED_ARGUMENT,
     DROPPED_NULL,
@@ -23,7 +23,7 @@ from toolgym.repairs import (
     UNWRAPPED_ARGUMENTS,
     Repair,
 )
-from toolgym.tool_names import fold
+from toolgym.calls.tool_names import fold
 from toolgym.tools import ToolSpec
 
 WRAPPERS = ("arguments", "parameters", "args", "input", "kwargs", "params", "tool_input")
@@ -144,8 +144,8 @@ def _decoded(written: Any) -> Any:
     if not isinstance(written, str) or written.lstrip()[:1] not in ("{", "["):
         return written
     try:
-        found = json.loads(written, strict=False)
-    except (ValueError, RecursionError):
+        found = plain_json(written, strict=False)
+    except ValueError:
         return written
     return found if isinstance(found, (dict, list)) else written
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolgym import call_errors
-from toolgym.json_reading import CONFLICT, TRUNCATED, JsonReader
-from toolgym.raw_calls import RawCall
-from toolgym.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON, Repair
+from toolgym.calls import errors as call_errors
+from toolgym.calls.json_reading import CONFLICT, TRUNCATED, JsonReader
+from toolgym.calls.raw import RawCall
+from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON, Repair
 from toolgym.tools import ToolSpec
 
 MAX_PARAMETERS = 64
@@ -139,6 +139,8 @@ def _parameters(
         if not closed:
             repairs.append(MISSING_CLOSE_TAG)
         start = stop.end() if closed else stop.start()
+    else:
+        return TagRead(_failed(name, "it has too many parameters", tags.kind, specs), start)
     return TagRead(RawCall(name, values, tags.kind, tuple(repairs), textual=True), start)
 
 

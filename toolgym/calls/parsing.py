@@ -1,8 +1,8 @@
 """What a model wrote -> the tool calls it means.
 
 Two pure functions, one behind the other: *find* (text, or an object that some library parsed, to
-raw calls; `toolgym.call_formats`) and *bind* (a raw call and the tools to a `ToolCall`;
-`toolgym.binding`). Whatever is repaired on the way is recorded by a code of the one table
+raw calls; `toolgym.calls.formats`) and *bind* (a raw call and the tools to a `ToolCall`;
+`toolgym.calls.binding`). Whatever is repaired on the way is recorded by a code of the one table
 `REPAIRS`, and whatever cannot be repaired is a `ToolCall` that carries a `ToolError` of the table
 `CALL_ERRORS`. Nothing here raises, for any action whatever: no text, object or structure that a
 model or a caller passes can end an episode.
@@ -25,27 +25,15 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from toolgym import call_errors
-from toolgym.binding import Parsing, ToolCall, bind
-from toolgym.call_errors import CALL_ERRORS
-from toolgym.call_formats import find_calls
+from toolgym.calls import errors as call_errors
+from toolgym.calls.binding import Parsing, ToolCall, bind
+from toolgym.calls.formats import find_calls
+from toolgym.calls.json_reading import TRUNCATED, JsonReader
+from toolgym.calls.plain_values import attributes
+from toolgym.calls.raw import MAX_CALLS, RawCall, from_mapping
+from toolgym.calls.repairs import from_codes
 from toolgym.errors import ToolError
-from toolgym.json_reading import TRUNCATED, JsonReader
-from toolgym.plain_values import attributes
-from toolgym.raw_calls import MAX_CALLS, RawCall, from_mapping
-from toolgym.repairs import REPAIRS, Repair, from_codes
 from toolgym.tools import ToolSpec, specs_from
-
-__all__ = [
-    "CALL_ERRORS",
-    "REPAIRS",
-    "Parsing",
-    "Repair",
-    "ToolCall",
-    "bind_call",
-    "parse_calls",
-    "render_call",
-]
 
 
 def parse_calls(action: Any, tools: Any, *, parsing: Parsing = "lenient") -> list[ToolCall]:
@@ -61,6 +49,9 @@ def parse_calls(action: Any, tools: Any, *, parsing: Parsing = "lenient") -> lis
     Returns:
         At most 32 calls; none if a text holds none. A call that must not be executed has its
         `error`.
+
+    Raises:
+        TypeError: `tools` holds something that is no tool: the caller's mistake, not the agent's.
     """
     specs = specs_of(tools)
     calls: list[ToolCall] = []

@@ -14,6 +14,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import enum
+import json
 import uuid
 from typing import Any
 
@@ -116,6 +117,22 @@ class PlainCopy:
             copied = list.__iter__(value) if issubclass(kind, list) else tuple.__iter__(value)
             return self._sequence(list(copied), depth)
         raise NotPlain(f"it holds a value of type {kind.__name__}")
+
+
+def plain_json(text: str, *, strict: bool = True) -> Any:
+    """The plain value of JSON text that was found inside a value.
+
+    Args:
+        text: JSON.
+        strict: Refuse raw control characters in its strings.
+
+    Raises:
+        ValueError: It is no JSON, or has no plain value.
+    """
+    try:
+        return PlainCopy().of(json.loads(text, strict=strict))
+    except RecursionError:
+        raise NotPlain("it is nested too deeply") from None
 
 
 def attributes(value: Any) -> dict[str, Any] | None:

@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolgym import call_errors
-from toolgym.json_reading import (
+from toolgym.calls import errors as call_errors
+from toolgym.calls.json_reading import (
     MAX_MENDED,
     ConflictingKeys,
     NotALiteral,
@@ -22,9 +22,9 @@ from toolgym.json_reading import (
     outline,
     parse_expression,
 )
-from toolgym.raw_calls import RawCall
-from toolgym.repairs import REPAIRED_JSON, Repair
-from toolgym.tool_names import match_name
+from toolgym.calls.raw import RawCall
+from toolgym.calls.repairs import REPAIRED_JSON, Repair
+from toolgym.calls.tool_names import match_name
 from toolgym.tools import ToolSpec
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-/:]*(?=\()")

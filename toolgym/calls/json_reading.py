@@ -21,7 +21,7 @@ from typing import Any
 
 import json_repair
 
-from toolgym.repairs import REPAIRED_JSON, Repair
+from toolgym.calls.repairs import REPAIRED_JSON, Repair
 
 MAX_MENDED = 16_384
 MAX_NESTING = 60

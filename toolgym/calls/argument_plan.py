@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
-from toolgym.tool_names import fold
+from toolgym.calls.tool_names import fold
 from toolgym.tools import ToolSpec
 
 

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from toolgym import call_errors
-from toolgym.json_reading import TRUNCATED, JsonReader
-from toolgym.raw_calls import MAX_CALLS, RawCall, from_mapping, is_call
-from toolgym.repairs import REPAIRED_JSON, Repair
-from toolgym.tool_names import fold
+from toolgym.calls import errors as call_errors
+from toolgym.calls.json_reading import TRUNCATED, JsonReader
+from toolgym.calls.raw import MAX_CALLS, RawCall, from_mapping, is_call
+from toolgym.calls.repairs import REPAIRED_JSON, Repair
+from toolgym.calls.tool_names import fold
 from toolgym.tools import ToolSpec
 
 CLOSE = "</tool_call>"

@@ -1,0 +1,309 @@
+"""Answers by value: what is right however it is written, and what is never right."""
+
+import json
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from sqlgym.answers import GoldAnswer, matches, refusal
+from sqlgym.database import QueryResult, open_database
+from sqlgym.results import is_ordered, parse_rendered, render
+from sqlgym.spider import load_spider
+from sqlgym.values import normal_text, same_cell
+
+
+def gold_of(rows, ordered=False, columns=None):
+    names = columns or [f"column {i}" for i in range(len(rows[0]))]
+    return GoldAnswer.of(names, rows, ordered)
+
+
+RIGHT = [
+    (1234, 1234),
+    (1234, "1,234"),
+    (1234, "1234.0"),
+    (1234, 1234.0),
+    (1234, "$1,234"),
+    (1234, "1234 km"),
+    (1234, "Answer: 1234"),
+    (1234, "The final answer is: **1234**".replace("*", "")),
+    (1234, "```\n1234\n```"),
+    (1234, "```json\n[1234]\n```"),
+    (1234, '{"count": 1234}'),
+    (1234, [1234]),
+    (1234, [[1234]]),
+    (1234, "column 0\n1234"),
+    (1234, '"1234"'),
+    (-5, "\u22125"),
+    (12, "12%"),
+    (0.12, "12%"),
+    (1, True),
+    (0, "false"),
+    (2 / 3, "0.67"),
+    (2 / 3, 0.67),
+    (2 / 3, 0.6666667),
+    (2 / 3, "66.67%"),
+    (41.5, "41.50"),
+    (3.0, 3),
+    (1e20, "1e+20"),
+    (123456.789, 123456.79),
+    (float("inf"), "inf"),
+    ("T", True),
+    ("1234", 1234),
+    ("4.50", 4.5),
+    ("New York", " new  york "),
+    ("Île", "I\u0302le"),
+    ("Paris", "'Paris'"),
+    ('"Heroes"', "Heroes"),
+    ("a, b", "a, b"),
+    ("2014-05-03", "May 3, 2014"),
+    ("2014-05-03", "3 May 2014"),
+    ("2014-05-03 00:00:00", "2014-05-03"),
+    ("2014-05-03 10:20:00", "2014-05-03T10:20"),
+    (b"\xff", "x'ff'"),
+]
+WRONG = [
+    (2014, "2014 or 2015"),
+    (2014, "2014, 2015"),
+    (2014, [2014, 2015]),
+    (2014, [2014, 2014]),
+    (2014, "2014?"),
+    (12, "12 million"),
+    (12, "12k"),
+    (12, "about 12"),
+    (1234, 1235),
+    (1234, "12,34"),
+    (1000000, 1000001),
+    (2 / 3, 0.6),
+    (2 / 3, "0.66"),
+    (0.004, 0),
+    (0.004, "0.00"),
+    ("007", 7),
+    ("Paris", "Paris, France"),
+    ("Paris", "Par"),
+    ("Paris", "It is Paris"),
+    ("Paris", ""),
+    ("2014-05-03", "2014-05-04"),
+    ("2014-05-03", "3/5/2014"),
+    ("2014-05-03 10:20:00", "2014-05-03"),
+    (6, "error[unknown_table]: There is no table '6'."),
+    (6, None),
+    (6, "NULL"),
+    (2, True),
+    (6, float("nan")),
+    (6, "nan"),
+    (6, "5e999999999"),
+    (6, "--6"),
+    (6, {"a": 6, "b": 6}),
+    (6, [[[6]]]),
+    (6, {"a": {"b": 6}}),
+    (6, b"6"),
+    (6, 10**5000),
+    (6.5, 10**5000),
+    (6.5, "9" * 5000),
+    (6, "[" * 100_000),
+    (6, {6}),
+    (6, object()),
+]
+
+
+@pytest.mark.parametrize(("gold", "value"), RIGHT, ids=repr)
+def test_a_right_value_is_right_however_it_is_written(gold, value):
+    assert matches(gold_of([(gold,)]), value).equal
+
+
+@pytest.mark.parametrize(("gold", "value"), WRONG, ids=lambda value: repr(type(value)))
+def test_a_wrong_value_is_wrong(gold, value):
+    assert not matches(gold_of([(gold,)]), value).equal
+
+
+NAMES = gold_of([("Joe",), ("Ann",), ("Bob",)], columns=["name"])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["Ann", "Bob", "Joe"],
+        [["Ann"], ["Bob"], ["Joe"]],
+        [{"name": "Ann"}, {"name": "Bob"}, {"name": "Joe"}],
+        '["Ann", "Bob", "Joe"]',
+        "['Ann', 'Bob', 'Joe']",
+        "Ann, Bob, Joe",
+        "Ann,Bob,Joe",
+        "Ann | Bob | Joe",
+        "Ann; Bob; Joe",
+        "Ann\nBob\nJoe",
+        "- Ann\n- Bob\n- Joe",
+        "1. Ann\n2. Bob\n3. Joe",
+        "name\nAnn\nBob\nJoe",
+        'Answer: "Ann", "Bob", "Joe"',
+        {"answer": ["Ann", "Bob", "Joe"]},
+    ],
+    ids=repr,
+)
+def test_a_list_may_be_separated_in_many_ways(value):
+    assert matches(NAMES, value).equal
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["Ann, Bob", "Ann, Bob, Joe, Joe", "Ann, Ann, Bob, Joe", ["Ann", "Bob", "Bob"], "Ann Bob Joe"],
+)
+def test_a_superset_or_subset_of_a_list_is_wrong(value):
+    assert not matches(NAMES, value).equal
+
+
+TABLE = gold_of([("Joe", 52, None), ("Smith, J. | Jr", 43, 1.5)], columns=["Name", "Age", "x"])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [["Joe", 52, None], ["Smith, J. | Jr", 43, 1.5]],
+        [["Name", "Age", "x"], ["Joe", 52, None], ["Smith, J. | Jr", 43, 1.5]],
+        '[["Joe", "52", null], ["Smith, J. | Jr", 43, 1.50]]',
+        'Joe, 52, NULL\n"Smith, J. | Jr", 43, 1.5',
+        'Joe | 52 | NULL\n"Smith, J. | Jr" | 43 | 1.5',
+        'Name | Age | x\nJoe | 52 | NULL\n"Smith, J. | Jr" | 43 | 1.5',
+        [{"x": None, "age": 52, "name": "Joe"}, {"name": "Smith, J. | Jr", "age": 43, "x": 1.5}],
+        ["Joe | 52 | NULL", '"Smith, J. | Jr" | 43 | 1.5'],
+    ],
+    ids=repr,
+)
+def test_a_table_may_be_written_in_many_ways(value):
+    assert matches(TABLE, value).equal
+
+
+def test_columns_keep_their_order_and_a_flat_list_is_a_row():
+    row = gold_of([("Joe", 52)])
+    assert matches(row, ["Joe", 52]).equal
+    assert matches(row, "Joe, 52").equal
+    assert matches(row, "Joe\n52").equal
+    assert not matches(row, [52, "Joe"]).equal
+    assert not matches(TABLE, ["Joe", 52, None, "Smith, J. | Jr", 43, 1.5]).equal
+
+
+def test_the_kind_is_told_from_the_shape():
+    kinds = [
+        gold_of(rows).kind
+        for rows in ([(1,)], [("a",)], [("2014-05-03",)], [(1,), (2,)], [(1, 2)], [(1, 2), (3, 4)])
+    ]
+    assert kinds == ["number", "text", "date", "list", "row", "table"]
+    with pytest.raises(ValueError, match="refuse the task"):
+        GoldAnswer.of(["a"], [], ordered=False)
+
+
+texts = st.text(max_size=10) | st.text("ab,|;\"' \n-1.", max_size=8)
+cells = st.none() | texts | st.integers(-(10**15), 10**15) | st.floats(allow_nan=False)
+
+
+@st.composite
+def golds(draw):
+    width = draw(st.integers(1, 3))
+    rows = draw(st.lists(st.tuples(*[cells] * width), min_size=1, max_size=5))
+    return gold_of(rows, draw(st.booleans()))
+
+
+@given(golds())
+def test_the_golds_own_rendering_is_right_as_text_as_cells_and_as_json(gold):
+    text = render(gold.columns, gold.rows, max_chars=100_000)
+    assert matches(gold, text).equal
+    assert matches(gold, parse_rendered(text)).equal
+    assert matches(gold, [list(row) for row in gold.rows]).equal
+    finite = all(abs(v) < 1e300 for row in gold.rows for v in row if isinstance(v, float))
+    if finite:
+        assert matches(gold, json.dumps([list(row) for row in gold.rows])).equal
+
+
+@given(golds(), st.randoms(use_true_random=False))
+def test_a_permutation_is_right_if_and_only_if_the_order_is_free(gold, chance):
+    rows = [list(row) for row in gold.rows]
+    chance.shuffle(rows)
+    free = GoldAnswer.of(gold.columns, gold.rows, ordered=False)
+    assert matches(free, rows).equal
+    same = all(all(map(same_cell, a, b)) for a, b in zip(gold.rows, rows, strict=True))
+    assert matches(GoldAnswer.of(gold.columns, gold.rows, ordered=True), rows).equal == same
+
+
+@given(golds(), st.data())
+def test_a_row_more_a_row_less_or_a_changed_value_is_wrong(gold, data):
+    rows = [list(row) for row in gold.rows]
+    place = data.draw(st.integers(0, len(rows) - 1))
+    column = data.draw(st.integers(0, len(rows[0]) - 1))
+    assert not matches(gold, [*rows, rows[place]]).equal
+    assert not matches(gold, rows[:place] + rows[place + 1 :]).equal
+    old = rows[place][column]
+    new = data.draw(cells)
+    assume(not same_cell(old, new))
+    changed = [list(row) for row in rows]
+    changed[place][column] = new
+    before = sum(same_cell(old, row[column]) for row in rows)
+    after = sum(same_cell(old, row[column]) for row in changed)
+    assume(after < before)
+    # Only a change that no other row can make up for is a change.
+    if not any(same_cell(row[column], new) for row in gold.rows):
+        assert not matches(gold, changed).equal
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(golds(), anything | st.text("[]{}\"',:1a \n|-`", max_size=60))
+def test_nothing_that_is_answered_raises(gold, value):
+    assert matches(gold, value).equal in {True, False}
+
+
+def test_a_cyclic_value_and_huge_texts_are_wrong():
+    cycle: list[object] = []
+    cycle.append(cycle)
+    for value in (cycle, {"a": cycle}, "[" * 49_000, '"' * 49_999, "','" * 16_000, "x" * 10**6):
+        assert not matches(NAMES, value).equal
+
+
+@given(st.text(max_size=20))
+def test_normal_text_is_stable(text):
+    once = normal_text(text)
+    assert same_cell(text, text)
+    assert same_cell(once, once)
+
+
+def result(rows, truncated=False):
+    return QueryResult(("a",), tuple(rows), truncated, frozenset({"t"}), 0)
+
+
+def test_a_gold_that_is_no_fair_answer_is_refused_with_a_code():
+    assert refusal(result([(1,)])) is None
+    assert refusal(result([(1,), (None,)])) is None
+    codes = [
+        (refusal(unfair) or ("",))[0]
+        for unfair in (
+            result([]),
+            result([(None,)]),
+            result([(None,), (None,)]),
+            result([(i,) for i in range(101)]),
+            result([("x" * 5_000,)]),
+            result([(1,)], truncated=True),
+        )
+    ]
+    assert codes == ["empty_gold", "null_gold", "null_gold", *["result_too_large"] * 3]
+
+
+def test_every_playable_gold_of_real_spider_is_right_as_it_is_shown(spider):
+    refused = []
+    for question in load_spider(spider).questions:
+        gold = open_database(question.database).query(question.query)
+        reason = refusal(gold)
+        if reason:
+            refused.append(reason[0])
+            continue
+        answer = GoldAnswer.of(gold.columns, gold.rows, is_ordered(question.query))
+        text = render(gold.columns, gold.rows)
+        for value in (text, parse_rendered(text), [list(row) for row in gold.rows]):
+            assert matches(answer, value).equal, question.id
+    assert sorted(refused) == ["null_gold", *["result_too_large"] * 5]

@@ -1,0 +1,214 @@
+"""`sqlgym/Explore-v0`: what an agent sees, what it earns, and what never works."""
+
+import hashlib
+import random
+import shutil
+
+import gymnasium as gym
+import pytest
+
+from sqlgym import tasks as sql_tasks
+from sqlgym.expert import read_answer, tables_of
+from sqlgym.tasks import gold_of, load_tasks
+from toolgym import (
+    ConfigurationError,
+    EnvironmentFault,
+    TaskRefused,
+    policies,
+    registration,
+    rollout,
+)
+
+ENV = "sqlgym/Explore-v0"
+SETS = [("bundled", "train"), ("bundled", "dev"), ("tiny", "dev")]
+
+
+def make(**kwargs):
+    return registration.make(ENV, **kwargs)
+
+
+def call(name, **arguments):
+    return {"name": name, "arguments": arguments}
+
+
+@pytest.fixture
+def env():
+    made = make(split="dev")
+    made.reset(options={"task_id": DEV})
+    return made
+
+
+DEV = "film_festival-001"
+
+
+@pytest.mark.parametrize(("dataset", "split"), SETS)
+def test_the_expert_solves_every_task_that_is_shipped(dataset, split):
+    found = rollout.evaluate(ENV, policies.expert(), dataset=dataset, split=split)
+    assert found.accuracy == 1.0
+    assert found.refused == ()
+    assert found.validity == 1.0
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_the_expert_solves_every_playable_task_of_real_spider(spider, split):
+    found = rollout.evaluate(ENV, policies.expert(), dataset=str(spider), split=split)
+    assert found.accuracy == 1.0
+    assert found.episodes + len(found.refused) == 125
+    assert len(found.refused) <= 12
+    assert {refusal["code"] for refusal in found.refused} <= {"null_gold", "result_too_large"}
+
+
+def test_the_expert_reads_its_answer_off_the_observation_and_not_off_the_gold(spider):
+    """With the gold rows shuffled in memory it still reads the right answer."""
+    shuffled = random.Random(0)
+    for question in load_tasks(str(spider), "dev").playable():
+        gold = gold_of(question)
+        rows = list(gold.result.rows)
+        shuffled.shuffle(rows)
+        object.__setattr__(gold.result, "rows", tuple(rows))
+    found = rollout.evaluate(ENV, policies.expert(), dataset=str(spider), split="dev")
+    sql_tasks.gold_of.cache_clear()
+    assert found.accuracy == 1.0
+
+
+def test_the_agent_is_told_the_question_the_tables_and_the_budget(env):
+    observation, info = env.reset(options={"task_id": DEV})
+    assert env.task.question in observation
+    assert "\nTables: " in observation
+    assert "You have 15 calls" in observation
+    assert info["task_id"] == DEV
+    assert env.task.gold_sql not in observation
+
+
+def test_describe_and_sample_show_a_table_whatever_its_case(env):
+    table = env._schema.tables[0].name
+    assert env.describe(table) == env.describe(table.upper())
+    assert len(env.sample(table).splitlines()) >= 2
+    wrong = env.describe(table[:-1])
+    assert wrong.startswith("error[unknown_table]")
+    assert table in wrong
+    assert "This works:" in wrong
+
+
+def test_progress_rises_with_the_tables_seen_and_the_result_reached_and_never_falls(env):
+    scores = [env.episode.ledger.progress]
+    for table in tables_of(env.task.gold_sql):
+        env.describe(table)
+        scores.append(env.episode.ledger.progress)
+    env.query(env.task.gold_sql)
+    scores.append(env.episode.ledger.progress)
+    env.query("SELECT 1")
+    scores.append(env.episode.ledger.progress)
+    assert scores == sorted(scores)
+    assert scores[-1] == 1.0
+
+
+def test_a_constant_earns_nothing_however_well_it_is_guessed(env):
+    gold = gold_of(env.task).result
+    guess = ", ".join(repr(value) if value is not None else "NULL" for value in gold.rows[0])
+    env.query(f"SELECT {guess}")
+    assert env.episode.ledger.progress == 0.0
+
+
+def test_dumping_a_table_earns_little(env):
+    for table in env._schema.tables:
+        env.query(f'SELECT * FROM "{table.name}"')
+    assert env.episode.ledger.progress <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("DELETE FROM films", "not_allowed"),
+        ("ATTACH 'x.db' AS x", "not_allowed"),
+        ("PRAGMA table_info(films)", "not_allowed"),
+        ("SELECT random()", "nondeterministic"),
+        ("SELEC 1", "sql_error"),
+        ("SELECT 1; SELECT 2", "several_statements"),
+        ("", "empty_sql"),
+        (
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
+            "too_many_steps",
+        ),
+    ],
+)
+def test_hostile_or_broken_sql_is_answered_and_the_file_stays_as_it_was(env, sql, code):
+    before = hashlib.sha256(env.task.database.read_bytes()).hexdigest()
+    folder = sorted(path.name for path in env.task.database.parent.iterdir())
+    observation, *_, info = env.step(call("query", sql=sql))
+    assert info["error"] is not None
+    assert info["error"].code == code, observation
+    assert hashlib.sha256(env.task.database.read_bytes()).hexdigest() == before
+    assert sorted(path.name for path in env.task.database.parent.iterdir()) == folder
+
+
+@pytest.mark.parametrize(
+    "value", ["I do not know", "", "error[sql_error]", [], [[]], True, 10**30, 1e308]
+)
+def test_a_wrong_answer_of_any_kind_ends_the_episode_as_wrong(env, value):
+    *_, terminated, _, info = env.step(call("answer", value=value))
+    assert terminated
+    assert not info["correct"]
+
+
+def test_the_right_answer_counts_as_a_number_and_as_text(env):
+    env.reset(options={"task_id": SCALAR})
+    [[number]] = gold_of(env.task).result.rows
+    for value in (number, str(number), f" {number}. ", f"Answer: {number}"):
+        env.reset(options={"task_id": SCALAR})
+        assert env.step(call("answer", value=value))[4]["correct"], value
+    env.reset(options={"task_id": SCALAR})
+    assert not env.step(call("answer", value=f"{number} or {number + 1}"))[4]["correct"]
+
+
+SCALAR = "film_festival-001"
+
+
+def test_a_database_that_vanishes_is_a_fault_and_no_mistake_of_the_agent(tmp_path, spider):
+    copy = shutil.copytree(spider, tmp_path / "copy")
+    env = make(dataset=copy, split="dev")
+    env.reset(seed=0)
+    env.task.database.chmod(0o644)
+    env.task.database.parent.chmod(0o755)
+    env.task.database.unlink()
+    with pytest.raises(EnvironmentFault, match=env.task.database.name):
+        env.query("SELECT 1 FROM nowhere_asked_before")
+    assert not env.episode.info((), ())["scored"]
+
+
+def test_a_refused_task_says_why_and_reset_by_seed_goes_round_it(spider):
+    env = make(dataset=str(spider), split="dev")
+    with pytest.raises(TaskRefused, match=r"result_too_large.*230 rows"):
+        env.reset(options={"task_id": "dev-00042"})
+    for seed in range(300):
+        assert env.reset(seed=seed)[1]["task_id"] != "dev-00042"
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "words"),
+    [
+        ({"dataset": "nowhere/at/all"}, "there is no data set 'nowhere/at/all'"),
+        ({"split": "exam"}, "exam"),
+    ],
+)
+def test_a_data_set_or_split_that_is_not_there_is_named(kwargs, words):
+    with pytest.raises(ConfigurationError, match=words):
+        make(**kwargs)
+
+
+def test_a_seed_gives_one_task_and_one_observation_in_every_process(env):
+    one, other = gym.make(ENV), gym.make(ENV)
+    assert [one.reset(seed=s)[0] for s in range(20)] == [other.reset(seed=s)[0] for s in range(20)]
+
+
+def test_what_the_expert_reads_is_typed_by_its_text_alone():
+    assert read_answer("count\n42") == 42
+    assert read_answer("a | b\n1 | x") == [1, "x"]
+    assert read_answer("name\nann\nbob") == ["ann", "bob"]
+    assert read_answer("code\n007") == "007"
+    assert read_answer("a | b\n1 | NULL\n2 | y") == [[1, None], [2, "y"]]
+
+
+def test_tables_are_found_in_every_corner_of_a_query():
+    sql = "WITH t AS (SELECT * FROM a) SELECT * FROM t JOIN B ON 1 WHERE x IN (SELECT y FROM c) "
+    assert sorted(tables_of(sql + "UNION SELECT 1 FROM b"), key=str.lower) == ["a", "B", "c"]

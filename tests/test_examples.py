@@ -1,0 +1,69 @@
+"""Every example runs as printed, in a process of its own, at a small size it takes itself."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+
+# Arguments that keep it small, and a line that it must print.
+RUNS = {
+    "gym_loop.py": (("1",), "correct: True, score 0.981"),
+    "unit_test_an_environment.py": ((), "passed: the whole contract holds"),
+    "own_environment.py": (("50",), "correct: True, score 0.9"),
+    "trl_grpo.py": (("--steps", "1", "--warmup", "5"), "step 1: reward "),
+}
+MARKS = {"trl_grpo.py": [pytest.mark.torch]}
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python outside the checkout's root, as someone does who has installed the package."""
+    environ = os.environ | {"OMP_NUM_THREADS": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=MARKS.get(name, [])) for name in sorted(RUNS)]
+)
+def test_the_example_runs(name):
+    arguments, told = RUNS[name]
+    if name in MARKS:
+        pytest.importorskip("trl", reason="needs the extra train")
+
+    done = run(str(EXAMPLES / name), *arguments)
+
+    assert done.returncode == 0, done.stderr
+    assert told in done.stdout
+
+
+def test_no_example_is_without_a_run():
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(RUNS)
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_an_example_says_how_it_is_run(name):
+    told = ast.get_docstring(ast.parse((EXAMPLES / name).read_text())) or ""
+
+    assert f"python examples/{name}" in told
+
+
+def test_pytest_collects_the_example_of_a_unit_test():
+    done = run(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "examples/unit_test_an_environment.py"
+    )
+
+    assert done.returncode == 0, done.stdout
+    assert "5 passed" in done.stdout
+
+
+def test_the_environment_of_ones_own_takes_about_forty_lines():
+    tree = ast.parse((EXAMPLES / "own_environment.py").read_text())
+    [cls] = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+
+    assert cls.end_lineno - cls.lineno + 1 <= 40

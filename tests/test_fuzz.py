@@ -1,0 +1,61 @@
+"""Random and mutated actions: nothing raises, and wrong never beats right."""
+
+import itertools
+import random
+
+import pytest
+
+from sqlgym.tasks import gold_of
+from toolgym import registration
+from toolgym.testing_fuzz import random_actions
+
+ENV_IDS = ["sqlgym/Explore-v0"]
+
+
+def right_answer(env):
+    rows = gold_of(env.task).result.rows
+    return {"name": "answer", "arguments": {"value": [list(row) for row in rows]}}
+
+
+def play_noise(env_id: str, count: int, seed: int) -> tuple[list[float], list[float]]:
+    """Scores of correct and of other episodes; one action in a hundred is the right answer."""
+    env = registration.make(env_id, dataset="tiny")
+    low, high = env.reward_config.bounds
+    luck = random.Random(seed)
+    scores: dict[bool, list[float]] = {True: [], False: []}
+    episodes = itertools.count()
+    over, total, info = True, 0.0, {}
+    for action in random_actions(seed, count, env.tools):
+        if over:
+            env.reset(seed=next(episodes))
+            total = 0.0
+        given = right_answer(env) if luck.random() < 0.01 else action
+        observation, reward, terminated, truncated, info = env.step(given)
+        total += reward
+        over = terminated or truncated
+        assert isinstance(observation, str)
+        assert low <= info["score"] <= high
+        assert total == pytest.approx(info["score"], abs=1e-9)
+        if over:
+            for _ in range(luck.choice((0, 0, 3))):  # and some go on after the end
+                env.step(action)
+            assert low <= env.finish() <= high
+            scores[env.episode.ledger.correct].append(env.finish())
+    return scores[True], scores[False]
+
+
+def assert_order(right, wrong):
+    assert right
+    assert wrong
+    assert min(right) >= max(wrong) + 0.3
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_thousands_of_random_actions_raise_nothing_and_wrong_never_beats_right(env_id):
+    assert_order(*play_noise(env_id, 4_000, seed=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_a_hundred_thousand_random_actions_raise_nothing(env_id):
+    assert_order(*play_noise(env_id, 100_000, seed=2))

@@ -1,0 +1,76 @@
+"""Running `toolgym` as a user does, and installing packages that add to it.
+
+`run` starts the console script in a process of its own. `install` lays a distribution into a
+folder as pip would: a module, metadata and entry points; with the folder on PYTHONPATH it is there.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+Finished = subprocess.CompletedProcess[str]
+HEAVY = {"torch", "transformers", "trl", "datasets"}
+SCRIPT = shutil.which("toolgym", path=str(Path(sys.executable).parent)) or "toolgym"
+
+
+def environ(path: Path | None = None, **more: str) -> dict[str, str]:
+    """The environment of a process: `path` becomes PYTHONPATH, no traceback is asked for."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TOOLGYM_TRACEBACK")}
+    return kept | ({"PYTHONPATH": str(path)} if path else {}) | {"COLUMNS": "200"} | more
+
+
+def run(*arguments: str, stdin: str = "", path: Path | None = None, **more: str) -> Finished:
+    """Run `toolgym ARGUMENTS`; `more` are environment variables."""
+    return subprocess.run(
+        [SCRIPT, *arguments],
+        input=stdin,
+        env=environ(path, **more),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def python(code: str, path: Path | None = None) -> Finished:
+    """Run a piece of Python."""
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    return subprocess.run(command, env=environ(path), capture_output=True, text=True, timeout=120)
+
+
+def install(
+    folder: Path,
+    name: str,
+    module: str,
+    points: dict[str, str],
+    requires: tuple[str, ...] = (),
+) -> Path:
+    """Lay a distribution with one module of its own name into a folder.
+
+    Args:
+        folder: Where to; made if it is not there.
+        name: Of the distribution and its module.
+        module: The module's text.
+        points: Entry points, "group: name" to value.
+        requires: Lines of its requirements.
+    """
+    info = folder / f"{name}-9.9.dist-info"
+    info.mkdir(parents=True)
+    if module:
+        (folder / f"{name}.py").write_text(textwrap.dedent(module))
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 9.9"]
+    lines += [f"Requires-Dist: {requirement}" for requirement in requires]
+    (info / "METADATA").write_text("\n".join(lines) + "\n")
+    text = ""
+    for key, value in points.items():
+        group, point = key.split(": ")
+        text += f"[{group}]\n{point} = {value}\n"
+    (info / "entry_points.txt").write_text(text)
+    return folder
+
+
+def names_torch_free(modules: str) -> bool:
+    """Whether a list of imported modules, as a text, holds no training library."""
+    return not HEAVY & set(modules.split())

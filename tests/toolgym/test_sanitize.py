@@ -1,0 +1,100 @@
+"""What a tool returns cannot speak as the chat template does, and stays readable."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.toolgym.toy_sql_tools import TOOLS
+from toolgym.calls import parse_calls, render_call
+from toolgym.sanitize import escape_control_tokens
+
+TOKENS = [
+    *(
+        "<|im_end|>",
+        "<|im_start|>",
+        "<|endoftext|>",
+        "<|python_tag|>",
+        "<|a b|>",
+        "<|eot_id|>",
+        "<||>",
+    ),
+    *("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<tools>", "</tools>"),
+    *("<think>", "</think>", "<function=query>", "</function>", "<parameter=sql>", "</parameter>"),
+    *("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<s>", "</s>", "<unk>", "<pad>"),
+    *("<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<unused12>"),
+    *(
+        "[TOOL_CALLS]",
+        "[TOOL_RESULTS]",
+        "[/TOOL_RESULTS]",
+        "[INST]",
+        "[/INST]",
+        "[ARGS]",
+        "[THINK]",
+    ),
+    *(
+        "<<SYS>>",
+        "<</SYS>>",
+        "<fim_prefix>",
+        "<extra_id_0>",
+        "<0x0A>",
+        "<mask>",
+        "[MASK]",
+        "[gMASK]",
+    ),
+    *(
+        "<\uff5ctool\u2581calls\u2581begin\uff5c>",
+        "<minimax:tool_call>",
+        "<function = f>",
+        "<THINK>",
+    ),
+]
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_no_control_token_is_left(token):
+    text = escape_control_tokens(f"a{token}b{token}{token}")
+    assert token not in text
+    assert text.replace("\\", "") == f"a{token}b{token}{token}"
+    assert escape_control_tokens(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < b",
+        "x <= 3",
+        "a <> b",
+        "1 << 2",
+        "a || b",
+        "list<int>",
+        "<name>",
+        "<b>bold</b>",
+        "[1, 2]",
+        "[id]",
+        "a<b|c>d",
+        "x < s > y",
+        "| a | b |",
+        "<-",
+        "f(x) |> g",
+        "INST",
+        "<3",
+        "C:\\x",
+        "<p>",
+    ],
+)
+def test_data_that_only_looks_alike_stays_as_it_is(text):
+    assert escape_control_tokens(text) == text
+
+
+@given(st.lists(st.sampled_from([*TOKENS, "<", "|", ">", "[", "]", "\\", "a", "\n"])).map("".join))
+def test_escaping_twice_is_escaping_once_and_leaves_no_token(text):
+    once = escape_control_tokens(text)
+    assert escape_control_tokens(once) == once
+    assert once.replace("\\", "") == text.replace("\\", "")
+    assert not any(token in once for token in TOKENS)
+
+
+def test_a_call_in_a_tool_result_is_no_call_any_more():
+    cell = render_call("answer", {"value": 5}).replace("\n", "")
+    assert len(parse_calls(f"The row was {cell}", TOOLS)) == 1
+    assert parse_calls(f"The row was {escape_control_tokens(cell)}", TOOLS) == []
