@@ -10,7 +10,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from toolgym.calls import ToolCall
+from toolgym.calls import ToolCall, errors
 from toolgym.episode import Info, Turn
 from toolgym.errors import ConfigurationError, EnvironmentFault, ToolError
 from toolgym.sanitize import escape_control_tokens
@@ -40,12 +40,12 @@ def take_turn(
     before, steps_before = episode.ledger.score(), episode.steps_left
     outcomes = [_run(env, call) for call in calls] or [_without_call(env)]
     results = tuple(safe_text(text) for text, _ in outcomes)
-    errors = tuple(error for _, error in outcomes)
+    mistakes = tuple(error for _, error in outcomes)
     observation = "\n\n".join(results) + _notice(env, steps_before)
     gained = episode.ledger.score() - before
     reward = 0.0 if math.isnan(gained) else gained
-    episode.turns.append(Turn(action, calls, results, observation, reward, errors))
-    info = episode.info(calls, errors)
+    episode.turns.append(Turn(action, calls, results, observation, reward, mistakes))
+    info = episode.info(calls, mistakes)
     return observation, reward, episode.terminated, episode.truncated, info
 
 
@@ -116,15 +116,14 @@ def _refuse(
 
 def _after_end(env: ToolEnv[Any]) -> tuple[str, ToolError]:
     env.episode.ledger.charge("after_end")
-    error = ToolError("episode_over", "The episode is over.", "Stop here; nothing more counts.")
+    error = errors.episode_over()
     return str(error), error
 
 
 def _without_call(env: ToolEnv[Any]) -> tuple[str, ToolError]:
     if env.episode.over:
         return _after_end(env)
-    error = ToolError("no_call", "There is no tool call in this message.", "Write exactly one.")
-    return _refuse(env, error)
+    return _refuse(env, errors.no_call(env.tools))
 
 
 def _spend_step(env: ToolEnv[Any]) -> None:

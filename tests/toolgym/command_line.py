@@ -35,8 +35,8 @@ def run(*arguments: str, stdin: str = "", path: Path | None = None, **more: str)
 
 
 def python(code: str, path: Path | None = None) -> Finished:
-    """Run a piece of Python."""
-    command = [sys.executable, "-c", textwrap.dedent(code)]
+    """Run a piece of Python; the current folder is not on its path."""
+    command = [sys.executable, "-P", "-c", textwrap.dedent(code)]
     return subprocess.run(command, env=environ(path), capture_output=True, text=True, timeout=120)
 
 

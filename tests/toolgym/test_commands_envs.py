@@ -38,7 +38,7 @@ STRANGER = '''
             return self.submit(word == "hi")
 
     gym.register("stranger/Echo-v0", entry_point="stranger:Echo",
-                 kwargs={"rewards": {"partial": 0.3}})
+                 kwargs={"rewards": {"partial": 0.35}})
     gym.register("stranger/Made-v0", entry_point="stranger:made")
     gym.register("stranger/Gone-v0", entry_point="stranger:gone")
 
@@ -136,9 +136,9 @@ def test_environments_of_another_package_are_listed_beside_ours(stranger):
 def test_registered_arguments_count_as_defaults(stranger):
     entry = json.loads(run("envs", "stranger/Echo-v0", "--json", path=stranger).stdout)
 
-    assert entry["rewards"]["partial"] == 0.3
+    assert entry["rewards"]["partial"] == 0.35
     assert entry["defaults"]["loud"] is False
-    assert "score = 0.3 * best progress" in entry["law"]
+    assert "score = 0.35 * best progress" in entry["law"]
 
 
 def test_an_environment_that_a_function_makes_is_shown_too(stranger):

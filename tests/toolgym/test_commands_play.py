@@ -2,15 +2,18 @@
 
 import json
 import os
+import select
 import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
 
 from sqlgym.env import ExploreEnv
-from tests.toolgym.command_line import SCRIPT, Finished, environ, run
+from tests.toolgym.command_line import SCRIPT, environ, run
 from toolgym import parse_calls
+from toolgym.cli import application
 from toolgym.commands.play import read_action
 from toolgym.tools import specs_from
 
@@ -31,15 +34,16 @@ SEVERAL = specs_from(
 )
 
 
-def played(*lines: str, options: tuple[str, ...] = TASK) -> Finished:
-    """Play an episode with these lines piped in."""
-    return run("play", *options, stdin="".join(f"{line}\n" for line in lines))
+def played(*lines: str, options: tuple[str, ...] = TASK) -> Result:
+    """Play an episode with these lines as the input, in this process."""
+    typed = "".join(f"{line}\n" for line in lines)
+    return CliRunner().invoke(application("play"), ["play", *options], input=typed)
 
 
 def test_a_right_answer_is_told_with_the_parts_of_its_score():
     done = played("describe ports", "query SELECT COUNT(*) FROM ports", "answer 12")
 
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert "Task ferry_line-001" in done.stdout
     assert "How many ports does the company serve?" in done.stdout
     assert "[reward +0.600, 13 calls left]" in done.stdout
@@ -102,7 +106,7 @@ def test_help_names_the_tools_with_their_arguments():
 def test_leaving_before_the_end_counts_as_unanswered(lines):
     done = played(*lines)
 
-    assert done.returncode == 0
+    assert done.exit_code == 0
     assert "Not answered. Score -0.050.\n  unanswered -0.050\n" in done.stdout
 
 
@@ -146,9 +150,16 @@ def test_bytes_that_are_no_text_do_not_end_the_game():
 def test_wrong_use_is_told_with_status_2(options, told):
     done = played(options=options)
 
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert told in done.stderr
-    assert "Traceback" not in done.stderr
+
+
+def test_lines_can_be_piped_into_the_command():
+    done = run("play", *TASK, stdin="answer 12\n")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "> answer 12\nAnswer recorded." in done.stdout
+    assert "Correct. Score 1.000." in done.stdout
 
 
 def test_a_person_at_a_terminal_can_play():
@@ -159,8 +170,12 @@ def test_a_person_at_a_terminal_can_play():
         command, stdin=theirs, stdout=theirs, stderr=theirs, env=environ(TERM="dumb")
     ) as process:
         os.close(theirs)
-        os.write(ours, b"describe ports\nanswer 12\n")
-        page = read_all(ours)
+        # Each line waits for its prompt: what is typed while a terminal is set up may be dropped.
+        page = read_to(ours, b"> ")
+        os.write(ours, b"describe ports\n")
+        page += read_to(ours, b"> ")
+        os.write(ours, b"answer 12\n")
+        page += read_all(ours)
         process.wait(timeout=60)
 
     assert process.returncode == 0
@@ -181,16 +196,39 @@ def test_an_interrupt_at_the_prompt_ends_with_130_and_a_short_line():
         start_new_session=True,
     ) as process:
         os.close(theirs)
-        page = b""
-        while b"> " not in page:
-            page += os.read(ours, 4096)
-        process.send_signal(2)
+        page = read_to(ours, b"> ")
+        interrupt(process)
         page += read_all(ours)
-        process.wait(timeout=60)
 
     assert process.returncode == 130
     assert b"toolgym: interrupted." in page
     assert b"Traceback" not in page
+
+
+def read_to(terminal: int, end: bytes) -> bytes:
+    """What is written to a terminal up to the first `end`."""
+    page = b""
+    while end not in page:
+        page += read_some(terminal)
+    return page
+
+
+def read_some(terminal: int) -> bytes:
+    """The next piece; a silence of a minute is a failure, not a wait for ever."""
+    readable, _, _ = select.select([terminal], [], [], 60)
+    if not readable:
+        raise TimeoutError("the program wrote nothing for a minute")
+    return os.read(terminal, 4096)
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Press Ctrl-C until it is noticed: between prompt and waiting there is a moment of deafness."""
+    for _ in range(100):
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.5)
+            return
+    process.kill()
 
 
 def read_all(terminal: int) -> bytes:
@@ -198,7 +236,7 @@ def read_all(terminal: int) -> bytes:
     page = b""
     while True:
         try:
-            piece = os.read(terminal, 4096)
+            piece = read_some(terminal)
         except OSError:  # Linux says "input/output error" where others say "end of file"
             piece = b""
         if not piece:

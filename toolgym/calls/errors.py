@@ -27,6 +27,7 @@ CALL_ERRORS: dict[str, str] = {
     "invalid_argument": "An argument has a value of the wrong type.",
     "ambiguous_argument": "More than one value could be meant for an argument.",
     "unexpected_argument": "The tool has no such argument (told under strict parsing only).",
+    "episode_over": "The episode had ended before this call; it was not executed.",
 }
 
 Specs = Mapping[str, ToolSpec]
@@ -35,6 +36,11 @@ Specs = Mapping[str, ToolSpec]
 def no_call(specs: Specs) -> ToolError:
     """The agent wrote text in which no call was found."""
     return ToolError("no_call", "No tool call was found.", _how_to_call(specs), example_of(specs))
+
+
+def episode_over() -> ToolError:
+    """The agent goes on after the end."""
+    return ToolError("episode_over", "The episode is over.", "Stop here; nothing more counts.")
 
 
 def bad_action(kind: str, specs: Specs) -> ToolError:

@@ -11,6 +11,7 @@ made, and how results are put on a terminal.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import warnings
@@ -86,15 +87,22 @@ def find_plugins(group: str) -> dict[str, Plugin]:
 
 
 def known_environments() -> list[str]:
-    """Ids of all registered tool environments; a broken family is told in one line on stderr."""
-    from toolgym.registration import load_environments, tool_env_ids
+    """Ids of all registered tool environments; a broken family is told once, in one line."""
+    from toolgym.registration import tool_env_ids
+
+    _load_environments()
+    return tool_env_ids()
+
+
+@functools.cache
+def _load_environments() -> None:
+    from toolgym.registration import load_environments
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the same is said below, in one line instead of four
         broken = load_environments()
     for name, reason in broken.items():
         typer.echo(f"toolgym: environments of {name!r} are left out: {reason}", err=True)
-    return tool_env_ids()
 
 
 def environment_creator(env_id: str) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolgym.calls import parse_calls
 from toolgym.commands import Dataset, EnvId, StepLimit, arguments_for
 from toolgym.errors import ConfigurationError
 
@@ -191,12 +192,20 @@ def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
         return line
     called = re.match(r"(\w+)\(.*\)$", line)
     if called and called[1] in tools:
-        return line
+        return _without_repairs(line, tools)
     word, _, rest = line.partition(" ")
     name = next((name for name in tools if name.lower() == word.lower()), None)
     if name is None:
         return None
     return {"name": name, "arguments": _read_words(rest.strip(), tools[name])}
+
+
+def _without_repairs(line: str, tools: dict[str, ToolSpec]) -> Any:
+    """A call written as Python, made clean: what mends a model's call is a convenience here."""
+    calls = parse_calls(line, tools)
+    if len(calls) != 1 or calls[0].error is not None:
+        return line
+    return {"name": calls[0].name, "arguments": calls[0].arguments}
 
 
 def _read_words(rest: str, spec: ToolSpec) -> dict[str, Any]:

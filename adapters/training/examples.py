@@ -1,0 +1,92 @@
+"""From chat messages to token ids, with a mark on what the model is to learn to say.
+
+Only what the assistant wrote is learnt, up to and with the token that ends its turn. Where that
+lies is found by rendering the chat as it stood before a turn and as it stands after: the
+difference is the turn. So it works with any chat template, whether or not it marks the assistant's
+words, and prompt and turn are cut apart in tokens exactly where generation will cut them.
+
+Some templates render earlier turns differently once later ones follow (they drop old thoughts).
+Such a transcript becomes several examples, each as the model would have seen it at that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from toolgym.errors import ConfigurationError
+from toolgym.messages import Message
+
+
+@dataclass(frozen=True)
+class Example:
+    """Token ids of one text, and which of them are to be learnt; both of the same length."""
+
+    ids: tuple[int, ...]
+    learn: tuple[bool, ...]
+
+
+def examples_of(
+    messages: Sequence[Message],
+    tools: Sequence[dict[str, Any]],
+    tokenizer: PreTrainedTokenizerBase,
+) -> Iterator[Example]:
+    """The examples in one transcript: one, unless the template rewrites earlier turns.
+
+    Args:
+        messages: A chat with assistant turns.
+        tools: In the OpenAI function format, for the template.
+        tokenizer: Renders and cuts.
+
+    Raises:
+        ConfigurationError: The template does not put a turn after the prompt for it.
+    """
+    pieces: list[tuple[str, bool]] = []
+    so_far = ""
+    for turn in (i for i, message in enumerate(messages) if message["role"] == "assistant"):
+        prompt = _render(messages[:turn], tools, tokenizer, prompted=True)
+        spoken = _spoken(prompt, _render(messages[: turn + 1], tools, tokenizer), tokenizer)
+        if not prompt.startswith(so_far):
+            yield _join(pieces, tokenizer)
+            pieces, so_far = [], ""
+        pieces += [(prompt[len(so_far) :], False), (spoken, True)]
+        so_far = prompt + spoken
+    if pieces:
+        yield _join(pieces, tokenizer)
+
+
+def _render(
+    messages: Sequence[Message],
+    tools: Sequence[dict[str, Any]],
+    tokenizer: PreTrainedTokenizerBase,
+    prompted: bool = False,
+) -> str:
+    text = tokenizer.apply_chat_template(
+        list(messages), tools=list(tools), add_generation_prompt=prompted, tokenize=False
+    )
+    return str(text)
+
+
+def _spoken(prompt: str, whole: str, tokenizer: PreTrainedTokenizerBase) -> str:
+    """What the last turn added, without what the template writes after its end."""
+    if not whole.startswith(prompt):
+        raise ConfigurationError(
+            "this chat template renders a turn differently from the prompt for it, so it cannot be"
+            " learnt from; use --warmup-steps 0, or a tokenizer with another chat template."
+        )
+    added, end = whole[len(prompt) :], str(tokenizer.eos_token)
+    place = added.rfind(end)
+    return added[: place + len(end)] if place >= 0 else added
+
+
+def _join(pieces: Sequence[tuple[str, bool]], tokenizer: PreTrainedTokenizerBase) -> Example:
+    ids: list[int] = []
+    learn: list[bool] = []
+    for text, learnt in pieces:
+        tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
+        ids += tokens
+        learn += [learnt] * len(tokens)
+    return Example(tuple(ids), tuple(learn))

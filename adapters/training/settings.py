@@ -1,0 +1,149 @@
+"""The settings of a training run, each with what it means and why its default is what it is.
+
+One model holds them all, so that a run folder's `config.json` says everything and `--resume` needs
+nothing else. Two sets of defaults exist: the tiny model's, found by trial for a run of minutes on two
+CPU cores, and a pretrained chat model's, which are careful. What was not given is filled in by
+`resolve`, so that what is saved is what was run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolgym.errors import ConfigurationError
+
+TINY: Final = "tiny"
+Control = Literal["shuffled-rewards"]
+
+
+class TrainSettings(BaseModel):
+    """What `toolgym train` was asked for, defaults filled in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    env_id: str
+    """The environment."""
+    model: str = TINY
+    """`tiny`, or the path or hub id of a chat model."""
+    trainer: str = "trl"
+    """Who does the reinforcement learning."""
+    env_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """For the environment: data set, step limit, parsing, rewards; without the split."""
+    split: str = "train"
+    """Where demonstrations and training tasks come from."""
+    held_out: str = "dev"
+    """Where the evaluations' tasks come from."""
+    seed: int = Field(0, ge=0)
+    """Of everything that draws."""
+
+    demonstrations: int = Field(ge=1)
+    """Transcripts that the warm-up imitates."""
+    demonstrator: Literal["sloppy", "expert"]
+    """Who plays them: the tiny model needs habits to choose from, a pretrained one brings them."""
+    warmup_steps: int = Field(ge=0)
+    """Optimizer steps of imitation; 0 skips it."""
+    warmup_batch: int = Field(ge=1)
+    """Transcripts per step."""
+    warmup_learning_rate: float = Field(gt=0)
+    """At its highest."""
+
+    steps: int = Field(ge=1)
+    """Steps of reinforcement learning."""
+    group_size: int = Field(ge=2)
+    """Rollouts of one task that are compared with each other. With few of them a group often has
+    one outcome only, and teaches nothing."""
+    prompts: int = Field(ge=1)
+    """Tasks per step."""
+    learning_rate: float = Field(gt=0)
+    """Of the reinforcement learning, constant. Twice the tiny model's default wears down the form of
+    its calls within forty steps."""
+    temperature: float = Field(gt=0)
+    """Of the rollouts."""
+    max_completion_length: int = Field(ge=16)
+    """Tokens of one rollout, results of the tools included."""
+    save_every: int = Field(ge=1)
+    """Steps between checkpoints."""
+    control: Control | None = None
+    """`shuffled-rewards` hands each rollout the reward of another one: nothing can be learnt from
+    that, so whatever still improves has another cause."""
+
+    eval_tasks: int = Field(192, ge=1)
+    """Held-out tasks of each evaluation."""
+    max_new_tokens: int = Field(ge=1)
+    """Tokens of one turn in evaluations."""
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether the model is built here."""
+        return self.model == TINY
+
+
+_TINY_DEFAULTS: Final[dict[str, Any]] = {
+    "demonstrations": 2400,
+    "demonstrator": "sloppy",
+    "warmup_steps": 300,
+    "warmup_batch": 16,
+    "warmup_learning_rate": 5e-3,
+    "steps": 60,
+    "group_size": 8,
+    "prompts": 4,
+    "learning_rate": 1.5e-4,
+    "temperature": 1.0,
+    "max_completion_length": 256,
+    "max_new_tokens": 96,
+    "save_every": 20,
+}
+_PRETRAINED_DEFAULTS: Final[dict[str, Any]] = {
+    "demonstrations": 256,
+    "demonstrator": "expert",
+    "warmup_steps": 32,
+    "warmup_batch": 4,
+    "warmup_learning_rate": 1e-5,
+    "steps": 60,
+    "group_size": 8,
+    "prompts": 4,
+    "learning_rate": 1e-6,
+    "temperature": 1.0,
+    "max_completion_length": 2048,
+    "max_new_tokens": 512,
+    "save_every": 20,
+}
+
+
+def resolve(env_id: str, *, model: str | None = None, **given: Any) -> TrainSettings:
+    """The settings with defaults for what was not given.
+
+    Args:
+        env_id: The environment.
+        model: A path or hub id; None means the tiny model.
+        given: Fields of `TrainSettings`; None stands for "not given".
+
+    Raises:
+        ConfigurationError: A value is out of range; the message names option and range.
+    """
+    defaults = _TINY_DEFAULTS if model is None else _PRETRAINED_DEFAULTS
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return _checked({**defaults, "env_id": env_id, "model": model or TINY, **chosen})
+
+
+def read_settings(saved: Any) -> TrainSettings:
+    """The settings of a run from its `config.json`.
+
+    Raises:
+        ConfigurationError: They are not there, or another version wrote them.
+    """
+    if not isinstance(saved, dict):
+        raise ConfigurationError("config.json has no `settings`; only a run of this command resumes.")
+    return _checked(saved)
+
+
+def _checked(values: dict[str, Any]) -> TrainSettings:
+    try:
+        return TrainSettings.model_validate(values)
+    except ValidationError as problem:
+        found = "; ".join(
+            f"--{'-'.join(map(str, e['loc'])).replace('_', '-')}: {e['msg']}" for e in problem.errors()
+        )
+        raise ConfigurationError(f"these settings are refused: {found}.") from None

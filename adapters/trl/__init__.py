@@ -1,0 +1,56 @@
+"""Environments in TRL's `GRPOTrainer`, and data sets that fit them.
+
+    from adapters.trl import environment_factory, training_dataset
+
+    trainer = GRPOTrainer(
+        model,
+        environment_factory=environment_factory("sqlgym/Explore-v0"),
+        train_dataset=training_dataset("sqlgym/Explore-v0"),
+        args=GRPOConfig(...),
+    )
+
+`build_trainer` does the same with what a long run wants besides: settings that train, the parser
+that evaluation uses, metrics of groups, transcripts, and a stop when the environment keeps failing.
+
+Importing this package is cheap. What needs torch, transformers, trl or datasets is imported when it
+is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from adapters.trl.demonstrations import sft_dataset
+from adapters.trl.factory import CallRefused, RolloutEnvironment, environment_factory
+from adapters.trl.questions import training_dataset
+from adapters.trl.rendering import FormatReport, check_format
+
+if TYPE_CHECKING:
+    from adapters.trl.faults import FaultStop
+    from adapters.trl.trainer import ToolGRPOTrainer, build_trainer
+
+__all__ = [
+    "CallRefused",
+    "FaultStop",
+    "FormatReport",
+    "RolloutEnvironment",
+    "ToolGRPOTrainer",
+    "build_trainer",
+    "check_format",
+    "environment_factory",
+    "sft_dataset",
+    "training_dataset",
+]
+
+_NEEDS_TRL = {
+    "FaultStop": "adapters.trl.faults",
+    "ToolGRPOTrainer": "adapters.trl.trainer",
+    "build_trainer": "adapters.trl.trainer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEEDS_TRL:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_NEEDS_TRL[name]), name)
