@@ -19,6 +19,21 @@ from sqlgym.sqlite_file import broken_file, quoted
 from sqlgym.steady_dates import DATE_FUNCTIONS
 from toolgym.errors import EnvironmentFault, ToolError
 
+SQL_ERRORS: dict[str, str] = {
+    "sql_error": "SQLite cannot read or run the statement.",
+    "unknown_table": "There is no such table; the nearest name is told.",
+    "unknown_column": "There is no such column; the nearest name and its table are told.",
+    "ambiguous_column": "Several tables of the query have a column of this name.",
+    "not_allowed": "The statement would do something else than read this database.",
+    "nondeterministic": "The result would depend on chance or on the moment.",
+    "empty_sql": "There is no statement.",
+    "several_statements": "There is more than one statement.",
+    "too_many_steps": "The statement took more work than it may.",
+    "too_large": "The statement, an expression in it, or a value is too large.",
+    "deadline": "The statement took too long on this machine; never kept in a cache.",
+    "too_much_memory": "The statement needs too much memory; never kept in a cache.",
+}
+"""The codes of what can be wrong with SQL, for the documentation."""
 TRANSIENT = frozenset({"deadline", "too_much_memory"})
 """Codes that depend on the machine's load: counted, and never kept in a cache."""
 

@@ -21,6 +21,21 @@ from toolgym.errors import ConfigurationError, TaskRefused, ToolError
 from toolgym.tasks import Task, TaskSet
 
 
+REFUSALS: dict[str, str] = {
+    "empty_gold": "The gold SQL finds no rows: anything that finds nothing would be right.",
+    "null_gold": "The gold SQL finds nothing but NULL.",
+    "constant_gold": "The gold SQL reads no table.",
+    "result_too_large": "The gold result does not fit into an observation.",
+    "gold_...": "The gold SQL fails, with the code of the error (`gold_sql_error`, ...).",
+    "not_an_object": "The entry of the data set is not a JSON object.",
+    "missing_key": "The entry lacks its question, its SQL or its database.",
+    "duplicate_id": "Another entry has the same id.",
+    "unknown_database": "There is no such database in the folder.",
+    "not_a_database": "The database file is not SQLite.",
+}
+"""The codes of why a task is refused, for the documentation."""
+
+
 @dataclass(frozen=True)
 class SqlTask(Task):
     """A question about a database; `item` is the database's id.
