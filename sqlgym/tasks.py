@@ -20,7 +20,6 @@ from sqlgym.spider import SpiderQuestion, load_spider
 from toolgym.errors import ConfigurationError, TaskRefused, ToolError
 from toolgym.tasks import Task, TaskSet
 
-
 REFUSALS: dict[str, str] = {
     "empty_gold": "The gold SQL finds no rows: anything that finds nothing would be right.",
     "null_gold": "The gold SQL finds nothing but NULL.",

@@ -13,7 +13,8 @@ ENV_IDS = ["sqlgym/Explore-v0"]
 def test_no_environment_left_the_contract():
     """An import that fails must fail here, not shorten the list above."""
     assert toolgym.load_environments() == {}
-    assert toolgym.tool_env_ids() == ENV_IDS
+    ours = [i for i in toolgym.tool_env_ids() if i.startswith(("sqlgym/", "aflowgym/"))]
+    assert ours == ENV_IDS
 
 
 @pytest.mark.parametrize("env_id", ENV_IDS)
