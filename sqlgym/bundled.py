@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlgym import layout, text_source, tiny_worlds
+from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 DATASETS: Final = ("bundled", "tiny")
@@ -26,7 +27,7 @@ def dataset_folder(name: str, cache: Path | None = None) -> Path:
 
     Args:
         name: One of `DATASETS`.
-        cache: Where it is built on first use; None means `layout.cache_folder()`.
+        cache: Where it is built on first use; None means `cache_folder()`.
 
     Raises:
         ConfigurationError: There is no data set of that name.
@@ -65,13 +66,13 @@ def build(source: Path, cache: Path | None = None) -> Path:
 
     Args:
         source: A folder with `train.json`, `dev.json` and one folder per database.
-        cache: The cache folder; None means `layout.cache_folder()`.
+        cache: The cache folder; None means `cache_folder()`.
 
     Raises:
         EnvironmentFault: The source is missing or damaged (the message names file and place), or
             the cache cannot be written.
     """
-    place = (cache or layout.cache_folder()) / "sql" / f"{source.name}-{content_hash(source)[:16]}"
+    place = (cache or cache_folder()) / "sql" / f"{source.name}-{content_hash(source)[:16]}"
     return layout.install(place, lambda: text_source.read_source(source))
 
 

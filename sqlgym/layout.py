@@ -18,15 +18,12 @@ same.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
-
-from platformdirs import user_cache_path
 
 from toolgym.errors import EnvironmentFault
 
@@ -89,18 +86,6 @@ class FolderSource:
     databases: tuple[DatabaseSource, ...]
     train: tuple[Mapping[str, Any], ...]
     dev: tuple[Mapping[str, Any], ...]
-
-
-def cache_folder() -> Path:
-    """Where built data goes: `TOOLGYM_CACHE`, or the platform's place for a user's caches.
-
-    That is `~/.cache/toolgym` on Linux (`XDG_CACHE_HOME` counts), `~/Library/Caches/toolgym` on
-    macOS, `%LOCALAPPDATA%\\toolgym\\Cache` on Windows. Nothing is created here.
-    """
-    chosen = os.environ.get("TOOLGYM_CACHE")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    return user_cache_path("toolgym", appauthor=False)
 
 
 def install(place: Path, read: Callable[[], FolderSource]) -> Path:

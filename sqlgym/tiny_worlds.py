@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from sqlgym import layout
 from sqlgym.layout import ColumnSource, DatabaseSource, FolderSource, TableSource, Value
+from toolgym.cache import cache_folder
 
 SEEDS: Final = 8
 HELD_OUT: Final = 6  # one text in so many goes to dev
@@ -108,13 +109,13 @@ def build_tiny(cache: Path | None = None) -> Path:
     Its place is named by a hash of this file: other worlds never meet an old cache.
 
     Args:
-        cache: The cache folder; None means `layout.cache_folder()`.
+        cache: The cache folder; None means `cache_folder()`.
 
     Raises:
         EnvironmentFault: The cache cannot be written.
     """
     digest = hashlib.sha256(f"{layout.FORMAT_VERSION}\n".encode() + Path(__file__).read_bytes())
-    place = (cache or layout.cache_folder()) / "sql" / f"tiny-{digest.hexdigest()[:16]}"
+    place = (cache or cache_folder()) / "sql" / f"tiny-{digest.hexdigest()[:16]}"
     return layout.install(place, generate)
 
 

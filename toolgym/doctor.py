@@ -25,8 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_path
-
+from toolgym.cache import cache_folder
 from toolgym.commands import COMMANDS, ENVIRONMENTS, POLICIES, PluginError, find_plugins
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -211,14 +210,6 @@ def load_plugins() -> tuple[dict[str, list[str]], list[Problem]]:
             else:
                 loaded[group].append(name)
     return loaded, problems
-
-
-def cache_folder() -> Path:
-    """Where built data goes: `TOOLGYM_CACHE`, or the platform's place for a user's caches."""
-    chosen = os.environ.get("TOOLGYM_CACHE")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    return user_cache_path("toolgym", appauthor=False)
 
 
 def unwritable(folder: Path) -> Iterator[Problem]:

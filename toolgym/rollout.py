@@ -6,6 +6,7 @@ forward pass. Each becomes an `EpisodeRecord`, plain data that can be written as
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -135,7 +136,9 @@ def evaluate(
     chosen = env.tasks if n is None else env.tasks.shuffle(seed)
     playable = chosen.playable() if n is None else chosen.first_playable(n)
     if not len(playable):
-        raise ConfigurationError(f"no task of {env.tasks.name} is playable: {_reasons(env)}.")
+        counted = Counter(refusal.code for refusal in env.tasks.refused.values())
+        reasons = ", ".join(f"{n} {code}" for code, n in sorted(counted.items())) or "it is empty"
+        raise ConfigurationError(f"no task of {env.tasks.name} is playable: {reasons}.")
     ids = [task_id for task_id in playable.ids for _ in range(k)]
     records = run(env_id, policy, ids, batch=batch, seed=seed, progress=progress, **env_kwargs)
     return Evaluation(tuple(records), k, tuple(_reasons(env)))

@@ -13,6 +13,7 @@ import pytest
 
 from sqlgym import bundled, layout
 from sqlgym.layout import FolderSource
+from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 ROOT = Path(bundled.__file__).resolve().parents[1]
@@ -250,7 +251,7 @@ def test_the_cache_is_where_the_environment_variable_says(monkeypatch, tmp_path)
 def test_without_it_the_cache_is_the_users(monkeypatch, tmp_path):
     monkeypatch.delenv("TOOLGYM_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert layout.cache_folder() == tmp_path / "toolgym"
+    assert cache_folder() == tmp_path / "toolgym"
 
 
 def test_an_installed_package_reads_its_own_data_before_a_checkouts(monkeypatch, tmp_path):

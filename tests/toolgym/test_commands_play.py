@@ -1,8 +1,10 @@
 """`toolgym play`: a person at a terminal, or lines in a pipe."""
 
+import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 
 import pytest
@@ -222,7 +224,7 @@ def read_some(terminal: int) -> bytes:
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Press Ctrl-C until it is noticed: between prompt and waiting there is a moment of deafness."""
+    """Press Ctrl-C until it is noticed: just after the prompt there is a moment of deafness."""
     for _ in range(100):
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -173,13 +173,5 @@ def test_a_cache_folder_that_cannot_be_written_is_a_problem(tmp_path):
     assert "is not yours to write" in complaints(examined(TOOLGYM_CACHE=str(tmp_path / "cache")))
 
 
-def test_the_cache_folder_is_the_one_that_data_sets_are_built_in(tmp_path, monkeypatch):
-    from sqlgym import layout
-
-    assert doctor.cache_folder() == layout.cache_folder()
-    monkeypatch.delenv("TOOLGYM_CACHE")
-    assert doctor.cache_folder() == layout.cache_folder()
-
-
 def test_threads_are_those_of_the_environment():
     assert examined(OMP_NUM_THREADS="3")["threads"]["OMP_NUM_THREADS"] == "3"
