@@ -92,13 +92,13 @@ def load_spider(folder: Path | str, split: str | None = None) -> SpiderFolder:
     """Load one split of a folder, or all that it has.
 
     Args:
-        folder: See the module's first lines. split: "train", "dev", "test", or the name of another
-        JSON file; None loads train, dev and test.
+        folder: See the module's first lines.
+        split: "train", "dev", "test", or the name of another JSON file; None loads train, dev and
+            test.
 
     Raises:
         ConfigurationError: The folder or the split's file is missing, is not a JSON list, or holds
-        no
-            usable entry.
+            no usable entry.
     """
     path = Path(folder).expanduser()
     if not path.is_dir():

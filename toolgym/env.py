@@ -224,7 +224,10 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     def budget_line(self) -> str:
         """What the agent is told of its budget."""
         ends = " or ".join(spec.name for spec in self.tools.values() if spec.terminal)
-        return f"You have {self.step_limit} calls; {ends} is free and ends the episode."
+        return (
+            f"You have {self.step_limit} calls; {ends} is free and ends the episode:"
+            " give it before they are used up."
+        )
 
     def reach(self, progress: float) -> None:
         """For tools: the agent reached a state worth `progress`, 0 to 1; only the best counts."""

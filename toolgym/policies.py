@@ -125,9 +125,10 @@ def scripted(actions: Sequence[Any]) -> ScriptedPolicy:
 
 
 def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
-    """A policy by name: `expert`, `random`, or a model's path or hub id.
+    """A policy by name: `expert`, `random`, a registered one, or a model's path or hub id.
 
-    Models are loaded by whoever registered `model` in the entry-point group `toolgym.policies`.
+    A package registers a policy by its name in the entry-point group `toolgym.policies`: a function
+    of the name, the seed and the options. The one called `model` loads whatever has no other name.
 
     Args:
         name: The name, path or hub id.
@@ -141,7 +142,9 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
         return expert()
     if name == "random":
         return random(seed)
-    for entry in entry_points(group="toolgym.policies", name="model"):
+    registered = {entry.name: entry for entry in entry_points(group="toolgym.policies")}
+    entry = registered.get(name) or registered.get("model")
+    if entry is not None:
         try:
             loader = entry.load()
         except ImportError as problem:

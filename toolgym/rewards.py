@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from toolgym.errors import ConfigurationError
 
@@ -92,15 +93,19 @@ class RewardConfig(BaseModel):
         try:
             return cls.model_validate(weights or {})
         except ValidationError as problem:
-            found = "; ".join(
-                f"{'.'.join(map(str, e['loc'])) or 'rewards'}: {e['msg']}" for e in problem.errors()
-            )
+            found = "; ".join(map(_told, problem.errors()))
             raise ConfigurationError(f"rewards={weights!r} is refused: {found}") from None
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The lowest and the highest score that an episode can have."""
         return -self.cost_cap - self.unanswered, 1.0
+
+
+def _told(error: ErrorDetails) -> str:
+    """One of pydantic's errors: the field it belongs to, and what is wrong."""
+    message = error["msg"].removeprefix("Value error, ")
+    return ": ".join([*map(str, error["loc"]), message])
 
 
 @dataclass

@@ -14,7 +14,8 @@ def test_the_prompt_is_a_system_and_a_user_message(lock_env):
     assert "call open" in system["content"]
     assert user == {
         "role": "user",
-        "content": "Open lock 0.\nYou have 15 calls; open is free and ends the episode.",
+        "content": "Open lock 0.\nYou have 15 calls; open is free and ends the episode:"
+        " give it before they are used up.",
     }
 
 

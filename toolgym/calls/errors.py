@@ -152,7 +152,8 @@ def _sample_value(schema: Mapping[str, Any]) -> Any:
 
 def _how_to_call(specs: Specs) -> str:
     tools = f" The tools are {', '.join(specs)}." if specs else ""
-    return f'Write <tool_call>{{"name": ..., "arguments": {{...}}}}</tool_call>.{tools}'
+    # No tags here: an observation shows them escaped, and a model would copy them so.
+    return f'Write one as JSON: {{"name": ..., "arguments": {{...}}}}.{tools}'
 
 
 def _signature(spec: ToolSpec) -> str:

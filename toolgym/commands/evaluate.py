@@ -48,7 +48,8 @@ Split = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Chooses the tasks and seeds the episodes.")]
 Parsing = Annotated[str | None, typer.Option(help="lenient (mends what it can) or strict.")]
 Temperature = Annotated[
-    float | None, typer.Option(min=0, help="Of a model; 0 always takes the likeliest token.")
+    float | None,
+    typer.Option(min=0, help="Of a model; 0 takes the likeliest token, the default for one try."),
 ]
 Batch = Annotated[int, typer.Option(min=1, help="Episodes that are played side by side.")]
 Out = Annotated[Path | None, typer.Option(help="Write every episode there, one JSON a line.")]
@@ -83,6 +84,8 @@ def command(
         env_id, dataset=dataset, split=_part(env_id, split), step_limit=step_limit, parsing=parsing
     )
     check_early(env_id, out, env_kwargs)
+    if temperature is None and k > 1 and policy not in BUILT_IN:
+        temperature = 1.0  # k greedy tries would all be the same
     actor = load_policy(policy, seed=seed, temperature=temperature)
     with progress_bar(f"{policy} plays") as progress:
         evaluation = rollout.evaluate(

@@ -1,0 +1,243 @@
+"""The written pages of the documentation are true: what they show runs, what they name exists.
+
+A block marked `python` runs always, `python train` where the extra is installed, and of `python
+no-run`, which needs weights from a hub, the imports are looked up. The blocks of a page share their
+names and run in an empty folder.
+"""
+
+import ast
+import doctest
+import importlib
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from sqlgym.answers import GoldAnswer, matches
+from sqlgym.database import CACHE_BYTES, CACHE_ENTRIES, open_database
+from sqlgym.diagnosis import SQL_ERRORS
+from sqlgym.hardness import hardness
+from sqlgym.pool import MOST_OPEN
+from sqlgym.progress import TABLES
+from sqlgym.render import MAX_CHARS, MAX_ROWS
+from sqlgym.tasks import REFUSALS, load_tasks
+from sqlgym.tiny_worlds import SEEDS
+from toolgym import parse_calls, registration
+from toolgym.calls import CALL_ERRORS, REPAIRS
+from toolgym.calls.json_reading import MAX_MENDED
+from toolgym.calls.raw import MAX_CALLS
+from tools.make_docs import PAGES as GENERATED
+from tools.make_docs import help_of, our_commands
+
+ROOT = Path(__file__).resolve().parent.parent
+WRITTEN = sorted(
+    path for path in (ROOT / "docs").glob("*.md") if f"docs/{path.name}" not in GENERATED
+)
+TEXT = {path.name: path.read_text(encoding="utf-8") for path in WRITTEN}
+FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
+SOURCES = [
+    path
+    for package in ("toolgym", "sqlgym", "adapters", "examples")
+    for path in (ROOT / package).rglob("*.py")
+]
+
+
+def blocks(page: str, info: str) -> list[str]:
+    return [found["body"] for found in FENCE.finditer(TEXT[page]) if found["info"] == info]
+
+
+def pages_with(info: str) -> list[str]:
+    return [page for page in TEXT if blocks(page, info)]
+
+
+def prose(page: str) -> str:
+    return FENCE.sub("", TEXT[page])
+
+
+def code_spans(page: str) -> list[str]:
+    return re.findall(r"`([^`\n]+(?:\n[^`\n]+)?)`", prose(page))
+
+
+def table_under(page: str, head: str) -> list[list[str]]:
+    """The cells of every table of a page that has these column names."""
+    rows, inside = [], False
+    for line in prose(page).splitlines():
+        inside = line.startswith("|") and (inside or line == head)
+        if inside and line != head and not line.startswith("|---"):
+            cells = re.split(r"(?<!\\)\|", line)[1:-1]
+            rows.append([cell.strip().replace("\\|", "|") for cell in cells])
+    assert rows, f"{page} has no table {head}"
+    return rows
+
+
+def run_blocks(page: str, info: str) -> None:
+    names: dict[str, object] = {"__name__": page}
+    runner = doctest.DocTestRunner()
+    said: list[str] = []
+    for number, block in enumerate(blocks(page, info)):
+        where = f"{page}, block {number} of `{info}`"
+        if ">>>" not in block:
+            exec(compile(block, where, "exec"), names)
+            continue
+        session = doctest.DocTestParser().get_doctest(block, names, where, page, 0)
+        runner.run(session, out=said.append, clear_globs=False)
+        names = session.globs
+    assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
+def test_every_block_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_blocks(page, "python")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("page", pages_with("python train"))
+def test_every_block_that_needs_the_extra_runs(page, tmp_path, monkeypatch):
+    pytest.importorskip("datasets", reason="needs the extra train")
+    monkeypatch.chdir(tmp_path)
+    run_blocks(page, "python train")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("page", pages_with("python no-run"))
+def test_what_a_block_that_is_not_run_imports_is_there(page):
+    pytest.importorskip("trl", reason="needs the extra train")
+    for block in blocks(page, "python no-run"):
+        for node in ast.walk(ast.parse(block)):
+            for alias in node.names if isinstance(node, ast.ImportFrom) else []:
+                assert hasattr(importlib.import_module(node.module), alias.name), alias.name
+
+
+def test_no_block_has_a_mark_that_nothing_reads():
+    marks = {found["info"] for text in TEXT.values() for found in FENCE.finditer(text)}
+
+    assert marks <= {"python", "python train", "python no-run", "toml"}
+
+
+@pytest.mark.parametrize("page", TEXT)
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose(page)):
+        file = (ROOT / "docs" / target).resolve()
+        # A generated page is held against the program by the tests of the command line.
+        assert file.exists() or f"docs/{target}" in GENERATED, target
+
+
+def test_the_index_names_every_page():
+    listed = set(re.findall(r"\]\(([\w-]+\.md)\)", TEXT["README.md"]))
+
+    assert listed == (TEXT.keys() | {Path(page).name for page in GENERATED}) - {"README.md"}
+
+
+@pytest.mark.parametrize("page", TEXT)
+def test_every_name_in_code_type_is_in_the_program(page):
+    """Codes, weights, keys, functions: what the program does not have, no page may speak of."""
+    known = {word for path in SOURCES for word in re.findall(r"\w+", path.read_text("utf-8"))}
+    known |= {f"gold_{code}" for code in SQL_ERRORS}
+    known |= {path.name.removesuffix(".py") for path in SOURCES}
+    named = {span for span in code_spans(page) if re.fullmatch(r"[A-Za-z]\w+", span)}
+    made_up = {"answr", "shop", "school", "lab"}  # a slip on purpose; schemas of the data
+
+    assert named - known <= made_up
+
+
+@pytest.mark.parametrize("page", TEXT)
+def test_every_code_that_a_page_prints_exists(page):
+    known = {*CALL_ERRORS, *SQL_ERRORS, *REPAIRS, *REFUSALS, *(f"gold_{c}" for c in SQL_ERRORS)}
+    printed = set(re.findall(r"(?:error|refused |^)\[([a-z]+(?:_[a-z]+)+)\]", TEXT[page], re.M))
+
+    assert printed - known <= {"no_such_digit"}  # the code of an invented environment
+
+
+@pytest.fixture(scope="module")
+def helps() -> dict[str, str]:
+    return {name: help_of(name) for name in our_commands()}
+
+
+@pytest.mark.parametrize("page", TEXT)
+def test_every_command_and_option_exists(page, helps):
+    spans = [" ".join(span.split()) for span in code_spans(page)]
+    spans += [line.strip() for line in prose(page).splitlines() if line.startswith("    toolgym")]
+    for span in spans:
+        command = re.match(r"toolgym (\w+)", span)
+        if command:
+            assert command[1] in helps, span
+        pool = helps[command[1]] if command else "\n".join(helps.values())
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span):
+            assert re.search(rf"{option}\b(?!-)", pool), f"{span}: {option}"
+
+
+def test_every_format_of_a_call_is_read_without_a_repair():
+    tools = registration.make("sqlgym/Explore-v0").tools
+    formats = table_under("one-call.md", "| format | looks like | who writes it |")
+    assert len(formats) == 9
+    for name, text, _ in formats:
+        written = text.strip("`")
+        (call,) = parse_calls(json.loads(written) if name == "parsed" else written, tools)
+
+        assert (call.name, call.arguments) == ("describe", {"table_name": "huts"}), name
+        assert (call.repairs, call.error) == ((), None), name
+
+
+IN_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+ANSWERS = table_under("sql-answers.md", "| gold | answer | verdict | rule |")
+
+
+@pytest.mark.parametrize(("gold", "answer", "verdict", "rule"), ANSWERS)
+def test_every_row_on_answers_is_so(gold, answer, verdict, rule):
+    ordered, written = gold.strip("`").startswith("ordered "), gold.strip("`")
+    value = ast.literal_eval(written.removeprefix("ordered "))
+    rows = value if isinstance(value, list) else [[value]]
+    right = GoldAnswer.of(["name", "age"][: len(rows[0])], rows, ordered)
+
+    assert verdict in ("accepted", "rejected")
+    assert matches(right, ast.literal_eval(answer.strip("`"))).equal == (verdict == "accepted")
+
+
+def test_the_table_of_databases_is_the_data():
+    levels = ("easy", "medium", "hard", "extra")
+    expected = []
+    for split in ("train", "dev"):
+        tasks = load_tasks("bundled", split)
+        for item in sorted({task.item for task in tasks}):
+            asked = [task for task in tasks if task.item == item]
+            tables = len(open_database(asked[0].database).schema.tables)
+            counted = Counter(hardness(task.gold_sql) for task in asked)
+            numbers = [tables, len(asked), *(counted[level] for level in levels)]
+            expected.append([item, split, *map(str, numbers)])
+    sums = [sum(int(row[place]) for row in expected) for place in range(2, 8)]
+    expected.append(["all", "", *map(str, sums)])
+
+    head = f"| database | split | tables | questions | {' | '.join(levels)} |"
+    assert table_under("data-sets.md", head) == expected
+
+
+def test_the_table_of_metrics_has_every_metric_and_no_other():
+    figures = importlib.import_module("adapters.trl.figures")
+    measured = figures.batch_metrics([], [], 1).keys() | set(figures._FROM_TRL.values())
+    told = [name.strip("`") for name, _ in table_under("training.md", "| metric | definition |")]
+
+    assert sorted(told) == sorted(measured)
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        ("one-call.md", f"At most {MAX_CALLS} calls of an action are read"),
+        ("one-call.md", f"at most {MAX_MENDED:,} characters of it are mended"),
+        ("sql-answers.md", f"{MAX_ROWS} rows and {MAX_CHARS:,} characters are shown"),
+        ("sql-guard.md", f"at most {CACHE_ENTRIES:,} results and {CACHE_BYTES >> 20} MiB"),
+        ("sql-guard.md", f"keeps at most {MOST_OPEN} open"),
+        ("data-sets.md", f"each filled {IN_WORDS[SEEDS]} times"),
+        ("rewards.md", f"{IN_WORDS[round(10 * TABLES)]} tenths of it are the share"),
+    ],
+)
+def test_a_figure_in_a_sentence_is_that_of_the_program(page, sentence):
+    assert sentence in " ".join(TEXT[page].split())
+
+
+def test_no_page_names_a_place_on_one_machine():
+    for page, text in TEXT.items():
+        assert not re.search(r"/(?:tmp|root|home|work)/", text), page
