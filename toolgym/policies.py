@@ -142,9 +142,8 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
         return expert()
     if name == "random":
         return random(seed)
-    registered = {entry.name: entry for entry in entry_points(group="toolgym.policies")}
-    entry = registered.get(name) or registered.get("model")
-    if entry is not None:
+    found = entry_points(group="toolgym.policies")
+    for entry in [*found.select(name=name), *found.select(name="model")]:  # the first one wins
         try:
             loader = entry.load()
         except ImportError as problem:

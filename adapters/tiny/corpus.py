@@ -1,9 +1,9 @@
 """What a tokenizer for tool calls should find cheap, beyond demonstrations of how to do it right.
 
-A model that is being trained makes mistakes, and so reads error messages; and it may come to pad its
-calls with nulls. If such text cost many times more tokens than the right one, a transcript with a
-mistake would not fit where one without does. So the tokenizer sees some of both while it is made; the
-model that learns from demonstrations does not.
+A model that is being trained makes mistakes, and so reads error messages; and it may come to pad
+its calls with nulls. If such text cost many times more tokens than the right one, a transcript
+with a mistake would not fit where one without does. So the tokenizer sees some of both while it is
+made; the model that learns from demonstrations does not.
 """
 
 from __future__ import annotations

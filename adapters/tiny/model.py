@@ -6,7 +6,10 @@ CPU cores. A checkpoint folder is complete: `AutoModelForCausalLM` and `AutoToke
 path.
 
 The sizes were found by trial: two layers are the fewest that learn to copy a value from an
-observation into the answer; a third costs time and gains little.
+observation into the answer; a third costs time and gains little. So was the one liberty taken with
+the random weights: ` lamp` in a question and `lamp` inside the quotes of a query are two tokens,
+and they start out alike, or each word would have to be learnt twice (after 600 steps of warm-up
+the conditions that the model writes are right in 86 % of queries instead of 68 %).
 """
 
 from __future__ import annotations
@@ -15,11 +18,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import torch
+from torch import Tensor
 from transformers import PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
 
-from adapters.tiny.tokenizer import LONGEST
-
-NAME: Final = "tiny"
+POSITIONS: Final = 2048  # tokens of the longest transcript
+_BLANK: Final = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"  # how byte-level BPE writes a blank
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def build_model(
         num_key_value_heads=size.heads,
         head_dim=size.hidden // size.heads,
         intermediate_size=size.feed_forward,
-        max_position_embeddings=LONGEST,
+        max_position_embeddings=POSITIONS,
         tie_word_embeddings=True,
         initializer_range=0.05,
         pad_token_id=tokenizer.pad_token_id,
@@ -65,6 +68,19 @@ def build_model(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen3ForCausalLM(config)
+        _befriend_words(model, tokenizer)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model
+
+
+@torch.no_grad()
+def _befriend_words(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Start each word after a blank as the same word without it, plus what all of those share."""
+    vocabulary = tokenizer.get_vocab()
+    embedding: Tensor = model.model.embed_tokens.weight
+    blank = torch.randn(embedding.shape[1]) * model.config.initializer_range
+    for word, token in sorted(vocabulary.items()):
+        plain = vocabulary.get(word.removeprefix(_BLANK))
+        if word.startswith(_BLANK) and plain is not None:
+            embedding[token] = embedding[plain] + blank

@@ -24,7 +24,6 @@ from adapters.tiny import template
 Message = Mapping[str, Any]
 
 VOCABULARY: Final = 1024
-LONGEST: Final = 2048  # tokens; what the tiny model has positions for
 
 # Scaffolding of a call, then one digit, a word, a quote, other punctuation, blanks.
 _PIECES: Final = "|".join(
@@ -61,12 +60,9 @@ def train_tokenizer(
         give the same tokenizer.
     """
     core = Tokenizer(models.BPE())
-    core.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    pieces = pre_tokenizers.Split(Regex(_PIECES), behavior="isolated")
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    core.pre_tokenizer = pre_tokenizers.Sequence([pieces, byte_level])
     core.decoder = decoders.ByteLevel()
     control = [AddedToken(t, special=True, normalized=False) for t in template.CONTROL_TOKENS]
     calls = [AddedToken(t, special=False, normalized=False) for t in template.CALL_TOKENS]
@@ -85,7 +81,6 @@ def train_tokenizer(
         pad_token=template.PAD,
         padding_side="left",
         clean_up_tokenization_spaces=False,
-        model_max_length=LONGEST,
     )
     tokenizer.chat_template = template.CHAT_TEMPLATE
     tokenizer.response_template = template.RESPONSE_TEMPLATE

@@ -1,9 +1,10 @@
 """From chat messages to token ids, with a mark on what the model is to learn to say.
 
-Only what the assistant wrote is learnt, up to and with the token that ends its turn. Where that
-lies is found by rendering the chat as it stood before a turn and as it stands after: the
-difference is the turn. So it works with any chat template, whether or not it marks the assistant's
-words, and prompt and turn are cut apart in tokens exactly where generation will cut them.
+Only what the assistant wrote is learnt, up to and with the token that ends its turn; a message with
+`"weight": 0` is not. Where a turn lies is found by rendering the chat as it stood before it and as it
+stands after: the difference is the turn. So it works with any chat template, whether or not it marks
+the assistant's words, and prompt and turn are cut apart in tokens exactly where generation will cut
+them.
 
 Some templates render earlier turns differently once later ones follow (they drop old thoughts).
 Such a transcript becomes several examples, each as the model would have seen it at that moment.
@@ -52,7 +53,7 @@ def examples_of(
         if not prompt.startswith(so_far):
             yield _join(pieces, tokenizer)
             pieces, so_far = [], ""
-        pieces += [(prompt[len(so_far) :], False), (spoken, True)]
+        pieces += [(prompt[len(so_far) :], False), (spoken, bool(messages[turn].get("weight", 1)))]
         so_far = prompt + spoken
     if pieces:
         yield _join(pieces, tokenizer)

@@ -53,21 +53,18 @@ def continue_all(
     Returns:
         The new token ids of each, the stop token included if it was reached.
     """
-    width, device = max(map(len, prompts)), model.device
-    padded = [[sampling.pad] * (width - len(ids)) + list(ids) for ids in prompts]
-    tokens = torch.tensor(padded, device=device)  # (B, L)
-    mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
+    tokens, mask = _padded(prompts, sampling.pad, model.device)
     positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
     continuations: list[list[int]] = [[] for _ in prompts]
-    running, cache = set(range(len(prompts))), None
+    running, cache = set(range(len(prompts))), None  # the cache is (B, L) too
     for _ in range(sampling.max_new_tokens):
         out = model(
             input_ids=tokens,
             attention_mask=mask,
             position_ids=positions,
             past_key_values=cache,
-            use_cache=True,
             logits_to_keep=1,
+            use_cache=True,
         )
         cache = out.past_key_values
         chosen = _choose(out.logits[:, -1], sampling.temperature, streams)
@@ -77,10 +74,20 @@ def continue_all(
                 running.discard(row)
         if not running:
             break
-        tokens = torch.tensor(chosen, device=device)[:, None]
+        tokens = torch.tensor(chosen, device=model.device)[:, None]
         mask = torch.cat([mask, mask.new_ones(len(prompts), 1)], dim=1)
         positions = positions[:, -1:] + 1
     return continuations
+
+
+def _padded(
+    prompts: Sequence[Sequence[int]], pad: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Tokens and mask, both (B, L); what is short is padded on the left."""
+    width = max(map(len, prompts))
+    tokens = [[pad] * (width - len(ids)) + list(ids) for ids in prompts]
+    mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in prompts]
+    return torch.tensor(tokens, device=device), torch.tensor(mask, device=device)
 
 
 def _choose(logits: Tensor, temperature: float, streams: Sequence[random.Random]) -> list[int]:

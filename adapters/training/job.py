@@ -1,44 +1,36 @@
 """A training run from beginning to end: imitate, measure, reinforce, measure again.
 
-    warm-up   demonstrations, played through the environment, are imitated -> checkpoints/warmup
-    before    greedy on held-out tasks
-    grpo      whichever trainer was chosen                                  -> checkpoints/checkpoint-N
-    after     greedy on the same held-out tasks                             -> checkpoints/final
+    warm-up   demonstrations are played and imitated        -> checkpoints/warmup
+    before    greedy on held-out tasks                      -> summary.json
+    grpo      by whichever trainer was chosen               -> its own checkpoints
+    after     greedy on the same tasks                      -> checkpoints/final, summary.json
 
-Each phase leaves its result in the run folder before the next begins, and a run that is taken up again
-skips what is there; the trainer goes on from its own last checkpoint. So a run that was killed at any
-moment ends with the files that it would have had.
-
-A trainer is a function from `Grpo` to nothing: it trains `model` in place. This module knows none.
+Each phase leaves its result in the run folder before the next begins, and a run that is taken up
+again skips what is there; the trainer goes on from its own last checkpoint. So a run that was
+killed at any moment ends with the files that it would have had without. Until its end its summary
+says `interrupted`, because a killed process cannot say it any more.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from adapters.training.policy import ChatModelPolicy
+from adapters.training.preparation import prepare, save
 from adapters.training.settings import TrainSettings
+from adapters.training.verdict import gain_sentence
+from adapters.training.watch import Advance, Watch
+from toolgym import rollout
 from toolgym.runs import Run
 
-WARMUP, FINAL = "warmup", "final"
-_EVALUATION_SEED = 0  # every run is measured on the same held-out tasks
-_BATCH = 192
-
-Advance = Callable[[int, str], None]
-"""Called with how much of a phase is done, and a word on how it stands."""
-
-
-class Watch(Protocol):
-    """Whoever looks on."""
-
-    def phase(self, title: str, total: int) -> AbstractContextManager[Advance]:
-        """A phase of `total` units begins."""
-        ...
+FINAL = "final"
+_MEASURED_ON = 0  # seed of the choice of held-out tasks: the same for every run
+_AT_ONCE = 192
 
 
 @dataclass(frozen=True)
@@ -49,8 +41,8 @@ class Grpo:
         model: To be trained in place.
         tokenizer: Its tokenizer.
         settings: All settings of the run.
-        run: Where metrics, rollouts and checkpoints go.
-        resume_from: The checkpoint to go on from; None begins.
+        run: Where metrics, rollouts and checkpoints go; the trainer's own last checkpoint in it is
+            where to go on.
         advance: To be called after each step.
     """
 
@@ -58,8 +50,91 @@ class Grpo:
     tokenizer: PreTrainedTokenizerBase
     settings: TrainSettings
     run: Run
-    resume_from: Path | None
     advance: Advance
 
 
 Trainer = Callable[[Grpo], None]
+
+
+def train(run: Run, settings: TrainSettings, trainer: Trainer, watch: Watch) -> dict[str, Any]:
+    """Do what is left to do of a run, and return its summary.
+
+    Args:
+        run: New, or interrupted at any point.
+        settings: Those it was created with.
+        trainer: Does the reinforcement learning.
+        watch: Is told how far it is.
+
+    Raises:
+        ConfigurationError: Model, data set or environment cannot be had.
+        EnvironmentFault: The environment keeps failing.
+    """
+    began, spent = time.monotonic(), float(run.summary.get("seconds") or 0.0)
+
+    def note(**figures: Any) -> dict[str, Any]:
+        passed = round(spent + time.monotonic() - began, 1)
+        run.write_summary({**_blank(settings), **run.summary, **figures, "seconds": passed})
+        return run.summary
+
+    note()
+    model, tokenizer = prepare(settings, run, watch)
+    note()
+    policy = _greedy(model, tokenizer, settings)
+    before = run.summary["before"]
+    if before is None:
+        before = measure(run, "before", policy, settings, watch)
+        note(before=before)
+    with watch.phase("GRPO", settings.steps) as advance:
+        trainer(Grpo(model, tokenizer, settings, run, advance))
+    save(model, tokenizer, run.checkpoints / FINAL)
+    note()
+    after = measure(run, "after", policy, settings, watch)
+    gain = gain_sentence(before, after, settings)
+    return note(after=after, gain=gain, status="complete")
+
+
+def measure(
+    run: Run, phase: str, policy: ChatModelPolicy, settings: TrainSettings, watch: Watch
+) -> dict[str, Any]:
+    """Play the held-out tasks, keep the transcripts in the run, and return the figures."""
+    run.cut_rollouts(phase)
+    with watch.phase(f"held-out tasks, {phase}", settings.eval_tasks) as advance:
+        evaluation = rollout.evaluate(
+            settings.env_id,
+            policy,
+            n=settings.eval_tasks,
+            batch=_AT_ONCE,
+            seed=_MEASURED_ON,
+            progress=lambda done, _: advance(done, ""),
+            **settings.held_out_kwargs,
+        )
+    run.log_rollouts({"phase": phase, "step": None, **r.to_json()} for r in evaluation.records)
+    return evaluation.summary()
+
+
+def _greedy(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: TrainSettings
+) -> ChatModelPolicy:
+    return ChatModelPolicy(
+        model,
+        tokenizer,
+        name=settings.model,
+        max_new_tokens=settings.max_new_tokens,
+        batch=_AT_ONCE if settings.is_tiny else 16,
+        seed=settings.seed,
+    )
+
+
+def _blank(settings: TrainSettings) -> dict[str, Any]:
+    """A summary before anything is known."""
+    return {
+        "env_id": settings.env_id,
+        "trainer": settings.trainer,
+        "model": settings.model,
+        "seconds": 0.0,
+        "before": None,
+        "after": None,
+        "gain": None,
+        "control": settings.control,
+        "status": "interrupted",
+    }

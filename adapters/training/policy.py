@@ -20,6 +20,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils.logging import disable_progress_bar
 
 from adapters.training.generation import Sampling, continue_all
 from toolgym.errors import ConfigurationError
@@ -123,8 +124,14 @@ def load(path_or_hub_id: str, *, seed: int = 0, **options: Any) -> ChatModelPoli
     return ChatModelPolicy(model, tokenizer, name=path_or_hub_id, seed=seed, **options)
 
 
-def load_model(path_or_hub_id: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_model(
+    path_or_hub_id: str, *, for_training: bool = False
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Model and tokenizer from a folder or the hub, on the accelerator if there is one.
+
+    Args:
+        path_or_hub_id: Which.
+        for_training: In float32 then, since in half precision small updates are rounded away.
 
     Raises:
         ConfigurationError: There is no such model, or it has no chat template.
@@ -139,9 +146,11 @@ def load_model(path_or_hub_id: str) -> tuple[PreTrainedModel, PreTrainedTokenize
             " runs/NAME/checkpoints/final, or a model of the hub such as Qwen/Qwen3-0.6B."
         )
     source = str(place) if place.exists() else path_or_hub_id
+    dtype: Any = torch.float32 if for_training else "auto"
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
-        model = AutoModelForCausalLM.from_pretrained(source, dtype="auto")
+        model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
     except (OSError, ValueError) as problem:
         raise ConfigurationError(_cannot_load(path_or_hub_id, problem)) from problem
     if not tokenizer.chat_template:

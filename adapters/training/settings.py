@@ -1,8 +1,8 @@
 """The settings of a training run, each with what it means and why its default is what it is.
 
 One model holds them all, so that a run folder's `config.json` says everything and `--resume` needs
-nothing else. Two sets of defaults exist: the tiny model's, found by trial for a run of minutes on two
-CPU cores, and a pretrained chat model's, which are careful. What was not given is filled in by
+nothing else. Two sets of defaults exist: the tiny model's, found by trial for a run of minutes on
+two CPU cores, and a pretrained chat model's, which are careful. What was not given is filled in by
 `resolve`, so that what is saved is what was run.
 """
 
@@ -31,10 +31,10 @@ class TrainSettings(BaseModel):
     """Who does the reinforcement learning."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """For the environment: data set, step limit, parsing, rewards; without the split."""
-    split: str = "train"
-    """Where demonstrations and training tasks come from."""
-    held_out: str = "dev"
-    """Where the evaluations' tasks come from."""
+    split: str | None = "train"
+    """Where demonstrations and training tasks come from; null for an environment without splits."""
+    held_out: str | None = "dev"
+    """Where the evaluations' tasks come from; null where the environment has no splits."""
     seed: int = Field(0, ge=0)
     """Of everything that draws."""
 
@@ -57,8 +57,8 @@ class TrainSettings(BaseModel):
     prompts: int = Field(ge=1)
     """Tasks per step."""
     learning_rate: float = Field(gt=0)
-    """Of the reinforcement learning, constant. Twice the tiny model's default wears down the form of
-    its calls within forty steps."""
+    """Of the reinforcement learning, constant. Twice the tiny model's default wears down the form
+    of its calls within forty steps."""
     temperature: float = Field(gt=0)
     """Of the rollouts."""
     max_completion_length: int = Field(ge=16)
@@ -79,13 +79,23 @@ class TrainSettings(BaseModel):
         """Whether the model is built here."""
         return self.model == TINY
 
+    @property
+    def training_kwargs(self) -> dict[str, Any]:
+        """For the environment that is trained in."""
+        return {**self.env_kwargs, **({"split": self.split} if self.split else {})}
+
+    @property
+    def held_out_kwargs(self) -> dict[str, Any]:
+        """For the environment that the model is measured in."""
+        return {**self.env_kwargs, **({"split": self.held_out} if self.held_out else {})}
+
 
 _TINY_DEFAULTS: Final[dict[str, Any]] = {
-    "demonstrations": 2400,
+    "demonstrations": 4800,
     "demonstrator": "sloppy",
-    "warmup_steps": 300,
+    "warmup_steps": 600,
     "warmup_batch": 16,
-    "warmup_learning_rate": 5e-3,
+    "warmup_learning_rate": 8e-3,
     "steps": 60,
     "group_size": 8,
     "prompts": 4,
@@ -135,7 +145,9 @@ def read_settings(saved: Any) -> TrainSettings:
         ConfigurationError: They are not there, or another version wrote them.
     """
     if not isinstance(saved, dict):
-        raise ConfigurationError("config.json has no `settings`; only a run of this command resumes.")
+        raise ConfigurationError(
+            "config.json has no `settings`: only a run that `toolgym train` began can be resumed."
+        )
     return _checked(saved)
 
 
@@ -144,6 +156,7 @@ def _checked(values: dict[str, Any]) -> TrainSettings:
         return TrainSettings.model_validate(values)
     except ValidationError as problem:
         found = "; ".join(
-            f"--{'-'.join(map(str, e['loc'])).replace('_', '-')}: {e['msg']}" for e in problem.errors()
+            f"--{'-'.join(map(str, error['loc'])).replace('_', '-')}: {error['msg']}"
+            for error in problem.errors()
         )
         raise ConfigurationError(f"these settings are refused: {found}.") from None

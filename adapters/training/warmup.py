@@ -39,7 +39,7 @@ class WarmupSettings:
 
     steps: int
     batch: int = 16
-    learning_rate: float = 5e-3
+    learning_rate: float = 8e-3
     ramp: int = 20
     seed: int = 0
 
@@ -78,14 +78,8 @@ def warm_up(
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if on_step is not None:
-            on_step(
-                {
-                    "step": step,
-                    "loss": loss.item(),
-                    "learning_rate": rate,
-                    "grad_norm": float(norm),
-                }
-            )
+            told = {"step": step, "loss": loss.item(), "learning_rate": rate}
+            on_step({**told, "grad_norm": float(norm)})
     model.train(False)
 
 
