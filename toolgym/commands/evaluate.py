@@ -84,9 +84,7 @@ def command(
         env_id, dataset=dataset, split=_part(env_id, split), step_limit=step_limit, parsing=parsing
     )
     check_early(env_id, out, env_kwargs)
-    if temperature is None and k > 1 and policy not in BUILT_IN:
-        temperature = 1.0  # k greedy tries would all be the same
-    actor = load_policy(policy, seed=seed, temperature=temperature)
+    actor = load_policy(policy, seed=seed, temperature=temperature, tries=k)
     with progress_bar(f"{policy} plays") as progress:
         evaluation = rollout.evaluate(
             env_id, actor, k=k, n=n, batch=batch, seed=seed, progress=progress, **env_kwargs
@@ -104,14 +102,16 @@ def _part(env_id: str, split: str | None) -> str | None:
     return "dev" if split is None and splits else split
 
 
-def load_policy(name: str, *, seed: int, temperature: float | None) -> Policy:
-    """The policy that was asked for.
+def load_policy(name: str, *, seed: int, temperature: float | None, tries: int = 1) -> Policy:
+    """The policy that was asked for; without a temperature it draws if there are several tries.
 
     Raises:
         ConfigurationError: There is no such policy, or what it needs is not installed.
     """
     if name in BUILT_IN and temperature is not None:
         raise ConfigurationError(f"--temperature is for models; {name} has none, leave it out.")
+    if temperature is None and tries > 1 and name not in BUILT_IN:
+        temperature = 1.0  # greedy tries would all be the same
     options = {} if temperature is None else {"temperature": temperature}
     if name not in BUILT_IN and not Path(name).exists():
         _refuse_misspelt(name)

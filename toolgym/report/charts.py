@@ -123,7 +123,7 @@ METRICS = (
     Metric(
         (("completion_length", "tokens"),),
         "Completion length",
-        "Mean tokens of a rollout, tool results included.",
+        "Mean tokens that the model wrote in a rollout, tool results left out.",
     ),
     Metric(
         (("loss", "loss"),),

@@ -75,7 +75,8 @@ def share(value: object) -> str:
 
 def headline(run: RunView) -> str:
     """What was trained on what, with what, and for how long, in one sentence."""
-    model = run.fact("model") or "A model that the run does not name"
+    named = run.fact("model_title") or run.fact("model")
+    model = named or "A model that the run does not name"
     env_id = run.fact("env_id") or "an environment that the run does not name"
     data = run.fact("dataset")
     trainer = run.fact("trainer")
