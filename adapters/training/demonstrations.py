@@ -1,10 +1,10 @@
 """Demonstrations: transcripts to imitate, played through the real environment.
 
 The observations are the environment's, down to the character, so what a model reads while it
-imitates is what it will read when it acts. What went wrong in a demonstration is there to be read and
-not to be learnt: an assistant's turn with an error or a repair carries `"weight": 0`, as in OpenAI's
-fine-tuning format, and `adapters.training.examples` leaves it out of the loss. The turn after it is
-learnt: how to go on.
+imitates is what it will read when it acts. What went wrong in a demonstration is there to be read
+and not to be learnt: an assistant's turn with an error or a repair carries `"weight": 0`, as in
+OpenAI's fine-tuning format, and `adapters.training.examples` leaves it out of the loss. The turn
+after it is learnt: how to go on.
 """
 
 from __future__ import annotations

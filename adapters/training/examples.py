@@ -1,10 +1,10 @@
 """From chat messages to token ids, with a mark on what the model is to learn to say.
 
 Only what the assistant wrote is learnt, up to and with the token that ends its turn; a message with
-`"weight": 0` is not. Where a turn lies is found by rendering the chat as it stood before it and as it
-stands after: the difference is the turn. So it works with any chat template, whether or not it marks
-the assistant's words, and prompt and turn are cut apart in tokens exactly where generation will cut
-them.
+`"weight": 0` is not. Where a turn lies is found by rendering the chat as it stood before it and as
+it stands after: the difference is the turn. So it works with any chat template, whether or not it
+marks the assistant's words, and prompt and turn are cut apart in tokens exactly where generation
+will cut them.
 
 Some templates render earlier turns differently once later ones follow (they drop old thoughts).
 Such a transcript becomes several examples, each as the model would have seen it at that moment.

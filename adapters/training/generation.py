@@ -68,10 +68,9 @@ def continue_all(
         )
         cache = out.past_key_values
         chosen = _choose(out.logits[:, -1], sampling.temperature, streams)
-        for row in sorted(running):
+        for row in running:
             continuations[row].append(chosen[row])
-            if chosen[row] in sampling.stop:
-                running.discard(row)
+        running = {row for row in running if chosen[row] not in sampling.stop}
         if not running:
             break
         tokens = torch.tensor(chosen, device=model.device)[:, None]

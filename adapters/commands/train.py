@@ -1,0 +1,189 @@
+"""`toolgym train`: teach a model to use an environment's tools, and show whether it learnt.
+
+Without `--model` it needs nothing but two CPU cores and a few minutes: the tiny model is built,
+imitates a careless demonstrator, and is improved by GRPO on the data set "tiny". With `--model` the
+same is done with a pretrained chat model on the data set "bundled". Every run leaves a folder with
+all its numbers, transcripts and checkpoints, and can be taken up again after an interruption.
+
+Options are named after the fields of `adapters.training.settings.TrainSettings`, which say more.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from toolgym.commands import arguments_for, environment_creator, parameters_of
+from toolgym.errors import ConfigurationError
+
+NEEDED: Final = ("torch", "transformers", "tokenizers", "trl", "datasets", "accelerate")
+TRAINERS: Final = ("trl",)
+CONTROLS: Final = ("shuffled-rewards",)
+
+Number = int | None
+Real = float | None
+Text = str | None
+
+
+def _option(help_text: str, **more: Any) -> Any:
+    return typer.Option(help=help_text, **more)
+
+
+EnvId = Annotated[Text, typer.Argument(help="The environment, such as sqlgym/Explore-v0.")]
+Model = Annotated[Text, _option("A chat model: a folder or a hub id; without it, the tiny one.")]
+Dataset = Annotated[Text, _option('A folder or a name; "tiny", with --model "bundled".')]
+Split = Annotated[Text, _option("Trained on: train. The evaluations are on dev.")]
+Steps = Annotated[Number, _option("Steps of GRPO; 60.")]
+WarmupSteps = Annotated[Number, _option("Steps of imitation before it; 0 skips them.")]
+Demos = Annotated[Number, _option("Demonstrations to imitate.")]
+GroupSize = Annotated[Number, _option("Rollouts of a task that are compared; 8.")]
+Prompts = Annotated[Number, _option("Tasks per step; 4.")]
+Rate = Annotated[Real, _option("Of GRPO; 1.5e-4 for the tiny model, 1e-6 for others.")]
+Temperature = Annotated[Real, _option("Of the rollouts; 1.")]
+MaxCompletion = Annotated[Number, _option("Tokens of a rollout, results of tools included.")]
+StepLimit = Annotated[Number, _option("Calls per episode; else the environment's own number.")]
+Parsing = Annotated[Text, _option("lenient (repairs what it can) or strict.")]
+Rewards = Annotated[Text, _option('Weights of the score as JSON, as in {"partial": 0.3}.')]
+Control = Annotated[Text, _option("shuffled-rewards: everyone gets another rollout's reward.")]
+Trainer = Annotated[str, _option(f"One of: {', '.join(TRAINERS)}.")]
+EvalTasks = Annotated[Number, _option("Held-out tasks of each evaluation; 192.")]
+SaveEvery = Annotated[Number, _option("Steps between checkpoints; 20.")]
+Seed = Annotated[int, _option("Of everything that draws.", min=0)]
+Out = Annotated[Path | None, _option("The run folder; else runs/NAME-001 and so on.")]
+Resume = Annotated[Path | None, _option("Go on with this run folder, with its own settings.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
+
+
+def command(
+    context: typer.Context,
+    env_id: EnvId = None,
+    model: Model = None,
+    dataset: Dataset = None,
+    split: Split = None,
+    steps: Steps = None,
+    warmup_steps: WarmupSteps = None,
+    demos: Demos = None,
+    group_size: GroupSize = None,
+    prompts: Prompts = None,
+    learning_rate: Rate = None,
+    temperature: Temperature = None,
+    max_completion_length: MaxCompletion = None,
+    step_limit: StepLimit = None,
+    parsing: Parsing = None,
+    rewards: Rewards = None,
+    control: Control = None,
+    trainer: Trainer = "trl",
+    eval_tasks: EvalTasks = None,
+    save_every: SaveEvery = None,
+    seed: Seed = 0,
+    out: Out = None,
+    resume: Resume = None,
+    quiet: Quiet = False,
+) -> None:
+    """Teach a model to use an environment's tools, and show whether it learnt anything.
+
+    It imitates demonstrations, is measured on held-out tasks, trained by GRPO, and measured again.
+    The run folder holds all numbers, transcripts and checkpoints, and a report as one HTML page.
+
+    Example:
+        toolgym train sqlgym/Explore-v0
+        toolgym train sqlgym/Explore-v0 --control shuffled-rewards
+        toolgym train --resume runs/explore-001
+    """
+    check_installed()
+    begin(dict(context.params)) if resume is None else take_up(context, resume, quiet)
+
+
+def check_installed() -> None:
+    """Say what is missing, before anything is imported that would fail on it.
+
+    Raises:
+        ConfigurationError: A package of the extra `train` is not installed.
+    """
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"toolgym train needs {', '.join(missing)}, not installed here; run:"
+            " pip install 'toolgym[train]'"
+        )
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # it warns of every fork otherwise
+
+
+def take_up(context: typer.Context, folder: Path, quiet: bool) -> None:
+    """Go on with an interrupted run.
+
+    Raises:
+        ConfigurationError: It is no run folder, or an option was given that the run knows already.
+    """
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
+        and parameter.name not in ("resume", "quiet")
+    ]
+    if given:
+        raise ConfigurationError(f"--resume takes all settings from the run: leave out {given[0]}.")
+    from adapters.commands import train_run
+
+    train_run.resume(folder, quiet)
+
+
+def begin(options: dict[str, Any]) -> None:
+    """Start a new run.
+
+    Raises:
+        ConfigurationError: An option is out of range, or names something that is not there.
+    """
+    quiet, folder = options.pop("quiet"), options.pop("out")
+    options.pop("resume")
+    env_id = options.pop("env_id")
+    if env_id is None:
+        raise ConfigurationError("say which environment, as in: toolgym train sqlgym/Explore-v0")
+    _refuse_unknown("--trainer", options["trainer"], TRAINERS)
+    _refuse_unknown("--control", options["control"], CONTROLS)
+    places = _places(env_id, options)
+    options["demonstrations"] = options.pop("demos")
+    from adapters.commands import train_run
+    from adapters.training.settings import resolve
+
+    train_run.start(resolve(env_id, **places, **options), folder, quiet)
+
+
+def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Take what is for the environment out of the options: its arguments, and the two splits."""
+    names = ("dataset", "step_limit", "parsing", "rewards")
+    wanted = {name: options.pop(name) for name in names}
+    wanted["rewards"] = _weights(wanted["rewards"])
+    accepted, open_ended = parameters_of(environment_creator(env_id))
+    if "dataset" in accepted and wanted["dataset"] is None:
+        wanted["dataset"] = "tiny" if options["model"] is None else "bundled"
+    split = options.pop("split")
+    splits = {"split": split or "train", "held_out": "dev"}
+    if "split" not in accepted and not open_ended:
+        arguments_for(env_id, split=split)  # refuses one that was given
+        splits = {}
+    return {"env_kwargs": arguments_for(env_id, **wanted), **splits}
+
+
+def _weights(text: str | None) -> dict[str, Any] | None:
+    """The reward weights from JSON; whether they are lawful, the environment says."""
+    if text is None:
+        return None
+    try:
+        weights = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise ConfigurationError(f"--rewards is not JSON: {problem}.") from None
+    if not isinstance(weights, dict):
+        raise ConfigurationError('--rewards must be a JSON object, such as {"partial": 0.3}.')
+    return weights
+
+
+def _refuse_unknown(option: str, value: str | None, known: tuple[str, ...]) -> None:
+    if value is not None and value not in known:
+        raise ConfigurationError(f"{option} must be {' or '.join(known)}, got {value!r}.")

@@ -1,0 +1,169 @@
+"""What `toolgym train` does once its options are understood: the run folder, the phases, the words.
+
+This is where a run meets the terminal. One line says first what will be trained on what; progress
+bars go to stderr; at the end a table holds the accuracy before and after, and a sentence says what
+kind of gain it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from adapters.training import job
+from adapters.training.preparation import use_threads
+from adapters.training.record import differences, reproducibility
+from adapters.training.settings import TrainSettings, read_settings
+from adapters.training.watch import Advance, Silent, Watch
+from toolgym import registration
+from toolgym.commands import console
+from toolgym.errors import ConfigurationError
+from toolgym.report import write_report
+from toolgym.runs import Run
+
+RUNS: Final = Path("runs")
+
+
+def start(settings: TrainSettings, folder: Path | None, quiet: bool) -> None:
+    """Begin a run in a folder of its own and see it through.
+
+    Raises:
+        ConfigurationError: The environment, its data or the model cannot be had; no folder is left.
+    """
+    for env_kwargs in (settings.training_kwargs, settings.held_out_kwargs):
+        registration.make(settings.env_id, **env_kwargs)  # both are there, before anything is done
+    threads = use_threads(settings)
+    record = reproducibility(
+        settings.env_id, threads, settings.training_kwargs, settings.held_out_kwargs
+    )
+    config = {
+        "env_id": settings.env_id,
+        "model": settings.model,
+        "trainer": settings.trainer,
+        "settings": settings.model_dump(),
+        "reproducibility": record,
+    }
+    typer.echo(announcement(settings))
+    run = Run.create(folder or next_folder(settings.env_id), config)
+    typer.echo(f"Run folder: {run.path}")
+    _see_through(run, settings, quiet)
+
+
+def resume(folder: Path, quiet: bool) -> None:
+    """Go on with a run; a finished one is left as it is.
+
+    Raises:
+        ConfigurationError: It is no run folder of this command.
+    """
+    run = Run.open(folder)
+    settings = read_settings(run.config.get("settings"))
+    if run.is_complete:
+        typer.echo(f"{run.path} is complete; there is nothing left to do.")
+        return
+    now = reproducibility(
+        settings.env_id,
+        use_threads(settings),
+        settings.training_kwargs,
+        settings.held_out_kwargs,
+    )
+    typer.echo(announcement(settings))
+    for line in differences(run.config.get("reproducibility") or {}, now):
+        typer.echo(f"Not as it was when the run began: {line}", err=True)
+    _see_through(run, settings, quiet)
+
+
+def announcement(settings: TrainSettings) -> str:
+    """The first line: which model, on which data."""
+    if settings.is_tiny:
+        model = "the tiny model (built here, half a million parameters)"
+    else:
+        model = settings.model
+    data = settings.env_kwargs.get("dataset")
+    on = f' with the data set "{data}"' if data else ""
+    control = "; control: shuffled rewards" if settings.control else ""
+    return f"Training {model} on {settings.env_id}{on}{control}."
+
+
+def next_folder(env_id: str, runs: Path = RUNS) -> Path:
+    """The first free numbered folder: `sqlgym/Explore-v0` gives `runs/explore-001`, and so on."""
+    name = re.sub(r"-v\d+$", "", env_id.rpartition("/")[2]).lower()
+    name = re.sub(r"[^a-z0-9]+", "-", name).strip("-") or "run"
+    pattern = re.compile(rf"{re.escape(name)}-(\d+)(-\d+)?")
+    taken = [pattern.fullmatch(path.name) for path in runs.glob(f"{name}-*")]
+    numbers = [int(found.group(1)) for found in taken if found]
+    return runs / f"{name}-{max(numbers, default=0) + 1:03d}"
+
+
+def trainer_named(name: str) -> job.Trainer:
+    """The function behind `--trainer`; imported only now, since it brings its library along."""
+    if name == "trl":
+        from adapters.commands.train_with_trl import train_with_trl
+
+        return train_with_trl
+    raise ConfigurationError(f"there is no trainer {name!r}; take trl.")
+
+
+def _see_through(run: Run, settings: TrainSettings, quiet: bool) -> None:
+    watch: Watch = Silent() if quiet else Bars()
+    try:
+        summary = job.train(run, settings, trainer_named(settings.trainer), watch)
+    except KeyboardInterrupt:
+        typer.echo(f"\nGo on with it: toolgym train --resume {run.path}", err=True)
+        raise
+    report = write_report(run)
+    console().print(results(summary))
+    typer.echo(f"{summary['gain']}\nReport: {report}")
+
+
+class Bars:
+    """A progress bar per phase, on stderr."""
+
+    @contextmanager
+    def phase(self, title: str, total: int) -> Iterator[Advance]:
+        """Show how far a phase is, and a word on how it stands."""
+        columns = (
+            TextColumn("{task.description:<24}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        with Progress(*columns, console=console(stderr=True)) as bar:
+            task = bar.add_task(title, total=total, note="")
+            yield lambda done, note: bar.update(task, completed=done, note=note)
+
+
+def results(summary: dict[str, Any]) -> Table:
+    """Before and after, side by side."""
+    table = Table("", "before", "after", box=None, pad_edge=False)
+    rows: dict[str, Callable[[dict[str, Any]], str]] = {
+        "accuracy": lambda figures: _number(figures["accuracy"]),
+        "95 % interval": lambda figures: " to ".join(map(_number, figures["interval"])),
+        "validity": lambda figures: _number(figures["validity"]),
+        "answered": lambda figures: _number(figures["answered"]),
+        "mean score": lambda figures: _number(figures["mean_score"]),
+        "held-out tasks": lambda figures: str(figures["episodes"]),
+    }
+    for name, cell in rows.items():
+        table.add_row(name, cell(summary["before"]), cell(summary["after"]))
+    table.add_row("seconds", "", f"{summary['seconds']:.0f}")
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -1,0 +1,155 @@
+"""A demonstrator that knows the trade and is careless.
+
+Reinforcement learning can only make likelier what a model sometimes does. A model from scratch does
+nothing yet, so it first imitates; and if it imitated an expert to perfection, nothing would be left
+to improve. `SloppyPolicy` therefore masters every call, and the right way is among its habits, but
+most of the time it forgets the condition of a query or answers without asking. (A clean expert
+imitated only halfway does not do: its mistakes are slips of copying, spread over everything, and a
+few thousand rollouts cannot mend those.)
+
+Now and then it stumbles: it garbles a call, reads the error, and makes the call again as it should
+be. So a model that imitates it has seen errors and knows what to do after one.
+
+It plays the environment's own expert and spoils what that one does, so it goes wherever an expert
+is.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import sqlglot
+from sqlglot import expressions as exp
+
+from toolgym.calls import ToolCall, render_call
+from toolgym.env import ToolEnv
+from toolgym.policies import Situation
+
+Habit = Literal["careful", "careless", "guess"]
+
+HABITS: Final[Mapping[Habit, float]] = {"careful": 0.30, "careless": 0.50, "guess": 0.20}
+"""How often an episode is played in which way; the shares sum to 1."""
+STUMBLES: Final = 0.08
+"""How often a call that does not end the episode is garbled first."""
+_GUESSES: Final = 100
+_LONGEST_LOSS: Final = 24  # characters that a garbled call has lost at most
+
+
+class SloppyPolicy:
+    """The expert on a careless day: each episode is played in one habit, drawn by its seed.
+
+    Args:
+        seed: Of all that is drawn.
+        habits: How likely each is; see `HABITS`.
+        stumbles: See `STUMBLES`.
+
+    careful: as the expert plays. careless: without the conditions of its SQL, and with the answer
+    read from what that returned. guess: a number for an answer as soon as a query is due.
+    """
+
+    name = "sloppy"
+
+    def __init__(
+        self, seed: int = 0, habits: Mapping[Habit, float] = HABITS, stumbles: float = STUMBLES
+    ) -> None:
+        self._seed = seed
+        self._habits = dict(habits)
+        self._stumbles = stumbles
+        self._playing: dict[int, Generator[Any, str, None]] = {}
+
+    def act(self, situations: Sequence[Situation]) -> list[Any]:
+        """The next action of each episode; an empty text once the expert has no more to say."""
+        return [self._next(situation) for situation in situations]
+
+    def _next(self, situation: Situation) -> Any:
+        try:
+            if situation.slot not in self._playing:
+                self._playing[situation.slot] = self._play(situation)
+                return next(self._playing[situation.slot])
+            return self._playing[situation.slot].send(situation.observation)
+        except StopIteration:
+            return ""
+
+    def _play(self, situation: Situation) -> Generator[Any, str, None]:
+        draw = random.Random(f"toolgym-sloppy-{self._seed}-{situation.seed}")
+        habit = draw.choices(list(self._habits), list(self._habits.values()))[0]
+        env, expert = situation.env, situation.env.expert()
+        action = next(expert)
+        while True:
+            if habit == "guess" and _is_query(action, env):
+                yield _guess(env, draw)
+                return
+            call = careless(action, env) if habit == "careless" else _as_call(action)
+            if not env.tools[call.name].terminal and draw.random() < self._stumbles:
+                yield garbled(call, draw)
+            observation = yield call
+            try:
+                action = expert.send(observation)
+            except StopIteration:
+                return
+
+
+def careless(action: Any, env: ToolEnv[Any]) -> ToolCall:
+    """The same call with every SQL argument stripped of its conditions."""
+    call = _as_call(action)
+    spoilt = {key: without_conditions(str(call.arguments[key])) for key in _sql_of(call, env)}
+    return ToolCall(call.name, {**call.arguments, **spoilt})
+
+
+def without_conditions(sql: str) -> str:
+    """A query that asks of all rows what was asked of some.
+
+    What would list many rows instead of a few is cut to the first one: the careless take the first
+    thing they see.
+
+    >>> without_conditions("SELECT MAX(price) FROM products WHERE category = 'home'")
+    'SELECT MAX(price) FROM products'
+    >>> without_conditions("SELECT price FROM products WHERE name = 'lamp'")
+    'SELECT price FROM products LIMIT 1'
+    """
+    try:
+        tree = sqlglot.parse_one(sql, read="sqlite")
+    except sqlglot.errors.ParseError:
+        return sql
+    if not isinstance(tree, exp.Select) or not (tree.args.get("where") or tree.args.get("having")):
+        return sql
+    tree.set("where", None)
+    tree.set("having", None)
+    aggregates = any(column.find(exp.AggFunc) for column in tree.selects)
+    if not aggregates or tree.args.get("group"):
+        tree = tree.limit(1)
+    return tree.sql(dialect="sqlite")
+
+
+def garbled(call: ToolCall, draw: random.Random) -> str:
+    """The text of a call that has lost a piece, as a model that slips would write it."""
+    text = render_call(call)
+    inner = text.index("{") + 1, text.rindex("}")
+    start = draw.randrange(*inner)
+    return text[:start] + text[min(start + draw.randint(1, _LONGEST_LOSS), inner[1]) :]
+
+
+def _as_call(action: Any) -> ToolCall:
+    """A call, in whichever form an expert gives it."""
+    if isinstance(action, ToolCall):
+        return action
+    return ToolCall(str(action["name"]), dict(action.get("arguments") or {}))
+
+
+def _sql_of(call: ToolCall, env: ToolEnv[Any]) -> list[str]:
+    """The arguments of a call that hold SQL."""
+    spec = env.tools[call.name]
+    return [key for key in call.arguments if spec.code_argument(key) == "sql"]
+
+
+def _is_query(action: Any, env: ToolEnv[Any]) -> bool:
+    call = _as_call(action)
+    return not env.tools[call.name].terminal and bool(_sql_of(call, env))
+
+
+def _guess(env: ToolEnv[Any], draw: random.Random) -> ToolCall:
+    """A call of the terminal tool with a number wherever it needs something."""
+    terminal = next(spec for spec in env.tools.values() if spec.terminal)
+    return ToolCall(terminal.name, {key: draw.randrange(_GUESSES) for key in terminal.required})

@@ -1,0 +1,76 @@
+"""What a run may say of itself.
+
+An accuracy that rose is a fact; what rose in it is another. Reinforcement learning with a handful
+of thousand rollouts makes likelier what the model sometimes did already. The tiny model's
+demonstrator plays three episodes in ten as they should be played, so its gain is a choice among
+habits that were shown to it, and the run says so. And a change that chance explains is called
+that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.training.settings import TrainSettings
+from adapters.training.sloppy import HABITS
+
+_Z = 1.959963984540054
+
+
+def gain_sentence(
+    before: Mapping[str, Any], after: Mapping[str, Any], settings: TrainSettings
+) -> str:
+    """One or two sentences on what changed and what kind of change it is.
+
+    Args:
+        before: Figures of the evaluation before: `accuracy` and `episodes` at least.
+        after: Those of the evaluation after.
+        settings: Of the run.
+    """
+    if before.get("accuracy") is None or after.get("accuracy") is None:
+        return "No episode could be scored, so nothing can be said of a gain."
+    moved = (
+        f"Held-out accuracy went from {before['accuracy']:.1%} to {after['accuracy']:.1%}"
+        f" (greedy, {after['episodes']} tasks)"
+    )
+    changed = not within_chance(before, after)
+    if settings.control is not None:
+        return f"{moved}. Rewards were shuffled, so nothing could be learnt; {_control(changed)}"
+    if not changed:
+        return f"{moved}, a difference that chance explains."
+    if after["accuracy"] < before["accuracy"]:
+        return f"{moved}: training did harm. Look at validity and entropy in the report."
+    return f"{moved}. {_kind(settings)}"
+
+
+def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether the two accuracies differ by less than two-sided 5 % chance allows.
+
+    Taken as two independent samples, which is on the careful side, since both played the same
+    tasks.
+    """
+    error = sum(f["accuracy"] * (1 - f["accuracy"]) / f["episodes"] for f in (before, after))
+    difference = abs(after["accuracy"] - before["accuracy"])
+    return bool(difference <= _Z * math.sqrt(error))
+
+
+def _control(changed: bool) -> str:
+    if changed:
+        return "that it changed all the same means that something other than the rewards moved it."
+    return "the difference is one that chance explains."
+
+
+def _kind(settings: TrainSettings) -> str:
+    if settings.demonstrator == "sloppy" and settings.warmup_steps:
+        return (
+            "What kind of gain this is: elicitation, not a new skill. The demonstrations were"
+            f" played the right way in {HABITS['careful']:.0%} of the episodes, and reinforcement"
+            " learning made that habit the likelier one."
+        )
+    return (
+        "What kind of gain this is, accuracy does not tell: reinforcement learning makes likelier"
+        " what a model sometimes did before. Compare pass@k of checkpoints/warmup (`toolgym eval"
+        " --k 8`) to see whether it could already."
+    )
