@@ -53,6 +53,9 @@ def start(settings: TrainSettings, folder: Path | None, quiet: bool) -> None:
     config = {
         "env_id": settings.env_id,
         "model": settings.model,
+        "model_title": model_title(settings),
+        "dataset": settings.env_kwargs.get("dataset"),
+        "control": settings.control,
         "trainer": settings.trainer,
         "settings": settings.model_dump(),
         "reproducibility": record,
@@ -86,12 +89,15 @@ def resume(folder: Path, quiet: bool) -> None:
     _see_through(run, settings, quiet)
 
 
+def model_title(settings: TrainSettings) -> str:
+    """What the model is called in sentences."""
+    tiny = "the tiny model (built here, half a million parameters)"
+    return tiny if settings.is_tiny else settings.model
+
+
 def announcement(settings: TrainSettings) -> str:
     """The first line: which model, on which data."""
-    if settings.is_tiny:
-        model = "the tiny model (built here, half a million parameters)"
-    else:
-        model = settings.model
+    model = model_title(settings)
     data = settings.env_kwargs.get("dataset")
     on = f' with the data set "{data}"' if data else ""
     control = "; control: shuffled rewards" if settings.control else ""

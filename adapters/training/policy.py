@@ -8,6 +8,7 @@ parser.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -148,6 +149,7 @@ def load_model(
     source = str(place) if place.exists() else path_or_hub_id
     dtype: Any = torch.float32 if for_training else "auto"
     disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # each retry is a warning
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
         model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
