@@ -23,6 +23,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from transformers.utils.logging import disable_progress_bar
 
 from adapters.training import job
 from adapters.training.preparation import use_threads
@@ -125,6 +126,7 @@ def trainer_named(name: str) -> job.Trainer:
 
 def _see_through(run: Run, settings: TrainSettings, quiet: bool) -> None:
     watch: Watch = Silent() if quiet else Bars()
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
     try:
         summary = job.train(run, settings, trainer_named(settings.trainer), watch)
     except KeyboardInterrupt:
