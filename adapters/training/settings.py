@@ -155,8 +155,11 @@ def _checked(values: dict[str, Any]) -> TrainSettings:
     try:
         return TrainSettings.model_validate(values)
     except ValidationError as problem:
-        found = "; ".join(
-            f"--{'-'.join(map(str, error['loc'])).replace('_', '-')}: {error['msg']}"
-            for error in problem.errors()
-        )
+        found = "; ".join(f"{_option(error['loc'])}: {error['msg']}" for error in problem.errors())
         raise ConfigurationError(f"these settings are refused: {found}.") from None
+
+
+def _option(place: tuple[int | str, ...]) -> str:
+    """The option of `toolgym train` behind a field."""
+    name = "-".join(map(str, place)).replace("_", "-")
+    return "--demos" if name == "demonstrations" else f"--{name}"

@@ -1,0 +1,96 @@
+"""A chat model as a policy: what it says, and what is said when it cannot be loaded."""
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+from adapters.tiny.model import TinySize, build_model
+from adapters.tiny.tokenizer import train_tokenizer
+from adapters.training.demonstrations import demonstrate
+from adapters.training.policy import ChatModelPolicy, load
+from adapters.training.preparation import save
+from toolgym import ConfigurationError, registration, rollout
+from toolgym.policies import Situation
+
+pytestmark = pytest.mark.torch
+ENV = "sqlgym/Explore-v0"
+TINY = {"dataset": "tiny", "split": "dev", "step_limit": 4}
+
+
+@pytest.fixture(scope="module")
+def pair():
+    tokenizer = train_tokenizer(demonstrate(ENV, 60, dataset="tiny"))
+    return build_model(tokenizer, size=TinySize(hidden=32, heads=2, feed_forward=64)), tokenizer
+
+
+def situations(count):
+    made = []
+    for slot in range(count):
+        env = registration.make(ENV, **TINY)
+        observation, _ = env.reset(seed=slot)
+        made.append(Situation(slot, env, observation, slot))
+    return made
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_what_it_says_does_not_depend_on_who_is_asked_beside_it(pair, temperature):
+    def policy(batch):
+        return ChatModelPolicy(*pair, temperature=temperature, max_new_tokens=12, batch=batch)
+
+    together, alone = policy(8).act(situations(5)), policy(1).act(situations(5))
+
+    assert together == alone
+    assert len(set(together)) > 1 or temperature == 0.0
+
+
+def test_another_seed_draws_other_words_and_the_same_one_the_same(pair):
+    first, again, other = (
+        ChatModelPolicy(*pair, temperature=1.0, max_new_tokens=12, seed=seed).act(situations(3))
+        for seed in (1, 1, 2)
+    )
+
+    assert first == again
+    assert first != other
+
+
+def test_a_saved_model_is_loaded_by_its_folder_and_plays_the_same(pair, tmp_path):
+    save(*pair, tmp_path / "final")
+    ours = ChatModelPolicy(*pair, max_new_tokens=8)
+    loaded = load(str(tmp_path / "final"), max_new_tokens=8)
+
+    found, again = (rollout.evaluate(ENV, policy, n=4, **TINY).records for policy in (ours, loaded))
+
+    assert [record.turns for record in found] == [record.turns for record in again]
+    assert loaded.tokenizer.response_template == pair[1].response_template
+
+
+def test_a_transcript_that_leaves_no_room_gets_an_empty_action(pair):
+    model, tokenizer = pair
+    cramped = ChatModelPolicy(model, tokenizer, max_new_tokens=model.config.max_position_embeddings)
+
+    assert cramped.act(situations(1)) == [""]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no/such/folder", "There is no model folder no/such/folder"),
+        ("./nothing", r"There is no model folder \./nothing"),
+        ("nobody/nothing", "The model nobody/nothing cannot be loaded"),
+    ],
+)
+def test_a_model_that_is_not_there_is_told_in_a_sentence(name, words):
+    with pytest.raises(ConfigurationError, match=words):
+        load(name)
+
+
+def test_a_run_folder_in_the_place_of_a_model_names_the_models_in_it(pair, tmp_path):
+    save(*pair, tmp_path / "checkpoints" / "final")
+
+    with pytest.raises(ConfigurationError, match="It holds the models checkpoints/final"):
+        load(str(tmp_path))
+
+
+def test_options_out_of_range_are_refused(pair):
+    with pytest.raises(ConfigurationError, match="temperature must not be negative"):
+        ChatModelPolicy(*pair, temperature=-1)

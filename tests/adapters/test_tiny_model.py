@@ -1,0 +1,60 @@
+"""The model that is built from nothing."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+import torch
+from transformers import AutoModelForCausalLM
+
+from adapters.tiny.model import TinySize, build_model
+from adapters.tiny.tokenizer import train_tokenizer
+from adapters.training.demonstrations import demonstrate
+
+pytestmark = pytest.mark.torch
+
+TOKENIZER = train_tokenizer(demonstrate("sqlgym/Explore-v0", 60, dataset="tiny"))
+
+
+def test_it_has_half_a_million_parameters() -> None:
+    count = sum(parameter.numel() for parameter in build_model(TOKENIZER).parameters())
+
+    assert 400_000 < count < 600_000
+
+
+def test_one_seed_gives_one_model_and_leaves_the_global_stream_alone() -> None:
+    state = torch.random.get_rng_state()
+
+    first, same, other = (build_model(TOKENIZER, seed) for seed in (1, 1, 2))
+
+    weights = [model.state_dict()["model.layers.0.mlp.up_proj.weight"] for model in (first, same)]
+    assert torch.equal(*weights)
+    assert not torch.equal(weights[0], other.state_dict()["model.layers.0.mlp.up_proj.weight"])
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_a_saved_model_gives_the_same_logits(tmp_path: Path) -> None:
+    model = build_model(TOKENIZER).eval()
+    ids = torch.tensor([TOKENIZER("How many products are there?")["input_ids"]])
+
+    model.save_pretrained(tmp_path)
+    loaded = AutoModelForCausalLM.from_pretrained(str(tmp_path)).eval()
+
+    with torch.no_grad():
+        assert torch.equal(model(ids).logits, loaded(ids).logits)
+    assert loaded.generation_config.eos_token_id == TOKENIZER.eos_token_id
+
+
+def test_a_word_after_a_blank_starts_as_the_word_without_it() -> None:
+    model = build_model(TOKENIZER, size=TinySize(hidden=32, heads=2, feed_forward=64))
+    vocabulary = TOKENIZER.get_vocab()
+    pairs = [(vocabulary[f"Ġ{word}"], vocabulary[word]) for word in ("products", "name", "age")]
+    embedding = model.get_input_embeddings().weight
+
+    gaps = [embedding[after] - embedding[plain] for after, plain in pairs]
+
+    assert torch.allclose(gaps[0], gaps[1], atol=1e-6)
+    assert torch.allclose(gaps[0], gaps[2], atol=1e-6)
+    assert gaps[0].abs().max() > 0.01

@@ -1,0 +1,141 @@
+"""The tiny model's chat format and tokenizer, as transformers and TRL read them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AutoTokenizer
+from trl.chat_template_utils import (
+    is_chat_template_prefix_preserving,
+    is_chat_template_stop_token_trained,
+    parse_response,
+    supports_tool_calling,
+)
+
+from adapters.tiny import template
+from adapters.tiny.corpus import mistakes, null_padded
+from adapters.tiny.tokenizer import train_tokenizer
+from adapters.training.demonstrations import demonstrate
+from toolgym import registration
+
+pytestmark = pytest.mark.torch
+
+EXPLORE = "sqlgym/Explore-v0"
+TOOLS = [{"type": "function", "function": {"name": name}} for name in ("describe", "query")]
+TRANSCRIPTS = demonstrate(EXPLORE, 60, dataset="tiny")
+TOKENIZER = train_tokenizer(TRANSCRIPTS)
+
+
+def test_a_saved_tokenizer_comes_back_with_its_chat_format(tmp_path: Path) -> None:
+    TOKENIZER.save_pretrained(tmp_path)
+
+    loaded = AutoTokenizer.from_pretrained(str(tmp_path))
+
+    assert loaded.response_template == template.RESPONSE_TEMPLATE
+    assert loaded.padding_side == "left"
+    for transcript in TRANSCRIPTS[:5]:
+        text, again = (
+            t.apply_chat_template(transcript, tokenize=False) for t in (TOKENIZER, loaded)
+        )
+        assert text == again
+        assert loaded(text)["input_ids"] == TOKENIZER(text)["input_ids"]
+
+
+def test_the_same_transcripts_give_the_same_tokenizer() -> None:
+    again = train_tokenizer(demonstrate(EXPLORE, 60, dataset="tiny"))
+
+    assert again.get_vocab() == TOKENIZER.get_vocab()
+
+
+@given(st.text())
+def test_any_text_comes_back_from_its_tokens(text: str) -> None:
+    tokens = TOKENIZER(text, add_special_tokens=False)["input_ids"]
+
+    assert TOKENIZER.decode(tokens) == text
+
+
+@given(st.integers())
+def test_a_number_is_spelt_digit_by_digit(number: int) -> None:
+    spelt = [TOKENIZER.decode([token]) for token in TOKENIZER(str(number))["input_ids"]]
+
+    assert spelt == list(str(number))
+
+
+def test_what_opens_a_turn_is_one_token_and_tools_are_bare_names() -> None:
+    chat = [{"role": "system", "content": "read the manual"}, {"role": "user", "content": "Why?"}]
+
+    text = TOKENIZER.apply_chat_template(
+        chat, tools=TOOLS, add_generation_prompt=True, tokenize=False
+    )
+
+    assert text == (
+        "<|im_start|>tools\n describe query<|im_end|>"
+        "<|im_start|>user\nWhy?<|im_end|><|im_start|>assistant\n"
+    )
+    for role in template.ROLES:
+        assert len(TOKENIZER(template.header(role))["input_ids"]) == 1
+
+
+def test_trl_finds_in_the_format_what_it_asks_for() -> None:
+    assert supports_tool_calling(TOKENIZER)
+    assert is_chat_template_prefix_preserving(TOKENIZER)
+    assert is_chat_template_stop_token_trained(TOKENIZER)
+
+
+def test_trl_reads_every_turn_back_as_it_was_rendered() -> None:
+    transcript = TRANSCRIPTS[0]
+    for place, message in enumerate(transcript):
+        if message["role"] != "assistant":
+            continue
+        before, after = (
+            TOKENIZER.apply_chat_template(
+                transcript[:end],
+                tools=TOOLS,
+                add_generation_prompt=prompted,
+                return_dict=False,
+            )
+            for end, prompted in ((place, True), (place + 1, False))
+        )
+        parsed = parse_response(TOKENIZER, after[len(before) :], prefix=before)
+        assert parsed.get("tool_calls") == message.get("tool_calls")
+        assert parsed["content"] == message["content"]
+
+
+def test_an_argument_padded_with_null_costs_two_tokens() -> None:
+    env = registration.make(EXPLORE, dataset="tiny")
+    padded = [null_padded(transcript, env.tool_schemas()) for transcript in TRANSCRIPTS]
+    tokenizer = train_tokenizer([*TRANSCRIPTS, *padded])
+
+    for clean, dirty in zip(TRANSCRIPTS[:10], padded[:10], strict=True):
+        calls = sum(len(message.get("tool_calls", [])) for message in clean)
+        lengths = [_length(tokenizer, transcript) for transcript in (clean, dirty)]
+        assert lengths[1] - lengths[0] <= 2 * 2 * calls  # two arguments of other tools in each call
+
+
+def test_padding_with_nulls_leaves_the_transcript_as_it_was() -> None:
+    env = registration.make(EXPLORE, dataset="tiny")
+    before = repr(TRANSCRIPTS[0])
+
+    (call,) = null_padded(TRANSCRIPTS[0], env.tool_schemas())[2]["tool_calls"]
+
+    assert set(call["function"]["arguments"]) == {"table_name", "sql", "value"}
+    assert repr(TRANSCRIPTS[0]) == before
+
+
+def test_mistakes_show_the_error_of_every_tool_that_goes_on() -> None:
+    env: Any = registration.make(EXPLORE, dataset="tiny")
+
+    (transcript,) = mistakes(env, env.tasks.ids[:1])
+
+    told = "\n".join(message["content"] for message in transcript)
+    for code in ("unknown_tool", "no_call", "missing_argument", "unknown_table", "sql_error"):
+        assert f"error[{code}]" in told
+
+
+def _length(tokenizer: Any, transcript: Any) -> int:
+    return len(tokenizer.apply_chat_template(transcript, return_dict=False))

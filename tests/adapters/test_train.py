@@ -1,0 +1,207 @@
+"""`toolgym train`, from its first word to its report; small here, and in full where it is slow."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+from adapters.commands.train_run import next_folder
+from adapters.commands.train_with_trl import train_with_trl
+from adapters.training import job
+from adapters.training.settings import resolve
+from adapters.training.watch import Silent
+from toolgym.runs import Run
+
+pytestmark = pytest.mark.torch
+ENV = "sqlgym/Explore-v0"
+SCRIPT = Path(sys.executable).with_name("toolgym")
+SMALL = ["--demos", "80", "--warmup-steps", "8", "--steps", "4", "--save-every", "2"]
+SMALL += ["--group-size", "4", "--prompts", "2", "--eval-tasks", "8", "--step-limit", "5"]
+FIGURES = {"accuracy", "interval", "validity", "mean_score", "episodes"}
+
+
+def toolgym(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [str(SCRIPT), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    """A run of seconds, and what the program said."""
+    folder = tmp_path_factory.mktemp("small") / "run"
+    done = toolgym("train", ENV, *SMALL, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def test_it_says_first_what_is_trained_on_what_and_ends_with_a_table(small_run):
+    _, done = small_run
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Training the tiny model (built here, half a million parameters)")
+    assert '"tiny"' in lines[0]
+    assert any(line.startswith("accuracy") for line in lines)
+    assert lines[-1].startswith("Report: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_run_folder_holds_all_that_it_promises(small_run):
+    folder, _ = small_run
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["status"] == "complete"
+    assert (summary["env_id"], summary["trainer"], summary["model"]) == (ENV, "trl", "tiny")
+    assert summary["before"].keys() >= FIGURES
+    assert summary["after"].keys() >= FIGURES
+    assert summary["after"]["episodes"] == 8
+    assert summary["seconds"] > 0
+    record = json.loads((folder / "config.json").read_text())["reproducibility"]
+    assert {"sqlite", "packages", "threads"} <= record.keys()
+    run = Run.open(folder)
+    assert [line["step"] for line in run.metrics("grpo")] == [1, 2, 3, 4]
+    assert len(run.metrics("warmup")) == 8
+    assert {line["phase"] for line in run.rollouts()} == {"before", "grpo", "after"}
+    assert "<svg" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_its_checkpoint_is_a_policy_for_eval(small_run):
+    folder, _ = small_run
+    policy = folder / "checkpoints" / "final"
+    options = ("--policy", policy, "--dataset", "tiny", "--step-limit", "5", "--n", "8", "--json")
+    done = toolgym("eval", ENV, *options)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures.keys() >= FIGURES | {"refused"}
+
+
+def test_a_finished_run_is_not_done_again(small_run):
+    folder, _ = small_run
+    before = (folder / "metrics.jsonl").read_bytes()
+    done = toolgym("train", "--resume", folder)
+    assert done.returncode == 0
+    assert "is complete" in done.stdout
+    assert (folder / "metrics.jsonl").read_bytes() == before
+
+
+def test_the_same_seed_gives_the_same_run(small_run, tmp_path):
+    folder, _ = small_run
+    done = toolgym("train", ENV, *SMALL, "--out", tmp_path / "again", "--quiet")
+    assert done.returncode == 0, done.stderr
+    first, again = (Run.open(place).metrics() for place in (folder, tmp_path / "again"))
+    assert first == again
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "say which environment"),
+        ([ENV, "--control", "nothing"], "--control must be shuffled-rewards"),
+        ([ENV, "--group-size", "1"], "--group-size"),
+        ([ENV, "--demos", "0"], "--demos"),
+        ([ENV, "--rewards", "{"], "--rewards is not JSON"),
+        ([ENV, "--rewards", '{"partial": 2}'], "partial"),
+        ([ENV, "--dataset", "nowhere"], "there is no data set 'nowhere'"),
+        (["--resume", "nowhere"], "nowhere"),
+        (["sqlgym/Exlore-v0"], "Did you mean"),
+        ([ENV, "--model", "./nowhere"], "There is no model folder ./nowhere"),
+    ],
+)
+def test_wrong_use_is_told_in_a_sentence_and_leaves_no_folder(arguments, words, tmp_path):
+    done = toolgym("train", *arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    if "--model" not in arguments:
+        assert not list(tmp_path.iterdir())
+
+
+def test_run_folders_are_numbered(tmp_path):
+    assert next_folder(ENV, tmp_path) == tmp_path / "explore-001"
+    (tmp_path / "explore-007").mkdir()
+    assert next_folder(ENV, tmp_path) == tmp_path / "explore-008"
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_goes_on_and_ends_as_if_nothing_had_happened(small_run, tmp_path):
+    folder = tmp_path / "killed"
+    command = [str(SCRIPT), "train", ENV, *SMALL, "--steps", "6", "--out", str(folder), "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        for _ in range(1200):
+            if (folder / "checkpoints" / "checkpoint-2" / "trainer_state.json").exists():
+                break
+            time.sleep(0.1)
+        os.kill(run.pid, signal.SIGKILL)
+    assert json.loads((folder / "summary.json").read_text())["status"] == "interrupted"
+
+    done = toolgym("train", "--resume", folder, "--quiet")
+
+    assert done.returncode == 0, done.stderr
+    assert [line["step"] for line in Run.open(folder).metrics("grpo")] == [1, 2, 3, 4, 5, 6]
+    assert json.loads((folder / "summary.json").read_text())["status"] == "complete"
+
+
+@pytest.fixture(scope="module")
+def full_run(tmp_path_factory):
+    """The main job with its defaults."""
+    folder = tmp_path_factory.mktemp("full") / "run"
+    done = toolgym("train", ENV, "--out", folder, "--quiet")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def warmed_up(folder: Path, source: Path, env_id: str, **changes: object) -> dict[str, object]:
+    """The main job again on the warm-up of another run."""
+    settings = resolve(env_id, env_kwargs={"dataset": "tiny"}, **changes)
+    run = Run.create(folder, {"settings": settings.model_dump()})
+    shutil.copytree(source / "checkpoints" / "warmup", run.checkpoints / "warmup")
+    return job.train(run, settings, train_with_trl, Silent())
+
+
+@pytest.mark.slow
+def test_the_main_job_at_least_doubles_the_accuracy_on_held_out_tasks(full_run):
+    summary = json.loads((full_run / "summary.json").read_text())
+    before, after = summary["before"], summary["after"]
+    assert before["episodes"] >= 192
+    assert before["accuracy"] > 0.05
+    assert after["accuracy"] >= 2 * before["accuracy"]
+    assert after["interval"][0] > before["interval"][1]
+    assert after["validity"] >= 0.9
+
+
+@pytest.mark.slow
+def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
+    summary = warmed_up(tmp_path / "control", full_run, ENV, control="shuffled-rewards")
+    before, after = summary["before"], summary["after"]
+    assert after["accuracy"] <= before["interval"][1]
+    assert after["accuracy"] >= before["interval"][0]
+
+
+@pytest.mark.slow
+def test_eighty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(full_run, tmp_path):
+    """Every answer counts as wrong; what the score then teaches must not be silence."""
+    from sqlgym.env import ExploreEnv
+
+    class Unsolvable(ExploreEnv):
+        __doc__ = ExploreEnv.__doc__
+
+        def submit(self, correct: bool, *told: str) -> str:
+            return super().submit(False, *told)
+
+    gym.register("unsolvable-tests/Explore-v0", entry_point=Unsolvable)
+    try:
+        summary = warmed_up(
+            tmp_path / "hard", full_run, "unsolvable-tests/Explore-v0", steps=80, eval_tasks=64
+        )
+    finally:
+        del gym.registry["unsolvable-tests/Explore-v0"]
+    rollouts = Run.open(tmp_path / "hard").metrics("grpo")[-20:]
+    assert summary["after"]["accuracy"] == 0.0
+    assert summary["after"]["answered"] >= 0.9
+    assert sum(line["answered"] for line in rollouts) / len(rollouts) >= 0.9
