@@ -47,7 +47,8 @@ def field_notes(cls: type) -> dict[str, str]:
 def environments() -> str:
     """Ids with their tools, as a model is shown them."""
     parts = []
-    for env_id in registration.tool_env_ids():
+    ours = [i for i in registration.tool_env_ids() if i.startswith(("sqlgym/", "aflowgym/"))]
+    for env_id in ours:  # whatever else is registered here, a test's or a stranger's, is not
         env = registration.make(env_id)
         purpose = " ".join((type(env).__doc__ or "").split("\n\n")[0].split())
         rows = [
