@@ -2,14 +2,41 @@
 
 Importing this registers the environments with Gymnasium:
 
-* `sqlgym/Explore-v0`: the answer is a value.
+* `sqlgym/Explore-v0`: the answer is a value;
+* `sqlgym/TextToSQL-v0`: the answer is a SQL query.
+
+`load_tasks` reads a data set, `compare` judges a query and `check_answer` an answer, without an
+episode.
 
 `__toolgym__` marks this package as the one of the distribution `toolgym`; another distribution on
 the package index is called sqlgym too, and `toolgym doctor` tells them apart by it.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 import gymnasium
 
+if TYPE_CHECKING:
+    from sqlgym.judging import Verdict, check_answer, compare
+    from sqlgym.tasks import load_tasks
+
 __toolgym__ = True
+__all__ = ["Verdict", "check_answer", "compare", "load_tasks"]
+_HOME = {  # imported when first used: `import sqlgym` stays quick
+    "load_tasks": "sqlgym.tasks",
+    "Verdict": "sqlgym.judging",
+    "check_answer": "sqlgym.judging",
+    "compare": "sqlgym.judging",
+}
 
 gymnasium.register(id="sqlgym/Explore-v0", entry_point="sqlgym.env:ExploreEnv")
+gymnasium.register(id="sqlgym/TextToSQL-v0", entry_point="sqlgym.text_to_sql:TextToSQLEnv")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

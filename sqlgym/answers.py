@@ -19,7 +19,7 @@ from typing import Any, Literal
 from sqlgym.database import QueryResult
 from sqlgym.reading import Grid, readings
 from sqlgym.render import MAX_CHARS, MAX_ROWS, is_readable
-from sqlgym.results import MATCHED_EXACTLY, Verdict, pair_up
+from sqlgym.results import MATCHED_EXACTLY, Verdict, pair_up, spans
 from sqlgym.values import is_date, normal_text, read_number, same_cell
 
 Kind = Literal["number", "text", "date", "list", "row", "table"]
@@ -33,14 +33,22 @@ class GoldAnswer:
         columns: The names of its columns; an answer may repeat them.
         rows: Its rows; at least one.
         ordered: The order of the rows counts.
+        runs: With `ordered`, the sizes of the runs of rows that tie and may change places.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     ordered: bool
+    runs: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, columns: Sequence[str], rows: Sequence[Sequence[Any]], ordered: bool) -> GoldAnswer:
+    def of(
+        cls,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        ordered: bool,
+        runs: Sequence[int] = (),
+    ) -> GoldAnswer:
         """The gold answer of a query result.
 
         Raises:
@@ -48,7 +56,7 @@ class GoldAnswer:
         """
         if not rows or not rows[0]:
             raise ValueError("an empty result is no answer; refuse the task")
-        return cls(tuple(columns), tuple(map(tuple, rows)), ordered)
+        return cls(tuple(columns), tuple(map(tuple, rows)), ordered, tuple(runs))
 
     @property
     def kind(self) -> Kind:
@@ -114,11 +122,17 @@ def _same_grid(gold: GoldAnswer, grid: Grid) -> bool:
     """Are the values of a grid of the gold's shape right, in its order or, if free, in any?"""
     if all(map(_same_row, gold.rows, grid)):
         return True
-    if gold.ordered or len(gold.rows) == 1:
-        return False
+    if not gold.ordered:
+        return _same_rows(gold.rows, grid)
+    parts = spans(gold.runs, len(grid))
+    return all(_same_rows(gold.rows[start:end], grid[start:end]) for start, end in parts)
+
+
+def _same_rows(gold: Grid, grid: Grid) -> bool:
+    """Are the rows the same, in any order?"""
     if len(grid) > MATCHED_EXACTLY:  # more than an observation can show; sort by what is the same
-        return all(map(_same_row, sorted(gold.rows, key=_sort_key), sorted(grid, key=_sort_key)))
-    return pair_up(len(grid), lambda i, j: _same_row(gold.rows[i], grid[j]))
+        return all(map(_same_row, sorted(gold, key=_sort_key), sorted(grid, key=_sort_key)))
+    return pair_up(len(grid), lambda i, j: _same_row(gold[i], grid[j]))
 
 
 def _same_row(gold: Sequence[Any], row: Sequence[Any]) -> bool:

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import threading
-from collections import OrderedDict, deque
-from dataclasses import dataclass
+from collections import deque
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -27,69 +25,13 @@ from sqlgym import diagnosis
 from sqlgym.guard import GuardedConnection
 from sqlgym.limits import Limits
 from sqlgym.pool import process_pool
+from sqlgym.query_result import QueryResult, ResultCache
 from sqlgym.schema import Schema
 from sqlgym.sqlite_file import quoted
+from sqlgym.turnstile import TURNSTILE
 from toolgym.errors import EnvironmentFault, ToolError
 
-__all__ = ["Database", "Limits", "QueryResult", "open_database"]
-
-CACHE_ENTRIES = 4_096
-CACHE_BYTES = 32 << 20
-"""Results of one database that are kept: how many, and how much memory they may take."""
-
-
-@dataclass(frozen=True)
-class QueryResult:
-    """What a statement gave.
-
-    Attributes:
-        columns: Their names, as SQLite gives them.
-        rows: Tuples of None, int, float, str and bytes.
-        truncated: Rows are missing at the end: there were more than the limits allow.
-        tables_read: Lower-case names of the tables and views that it read.
-        ticks: Thousands of virtual-machine steps that it took.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    truncated: bool
-    tables_read: frozenset[str]
-    ticks: int
-
-
-class ResultCache:
-    """Results by SQL text, the least recently used dropped first; safe for threads.
-
-    Args:
-        most_entries: How many are kept.
-        most_bytes: How much memory they may take together, roughly.
-    """
-
-    def __init__(self, most_entries: int = CACHE_ENTRIES, most_bytes: int = CACHE_BYTES) -> None:
-        self._most_entries, self._most_bytes = most_entries, most_bytes
-        self._entries: OrderedDict[str, tuple[QueryResult | ToolError, int]] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def get(self, sql: str) -> QueryResult | ToolError | None:
-        """What the statement gave last time, or None."""
-        with self._lock:
-            entry = self._entries.get(sql)
-            if entry is None:
-                return None
-            self._entries.move_to_end(sql)
-            return entry[0]
-
-    def put(self, sql: str, outcome: QueryResult | ToolError) -> None:
-        """Keep an outcome, unless it alone takes a quarter of the memory."""
-        size = _size(outcome) + sys.getsizeof(sql)
-        if size > self._most_bytes // 4:
-            return
-        with self._lock:
-            self._bytes += size - self._entries.pop(sql, (None, 0))[1]
-            self._entries[sql] = outcome, size
-            while len(self._entries) > self._most_entries or self._bytes > self._most_bytes:
-                self._bytes -= self._entries.popitem(last=False)[1][1]
+__all__ = ["Database", "Limits", "QueryResult", "ResultCache", "open_database"]
 
 
 class Database:
@@ -98,19 +40,30 @@ class Database:
     Args:
         path: The file.
         limits: What one statement may use.
+        backwards: SQLite reads rows from the other end wherever no order is asked for.
 
     Raises:
         EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.
 
-    A `Database` may be used by many threads at once, and in the child of a fork.
+    A `Database` may be used by many threads at once, and in the child of a fork. Its `deadlines`
+    counts the statements that the clock has ended.
     """
 
-    def __init__(self, path: Path | str, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+    def __init__(
+        self,
+        path: Path | str,
+        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        backwards: bool = False,
+    ) -> None:
         self.path = Path(path)
         self.limits = limits
-        self._key = _file_key(self.path, limits)
+        self._name = str(self.path.absolute())
+        self._stamp = _stamp(self._name)
+        self._key = _key(self._name, self._stamp, limits) + " backwards" * backwards
+        self._connect = partial(GuardedConnection, self.path, limits, backwards)
         self._process = os.getpid()
         self._cache = ResultCache()
+        self.deadlines = 0
         connection = self._borrow()  # a broken file is told now, not at the first query
         self._give_back(connection)
 
@@ -120,7 +73,12 @@ class Database:
     @cached_property
     def schema(self) -> Schema:
         """The tables, columns and references of the file; read once."""
-        return Schema.read(self.path, self.count)
+        return Schema.read(self.path, self)
+
+    @cached_property
+    def backwards(self) -> Database:
+        """The same file, read from the other end: a query that asks for one result gives it too."""
+        return Database(self.path, self.limits, backwards=True)
 
     def query(self, sql: str) -> QueryResult:
         """Run one SELECT statement.
@@ -137,11 +95,26 @@ class Database:
         outcome = self._cache.get(sql)
         if outcome is None:
             outcome = self._run(sql)
-            if not (isinstance(outcome, ToolError) and outcome.code in diagnosis.TRANSIENT):
-                self._cache.put(sql, outcome)
+            if isinstance(outcome, ToolError):
+                self._keep(sql, outcome)
         if isinstance(outcome, ToolError):
             raise ToolError(*outcome.args)  # a fresh one: raising adds a traceback to it
         return outcome
+
+    def _keep(self, sql: str, error: ToolError) -> None:
+        """Into the cache with an error, unless it depended on the machine's load."""
+        if error.code == "deadline":
+            self.deadlines += 1
+        if error.code not in diagnosis.TRANSIENT:
+            self._cache.put(sql, error)
+
+    def is_current(self) -> bool:
+        """Whether the file on disk is still the one that was opened: of its size and time."""
+        try:
+            status = os.stat(self._name)
+        except OSError:
+            return False
+        return (status.st_mtime_ns, status.st_size) == self._stamp
 
     def count(self, table_name: str) -> int | None:
         """The number of rows of a table or view; None where counting takes too long or fails."""
@@ -152,37 +125,59 @@ class Database:
         return int(result.rows[0][0])
 
     def _run(self, sql: str) -> QueryResult | ToolError:
+        """Run a statement in its turn, unless another thread has just asked the same."""
         try:
             statement = diagnosis.check_text(sql, self.limits)
         except ToolError as error:
             return error
         connection = self._borrow()
+        entered = TURNSTILE.enter()
         try:
-            return self._attempt(connection, statement)
+            known = self._cache.get(sql)
+            outcome = known or self._attempt(connection, statement)
+            if isinstance(outcome, QueryResult) and known is None:
+                self._check_current()
+                self._cache.put(sql, outcome)
         finally:
+            if entered:
+                TURNSTILE.leave()
             self._give_back(connection)
+        if not isinstance(outcome, diagnosis.Failure):
+            return outcome
+        self._check_current()
+        return diagnosis.explain(outcome, statement, self.schema, self.limits)
+
+    def _check_current(self) -> None:
+        """Refuse what was read from a file that changed meanwhile: nothing about it is certain."""
+        if not self.is_current():
+            process_pool().close_idle(self._key)
+            raise EnvironmentFault(
+                f"The database file {self.path} was changed or removed while it was in use.",
+                "Leave the files alone while they are used; the next reset opens the new one.",
+            )
 
     def _attempt(
         self, connection: GuardedConnection, sql: str, lenient: bool = False
-    ) -> QueryResult | ToolError:
+    ) -> QueryResult | ToolError | diagnosis.Failure:
         try:
-            columns, rows, truncated = connection.fetch(sql, lenient)
+            columns, rows, truncated, size = connection.fetch(sql, lenient)
         except (sqlite3.Error, sqlite3.Warning, MemoryError, UnicodeDecodeError) as error:
-            stopped = connection.meter.stopped is not None
+            stopped = connection.meter.stopped
             if not lenient and _is_undecodable(error):
                 return self._attempt(connection, sql, lenient=True)
-            fault = diagnosis.machine_fault(error, self.path, stopped)
+            fault = diagnosis.machine_fault(error, self.path, stopped is not None)
             if fault is not None:
                 raise fault from error
-            return diagnosis.explain(error, sql, connection, self.schema, self.limits)
+            return diagnosis.Failure(error, connection.denial, stopped)
         if not columns:
             return diagnosis.no_result(sql)
-        return QueryResult(
-            columns, tuple(rows), truncated, connection.tables_read(), connection.meter.ticks
-        )
+        if size > self.limits.result_bytes and len(rows) == 1:
+            return diagnosis.row_too_large(self.limits)
+        ticks, tables_read = connection.meter.ticks, connection.tables_read()
+        return QueryResult(columns, tuple(rows), truncated, tables_read, ticks, size)
 
     def _borrow(self) -> GuardedConnection:
-        return process_pool().take(self._key, partial(GuardedConnection, self.path, self.limits))
+        return process_pool().take(self._key, self._connect)
 
     def _give_back(self, connection: GuardedConnection) -> None:
         process_pool().give_back(self._key, connection)
@@ -194,17 +189,25 @@ def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # n
     Raises:
         EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.
     """
-    key = _file_key(Path(path), limits)
+    name = os.fspath(path)
+    known = _latest.get(name)  # the way of nearly every call
+    if known is not None and known.limits is limits and known.is_current():
+        return known
+    absolute = str(Path(path).absolute())
+    key = _key(absolute, _stamp(absolute), limits)
     with _registry_lock:
         database = _registry.get(key)
         if database is None:
             database = _registry[key] = Database(path, limits)
         if database not in _recent:
             _recent.append(database)
+        if os.path.isabs(name):
+            _latest[name] = database
     return database
 
 
-_registry: WeakValueDictionary[tuple[Any, ...], Database] = WeakValueDictionary()
+_registry: WeakValueDictionary[str, Database] = WeakValueDictionary()
+_latest: WeakValueDictionary[str, Database] = WeakValueDictionary()
 _recent: deque[Database] = deque(maxlen=32)  # outlives its environments for a while, with its cache
 _registry_lock = threading.Lock()
 if hasattr(os, "register_at_fork"):  # the lock may be held by a thread that the child does not have
@@ -215,25 +218,23 @@ if hasattr(os, "register_at_fork"):  # the lock may be held by a thread that the
     )
 
 
-def _file_key(path: Path, limits: Limits) -> tuple[Any, ...]:
+def _stamp(name: str) -> tuple[int, int]:
+    """What tells that a file has changed: its modification time in nanoseconds, and its size."""
     try:
-        status = path.stat()
+        status = os.stat(name)
     except OSError as error:
         raise EnvironmentFault(
-            f"The database file {path} cannot be read: {error.strerror}.",
+            f"The database file {name} cannot be read: {error.strerror}.",
             "Check the path and its rights.",
         ) from error
-    return str(path.absolute()), status.st_mtime_ns, status.st_size, limits
+    return status.st_mtime_ns, status.st_size
+
+
+def _key(name: str, stamp: tuple[int, int], limits: Limits) -> str:
+    """Names a file in one state under some limits; a text, since its hash is worked out once."""
+    return repr((name, stamp, limits))
 
 
 def _is_undecodable(error: Exception) -> bool:
     """Python's module could not decode a text; an error of SQLite itself always has a code."""
     return isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
-
-
-def _size(outcome: QueryResult | ToolError) -> int:
-    """Roughly the memory of an outcome, in bytes."""
-    if isinstance(outcome, ToolError):
-        return 1_000
-    cells = sum(sum(map(sys.getsizeof, row)) for row in outcome.rows)
-    return 500 + cells + 56 * len(outcome.rows)

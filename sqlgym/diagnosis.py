@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlgym.guard import FUNCTIONS, Denial, GuardedConnection
+from sqlgym import dialect, syntax
+from sqlgym.guard import FUNCTIONS, Denial
 from sqlgym.limits import Limits
 from sqlgym.schema import Schema, bare_name, nearest, shortened, unknown_table
 from sqlgym.sqlite_file import broken_file, quoted
@@ -56,9 +58,12 @@ _MACHINE = frozenset(
 )
 
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
+_EXPLAIN = re.compile(
+    r"(?:[\s;\ufeff]|--[^\n]*+|/\*.*?(?:\*/|$))*+explain\b", re.DOTALL | re.IGNORECASE
+)
 _TOO_COMPLEX = re.compile(
-    r"too many (terms|columns|arguments|FROM)|too large \(maximum depth|parser stack overflow"
-    r"|pattern too complex|at most \d+ tables|query string is too large"
+    r"too many (terms|columns|arguments|FROM|references)|too large \(maximum depth"
+    r"|parser stack overflow|pattern too complex|at most \d+ tables|query string is too large"
 )
 
 
@@ -66,11 +71,15 @@ def check_text(sql: str, limits: Limits) -> str:
     """The statement without blanks and semicolons around it.
 
     Raises:
-        ToolError: `empty_sql`, `too_large`, or `sql_error` for text that SQLite cannot be given.
+        ToolError: `empty_sql`, `not_allowed` for EXPLAIN, `too_large`, or `sql_error` for text that
+            SQLite cannot be given.
     """
     statement = sql.strip().rstrip("; \t\r\n")
     if not statement:
         raise empty_sql()
+    # It can stand nowhere else than at the start, and the authorizer does not see it.
+    if "explain" in statement.lower() and _EXPLAIN.match(statement):
+        raise _refused(Denial("not_allowed", "EXPLAIN, whose result depends on SQLite's version"))
     if "\0" in statement:
         raise ToolError("sql_error", "The SQL contains a NUL character.", "Leave it out.")
     try:
@@ -92,33 +101,52 @@ def no_result(statement: str) -> ToolError:
     return empty_sql()
 
 
+def row_too_large(limits: Limits) -> ToolError:
+    """A single row takes more memory than a whole result may."""
+    message = f"One row of the result is larger than {limits.result_bytes:,} bytes."
+    return ToolError("too_large", message, "Select fewer columns, or their length().")
+
+
 def empty_sql() -> ToolError:
     """There is no statement in the text."""
     return ToolError("empty_sql", "There is no SQL to run.", "Write one SELECT statement.")
 
 
-def explain(
-    error: Exception, sql: str, connection: GuardedConnection, schema: Schema, limits: Limits
-) -> ToolError:
+@dataclass(frozen=True)
+class Failure:
+    """How a statement failed: what Python's `sqlite3` raised, and what stood behind it.
+
+    Attributes:
+        error: What was raised.
+        denial: What the guard refused.
+        stopped: Why the meter ended it.
+    """
+
+    error: Exception
+    denial: Denial | None
+    stopped: str | None
+
+
+def explain(failure: Failure, sql: str, schema: Schema, limits: Limits) -> ToolError:
     """What the agent is told about a statement that failed.
 
     Args:
-        error: What Python's `sqlite3` raised.
+        failure: How it failed.
         sql: The statement.
-        connection: Where it ran; knows what the guard refused and what the meter stopped.
         schema: For the nearest names.
         limits: The limits it ran under.
 
     Raises:
         TypeError: `error` is none of SQLite's.
     """
-    if connection.meter.stopped is not None:
-        return _stopped(connection.meter.stopped, limits)
+    error = failure.error
+    if failure.stopped is not None:
+        return _stopped(failure.stopped, sql, limits)
     if isinstance(error, MemoryError):
         message = "The query needs more memory than there is for queries."
         return ToolError("too_much_memory", message, "Sort, group or join fewer rows.")
-    if connection.denial is not None:
-        return _refused(connection.denial)
+    if failure.denial is not None:
+        return _refused(failure.denial)
     if _code(error) == sqlite3.SQLITE_TOOBIG:
         message = f"A value in the query is longer than {limits.value_bytes:,} bytes."
         return ToolError("too_large", message, "Leave that column out, or ask for its length().")
@@ -139,8 +167,10 @@ def _code(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def _stopped(reason: str, limits: Limits) -> ToolError:
-    hint = "Join on keys, add a WHERE or a LIMIT, and let no recursion run without end."
+def _stopped(reason: str, sql: str, limits: Limits) -> ToolError:
+    hint = syntax.too_much(sql) or (
+        "Join on keys, add a WHERE or a LIMIT, and let no recursion run without end."
+    )
     if reason == "deadline":
         return ToolError(
             "deadline", f"The query was stopped after {limits.seconds:g} seconds.", hint
@@ -155,6 +185,9 @@ def _refused(denial: Denial) -> ToolError:
         return ToolError(
             "nondeterministic", message, "Write the value itself, such as '2024-05-01'."
         )
+    if denial.code == "too_large":
+        message = f"The statement holds {denial.what}, its views and WITH tables written out."
+        return ToolError("too_large", message, "Write a shorter, flatter query.")
     message = f"Not allowed here: {denial.what}."
     return ToolError(
         "not_allowed", message, "The database can only be read: write one SELECT statement."
@@ -168,13 +201,15 @@ def _read_message(message: str, sql: str, schema: Schema) -> ToolError:
     ):
         return _unknown_column(found[1], sql, schema)
     if found := re.match(r"no such table: (.+)$", message, re.S):
-        return unknown_table(bare_name(found[1]), schema.names)
+        form = dialect.misread_name_form(found[1], sql)
+        unknown = unknown_table(bare_name(found[1]), schema.names)
+        return ToolError(unknown.code, unknown.message, form) if form else unknown
     if found := re.match(r"ambiguous column name: (.+)$", message, re.S):
-        hint = "Write the table's name or alias before it, as in t.name."
-        return ToolError("ambiguous_column", f"Several tables have a column {found[1]!r}.", hint)
+        return _ambiguous_column(found[1], sql, schema)
     if found := re.match(r"no such function: (.+)$", message, re.S):
         near = nearest(found[1], sorted(FUNCTIONS | DATE_FUNCTIONS.keys()))
         hint = f"Did you mean {near}()?" if near else "Use a function of SQLite."
+        hint = dialect.function_form(found[1]) or hint
         return ToolError("sql_error", f"There is no function {shortened(found[1])}().", hint)
     if "only execute one statement" in message:
         hint = "Send them one by one, or join them into one SELECT."
@@ -184,7 +219,21 @@ def _read_message(message: str, sql: str, schema: Schema) -> ToolError:
         return ToolError("sql_error", "The query has placeholders without values.", hint)
     if _TOO_COMPLEX.search(message):
         return ToolError("too_large", f"{_sentence(message)}", "Write a shorter, flatter query.")
-    return ToolError("sql_error", _sentence(message), _syntax_hint(message))
+    return ToolError("sql_error", _sentence(message) + _position(message, sql), _cure(message, sql))
+
+
+def _ambiguous_column(name: str, sql: str, schema: Schema) -> ToolError:
+    words = {word.lower() for word in re.findall(r"\w+", sql)}
+    tables = [
+        table.name
+        for table in schema.tables
+        if table.name.lower() in words and table.column(bare_name(name)) is not None
+    ]
+    owners = ", ".join(tables[:5]) if len(tables) > 1 else "several tables"
+    message = f"The column {shortened(name)!r} is in {owners}."
+    as_in = f"{tables[0] if len(tables) > 1 else 't'}.{bare_name(name)}"
+    hint = f"Write the table's name or alias before it, as in {shortened(as_in)}."
+    return ToolError("ambiguous_column", message, hint)
 
 
 def _unknown_column(written: str, sql: str, schema: Schema) -> ToolError:
@@ -193,6 +242,11 @@ def _unknown_column(written: str, sql: str, schema: Schema) -> ToolError:
     mentioned = [table for table in schema.names if table.lower() in words]
     found = schema.nearest_column(name, mentioned)
     message = f"There is no column {shortened(written)!r} here."
+    form = dialect.misread_name_form(written, sql)
+    if found is None and written.startswith('"'):
+        form = f"Text stands in single quotes: '{shortened(name)}'."
+    if form:
+        return ToolError("unknown_column", message, form)
     if found is None:
         return ToolError("unknown_column", message, "Look at the table's columns first.")
     table, column = found
@@ -205,6 +259,28 @@ def _unknown_column(written: str, sql: str, schema: Schema) -> ToolError:
     working = f"SELECT {quoted(column.name)} FROM {quoted(table.name)} LIMIT 5"
     example = {"name": "query", "arguments": {"sql": working}}
     return ToolError("unknown_column", message, hint, example)
+
+
+def _position(message: str, sql: str) -> str:
+    """Where the statement breaks, as a sentence of its own; "" if that cannot be told."""
+    place = syntax.place_of_error(sql, message)
+    return "" if place is None else f" It breaks {syntax.position_told(sql, place)}."
+
+
+def _cure(message: str, sql: str) -> str:
+    """What to do about a statement that SQLite cannot read or run."""
+    if message.startswith(("near ", "unrecognized token", "incomplete input")):
+        form = dialect.construct_form(sql)
+        if form:
+            return form
+        place = syntax.place_of_error(sql, message)
+        slip = None if place is None else syntax.misspelt_keyword(sql, place)
+        if slip:
+            return f"Did you mean {slip[1]} for {slip[0]!r}?"
+        expected = syntax.expected_there(sql)
+        if expected:
+            return f"Expected there: {expected}."
+    return _syntax_hint(message)
 
 
 def _syntax_hint(message: str) -> str:

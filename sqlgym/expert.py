@@ -1,7 +1,7 @@
 """How somebody who knows the gold SQL would explore: look at its tables, run it, read the answer.
 
-The answer is taken from the text of the last observation only. What the expert cannot read there, a
-model cannot either, so an expert that fails on a task has found a fault of the task.
+An answer by value is taken from the text of the last observation only. What the expert cannot read
+there, a model cannot either, so an expert that fails on a task has found a fault of the task.
 """
 
 from __future__ import annotations
@@ -20,21 +20,40 @@ if TYPE_CHECKING:
 
 
 def explore(env: ExploreEnv) -> Generator[ToolCall, str, None]:
-    """Play the current episode of an `ExploreEnv`.
+    """Play the current episode of an `ExploreEnv`: the answer is read off the observation.
 
     Yields:
         The next call; send the observation back.
     """
-    tables = tables_of(env.task.gold_sql)
-    spare = (
-        env.episode.steps_left - 2
-    )  # the query, and a step in hand: the last one ends the episode
-    for table in tables[: max(spare, 0)]:
-        yield ToolCall("describe", {"table_name": table})
-    if len(tables) > 1 and spare > len(tables):
-        yield ToolCall("sample", {"table_name": tables[0]})
+    yield from _look_around(env)
     observation = yield ToolCall("query", {"sql": env.task.gold_sql})
     yield ToolCall("answer", {"value": read_answer(observation)})
+
+
+def write_sql(env: ExploreEnv) -> Generator[ToolCall, str, None]:
+    """Play the current episode of a `TextToSQLEnv`: try the gold SQL, then submit it.
+
+    With fewer tools it does with those that there are.
+
+    Yields:
+        The next call; send the observation back.
+    """
+    yield from _look_around(env)
+    if "query" in env.tools:
+        yield ToolCall("query", {"sql": env.task.gold_sql})
+    yield ToolCall("answer", {"sql": env.task.gold_sql})
+
+
+def _look_around(env: ExploreEnv) -> Generator[ToolCall, str, None]:
+    """Describe the tables of the gold SQL, as many as the budget allows, and sample the first."""
+    tables = tables_of(env.task.gold_sql)
+    # The query needs a step, and one is kept in hand: the last one ends the episode.
+    spare = env.episode.steps_left - 2
+    if "describe" in env.tools:
+        for table in tables[: max(spare, 0)]:
+            yield ToolCall("describe", {"table_name": table})
+    if "sample" in env.tools and len(tables) > 1 and spare > len(tables):
+        yield ToolCall("sample", {"table_name": tables[0]})
 
 
 def tables_of(sql: str) -> list[str]:

@@ -6,41 +6,43 @@ virtual tables other than the file's own and `json_each`/`json_tree`, and every 
 known to give the same value for the same arguments at any moment. Date functions are wrapped: with
 the clock (`'now'`, or no time at all) or with this machine's time zone they are refused too.
 
-Bounded: the length of a value, of the SQL, of an expression (`setlimit`); virtual-machine steps,
-counted in ticks of 1,000 from the statement's start, so that a budget ends at the same place on
-every machine with the same SQLite; wall-clock time behind it; SQLite's own memory.
-
-What it cannot stop: one single function call inside SQLite is not interruptible (the length limit
-keeps it short), the memory limit is the process's and not the statement's, and a double-quoted name
-that matches no column is a string literal, as SQLite has it.
+Bounded: the length of a value, of the SQL, of an expression (`setlimit`); what a statement names,
+once its views and table expressions are written out, since neither compiling it nor a line of
+function calls can be interrupted; virtual-machine steps, counted in ticks of 1,000 from the
+statement's start, so that a budget ends at the same place on every machine with the same SQLite;
+wall-clock time behind it; SQLite's own memory.
 """
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 import sys
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from sqlgym.bounded_text import ARITIES, bounded_text
 from sqlgym.limits import STEPS_PER_TICK, Limits, Meter
 from sqlgym.sqlite_file import broken_file, connect_readonly, quoted
 from sqlgym.steady_dates import DATE_FUNCTIONS, steady_date
 
 _STEADY = """
-    abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws
-    cos cosh count cume_dist degrees dense_rank exp first_value floor format glob group_concat
-    hex if ifnull iif instr json json_array json_array_length json_error_position json_extract
-    json_group_array json_group_object json_insert json_object json_patch json_pretty json_quote
-    json_remove json_replace json_set json_type json_valid -> ->> lag last_value lead length
-    like likelihood likely ln log log10 log2 lower ltrim match max median min mod nth_value
-    ntile nullif octet_length percent_rank percentile percentile_cont percentile_disc pi pow
-    power printf quote radians rank replace round row_number rtrim sign sin sinh soundex sqrt
-    string_agg substr substring sum tan tanh total trim trunc typeof unhex unicode unistr
-    unistr_quote unlikely upper
+    abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos
+    cosh count cume_dist degrees dense_rank exp first_value floor format glob group_concat hex if
+    ifnull iif instr json json_array json_array_length json_error_position json_extract
+    json_group_array json_group_object json_object json_pretty json_quote json_type json_valid ->
+    ->> lag last_value lead length like likelihood likely ln log log10 log2 lower ltrim match max
+    median min mod nth_value ntile nullif octet_length percent_rank percentile percentile_cont
+    percentile_disc pi pow power printf quote radians rank replace round row_number rtrim sign sin
+    sinh soundex sqrt string_agg substr substring sum tan tanh total trim trunc typeof unhex unicode
+    unistr unistr_quote unlikely upper
 """
 FUNCTIONS = frozenset(_STEADY.split())
-"""Built-in functions whose value depends on their arguments only."""
+"""Built-in functions whose value depends on their arguments only, and that take no time.
+
+Those that change a JSON text are left out: a question needs none, and `json_patch` is quadratic."""
 
 UNSTEADY = frozenset(
     {"random", "randomblob", "current_date", "current_time", "current_timestamp"}
@@ -48,6 +50,9 @@ UNSTEADY = frozenset(
 )
 """Functions refused because their value depends on the moment, not because they do harm."""
 
+_READ, _OK = sqlite3.SQLITE_READ, sqlite3.SQLITE_OK
+_BATCH = 256
+"""Rows fetched at a time."""
 _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
 _SCHEMA_TABLES = frozenset({"sqlite_master", "sqlite_schema"})
 _NAMED_ACTIONS = frozenset(
@@ -70,25 +75,44 @@ class Denial:
     what: str
 
 
+class Fetched(NamedTuple):
+    """What a statement gave.
+
+    Attributes:
+        columns: Their names; none if it was no statement.
+        rows: The rows fetched.
+        truncated: There are more than the limits allow.
+        size: Memory of the values fetched, in bytes.
+    """
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    truncated: bool
+    size: int
+
+
 class GuardedConnection:
     """One open file under the guard; used by one thread at a time.
 
     Args:
         path: The SQLite file.
         limits: See `Limits`.
+        backwards: Rows are read from the other end wherever no order is asked for.
 
     Raises:
         EnvironmentFault: The file is missing, empty, not SQLite, or has an unmerged log.
     """
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Path, limits: Limits, backwards: bool = False) -> None:
         self.meter = Meter(limits)
+        self._backwards = backwards
         self.denial: Denial | None = None
         self._limits = limits
         self._has_modules = False
         self._direct: set[str] = set()
         self._unplaced: set[str] = set()
         self._contexts: set[str] = set()
+        self._named = self._calls = 0
         self._db = connect_readonly(path)
         try:
             self._db.text_factory = bytes  # a name need not be UTF-8
@@ -102,8 +126,8 @@ class GuardedConnection:
         """Close the file."""
         self._db.close()
 
-    def fetch(self, sql: str, lenient: bool = False) -> tuple[tuple[str, ...], list[Any], bool]:
-        """Run one statement: column names (none: it was no statement), rows, whether rows are left.
+    def fetch(self, sql: str, lenient: bool = False) -> Fetched:
+        """Run one statement.
 
         Args:
             sql: One statement, not longer than the limit.
@@ -115,12 +139,13 @@ class GuardedConnection:
         self.denial = None
         for names in (self._direct, self._unplaced, self._contexts):
             names.clear()
+        self._named = self._calls = 0
         self._db.text_factory = _lenient_text if lenient else str
         self.meter.start()
         cursor = self._db.execute(sql)
         try:
-            columns = tuple(column[0] for column in cursor.description or ())
-            return columns, *self._rows(cursor)
+            columns = tuple([column[0] for column in cursor.description or ()])
+            return self._rows(cursor, columns)
         finally:
             cursor.close()
 
@@ -133,15 +158,26 @@ class GuardedConnection:
         counted = self._unplaced - self._contexts
         return frozenset((self._direct | counted) & self._tables)
 
-    def _rows(self, cursor: sqlite3.Cursor) -> tuple[list[Any], bool]:
-        rows: list[Any] = []
+    def _rows(self, cursor: sqlite3.Cursor, columns: tuple[str, ...]) -> Fetched:
+        """Fetch in batches, for speed; one batch cannot be larger than the whole may be."""
+        rows: list[tuple[Any, ...]] = []
         size, most, most_bytes = 0, self._limits.rows, self._limits.result_bytes
-        for row in cursor:
-            if len(rows) >= most or size > most_bytes:
-                return rows, True
-            rows.append(row)
-            size += sum(map(sys.getsizeof, row))
-        return rows, False
+        largest = most_bytes // (self._limits.value_bytes * max(len(columns), 1))
+        while True:
+            asked = max(1, min(largest, most + 1 - len(rows), _BATCH))
+            batch = cursor.fetchmany(asked)
+            added = sum(map(sys.getsizeof, chain.from_iterable(batch)))
+            if len(rows) + len(batch) > most or size + added > most_bytes:
+                for row in batch:
+                    if len(rows) >= most or size > most_bytes:
+                        return Fetched(columns, rows, True, size)
+                    rows.append(row)
+                    size += sum(map(sys.getsizeof, row))
+            else:
+                rows += batch
+                size += added
+            if len(batch) < asked:
+                return Fetched(columns, rows, False, size)
 
     def _prepare_file(self) -> frozenset[str]:
         """Settings, and whatever SQLite sets up lazily: the guard would refuse it later."""
@@ -149,6 +185,7 @@ class GuardedConnection:
             "query_only=1",
             "temp_store=MEMORY",
             f"hard_heap_limit={self._limits.heap_bytes}",
+            f"reverse_unordered_selects={int(self._backwards)}",
         ):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
         found = self._db.execute(
@@ -179,11 +216,14 @@ class GuardedConnection:
             (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
         ):
             self._db.setlimit(category, value)
-        known = {_text(row[0]) for row in self._db.execute("SELECT name FROM pragma_function_list")}
+        known = _functions_of_sqlite()
         for name in sorted(known & DATE_FUNCTIONS.keys()):
             arity = 2 if name == "timediff" else -1
             function = steady_date(name, lambda what: self._deny("nondeterministic", what))
             self._db.create_function(name, arity, function, deterministic=True)
+        for name in sorted(known & ARITIES.keys()):
+            bounded = bounded_text(name, limits.value_bytes)
+            self._db.create_function(name, ARITIES[name], bounded, deterministic=True)
         self._db.set_progress_handler(self.meter, STEPS_PER_TICK)
         self._db.set_authorizer(self._authorize)
 
@@ -195,7 +235,12 @@ class GuardedConnection:
         source: str | None,
         context: str | None,
     ) -> int:
-        if action == sqlite3.SQLITE_READ:
+        self._named += 1
+        if self._named > self._limits.names:
+            return self._deny("too_large", f"more than {self._limits.names:,} names")
+        if action == _READ and source == "main" and first in self._direct:
+            return _OK  # another column of a table: most of what is asked
+        if action == _READ:
             return self._authorize_read((first or "").lower(), source)
         if action == sqlite3.SQLITE_SELECT:
             if context:
@@ -223,6 +268,9 @@ class GuardedConnection:
         return self._deny("not_allowed", f"reading {table}")
 
     def _authorize_function(self, name: str) -> int:
+        self._calls += 1
+        if self._calls > self._limits.calls:
+            return self._deny("too_large", f"more than {self._limits.calls:,} function calls")
         if name in FUNCTIONS or name in DATE_FUNCTIONS:
             return sqlite3.SQLITE_OK
         return self._deny("nondeterministic" if name in UNSTEADY else "not_allowed", f"{name}()")
@@ -230,6 +278,15 @@ class GuardedConnection:
     def _deny(self, code: str, what: str) -> int:
         self.denial = self.denial or Denial(code, what)
         return sqlite3.SQLITE_DENY
+
+
+@functools.cache
+def _functions_of_sqlite() -> frozenset[str]:
+    """The functions that this SQLite has; newer ones have more."""
+    connection = sqlite3.connect(":memory:")
+    found = connection.execute("SELECT name FROM pragma_function_list").fetchall()
+    connection.close()
+    return frozenset(name for (name,) in found)
 
 
 def _lenient_text(data: bytes) -> str:

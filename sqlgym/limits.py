@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from sqlgym.turnstile import LONG, TURNSTILE
+
 STEPS_PER_TICK = 1_000
 """Virtual-machine steps between two looks at the meter."""
 
@@ -34,9 +36,14 @@ class Limits:
     """Depth of an expression; also the number of terms in a chain of AND or OR."""
     compound_terms: int = 100
     """Parts of a UNION, INTERSECT or EXCEPT."""
-    like_pattern_bytes: int = 1_000
+    names: int = 20_000
+    """Tables, columns and functions that it names, its views and table expressions written out:
+    what compiling it costs."""
+    calls: int = 200
+    """Function calls written in it, its views and table expressions written out."""
+    like_pattern_bytes: int = 256
     """Length of a LIKE or GLOB pattern, whose cost grows with it, in bytes."""
-    heap_bytes: int = 1 << 30
+    heap_bytes: int = 1 << 29
     """Memory of the SQLite library in this process, in bytes; it only ever gets lower."""
 
 
@@ -51,17 +58,21 @@ class Meter:
     def __init__(self, limits: Limits) -> None:
         self._budget = limits.steps // STEPS_PER_TICK
         self._seconds = limits.seconds
-        self.start()
+        self.ticks = 0
+        self.stopped: str | None = None
+        self._end = 0.0
 
     def start(self) -> None:
         """Begin a new statement."""
         self.ticks = 0
-        self.stopped: str | None = None
+        self.stopped = None
         self._end = time.monotonic() + self._seconds
 
     def __call__(self) -> int:
         """SQLite's progress handler: nonzero ends the statement."""
         self.ticks += 1
+        if self.ticks == LONG:
+            TURNSTILE.leave()
         if self.ticks > self._budget:
             self.stopped = "too_many_steps"
         elif time.monotonic() > self._end:

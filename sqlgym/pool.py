@@ -33,7 +33,9 @@ class ConnectionPool:
         self._most = most
         self._open = 0
         self._idle: OrderedDict[Hashable, list[GuardedConnection]] = OrderedDict()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
 
     def take(self, key: Hashable, connect: Callable[[], GuardedConnection]) -> GuardedConnection:
         """A connection to `key` for the calling thread alone, until it is given back.
@@ -48,21 +50,22 @@ class ConnectionPool:
         try:
             return connect()
         except BaseException:
-            with self._changed:
+            with self._lock:
                 self._open -= 1
                 self._changed.notify()
             raise
 
     def give_back(self, key: Hashable, connection: GuardedConnection) -> None:
         """Return a connection that `take` handed out under the same key."""
-        with self._changed:
+        with self._lock:
             self._idle.setdefault(key, []).append(connection)
             self._idle.move_to_end(key)
-            self._changed.notify()
+            if self._waiting:
+                self._changed.notify()
 
     def close_idle(self, key: Hashable | None = None) -> None:
         """Close idle connections: those of one file, or all."""
-        with self._changed:
+        with self._lock:
             keys = list(self._idle) if key is None else [key]
             closing = [connection for each in keys for connection in self._idle.pop(each, [])]
             self._open -= len(closing)
@@ -72,7 +75,7 @@ class ConnectionPool:
 
     def _take_idle(self, key: Hashable) -> GuardedConnection | None:
         """An idle connection; or None, with the right to open one more."""
-        with self._changed:
+        with self._lock:
             while True:
                 if key in self._idle:
                     return self._pop(key)
@@ -82,7 +85,11 @@ class ConnectionPool:
                 if self._idle:
                     self._pop(next(iter(self._idle))).close()
                     return None
-                self._changed.wait()
+                self._waiting += 1
+                try:
+                    self._changed.wait()
+                finally:
+                    self._waiting -= 1
 
     def _pop(self, key: Hashable) -> GuardedConnection:
         connections = self._idle[key]

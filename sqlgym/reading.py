@@ -69,7 +69,10 @@ def _of_object(value: dict[Any, Any], columns: Sequence[str]) -> Iterator[Grid]:
     row = _row_of(value, columns)
     if row is not None:
         yield [row]
-    if len(value) == 1:  # {"answer": ...}
+    if value.keys() == {"columns", "rows"} and isinstance(value["rows"], list | tuple):
+        if _repeats(value["columns"], columns):  # as a result is shown in JSON
+            yield from _of_data(value["rows"], columns)
+    elif len(value) == 1:  # {"answer": ...}
         (only,) = value.values()
         if isinstance(only, list | tuple):
             yield from _of_data(only, columns)
@@ -155,10 +158,15 @@ def _of_lines(lines: list[str], columns: Sequence[str]) -> Iterator[Grid]:
 
 def _without_header(grid: Grid, columns: Sequence[str]) -> Iterator[Grid]:
     """The grid without its first row, if that repeats the names of the columns."""
-    if len(grid) < 2 or not all(isinstance(cell, str) for cell in grid[0]):
-        return
-    if list(map(normal_text, grid[0])) == list(map(normal_text, columns)):
+    if len(grid) > 1 and _repeats(grid[0], columns):
         yield grid[1:]
+
+
+def _repeats(cells: Any, columns: Sequence[str]) -> bool:
+    """Whether these are the names of the columns, and nothing else."""
+    if not isinstance(cells, list | tuple) or not all(isinstance(cell, str) for cell in cells):
+        return False
+    return list(map(normal_text, cells)) == list(map(normal_text, columns))
 
 
 def _line_up(cells: Sequence[Any]) -> Iterator[Grid]:

@@ -13,19 +13,29 @@ and `\\xNN`/`\\uNNNN` stand for single characters. `parse_rendered` is the exact
 the types: it gives text.
 
 A result that is too long ends with a note, `... (5 more rows)`, `... (at least 5 more rows)` or
-`... (cut: too long to be shown)`; the note `(no rows)` stands for an empty one.
+`... (cut: too long to be shown)`; its long values are cut to their starts, with their lengths. The
+note `(no rows)` stands for an empty one. `render_json` shows the same as JSON, for as many rows.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any, Literal, NamedTuple
 
 MAX_ROWS = 100
 MAX_CHARS = 4_000
 NO_ROWS = "(no rows)"
 SEPARATOR = " | "
+LONG_VALUE = 200
+"""Characters of a value, or bytes, that are shown where the result has to be cut."""
+
+Form = Literal["table", "json"]
+FORMS: tuple[Form, ...] = ("table", "json")
+"""How a result can be shown."""
 
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _NEEDS_QUOTES = re.compile(
@@ -62,17 +72,57 @@ def render(
     """
     if not rows:
         return f"{_cut(render_row(columns), max_chars - len(NO_ROWS) - 1)}\n{NO_ROWS}"
-    if not truncated and is_readable(columns, rows, max_rows, max_chars):
-        return "\n".join([render_row(columns), *map(render_row, rows)])
+    if not truncated and len(rows) <= max_rows:
+        text = "\n".join([render_row(columns), *map(render_row, rows)])
+        if len(text) <= max_chars:
+            return text
     shown = _fit(columns, rows[:max_rows], max_chars - len(_LONGEST_NOTE) - 1)
-    left = len(rows) - (len(shown) - 1)
-    if truncated:
-        note = f"at least {left + 1:,} more rows" if left else "at least 1 more row"
-    else:
-        note = (
-            f"{left:,} more row{'' if left == 1 else 's'}" if left else "cut: too long to be shown"
-        )
-    return "\n".join([*shown, f"... ({note})"])
+    return "\n".join([*shown, f"... ({_left_out(len(rows) - len(shown) + 1, truncated)})"])
+
+
+def render_json(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    max_rows: int = MAX_ROWS,
+    max_chars: int = MAX_CHARS,
+    truncated: bool = False,
+) -> str:
+    """A result as one line of JSON; arguments and what is left out are as for `render`.
+
+    Whatever the table shows whole is shown whole here too, though its quotes and brackets may take
+    more than `max_chars` characters. Bytes are text (`x'00ff'`), as are the infinities.
+
+    >>> print(render_json(["Name", "Age"], [("Joe", 52), (None, 43.50)]))
+    {"columns": ["Name", "Age"], "rows": [["Joe", 52], [null, 43.5]]}
+    """
+    if not truncated and is_readable(columns, rows, max_rows, max_chars):
+        return _json_text({"columns": list(columns), "rows": [_plain_row(row) for row in rows]})
+    cut = [_plain_row(map(_shortened, row)) for row in (columns, *rows[:max_rows])]
+    room = max_chars - len('{"columns": , "rows": [], "left_out": ""}') - len(_LONGEST_NOTE) - 30
+    width = min(_fitting_cells(row, room // 2) for row in cut[:2])
+    shown: list[list[Any]] = []
+    room -= len(_json_text(cut[0][:width]))
+    for row in cut[1:]:
+        room -= len(_json_text(row[:width])) + 2
+        if room < 0 and shown:
+            break
+        shown.append(row[:width])
+    left_out = _left_out(len(rows) - len(shown), truncated)
+    if width < len(columns):
+        left_out = f"{len(columns) - width:,} more columns, {left_out}"
+    return _json_text({"columns": cut[0][:width], "rows": shown, "left_out": left_out})
+
+
+def show(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    form: Form,
+    max_chars: int = MAX_CHARS,
+    truncated: bool = False,
+) -> str:
+    """A result in one of the forms; see `render` and `render_json`."""
+    shown = render_json if form == "json" else render
+    return shown(columns, rows, max_chars=max_chars, truncated=truncated)
 
 
 def is_readable(
@@ -89,7 +139,7 @@ def is_readable(
 
 def render_row(row: Sequence[Any]) -> str:
     """One line of a rendered result."""
-    return SEPARATOR.join(map(render_cell, row))
+    return SEPARATOR.join([str(v) if type(v) is int else render_cell(v) for v in row])
 
 
 def render_cell(value: Any) -> str:
@@ -98,16 +148,18 @@ def render_cell(value: Any) -> str:
     >>> [render_cell(v) for v in (None, 3, 3.0, 2 / 3, "a", "", b"\\x00")]
     ['NULL', '3', '3.0', '0.6666666667', 'a', '""', "x'00'"]
     """
+    if isinstance(value, str):
+        if value.isalnum() and value[0] not in "nN":  # nearly all, and the pattern is slow
+            return value
+        return quote_text(value) if _NEEDS_QUOTES.search(value) else value
     if value is None:
         return "NULL"
-    if isinstance(value, str):
-        return quote_text(value) if _NEEDS_QUOTES.search(value) else value
     if isinstance(value, float):
         text = f"{value:.10g}"
         return text if re.search(r"[.en]", text) else f"{text}.0"  # also inf and nan
     if isinstance(value, bytes):
         return f"x'{value.hex()}'"
-    return str(value)
+    return value.text if isinstance(value, _Cut) else str(value)
 
 
 def quote_text(text: str) -> str:
@@ -121,6 +173,8 @@ def parse_rendered(text: str) -> list[list[str | None]]:
     Raises:
         ValueError: The result was cut, so the text does not show all of it, or it is no result.
     """
+    if "\n" not in text:  # a table has at least two lines, JSON just one
+        return _parse_json(text)
     header, *lines = text.split("\n")
     if lines == [NO_ROWS]:
         return []
@@ -170,12 +224,68 @@ def _unescape(found: re.Match[str]) -> str:
     return {"n": "\n", "t": "\t", "r": "\r"}.get(found[3], found[3])
 
 
+def _parse_json(text: str) -> list[list[str | None]]:
+    """The cells of a result as JSON, as text like those of a table."""
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict) or found.keys() != {"columns", "rows"}:
+        raise ValueError("the text does not show a whole result")
+    return [[v if isinstance(v, str | None) else render_cell(v) for v in r] for r in found["rows"]]
+
+
+def _json_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain_row(row: Iterable[Any]) -> list[Any]:
+    return [_plain(value) for value in row]
+
+
+def _fitting_cells(row: Sequence[Any], room: int) -> int:
+    """How many cells of a row fit as JSON; at least one."""
+    ends = accumulate(len(_json_text(value)) + 2 for value in row)
+    return max(1, sum(end <= room for end in ends))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it, floats with 10 significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.10g}") if math.isfinite(value) else str(value)
+    if isinstance(value, bytes | _Cut):
+        return render_cell(value)
+    return value
+
+
+class _Cut(NamedTuple):
+    """The start of a value, as it is shown, with its length."""
+
+    text: str
+
+
+def _shortened(value: Any) -> Any:
+    """A value, or what is shown of it in a result that has to be cut."""
+    if isinstance(value, str) and len(value) > LONG_VALUE:
+        return _Cut(f"{quote_text(value[:LONG_VALUE])}... ({len(value):,} characters)")
+    if isinstance(value, bytes) and len(value) > LONG_VALUE // 2:
+        return _Cut(f"x'{value[: LONG_VALUE // 2].hex()}'... ({len(value):,} bytes)")
+    return value
+
+
+def _left_out(rows: int, truncated: bool) -> str:
+    """What a result that was cut does not show."""
+    if truncated:
+        return f"at least {rows + 1:,} more rows" if rows else "at least 1 more row"
+    return f"{rows:,} more row{'' if rows == 1 else 's'}" if rows else "cut: too long to be shown"
+
+
 def _fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], room: int) -> list[str]:
     """The column names and as many rows as fit; of a first row that does not fit, the start."""
-    shown = [_cut(render_row(columns), room // 2)]
+    shown = [_cut(render_row([_shortened(name) for name in columns]), room // 2)]
     left = room - len(shown[0])
     for row in rows:
-        line = render_row(row)
+        line = render_row([_shortened(value) for value in row])
         left -= len(line) + 1
         if left < 0:
             if len(shown) == 1:

@@ -1,7 +1,8 @@
 """Results of queries: are two the same, and if not, how close are they?
 
 `compare` is the sound comparison. Two results are equal if they have the same columns in the same
-order and the same rows as often, in the same order if the gold query orders at top level; and
+order and the same rows as often, in the same order if the gold query orders at top level (rows that
+tie there may change places: `sqlgym.ties`); and
 
 | value  | equal if                                                                   |
 |--------|----------------------------------------------------------------------------|
@@ -23,7 +24,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice, permutations
+from itertools import accumulate, islice, permutations
 from typing import Any
 
 from sqlglot import TokenType
@@ -54,13 +55,17 @@ class Verdict:
     reason: str = ""
 
 
-def compare(gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool) -> Verdict:
+def compare(
+    gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool, runs: Sequence[int] = ()
+) -> Verdict:
     """Whether a result is the gold result.
 
     Args:
         gold_rows: The rows of the gold query.
         rows: The rows to judge.
         ordered: The gold query orders at top level; see `is_ordered`.
+        runs: With `ordered`, the sizes of the runs of rows that tie and may change places; see
+            `sqlgym.ties.free_runs`. Without, no two rows may.
 
     >>> compare([(1, "a"), (2, "b")], [(2.0, "b"), (1, "a")], ordered=False)
     Verdict(equal=True, reason='')
@@ -75,9 +80,9 @@ def compare(gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool) -> Ver
         return Verdict(False, "column count")
     gold, other = _normal_rows(gold_rows), _normal_rows(rows)
     if ordered:
-        for place, (expected, row) in enumerate(zip(gold, other, strict=True), 1):
-            if not _same_row(expected, row):
-                return Verdict(False, f"value at row {place}")
+        for start, end in spans(runs, len(gold)):
+            if not _same_multiset(gold[start:end], other[start:end]):
+                return Verdict(False, f"value at row {start + 1}")
         return Verdict(True)
     return Verdict(True) if _same_multiset(gold, other) else Verdict(False, "rows differ")
 
@@ -97,8 +102,7 @@ def overlap(gold_rows: Sequence[Row], rows: Sequence[Row]) -> float:
         return 0.0
     if compare(gold_rows, rows, ordered=False).equal:
         return 1.0
-    gold = [tuple(map(_rounded, row)) for row in gold_rows]
-    other = [tuple(map(_rounded, row)) for row in rows]
+    gold, other = [rounded_row(row) for row in gold_rows], [rounded_row(row) for row in rows]
     return max((_closeness(gold, other, pairs) for pairs in _assignments(gold, other)), default=0.0)
 
 
@@ -125,6 +129,16 @@ def is_ordered(sql: str) -> bool:
     return False
 
 
+def spans(runs: Sequence[int], rows: int) -> list[tuple[int, int]]:
+    """Where each run of rows begins and ends; without runs, each row by itself.
+
+    >>> spans((1, 2), 3), spans((), 2)
+    ([(0, 1), (1, 3)], [(0, 1), (1, 2)])
+    """
+    ends = list(accumulate(runs or (1,) * rows))
+    return list(zip([0, *ends], ends, strict=False))
+
+
 def pair_up(size: int, fits: Callable[[int, int], bool]) -> bool:
     """Whether each left thing can get a right thing of its own that fits (Kuhn's algorithm).
 
@@ -145,6 +159,11 @@ def pair_up(size: int, fits: Callable[[int, int], bool]) -> bool:
         return False
 
     return all(place(left, set()) for left in range(size))
+
+
+def rounded_row(row: Row) -> tuple[Any, ...]:
+    """A row as a key: equal rows have equal keys, but for noise at the edge of rounding."""
+    return tuple(map(_rounded, row))
 
 
 def _normal_rows(rows: Sequence[Row]) -> list[tuple[Any, ...]]:

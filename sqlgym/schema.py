@@ -4,18 +4,13 @@ Read once per file through a connection of its own: the guard refuses the PRAGMA
 keys and references. Views count as tables; SQLite's internal tables and the shadow tables of
 virtual ones do not. Names are found whatever their case, quotes, brackets or a leading `main.`.
 
-`describe_table` is what an agent reads, so it says much in few tokens:
-
-    singer (6 rows)
-    Singer_ID INT primary key
-    Name TEXT
-    Stadium_ID INT -> stadium.Stadium_ID
+What an agent reads of it is in `sqlgym.description`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rapidfuzz import fuzz, process
 
+from sqlgym.description import describe_table
 from sqlgym.sqlite_file import broken_file, connect_readonly, quoted
 from toolgym.errors import ToolError
 
@@ -69,21 +65,17 @@ class Table:
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
 
 
-def _uncounted(table_name: str) -> int | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Schema:
     """The tables of one file, in the order of their creation.
 
     Attributes:
         tables: Tables and views.
-        count: Tells how many rows a table has, or None; not asked before a table is described.
+        database: What they are in; asked for rows and examples when a table is described.
     """
 
     tables: tuple[Table, ...]
-    count: Callable[[str], int | None] = field(default=_uncounted, compare=False, repr=False)
+    database: Database | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, database: Database) -> Schema:
@@ -91,8 +83,12 @@ class Schema:
         return database.schema
 
     @classmethod
-    def read(cls, path: Path, count: Callable[[str], int | None] = _uncounted) -> Schema:
+    def read(cls, path: Path, database: Database | None = None) -> Schema:
         """Read the schema of an SQLite file.
+
+        Args:
+            path: The file.
+            database: The same, open, for what a description tells of its rows.
 
         Raises:
             EnvironmentFault: The file cannot be read as a database.
@@ -100,7 +96,7 @@ class Schema:
         connection = connect_readonly(path)
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
         try:
-            return cls(_read_tables(connection), count)
+            return cls(_read_tables(connection), database)
         except sqlite3.Error as error:
             raise broken_file(path, error) from error
         finally:
@@ -131,8 +127,27 @@ class Schema:
         return table
 
     def describe_table(self, table: Table) -> str:
-        """The columns of a table and its number of rows, for an agent to read."""
-        return describe_table(table, self.count(table.name))
+        """The columns of a table and what its rows are like, for an agent to read; made once."""
+        text = self._described.get(table.name)
+        if text is None:
+            text = self._described[table.name] = describe_table(table, self)
+        return text
+
+    @cached_property
+    def _described(self) -> dict[str, str]:
+        return {}
+
+    def referring(self, table_name: str, column_name: str) -> tuple[ForeignKey, ...]:
+        """The references to a column, from whichever table."""
+        return self._referring.get((table_name.lower(), column_name.lower()), ())
+
+    @cached_property
+    def _referring(self) -> dict[tuple[str, str], tuple[ForeignKey, ...]]:
+        found: dict[tuple[str, str], tuple[ForeignKey, ...]] = {}
+        for key in (key for table in self.tables for key in table.foreign_keys):
+            target = key.to_table.lower(), key.to_column.lower()
+            found[target] = (*found.get(target, ()), key)
+        return found
 
     def nearest_column(self, name: str, tables: Iterable[str] = ()) -> tuple[Table, Column] | None:
         """The column whose name is most like `name`; among equals, one of `tables` wins.
@@ -153,7 +168,20 @@ class Schema:
         return best and (best[1], best[2])
 
     def complemented(self, extra: Iterable[ForeignKey]) -> Schema:
-        """This schema with further references; those with unknown names are dropped."""
+        """This schema with further references; those with unknown names are dropped. Made once."""
+        keys = tuple(extra)
+        if not keys:
+            return self
+        found = self._complemented.get(keys)
+        if found is None:
+            found = self._complemented[keys] = self._with(keys)
+        return found
+
+    @cached_property
+    def _complemented(self) -> dict[tuple[ForeignKey, ...], Schema]:
+        return {}
+
+    def _with(self, extra: tuple[ForeignKey, ...]) -> Schema:
         added: dict[str, list[ForeignKey]] = {}
         for key in extra:
             added.setdefault(key.table.lower(), []).append(key)
@@ -161,7 +189,7 @@ class Schema:
             replace(table, foreign_keys=self._merged(table, added.get(table.name.lower(), ())))
             for table in self.tables
         )
-        return Schema(tables, self.count)
+        return Schema(tables, self.database)
 
     def _merged(self, table: Table, extra: Iterable[ForeignKey]) -> tuple[ForeignKey, ...]:
         keys = {
@@ -217,27 +245,6 @@ def bare_name(name: str) -> str:
 def shortened(text: str, most: int = 80) -> str:
     """Text for a message: an agent can write names of any length."""
     return text if len(text) <= most else text[: most - 3] + "..."
-
-
-def describe_table(table: Table, rows: int | None = None) -> str:
-    """The columns of one table, for an agent to read.
-
-    Args:
-        table: The table.
-        rows: How many rows it has; None if that is not known.
-    """
-    count = "" if rows is None else f" ({rows} row{'' if rows == 1 else 's'})"
-    lines = [f"{table.name}{' view' if table.is_view else ''}{count}"]
-    for column in table.columns:
-        marks = [column.name if column.name.isidentifier() else quoted(column.name), column.type]
-        marks += ["primary key"] if column.primary_key else []
-        marks += [
-            f"-> {key.to_table}.{key.to_column}"
-            for key in table.foreign_keys
-            if key.column.lower() == column.name.lower()
-        ]
-        lines.append(" ".join(mark for mark in marks if mark))
-    return "\n".join(lines)
 
 
 def _likeness(wanted: str, name: str) -> float:

@@ -10,24 +10,24 @@ An entry has `db_id`, `question` and the gold SQL as `query` (Spider) or `SQL` (
 `id` and `hardness` or `difficulty` are taken where they are there. Only the structure is looked
 at: no gold is run, and of each database only the first bytes are read, once. A file that cannot be
 read as a whole is a `ConfigurationError`; a bad entry is recorded as a `Problem`, and the others
-load.
+load. BIRD's `train/` and `dev_20240627/` may also lie side by side in the folder that is given.
 """
 
 from __future__ import annotations
 
+import glob
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from sqlgym.database_files import DatabaseFiles, Missing, count_databases
+from sqlgym.rows import Unreadable
 from sqlgym.schema import ForeignKey
-from sqlgym.sqlite_file import HEADER
 from toolgym.errors import ConfigurationError
 
 _FILES = {"train": (("train_spider.json", "train_others.json"), ("train.json",))}
-_DATABASE_FOLDERS = ("database", "{split}_databases", "{split}_database", "databases")
-_DATABASE_ENDINGS = (".sqlite", ".sqlite3", ".db")
 _NOT_QUESTIONS = frozenset({"tables", "dev_tables", "train_tables", "test_tables"})
 
 
@@ -88,13 +88,16 @@ class SpiderFolder:
     foreign_keys: dict[str, tuple[ForeignKey, ...]] = field(default_factory=dict)
 
 
-def load_spider(folder: Path | str, split: str | None = None) -> SpiderFolder:
+def load_spider(
+    folder: Path | str, split: str | None = None, databases: Path | None = None
+) -> SpiderFolder:
     """Load one split of a folder, or all that it has.
 
     Args:
         folder: See the module's first lines.
         split: "train", "dev", "test", or the name of another JSON file; None loads train, dev and
             test.
+        databases: Where the databases lie, if not in the folder.
 
     Raises:
         ConfigurationError: The folder or the split's file is missing, is not a JSON list, or holds
@@ -103,19 +106,39 @@ def load_spider(folder: Path | str, split: str | None = None) -> SpiderFolder:
     path = Path(folder).expanduser()
     if not path.is_dir():
         raise ConfigurationError(f"there is no folder {path}; give one in the Spider layout.")
+    path = _part_of(path, split)
     splits = splits_of(path)
-    if split is not None and split not in splits:
-        found = f"it has {', '.join(map(repr, splits))}" if splits else "it has no split at all"
-        raise ConfigurationError(f"{path} has no split {split!r}: {found}.")
-    if not splits:
-        raise ConfigurationError(f"{path} has no questions: no train.json, dev.json or test.json.")
+    if not splits or (split is not None and split not in splits):
+        raise _no_split(path, split, splits)
     questions: list[SpiderQuestion] = []
     problems: list[Problem] = []
     for name in [split] if split is not None else _known(splits):
-        usable, unusable = _load_split(path, name, splits[name])
+        usable, unusable = _load_split(path, name, splits[name], databases)
         questions += usable
         problems += unusable
-    return SpiderFolder(path, tuple(questions), tuple(problems), _foreign_keys(path))
+    return SpiderFolder(path, tuple(questions), tuple(problems), foreign_keys_of(path))
+
+
+def _no_split(folder: Path, split: str | None, splits: Iterable[str]) -> ConfigurationError:
+    """What is told of a folder in which the questions that are asked for are not."""
+    found = [*splits, *sorted(path.stem for path in folder.glob("*.jsonl"))]
+    if split is not None and found:
+        known = ", ".join(map(repr, found))
+        return ConfigurationError(f"{folder} has no split {split!r}: it has {known}.")
+    databases = count_databases(folder)
+    held = f"{databases:,} database{'' if databases == 1 else 's'} but no questions"
+    wanted = f"{split or 'train'}.json or {split or 'train'}.jsonl with db_id, question and query"
+    return ConfigurationError(
+        f"{folder} has {held if databases else 'no questions'}: it needs a {wanted}."
+    )
+
+
+def _part_of(folder: Path, split: str | None) -> Path:
+    """The folder with this split's questions: `split/` or `split_DATE/`, where BIRD keeps them."""
+    if split is None or split in splits_of(folder):
+        return folder
+    parts = [folder / split, *sorted(folder.glob(f"{glob.escape(split)}_[0-9]*"), reverse=True)]
+    return next((part for part in parts if split in splits_of(part)), folder)
 
 
 def splits_of(folder: Path) -> dict[str, tuple[Path, ...]]:
@@ -161,9 +184,9 @@ def read_json(path: Path) -> Any:
 
 
 def _load_split(
-    folder: Path, split: str, files: tuple[Path, ...]
+    folder: Path, split: str, files: tuple[Path, ...], databases: Path | None
 ) -> tuple[list[SpiderQuestion], list[Problem]]:
-    finder = _Databases(folder, split)
+    files_of = DatabaseFiles(databases or folder, split)
     found: dict[str, SpiderQuestion] = {}
     problems: list[Problem] = []
     earlier = 0
@@ -175,7 +198,7 @@ def _load_split(
             )
         for place, entry in enumerate(entries):
             name, where = f"{split}-{earlier + place:05d}", f"{file}, entry {place}"
-            outcome = _question(entry, name, split, finder, where)
+            outcome = read_entry(entry, own_id(entry) or name, split, files_of, where)
             if outcome.id in found:
                 reason = f"{where}: its id {outcome.id!r} is taken."
                 problems.append(Problem(name, "duplicate_id", reason))
@@ -190,22 +213,37 @@ def _load_split(
     return list(found.values()), problems
 
 
-def _question(
-    entry: Any, name: str, split: str, finder: _Databases, where: str
+def own_id(entry: Any) -> str:
+    """The id that an entry gives itself; "" if it has none."""
+    given = entry.get("id") if isinstance(entry, dict) else None
+    return str(given).strip() and str(given) if isinstance(given, str | int) else ""
+
+
+def read_entry(
+    entry: Any, name: str, split: str, files_of: DatabaseFiles, where: str
 ) -> SpiderQuestion | Problem:
+    """An entry as a question, or what is wrong with it.
+
+    Args:
+        entry: As it was read.
+        name: The id that it gets.
+        split: Its split.
+        files_of: Finds its database.
+        where: Its file and place, for the problem's reason.
+    """
+    if isinstance(entry, Unreadable):
+        return Problem(name, "not_an_object", f"{where}: {entry}.")
     if not isinstance(entry, dict):
         return Problem(
             name, "not_an_object", f"{where}: it is a JSON {_kind(entry)}, not an object."
         )
-    if isinstance(entry.get("id"), str | int) and str(entry["id"]).strip():
-        name = str(entry["id"])
     query = entry.get("query", entry.get("SQL"))
     texts: dict[str, Any] = {"query": query, **{k: entry.get(k) for k in ("db_id", "question")}}
     for key, text in texts.items():
         if not isinstance(text, str) or not text.strip():
             return Problem(name, "missing_key", f"{where}: {key!r} is missing or is no text.")
-    database = finder.find(texts["db_id"])
-    if isinstance(database, _Missing):
+    database = files_of.find(texts["db_id"])
+    if isinstance(database, Missing):
         return Problem(name, database.code, f"{where}: {database.reason}")
     hardness = entry.get("hardness", entry.get("difficulty"))
     return SpiderQuestion(
@@ -220,50 +258,7 @@ def _question(
     )
 
 
-class _Missing(NamedTuple):
-    """Why a database cannot be used."""
-
-    code: str
-    reason: str
-
-
-class _Databases:
-    """Finds the file of a database and looks at its first bytes, once per database."""
-
-    def __init__(self, folder: Path, split: str) -> None:
-        self._folders = [folder / name.format(split=split) for name in _DATABASE_FOLDERS]
-        self._found: dict[str, Path | _Missing] = {}
-
-    def find(self, db_id: str) -> Path | _Missing:
-        """The file, or what is wrong with it."""
-        if db_id not in self._found:
-            self._found[db_id] = self._look(db_id)
-        return self._found[db_id]
-
-    def _look(self, db_id: str) -> Path | _Missing:
-        if "\0" in db_id or Path(db_id).name != db_id:
-            return _Missing("unknown_database", f"the db_id {db_id[:80]!r} is no database's name.")
-        for path in self._candidates(db_id):
-            try:
-                with path.open("rb") as file:
-                    header = file.read(len(HEADER))
-            except OSError:
-                continue
-            if header == HEADER:
-                return path
-            return _Missing("not_a_database", f"{path} is not an SQLite database.")
-        return _Missing(
-            "unknown_database", f"there is no database {db_id!r} in {self._folders[0]}."
-        )
-
-    def _candidates(self, db_id: str) -> Iterator[Path]:
-        for folder in self._folders:
-            for ending in _DATABASE_ENDINGS:
-                yield folder / db_id / f"{db_id}{ending}"
-                yield folder / f"{db_id}{ending}"
-
-
-def _foreign_keys(folder: Path) -> dict[str, tuple[ForeignKey, ...]]:
+def foreign_keys_of(folder: Path) -> dict[str, tuple[ForeignKey, ...]]:
     """The references that the `tables.json` of a folder tells; a malformed entry tells none."""
     found: dict[str, tuple[ForeignKey, ...]] = {}
     for name in ("tables.json", "train_tables.json", "dev_tables.json", "test_tables.json"):

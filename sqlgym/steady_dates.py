@@ -21,6 +21,10 @@ DATE_FUNCTIONS = {
     for name in names.split()
 }
 """Date functions, with the position of their (first) time value."""
+LONGEST = 1_000_000
+"""Length of a date's text, in bytes; the guard's own limit is lower."""
+REMEMBERED = 100
+"""Length of an argument up to which a value is remembered."""
 
 
 def steady_date(name: str, refuse: Callable[[str], object]) -> Callable[..., Any]:
@@ -67,13 +71,19 @@ def _date_evaluator(name: str) -> Callable[[tuple[Any, ...]], Any]:
     """The built-in function `name` on a private connection, opened when it is first needed."""
     private: list[sqlite3.Connection] = []
 
-    @lru_cache(maxsize=16_384)  # columns of dates repeat, and a statement costs microseconds
     def evaluate(arguments: tuple[Any, ...]) -> Any:
         if not private:
             private.append(
                 sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
             )
+            private[0].setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
         marks = ", ".join("?" * len(arguments))
         return private[0].execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
 
-    return evaluate
+    remembered = lru_cache(maxsize=16_384)(evaluate)  # columns of dates repeat
+
+    def value(arguments: tuple[Any, ...]) -> Any:
+        long = any(isinstance(a, str | bytes) and len(a) > REMEMBERED for a in arguments)
+        return evaluate(arguments) if long else remembered(arguments)
+
+    return value

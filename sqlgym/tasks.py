@@ -2,29 +2,44 @@
 
 Structure is checked when a data set is loaded; the gold SQL of a task is run when the task is first
 drawn, under the same guard and limits as the agent's own queries, so that a data set of two million
-questions starts at once. A task whose gold cannot be a fair answer is refused, with the reason.
+questions starts at once. A task whose gold cannot be a fair answer is refused, with the reason; the
+verdict is kept in the cache folder (`sqlgym.verdicts`).
+
+A folder in the Spider layout is read as a whole. Of a JSONL file, and of what `datasets` holds, a
+task is made when it is asked for (`RowTasks`); a bad entry then is a task that is refused.
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from sqlgym import verdicts
 from sqlgym.answers import GoldAnswer, refusal
 from sqlgym.bundled import DATASETS, dataset_folder
 from sqlgym.database import Database, QueryResult, open_database
+from sqlgym.database_files import ENDINGS
+from sqlgym.diagnosis import TRANSIENT
 from sqlgym.results import is_ordered
-from sqlgym.schema import ForeignKey
-from sqlgym.spider import SpiderQuestion, load_spider
+from sqlgym.rows import JsonLines, from_hub, rows_of
+from sqlgym.several_results import several_results
+from sqlgym.spider import load_spider, splits_of
+from sqlgym.sql_task import RowTasks, SqlTask, task_of
+from sqlgym.ties import free_runs
 from toolgym.errors import ConfigurationError, TaskRefused, ToolError
-from toolgym.tasks import Task, TaskSet
+from toolgym.tasks import TaskSet
+
+__all__ = ["REFUSALS", "Gold", "SqlTask", "gold_of", "load_tasks"]
 
 REFUSALS: dict[str, str] = {
     "empty_gold": "The gold SQL finds no rows: anything that finds nothing would be right.",
     "null_gold": "The gold SQL finds nothing but NULL.",
     "constant_gold": "The gold SQL reads no table.",
     "result_too_large": "The gold result does not fit into an observation.",
+    "tied_limit": "The gold SQL cuts through rows that tie: several results are right.",
+    "open_choice": "The gold leaves open which of several values it takes.",
     "gold_...": "The gold SQL fails, with the code of the error (`gold_sql_error`, ...).",
     "not_an_object": "The entry of the data set is not a JSON object.",
     "missing_key": "The entry lacks its question, its SQL or its database.",
@@ -33,25 +48,6 @@ REFUSALS: dict[str, str] = {
     "not_a_database": "The database file is not SQLite.",
 }
 """The codes of why a task is refused, for the documentation."""
-
-
-@dataclass(frozen=True)
-class SqlTask(Task):
-    """A question about a database; `item` is the database's id.
-
-    Attributes:
-        gold_sql: The SQL whose result is the answer.
-        database: The SQLite file.
-        hardness: Spider's level, where the data set tells it.
-        evidence: What BIRD calls external knowledge; shown with the question.
-        foreign_keys: References that `tables.json` tells and the file does not declare.
-    """
-
-    gold_sql: str = ""
-    database: Path = Path()
-    hardness: str | None = None
-    evidence: str = ""
-    foreign_keys: tuple[ForeignKey, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -69,55 +65,118 @@ class Gold:
     ordered: bool
 
 
-def load_tasks(dataset: str | Path, split: str) -> TaskSet[SqlTask]:
+def load_tasks(
+    dataset: Any, split: str, *, databases: str | Path | None = None
+) -> TaskSet[SqlTask]:
     """The tasks of one split.
 
     Args:
-        dataset: "bundled", "tiny", or a folder in the Spider (or BIRD) layout.
-        split: "train" or "dev", or "test" where the folder has it.
+        dataset: "bundled" or "tiny"; a folder in the Spider or BIRD layout, or with `SPLIT.jsonl`;
+            a file `NAME.jsonl`; "hf:NAME"; a `datasets.Dataset` or `IterableDataset`, or a list of
+            dicts with `db_id`, `question` and `query`.
+        split: "train", "dev", or what else there is.
+        databases: The folder with the databases, where they do not lie beside the questions.
+
+    Returns:
+        The tasks. Its `refused` tells which entries cannot be played, and why, as far as is known;
+        `check` completes it.
 
     Raises:
-        ConfigurationError: The folder or the split is not there, or cannot be read.
+        ConfigurationError: The data set or the split is not there, or cannot be read.
     """
-    if isinstance(dataset, str) and dataset in DATASETS:
-        return _load(dataset_folder(dataset), split, dataset)
-    folder = Path(dataset).expanduser()
-    if not folder.is_dir():
+    place = None if databases is None else _folder(databases)
+    if not isinstance(dataset, str | Path):
+        return _in_memory(dataset, split, place, type(dataset).__name__)
+    if str(dataset).startswith("hf:"):
+        name = str(dataset).removeprefix("hf:")
+        beside = Path(name).expanduser()
+        place = place or (beside.resolve() if beside.is_dir() else None)
+        return _in_memory(from_hub(name, split), split, place, str(dataset))
+    if dataset in DATASETS:
+        return _load(dataset_folder(str(dataset)), split, str(dataset), place)
+    path = Path(dataset).expanduser()
+    if path.is_file():
+        return _of_file(path.resolve(), split, str(dataset), place)
+    if not path.is_dir():
         raise ConfigurationError(
             f"there is no data set {str(dataset)!r}: it is neither a folder nor one of"
             f" {', '.join(sorted(DATASETS))}."
         )
-    return _load(folder.resolve(), split, str(dataset))
+    lines = path.resolve() / f"{split}.jsonl"
+    if lines.is_file() and split not in splits_of(path):
+        return _load_lines(lines, split, str(dataset), place or lines.parent)
+    return _load(path.resolve(), split, str(dataset), place)
+
+
+def _folder(path: str | Path) -> Path:
+    folder = Path(path).expanduser().resolve()
+    if not folder.is_dir():
+        raise ConfigurationError(f"databases={str(path)!r}: there is no such folder.")
+    return folder
+
+
+def _of_file(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
+    if path.suffix in ENDINGS:
+        raise ConfigurationError(
+            f"{name} is a database without questions: give a folder that has both."
+        )
+    if path.suffix != ".jsonl":
+        raise ConfigurationError(f"{name}: of single files only .jsonl is read; give its folder.")
+    if path.stem in {"train", "dev", "test"} and path.stem != split:
+        raise ConfigurationError(f"{name} is split {path.stem!r}, not {split!r}; ask for that one.")
+    return _load_lines(path, split, name, databases or path.parent)
+
+
+def _in_memory(dataset: Any, split: str, databases: Path | None, name: str) -> TaskSet[SqlTask]:
+    if databases is None:
+        raise ConfigurationError(
+            f"{name} holds questions only; say where their databases are with databases=FOLDER."
+        )
+    rows = rows_of(dataset, split)
+    tasks = RowTasks(rows, split, databases, (name, "row", 0))
+    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify)
 
 
 @functools.lru_cache(maxsize=32)
-def _load(folder: Path, split: str, name: str) -> TaskSet[SqlTask]:
+def _load_lines(path: Path, split: str, name: str, databases: Path) -> TaskSet[SqlTask]:
+    tasks = RowTasks(JsonLines(path), split, databases, (str(path), "line", 1))
+    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify)
+
+
+@functools.lru_cache(maxsize=32)
+def _load(folder: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
     """One shared set per folder and split, since every copy of an environment asks for it."""
-    loaded = load_spider(folder, split)
+    loaded = load_spider(folder, split, databases)
     problems = {
         problem.id: TaskRefused(problem.id, problem.code, problem.reason)
         for problem in loaded.problems
     }
     keys = loaded.foreign_keys
-    tasks = [_task(question, keys.get(question.db_id, ())) for question in loaded.questions]
+    tasks = [task_of(question, keys.get(question.db_id, ())) for question in loaded.questions]
     return TaskSet(tasks, name=f"{name} ({split})", verify=_verify, refused=problems)
 
 
-def _task(question: SpiderQuestion, foreign_keys: tuple[ForeignKey, ...]) -> SqlTask:
-    return SqlTask(
-        id=question.id,
-        question=question.question,
-        item=question.db_id,
-        gold_sql=question.query,
-        database=question.database,
-        hardness=question.hardness,
-        evidence=question.evidence,
-        foreign_keys=foreign_keys,
-    )
-
-
 def _verify(task: SqlTask) -> None:
-    gold_of(task)
+    """Raise `TaskRefused` if the task cannot be played, from the cache if it is known there."""
+    if task.problem is not None:
+        raise TaskRefused(task.id, *task.problem)
+    known = verdicts.recall(task.database, task.gold_sql)
+    if known is None:
+        known = _judge(task)
+    if known.code:
+        raise TaskRefused(task.id, known.code, known.reason)
+
+
+def _judge(task: SqlTask) -> verdicts.GoldVerdict:
+    """Run the gold and keep the verdict, unless it depends on this machine's load."""
+    verdict = verdicts.GoldVerdict()
+    try:
+        gold_of(task)
+    except TaskRefused as refusal:
+        verdict = verdicts.GoldVerdict(refusal.code, refusal.reason)
+    if verdict.code.removeprefix("gold_") not in TRANSIENT:
+        verdicts.keep(task.database, task.gold_sql, verdict)
+    return verdict
 
 
 @functools.lru_cache(maxsize=4096)
@@ -140,6 +199,10 @@ def gold_of(task: SqlTask) -> Gold:
     reason = refusal(result)
     if reason is not None:
         raise TaskRefused(task.id, *reason)
+    several = several_results(database, task.gold_sql, result)
+    if several is not None:
+        raise TaskRefused(task.id, *several)
     ordered = is_ordered(task.gold_sql)
+    runs = free_runs(database, task.gold_sql, result) if ordered else ()
     result = replace(result)  # its own object: the cached one is what observations are made of
-    return Gold(result, GoldAnswer.of(result.columns, result.rows, ordered), ordered)
+    return Gold(result, GoldAnswer.of(result.columns, result.rows, ordered, runs), ordered)

@@ -7,7 +7,7 @@ import pytest
 import toolgym
 from toolgym.testing import ContractBroken, check_tool_env
 
-ENV_IDS = ["sqlgym/Explore-v0"]
+ENV_IDS = ["sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"]
 
 
 def test_no_environment_left_the_contract():
@@ -21,6 +21,10 @@ def test_no_environment_left_the_contract():
 @pytest.mark.parametrize("parsing", ["lenient", "strict"])
 def test_an_environment_keeps_the_contract(env_id, parsing):
     check_tool_env(env_id, parsing=parsing)
+
+
+def test_an_environment_with_one_tool_keeps_the_contract():
+    check_tool_env("sqlgym/TextToSQL-v0", tools=("answer",))
 
 
 def test_the_contract_can_be_broken(lazy_env_id):
@@ -59,11 +63,11 @@ def call(name, **arguments):
 
 
 def action_for(env_index: int, turn: int) -> object:
-    """Every second environment errs; answers come as numbers and as text; one is done early."""
+    """Every second environment errs; answers are numbers, text and SQL; one is done early."""
     if env_index % 2:
         return ["no call", call("describe", table_name="nope"), 7, '{"name": "query"'][turn % 4]
     if turn % 9 == 8 or (env_index == 0 and turn % 9 == 2):
-        return call("answer", value=[42, "text", 3.5][turn % 3])
+        return [call("answer", value=42), 'answer("text")', 'answer("SELECT 1")'][turn % 3]
     return call("query", sql=f"SELECT {turn % 5}", extra=None)
 
 

@@ -16,11 +16,13 @@ from pathlib import Path
 import pytest
 
 from sqlgym.answers import GoldAnswer, matches
-from sqlgym.database import CACHE_BYTES, CACHE_ENTRIES, open_database
+from sqlgym.database import open_database
 from sqlgym.diagnosis import SQL_ERRORS
 from sqlgym.hardness import hardness
+from sqlgym.judging import LIMITS as JUDGED
 from sqlgym.pool import MOST_OPEN
 from sqlgym.progress import TABLES
+from sqlgym.query_result import CACHE_BYTES, CACHE_ENTRIES
 from sqlgym.render import MAX_CHARS, MAX_ROWS
 from sqlgym.tasks import REFUSALS, load_tasks
 from sqlgym.tiny_worlds import SEEDS
@@ -228,6 +230,7 @@ def test_the_table_of_metrics_has_every_metric_and_no_other():
         ("one-call.md", f"At most {MAX_CALLS} calls of an action are read"),
         ("one-call.md", f"at most {MAX_MENDED:,} characters of it are mended"),
         ("sql-answers.md", f"{MAX_ROWS} rows and {MAX_CHARS:,} characters are shown"),
+        ("sql-compare.md", f"gives more than {JUDGED.rows:,} rows"),
         ("sql-guard.md", f"at most {CACHE_ENTRIES:,} results and {CACHE_BYTES >> 20} MiB"),
         ("sql-guard.md", f"keeps at most {MOST_OPEN} open"),
         ("data-sets.md", f"each filled {IN_WORDS[SEEDS]} times"),

@@ -9,10 +9,12 @@ from sqlgym.tasks import gold_of
 from toolgym import registration
 from toolgym.testing_fuzz import random_actions
 
-ENV_IDS = ["sqlgym/Explore-v0"]
+ENV_IDS = ["sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"]
 
 
 def right_answer(env):
+    if "sql" in env.tools["answer"].arguments.model_fields:
+        return {"name": "answer", "arguments": {"sql": env.task.gold_sql}}
     rows = gold_of(env.task).result.rows
     return {"name": "answer", "arguments": {"value": [list(row) for row in rows]}}
 

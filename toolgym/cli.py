@@ -1,9 +1,9 @@
 """The `toolgym` command: it finds its commands, and it turns errors into sentences; nothing else.
 
 A command is an entry point in the group `toolgym.commands`: its name is the command's name, its
-value a typed function with a docstring that typer turns into options and help. So any installed
-package can add one, and a command is imported only when it runs, or when a page that lists all of
-them is shown.
+value a typed function with a docstring that typer turns into options and help, or a `typer.Typer`
+of several such functions (`toolgym tasks check`). So any installed package can add one, and a
+command is imported only when it runs, or when a page that lists all of them is shown.
 
 Exit status: 0 success; 2 the user's mistake, told with its cure; 1 the machine's fault or ours; 130
 interrupted. A traceback is shown only where `TOOLGYM_TRACEBACK=1` asks for it.
@@ -69,14 +69,27 @@ def application(wanted: str | None = None) -> typer.Typer:
         chosen = {}
     for name, plugin in chosen.items():
         try:
-            function = plugin.load()
+            loaded = plugin.load()
         except PluginError as problem:
             _say(f"{problem} See `toolgym doctor`.")
             if name == wanted:
                 sys.exit(FAILURE)
             continue
-        app.command(name, help=help_text(function))(told_in_sentences(function))
+        if isinstance(loaded, typer.Typer):
+            app.add_typer(_guarded_group(loaded), name=name)
+        else:
+            app.command(name, help=help_text(loaded))(told_in_sentences(loaded))
     return app
+
+
+def _guarded_group(group: typer.Typer) -> typer.Typer:
+    """The same commands under the same boundary as those that stand alone."""
+    guarded = typer.Typer(help=group.info.help, no_args_is_help=True, rich_markup_mode=None)
+    for command in group.registered_commands:
+        function = command.callback
+        if function is not None:
+            guarded.command(command.name, help=help_text(function))(told_in_sentences(function))
+    return guarded
 
 
 def help_text(function: Callable[..., Any]) -> str:

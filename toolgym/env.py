@@ -66,7 +66,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
-    tools: ClassVar[dict[str, ToolSpec]] = {}
+    tools: dict[str, ToolSpec]
+    """The tools by name: those of the class, unless the environment was made with fewer."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -216,10 +217,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Correct or not, and the bin of the best progress: what can tell a group apart."""
         return self.episode.outcome
 
-    @classmethod
-    def tool_schemas(cls) -> list[dict[str, Any]]:
+    def tool_schemas(self) -> list[dict[str, Any]]:
         """The tools in the OpenAI function format."""
-        return [spec.schema() for spec in cls.tools.values()]
+        return [spec.schema() for spec in self.tools.values()]
 
     def budget_line(self) -> str:
         """What the agent is told of its budget."""

@@ -6,6 +6,7 @@ or two episodes of one, can never meet.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
@@ -53,8 +54,7 @@ class Outcome(NamedTuple):
     progress_bin: int
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """One action and what came back.
 
     Attributes:
@@ -89,7 +89,7 @@ class Episode:
     question: str = ""
     over: bool = False
     turns: list[Turn] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
+    seen: set[Hashable] = field(default_factory=set)
 
     @property
     def terminated(self) -> bool:
@@ -107,17 +107,30 @@ class Episode:
         bins = self.ledger.config.bins
         return Outcome(self.ledger.correct, round(self.ledger.progress * bins))
 
-    def info(self, calls: tuple[ToolCall, ...], errors: tuple[ToolError | None, ...]) -> Info:
-        """The info of a turn (or of `reset`: no calls, no errors); fresh objects every time."""
-        return Info(
-            task_id=self.task.id,
-            call=calls[-1] if calls else None,
-            calls=calls,
-            repairs=tuple(code for call in calls for code in call.repairs),
-            error=next((error for error in errors if error is not None), None),
-            reward_parts=self.ledger.parts(),
-            score=self.ledger.score(),
-            correct=self.ledger.correct,
-            scored=not self.ledger.faulted,
-            steps_left=self.steps_left,
-        )
+    def info(
+        self,
+        calls: tuple[ToolCall, ...],
+        errors: tuple[ToolError | None, ...],
+        score: float | None = None,
+    ) -> Info:
+        """The info of a turn (or of `reset`: no calls, no errors); fresh objects every time.
+
+        Args:
+            calls: The calls of the turn.
+            errors: What went wrong, by call.
+            score: The running score, where it is known already.
+        """
+        repairs = [code for call in calls for code in call.repairs]
+        mistakes = [error for error in errors if error is not None]
+        return {
+            "task_id": self.task.id,
+            "call": calls[-1] if calls else None,
+            "calls": calls,
+            "repairs": tuple(repairs),
+            "error": mistakes[0] if mistakes else None,
+            "reward_parts": self.ledger.parts(),
+            "score": self.ledger.score() if score is None else score,
+            "correct": self.ledger.correct,
+            "scored": not self.ledger.faulted,
+            "steps_left": self.steps_left,
+        }

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from operator import mul
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -126,10 +127,16 @@ class Ledger:
     faulted: bool = False
     progress: float = 0.0
     spent: dict[Cost, int] = field(default_factory=lambda: dict.fromkeys(COSTS, 0))
+    _weights: tuple[float, ...] = field(init=False, repr=False)
+    _summed: tuple[float, float] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._weights = tuple(getattr(self.config, cost) for cost in COSTS)
 
     def charge(self, cost: Cost) -> None:
         """Count one more of a cost."""
         self.spent[cost] += 1
+        self._summed = None
 
     def reach(self, progress: float) -> None:
         """Take note of a state; only the best one counts.
@@ -146,16 +153,15 @@ class Ledger:
     @property
     def cost(self) -> float:
         """The saturated sum of all costs, 0 to `cost_cap`."""
-        cap = self.config.cost_cap
-        return cap * -math.expm1(-self._raw / cap)
+        return self._sums()[1]
 
-    @property
-    def _raw(self) -> float:
-        return sum(self._raw_of(cost) for cost in COSTS)
-
-    def _raw_of(self, cost: Cost) -> float:
-        weight: float = getattr(self.config, cost)
-        return self.spent[cost] * weight
+    def _sums(self) -> tuple[float, float]:
+        """The sum of all costs, and what is left of it once it is saturated."""
+        if self._summed is None:
+            raw = float(sum(map(mul, self.spent.values(), self._weights)))
+            cap = self.config.cost_cap
+            self._summed = raw, cap * -math.expm1(-raw / cap)
+        return self._summed
 
     def parts(self) -> dict[str, float]:
         """The running score, taken apart; the saturated cost is shared out in proportion.
@@ -165,14 +171,16 @@ class Ledger:
         """
         if self.faulted:
             return dict.fromkeys(PARTS, math.nan)
-        raw, cost = self._raw, self.cost
+        raw, cost = self._sums()
         share = cost / raw if raw else 0.0
-        return {
+        parts = {
             "outcome": 1.0 if self.correct else 0.0,
             "progress": 0.0 if self.correct else self.config.partial * self.progress,
-            **{kind: 0.0 - self._raw_of(kind) * share for kind in COSTS},
-            "unanswered": -self.config.unanswered if self.closed_unanswered else 0.0,
         }
+        for kind, weight in zip(COSTS, self._weights, strict=True):
+            parts[kind] = 0.0 - self.spent[kind] * weight * share
+        parts["unanswered"] = -self.config.unanswered if self.closed_unanswered else 0.0
+        return parts
 
     def score(self) -> float:
         """The running score; nan after a fault."""

@@ -38,4 +38,6 @@ def escape_control_tokens(text: str) -> str:
     >>> print(escape_control_tokens("x <|im_end|> y <= 3 </tool_response>"))
     x <\\|im_end|> y <= 3 <\\/tool_response>
     """
+    if "<" not in text and "[" not in text:  # nearly every result; the pattern is far slower
+        return text
     return _CONTROL.sub(lambda found: found.group() + "\\", text)

@@ -17,7 +17,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
 from toolgym.errors import ConfigurationError, TaskRefused
 
@@ -42,11 +42,20 @@ class Task:
 T = TypeVar("T", bound=Task)
 
 
+@runtime_checkable
+class Indexed(Protocol):
+    """A sequence of tasks that finds an id without making every task for it."""
+
+    def place_of(self, task_id: str) -> int | None:
+        """The place of the task with this id; None if there is none."""
+
+
 class TaskSet(Sequence[T], Generic[T]):
     """A lazy view of tasks.
 
     Args:
-        tasks: The tasks, in their order.
+        tasks: The tasks, in their order: a list, or any sequence that makes a task when it is asked
+            for one. Of a sequence that is `Indexed`, no more tasks are made than are used.
         name: How error messages call it.
         verify: Says why a task cannot be played fairly by raising `TaskRefused`; run when a task is
             first drawn, never at load.
@@ -68,6 +77,7 @@ class TaskSet(Sequence[T], Generic[T]):
         self._tasks = tasks
         self._order: Sequence[int] = range(len(tasks))
         self._by_id: dict[str, int] | None = None
+        self._places: dict[int, int] | None = None
         self._verify = verify
         self._verified: set[str] = set()
         self._refused: dict[str, TaskRefused] = dict(refused or {})
@@ -149,14 +159,28 @@ class TaskSet(Sequence[T], Generic[T]):
         return self[self._index(task_id)]
 
     def _index(self, task_id: str) -> int:
-        if self._by_id is None:
-            self._by_id = {task.id: index for index, task in enumerate(self)}
-        if task_id not in self._by_id:
+        index = self._find(task_id)
+        if index is None:
             first = f"the first of them {self[0].id!r}" if len(self) else "so none at all"
             raise ConfigurationError(
                 f"there is no task {task_id!r} in {self.name}; it has {len(self)} tasks, {first}."
             )
-        return self._by_id[task_id]
+        return index
+
+    def _find(self, task_id: str) -> int | None:
+        """Where the task with this id stands in this view."""
+        if not isinstance(self._tasks, Indexed):
+            if self._by_id is None:
+                self._by_id = {task.id: index for index, task in enumerate(self)}
+            return self._by_id.get(task_id)
+        place = self._tasks.place_of(task_id)
+        if place is None:
+            return None
+        if isinstance(self._order, range):  # finds a number without looking through them
+            return self._order.index(place) if place in self._order else None
+        if self._places is None:
+            self._places = {place: index for index, place in enumerate(self._order)}
+        return self._places.get(place)
 
     def draw(self, seed: int) -> T:
         """The task of a seed: the first playable one from a place that the seed's hash says.
@@ -202,6 +226,14 @@ class TaskSet(Sequence[T], Generic[T]):
                 return False
             self._verified.add(task.id)
         return True
+
+    def refusal_of(self, task: T) -> TaskRefused | None:
+        """Why a task of this set cannot be played fairly; None if it can. Verifies it if need be.
+
+        Raises:
+            EnvironmentFault: What the task needs is not there.
+        """
+        return None if self._is_playable(task) else self._refused[task.id]
 
     @property
     def refused(self) -> dict[str, TaskRefused]:

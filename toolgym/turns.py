@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from toolgym.calls import ToolCall, errors
@@ -42,23 +43,25 @@ def take_turn(
     results = tuple(safe_text(text) for text, _ in outcomes)
     mistakes = tuple(error for _, error in outcomes)
     observation = "\n\n".join(results) + _notice(env, steps_before)
-    gained = episode.ledger.score() - before
+    score = episode.ledger.score()
+    gained = score - before
     reward = 0.0 if math.isnan(gained) else gained
     episode.turns.append(Turn(action, calls, results, observation, reward, mistakes))
-    info = episode.info(calls, mistakes)
+    info = episode.info(calls, mistakes, score)
     return observation, reward, episode.terminated, episode.truncated, info
 
 
 def _run(env: ToolEnv[Any], call: ToolCall) -> tuple[str, ToolError | None]:
     """Run one call and charge what it costs: the text for the agent, and what went wrong."""
-    episode, ledger = env.episode, env.episode.ledger
+    episode = env.episode
+    ledger = episode.ledger
     if episode.over:
         return _after_end(env)
     if call.error is not None:
         return _refuse(env, call.error, call.name)
     if call.repairs:
         ledger.charge("repaired_call")
-    fingerprint = json.dumps([call.name, call.arguments], sort_keys=True, default=repr)
+    fingerprint = _fingerprint(call)
     if fingerprint in episode.seen:
         ledger.charge("repeat")
     episode.seen.add(fingerprint)
@@ -72,6 +75,16 @@ def _run(env: ToolEnv[Any], call: ToolCall) -> tuple[str, ToolError | None]:
     else:
         _spend_step(env)
     return text, None
+
+
+def _fingerprint(call: ToolCall) -> Hashable:
+    """Equal for calls of one tool with equal arguments, in whatever order they were written."""
+    arguments = call.arguments
+    if len(arguments) == 1:
+        ((key, value),) = arguments.items()
+        if type(value) is str:
+            return call.name, key, value
+    return json.dumps([call.name, arguments], sort_keys=True, default=repr)
 
 
 def _execute(env: ToolEnv[Any], spec: ToolSpec, arguments: dict[str, Any]) -> str:
@@ -109,6 +122,8 @@ def _refuse(
     _spend_step(env)
     wanted = error.example.get("name", tool_name)
     wanted = wanted if wanted in env.tools else next(iter(env.tools))
+    if example and example.get("name") not in env.tools:  # a tool that is not offered here
+        example = None
     working = example or env.example_call(wanted) or error.example
     told = ToolError(error.code, error.message, error.hint, working)
     return str(told), told
@@ -127,25 +142,31 @@ def _without_call(env: ToolEnv[Any]) -> tuple[str, ToolError]:
 
 
 def _spend_step(env: ToolEnv[Any]) -> None:
-    env.episode.ledger.charge("step")
-    env.episode.steps_left -= 1
-    if env.episode.steps_left == 0:
+    episode = env.episode
+    episode.ledger.charge("step")
+    episode.steps_left -= 1
+    if episode.steps_left == 0:
         env.finish()
 
 
 def _notice(env: ToolEnv[Any], steps_before: int) -> str:
     """The line that tells how much is left, when three steps and when one step are left."""
-    left = env.episode.steps_left
+    episode = env.episode
+    left = episode.steps_left
+    if left > 3:
+        return ""
     if left == 0 and steps_before > 0:
         return "\n(no calls left: the episode is over)"
-    if not env.episode.over and any(left <= mark < steps_before for mark in (1, 3)):
+    if not episode.over and any(left <= mark < steps_before for mark in (1, 3)):
         return f"\n({left} call{'s' * (left > 1)} left)"
     return ""
 
 
 def safe_text(text: str) -> str:
     """Text that can be encoded and holds nothing that a chat template takes for a control token."""
-    return escape_control_tokens(text.encode("utf-8", "replace").decode("utf-8"))
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    return escape_control_tokens(text)
 
 
 def shown(action: Any) -> str:

@@ -10,6 +10,7 @@ program, so they cannot drift; after a change of a command or a table, run this 
 import sys
 from pathlib import Path
 
+from typer import Typer
 from typer.testing import CliRunner
 
 from toolgym.cli import application
@@ -38,12 +39,19 @@ def our_commands() -> list[str]:
 
 
 def help_of(*arguments: str) -> str:
-    """What `toolgym ARGUMENTS --help` prints.
+    """What `toolgym ARGUMENTS --help` prints, followed by the help of the commands of a group.
 
     Raises:
         RuntimeError: It does not print help.
     """
     app = application(arguments[0] if arguments else None)
+    parts = [group.typer_instance for group in app.registered_groups if arguments == (group.name,)]
+    inside = [command.name or "" for part in parts if part for command in part.registered_commands]
+    told = [_printed(app, *arguments), *(_printed(app, *arguments, name) for name in inside)]
+    return "\n\n".join(told)
+
+
+def _printed(app: Typer, *arguments: str) -> str:
     options = {"prog_name": "toolgym", "terminal_width": WIDTH}
     shown = CliRunner().invoke(app, [*arguments, "--help"], **options)
     if shown.exit_code != 0:

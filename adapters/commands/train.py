@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from toolgym.commands import arguments_for, environment_creator, parameters_of
+from toolgym.commands import Settings, arguments_for, environment_creator, parameters_of
 from toolgym.errors import ConfigurationError
 
 NEEDED: Final = ("torch", "transformers", "tokenizers", "trl", "datasets", "accelerate")
@@ -76,6 +76,7 @@ def command(
     step_limit: StepLimit = None,
     parsing: Parsing = None,
     rewards: Rewards = None,
+    settings: Settings = None,
     control: Control = None,
     trainer: Trainer = "trl",
     eval_tasks: EvalTasks = None,
@@ -159,6 +160,7 @@ def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     """Take what is for the environment out of the options: its arguments, and the two splits."""
     names = ("dataset", "step_limit", "parsing", "rewards")
     wanted = {name: options.pop(name) for name in names}
+    settings = options.pop("settings")
     wanted["rewards"] = _weights(wanted["rewards"])
     accepted, open_ended = parameters_of(environment_creator(env_id))
     if "dataset" in accepted and wanted["dataset"] is None:
@@ -168,7 +170,7 @@ def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     if "split" not in accepted and not open_ended:
         arguments_for(env_id, split=split)  # refuses one that was given
         splits = {}
-    return {"env_kwargs": arguments_for(env_id, **wanted), **splits}
+    return {"env_kwargs": arguments_for(env_id, settings, **wanted), **splits}
 
 
 def _weights(text: str | None) -> dict[str, Any] | None:

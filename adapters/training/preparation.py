@@ -69,11 +69,13 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pat
 def use_threads(settings: TrainSettings) -> int:
     """Set how many threads PyTorch computes with, and return it.
 
-    The tiny model is too small to share out: beyond two threads it gets slower. `OMP_NUM_THREADS`
-    goes before that, and a pretrained model takes what PyTorch gives it.
+    The tiny model is too small to share out. A second thread makes an idle machine a third faster,
+    and one that has other work ten times slower, since each thread waits for the other in a loop
+    (both measured on two cores); and one thread gives the same numbers on any number of cores.
+    `OMP_NUM_THREADS` goes before that, and a pretrained model takes what PyTorch gives it.
     """
     if settings.is_tiny and "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(min(2, torch.get_num_threads()))
+        torch.set_num_threads(1)
     return torch.get_num_threads()
 
 

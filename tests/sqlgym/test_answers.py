@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from sqlgym.answers import GoldAnswer, matches, refusal
 from sqlgym.database import QueryResult, open_database
-from sqlgym.results import is_ordered, parse_rendered, render
+from sqlgym.render import parse_rendered, render, render_cell, show
+from sqlgym.results import is_ordered
 from sqlgym.spider import load_spider
 from sqlgym.values import normal_text, same_cell
 
@@ -198,10 +199,106 @@ cells = st.none() | texts | st.integers(-(10**15), 10**15) | st.floats(allow_nan
 
 
 @st.composite
-def golds(draw):
+def golds(draw, cell=cells):
     width = draw(st.integers(1, 3))
-    rows = draw(st.lists(st.tuples(*[cells] * width), min_size=1, max_size=5))
+    rows = draw(st.lists(st.tuples(*[cell] * width), min_size=1, max_size=5))
     return gold_of(rows, draw(st.booleans()))
+
+
+def as_objects(columns, rows):
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def as_line(rows, separator):
+    """One line for one column or one row, else a line per row."""
+    if len(rows[0]) == 1:
+        return separator.join(render_cell(row[0]) for row in rows)
+    return "\n".join(separator.join(map(render_cell, row)) for row in rows)
+
+
+def as_bullets(rows):
+    """A line per row; one alone gets no bullet, since `- 5` is minus five."""
+    lines = [as_line([row], ", ") for row in rows]
+    return "\n".join(f"- {line}" for line in lines) if len(lines) > 1 else lines[0]
+
+
+WHOLE = {
+    # Formats that keep any value apart from any other.
+    "as it was shown": lambda columns, rows: render(columns, rows, max_chars=10**6),
+    "as shown, in JSON": lambda columns, rows: show(columns, rows, "json", 10**6),
+    "in a fence": lambda columns, rows: f"```\n{render(columns, rows, max_chars=10**6)}\n```",
+    "after a prefix": lambda columns, rows: f"Answer: {json.dumps([*map(list, rows)])}",
+    "lists": lambda columns, rows: [list(row) for row in rows],
+    "JSON": lambda columns, rows: json.dumps([list(row) for row in rows]),
+    "objects": as_objects,
+    "JSON objects": lambda columns, rows: json.dumps(as_objects(columns, rows)),
+    "cells": lambda columns, rows: parse_rendered(render(columns, rows, max_chars=10**6)),
+}
+LOOSE = {
+    # Formats for values that hold no separator themselves.
+    "commas": lambda columns, rows: as_line(rows, ", "),
+    "bare commas": lambda columns, rows: as_line(rows, ","),
+    "bars": lambda columns, rows: as_line(rows, " | "),
+    "semicolons": lambda columns, rows: as_line(rows, "; "),
+    "tabs": lambda columns, rows: as_line(rows, "\t"),
+    "bullets": lambda columns, rows: as_bullets(rows),
+    "brackets": lambda columns, rows: f"[{as_line(rows, ', ')}]" if len(rows[0]) == 1 else rows,
+    "after a prefix": lambda columns, rows: f"The answer is: {as_line(rows, ', ')}",
+}
+words = st.from_regex(r"[b-df-hj-m][a-z]{2,6}( [b-df-hj-m][a-z]{2,5})?", fullmatch=True)
+decimals = st.decimals(-10_000, 10_000, places=4).map(float)
+plain = words | st.integers(-(10**6), 10**6) | decimals
+
+
+@st.composite
+def spoilt(draw, cell):
+    """A gold, and rows that are not it: one added, dropped or doubled, or one cell changed."""
+    gold = draw(golds(cell))
+    rows = list(gold.rows)
+    place = draw(st.integers(0, len(rows) - 1))
+    how = draw(st.sampled_from(["added", "dropped", "doubled", "changed"]))
+    if how == "added":
+        rows.insert(place, draw(st.tuples(*[cell] * len(rows[0]))))
+    elif how == "dropped":
+        assume(len(rows) > 1)
+        del rows[place]
+    elif how == "doubled":
+        rows.insert(place, rows[place])
+    else:
+        column, new = draw(st.integers(0, len(rows[0]) - 1)), draw(cell)
+        # No row may make up for the change: 1.25 and 1.254 are both a right 1.25.
+        assume(not any(same_cell(row[column], new) for row in rows))
+        rows[place] = (*rows[place][:column], new, *rows[place][column + 1 :])
+    return gold, rows
+
+
+@given(golds(plain), st.sampled_from(sorted(WHOLE.keys() | LOOSE.keys())))
+def test_a_right_answer_is_right_in_every_format(gold, form):
+    for formats in (WHOLE, LOOSE):
+        if form in formats:
+            assert matches(gold, formats[form](gold.columns, gold.rows)).equal
+
+
+@given(spoilt(plain), st.sampled_from(sorted(WHOLE.keys() | LOOSE.keys())))
+def test_a_wrong_answer_is_wrong_in_every_format(case, form):
+    gold, rows = case
+    for formats in (WHOLE, LOOSE):
+        if form in formats:
+            assert not matches(gold, formats[form](gold.columns, rows)).equal
+
+
+finite = st.none() | texts | st.integers(-(10**15), 10**15) | st.floats(-1e300, 1e300)
+
+
+@given(golds(finite), st.sampled_from(sorted(WHOLE)))
+def test_the_strictest_formats_hold_any_value(gold, form):
+    assert matches(gold, WHOLE[form](gold.columns, gold.rows)).equal
+
+
+@given(spoilt(finite), st.sampled_from(sorted(WHOLE)))
+def test_any_value_that_is_wrong_is_wrong_in_the_strictest_formats(case, form):
+    gold, rows = case
+    assert not matches(gold, WHOLE[form](gold.columns, rows)).equal
 
 
 @given(golds())

@@ -107,7 +107,7 @@ def test_a_file_that_is_not_utf8_is_told(folder):
 def test_a_missing_folder_or_split_is_told_with_what_there_is(folder):
     with pytest.raises(ConfigurationError, match="there is no folder"):
         load_spider(folder / "none", "dev")
-    with pytest.raises(ConfigurationError, match="has no questions"):
+    with pytest.raises(ConfigurationError, match=r"has 1 database but no questions: it needs a"):
         load_spider(folder)
     write(folder, "dev.json", [entry()])
     with pytest.raises(ConfigurationError, match=r"no split 'train': it has 'dev'"):

@@ -71,7 +71,7 @@ def test_the_list_holds_every_environment_with_its_tools():
 def test_one_environment_is_shown_with_the_schemas_that_a_model_sees():
     entry = shown("sqlgym/Explore-v0")
 
-    assert entry["tools"] == ExploreEnv.tool_schemas()
+    assert entry["tools"] == ExploreEnv().tool_schemas()
     assert entry["terminal"] == ["answer"]
 
 

@@ -57,9 +57,9 @@ def stranger(tmp_path: Path) -> Path:
     return install(tmp_path, "stranger", STRANGER, point)
 
 
-def evaluated(*arguments: str) -> Result:
+def evaluated(*arguments: str, env_id: str = ENV_ID) -> Result:
     """Run `toolgym eval sqlgym/Explore-v0 ARGUMENTS` in this process."""
-    return CliRunner().invoke(application("eval"), ["eval", ENV_ID, *arguments])
+    return CliRunner().invoke(application("eval"), ["eval", env_id, *arguments])
 
 
 def figures(*arguments: str) -> dict[str, Any]:
@@ -256,3 +256,33 @@ def test_real_spider_is_solved_by_the_expert_and_few_tasks_are_refused(spider):
     assert told["accuracy"] == 1.0
     assert len(told["refused"]) <= 0.1 * (told["episodes"] + len(told["refused"]))
     assert all(refusal["reason"] for refusal in told["refused"])
+
+
+def test_any_argument_of_the_environment_can_be_set():
+    settings = ("--set", "match=spider", "--set", 'tools=["answer"]')
+    result = evaluated("--n", "2", "--json", *settings, env_id="sqlgym/TextToSQL-v0")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert (told["match"], told["tools"], told["accuracy"]) == ("spider", ["answer"], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("match", "--set takes NAME=VALUE"),
+        ("a b=1", "--set takes NAME=VALUE"),
+        ("mtch=spider", "no argument 'mtch' to --set: it has dataset, split, match"),
+        ("match=fair", 'match must be "sound" or "spider"'),
+        ("tools=5", "tools must name some of"),
+        ("tools=[[]]", "tools must name some of"),
+        ("split=dev", "split is given twice"),
+    ],
+)
+def test_a_wrong_setting_is_told(setting, words):
+    result = evaluated("--split", "dev", "--set", setting, env_id="sqlgym/TextToSQL-v0")
+    assert words in " ".join(f"{result.stderr} {result.exception}".split())
+
+
+def test_a_setting_given_twice_is_told():
+    result = evaluated("--set", "render=json", "--set", "render=table")
+    assert "render=... is given twice" in f"{result.stderr} {result.exception}"

@@ -2,7 +2,8 @@
 
 Two pure functions, one behind the other: *find* (text, or an object that some library parsed, to
 raw calls; `toolgym.calls.formats`) and *bind* (a raw call and the tools to a `ToolCall`;
-`toolgym.calls.binding`). Whatever is repaired on the way is recorded by a code of the one table
+`toolgym.calls.binding`). A plainly clean call takes a shorter way to the same result
+(`toolgym.calls.clean`). Whatever is repaired on the way is recorded by a code of the one table
 `REPAIRS`, and whatever cannot be repaired is a `ToolCall` that carries a `ToolError` of the table
 `CALL_ERRORS`. Nothing here raises, for any action whatever: no text, object or structure that a
 model or a caller passes can end an episode.
@@ -27,6 +28,7 @@ from pydantic_core import to_jsonable_python
 
 from toolgym.calls import errors as call_errors
 from toolgym.calls.binding import Parsing, ToolCall, bind
+from toolgym.calls.clean import read_clean
 from toolgym.calls.formats import find_calls
 from toolgym.calls.json_reading import TRUNCATED, JsonReader
 from toolgym.calls.plain_values import attributes
@@ -54,6 +56,9 @@ def parse_calls(action: Any, tools: Any, *, parsing: Parsing = "lenient") -> lis
         TypeError: `tools` holds something that is no tool: the caller's mistake, not the agent's.
     """
     specs = specs_of(tools)
+    clean = read_clean(action, specs, parsing == "lenient") if type(action) is str else None
+    if clean is not None:
+        return [ToolCall(*clean)]
     calls: list[ToolCall] = []
     for found in _found_in(action, specs, parsing):
         calls.append(found if isinstance(found, ToolCall) else bind(found, specs, parsing))
@@ -97,9 +102,12 @@ def render_call(call: ToolCall | str, arguments: Mapping[str, Any] | None = None
     return f"<tool_call>\n{_TAG_IN_STRING.sub(_escaped, body)}\n</tool_call>"
 
 
+_ONLY_SPECS = frozenset({ToolSpec})
+
+
 def specs_of(tools: Any) -> Mapping[str, ToolSpec]:
     """The tools by name; a dict of `ToolSpec` is used as it is."""
-    if type(tools) is dict and all(type(spec) is ToolSpec for spec in tools.values()):
+    if type(tools) is dict and _ONLY_SPECS.issuperset(map(type, tools.values())):
         return tools
     return specs_from(tools)
 

@@ -1,9 +1,9 @@
 """The commands of the core, and what commands share.
 
-Each module here holds one command: a typed function called `command` that calls the library and
-formats what comes back. Its docstring is its help: one imperative sentence, perhaps a paragraph,
-and an `Example:` that the tests run. Commands import what is slow inside the function, since
-`toolgym --help` imports them all.
+Each module here holds one command: a typed function called `command`, or a `typer.Typer` of that
+name with several, that calls the library and formats what comes back. Its docstring is its help:
+one imperative sentence, perhaps a paragraph, and an `Example:` that the tests run. Commands import
+what is slow inside the function, since `toolgym --help` imports them all.
 
 What they share is below: how plug-ins are found, how an environment is looked up without being
 made, and how results are put on a terminal.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import sys
 import warnings
 from collections.abc import Callable
@@ -38,6 +39,14 @@ Dataset = Annotated[
 ]
 StepLimit = Annotated[
     int | None, typer.Option(help="Calls per episode; the environment's own number without it.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Another argument of the environment, as JSON or plain text; may be repeated.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 
@@ -128,19 +137,52 @@ def environment_creator(env_id: str) -> Callable[..., Any]:
     return creator
 
 
-def arguments_for(env_id: str, **wanted: Any) -> dict[str, Any]:
+def settings_of(pairs: list[str] | None) -> dict[str, Any]:
+    """What `--set NAME=VALUE` sets: JSON where the value is JSON, else its text.
+
+    Raises:
+        ConfigurationError: One is not of that form, or sets what another has set.
+
+    >>> settings_of(["match=spider", 'tools=["answer"]'])
+    {'match': 'spider', 'tools': ['answer']}
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs or ():
+        name, equals, text = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise ConfigurationError(
+                f"--set takes NAME=VALUE, as in --set step_limit=20; got {pair!r}."
+            )
+        if name in found:
+            raise ConfigurationError(f"--set {name}=... is given twice; leave one out.")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any) -> dict[str, Any]:
     """Those keyword arguments that were given, for `gym.make`.
 
     Args:
         env_id: A registered environment.
+        settings: What `--set` was given.
         wanted: By name of the environment's argument; None stands for "not given".
 
     Raises:
         ConfigurationError: The environment has no argument of that name; the message lists what
-        it has.
+            it has. Or one is given twice.
     """
     given = {name: value for name, value in wanted.items() if value is not None}
     accepted, open_ended = parameters_of(environment_creator(env_id))
+    for name, value in settings_of(settings).items():
+        if name in given:
+            raise ConfigurationError(f"{name} is given twice, by --set too; leave one out.")
+        if name not in accepted and not open_ended:
+            has = ", ".join(accepted) or "none"
+            raise ConfigurationError(f"{env_id} has no argument {name!r} to --set: it has {has}.")
+        given[name] = value
     for name in () if open_ended else given:
         if name not in accepted:
             known = [option for option in wanted if option in accepted]

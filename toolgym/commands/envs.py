@@ -80,7 +80,7 @@ def describe(env_id: str) -> dict[str, Any]:
     return {
         "id": env_id,
         "description": first_sentence(cls.__doc__),
-        "tools": cls.tool_schemas(),
+        "tools": [spec.schema() for spec in cls.tools.values()],
         "terminal": [spec.name for spec in cls.tools.values() if spec.terminal],
         "defaults": {name: _plain(value) for name, value in defaults.items()},
         "rewards": weights,

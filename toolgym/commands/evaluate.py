@@ -23,6 +23,7 @@ from toolgym.commands import (
     AsJson,
     Dataset,
     EnvId,
+    Settings,
     StepLimit,
     arguments_for,
     console,
@@ -66,6 +67,7 @@ def command(
     seed: Seed = 0,
     step_limit: StepLimit = None,
     parsing: Parsing = None,
+    settings: Settings = None,
     temperature: Temperature = None,
     batch: Batch = 64,
     as_json: AsJson = False,
@@ -80,9 +82,8 @@ def command(
     Example:
         toolgym eval sqlgym/Explore-v0 --policy expert --n 20
     """
-    env_kwargs = arguments_for(
-        env_id, dataset=dataset, split=_part(env_id, split), step_limit=step_limit, parsing=parsing
-    )
+    wanted = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
+    env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **wanted)
     check_early(env_id, out, env_kwargs)
     actor = load_policy(policy, seed=seed, temperature=temperature, tries=k)
     with progress_bar(f"{policy} plays") as progress:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolgym.calls import parse_calls
-from toolgym.commands import Dataset, EnvId, StepLimit, arguments_for
+from toolgym.commands import Dataset, EnvId, Settings, StepLimit, arguments_for
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def command(
     task: Annotated[str | None, typer.Option(help="The id of the task to play.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Chooses the task.")] = None,
     step_limit: StepLimit = None,
+    settings: Settings = None,
 ) -> None:
     """Play an episode yourself, by typing calls.
 
@@ -52,7 +53,9 @@ def command(
     """
     from toolgym import registration
 
-    env_kwargs = arguments_for(env_id, dataset=dataset, split=split, step_limit=step_limit)
+    env_kwargs = arguments_for(
+        env_id, settings, dataset=dataset, split=split, step_limit=step_limit
+    )
     if task is not None and seed is not None:
         raise ConfigurationError("--task and --seed both choose the task; give one of them.")
     env = registration.make(env_id, **env_kwargs)

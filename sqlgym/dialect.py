@@ -1,0 +1,156 @@
+"""SQL of other databases that SQLite does not read, each with the form that it does.
+
+Two tables: functions by name, and constructs by a pattern. They are asked only after SQLite has
+refused a statement, so what SQLite reads (backticks, brackets, `LIMIT 5, 10`, `||`) is never
+complained about, and a newer SQLite that knows a function never asks. Text in quotes and comments
+are blanked out before a pattern is tried.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CLOCK = "There is no clock here: write the date as text, such as '2024-01-31'."
+_PART = "CAST(strftime('{}', d) AS INTEGER)"
+_TEXT_DATE = "Dates are text: write '2024-01-31'; strftime() formats them."
+_PATTERN = "SQLite has no regular expressions here: use LIKE ('%', '_') or GLOB ('*', '[a-z]')."
+_SPREAD = "Write avg(x * x) - avg(x) * avg(x) for the variance; its root is sqrt() or pow(v, 0.5)."
+
+_FORMS = {
+    "now curdate curtime getdate sysdate today localtime current_timestamp age": _CLOCK,
+    "concat concat_ws": "Write a || b in SQLite.",
+    "year": f"Write {_PART.format('%Y')} in SQLite.",
+    "month": f"Write {_PART.format('%m')} in SQLite.",
+    "day dayofmonth": f"Write {_PART.format('%d')} in SQLite.",
+    "hour": f"Write {_PART.format('%H')} in SQLite.",
+    "minute": f"Write {_PART.format('%M')} in SQLite.",
+    "second": f"Write {_PART.format('%S')} in SQLite.",
+    "dayofyear": f"Write {_PART.format('%j')} in SQLite.",
+    "dayofweek weekday dayname": "Write strftime('%w', d) in SQLite: '0' is Sunday.",
+    "quarter": f"Write ({_PART.format('%m')} + 2) / 3 in SQLite.",
+    "date_trunc trunc_date": "Write strftime('%Y-%m-01', d) for months, '%Y-01-01' for years.",
+    "extract date_part datepart": f"Write {_PART.format('%Y')} for the year, '%m' for the month.",
+    "date_format to_char format_date": "Write strftime('%Y-%m', d) in SQLite.",
+    "to_date to_timestamp str_to_date parse_date": _TEXT_DATE,
+    "datediff date_diff": "Write julianday(a) - julianday(b) for the days between two dates.",
+    "dateadd date_add date_sub adddate": "Write date(d, '+1 day') or date(d, '-3 months').",
+    "string_agg listagg": "Write group_concat(x, ', ') in SQLite.",
+    "array_agg": "Write json_group_array(x) in SQLite.",
+    "len char_length character_length": "Write length(x) in SQLite.",
+    "charindex locate strpos position": "Write instr(text, part) in SQLite.",
+    "nvl isnull": "Write ifnull(x, y) in SQLite.",
+    "if": "Write iif(condition, a, b), or CASE WHEN, in SQLite.",
+    "greatest": "Write max(a, b) in SQLite.",
+    "least": "Write min(a, b) in SQLite.",
+    "regexp regexp_like rlike regexp_matches regexp_replace regexp_extract": _PATTERN,
+    "stddev stddev_pop stddev_samp stdev variance var_pop var_samp": _SPREAD,
+    "ucase": "Write upper(x) in SQLite.",
+    "lcase": "Write lower(x) in SQLite.",
+    "mid left right": "Write substr(text, start, length); a negative start counts from the end.",
+    "lpad": "Write printf('%05d', x) for a number, substr('     ' || x, -5) for a text.",
+    "rpad": "Write substr(x || '     ', 1, 5) in SQLite.",
+    "truncate": "Write CAST(x AS INTEGER) in SQLite.",
+    "to_number try_cast safe_cast convert": "Write CAST(x AS REAL) in SQLite.",
+    "any_value": "Write max(x) in SQLite.",
+    "count_if countif": "Write sum(condition) in SQLite: a condition is 1 or 0.",
+    "bool_or bool_and every": "Write max(condition) or min(condition): a condition is 1 or 0.",
+    "rollup cube grouping": "Join one SELECT for each grouping by UNION ALL.",
+    "mod": "Write a % b in SQLite.",
+    "top": "SQLite has no TOP: end with LIMIT n.",
+    "unnest": "Use json_each(array) in SQLite.",
+}
+FUNCTION_FORMS = {name: hint for names, hint in _FORMS.items() for name in names.split()}
+"""By the name of a function that some SQLite lacks: what to write."""
+
+_STRFTIME = {"year": "%Y", "month": "%m", "day": "%d", "hour": "%H", "minute": "%M", "second": "%S"}
+_STRFTIME |= {"dow": "%w", "doy": "%j", "week": "%W"}
+
+_CONSTRUCTS = (
+    (r"\bILIKE\b", "Write LIKE: in SQLite it ignores the case of ASCII letters."),
+    (r"\bSELECT\s+(?:DISTINCT\s+)?TOP\b\W*(\d+)", "SQLite has no TOP: end with LIMIT {0}."),
+    (r"([\w.]+)\s*::\s*(\w+)", "SQLite has no ::, write CAST({0} AS {1})."),
+    (r"::\s*(\w+)", "SQLite has no ::, write CAST(... AS {0})."),
+    (r"\bFETCH\s+(?:FIRST|NEXT)\s+(\d+)", "SQLite has no FETCH: end with LIMIT {0}."),
+    (r"\bFETCH\s+(?:FIRST|NEXT)\b", "SQLite has no FETCH: end with LIMIT 1."),
+    (r"\bOFFSET\s+(\d+)\s+ROWS?\b", "In SQLite it is LIMIT n OFFSET {0}."),
+    (r"\bLIMIT\s+ALL\b", "Leave LIMIT ALL out."),
+    (r"\bEXTRACT\s*\(\s*(\w+)\s+FROM\b", ""),
+    (r"\bINTERVAL\b", FUNCTION_FORMS["date_add"]),
+    (r"\b(?:DATE|TIME|TIMESTAMP)\s+'", "Write the date as text alone: '2024-01-31'."),
+    (r"\bLEFT\s*\(", "Write substr(text, 1, n) for LEFT(text, n)."),
+    (r"\bRIGHT\s*\(", "Write substr(text, -n) for RIGHT(text, n)."),
+    (r"\bPOSITION\s*\(", FUNCTION_FORMS["position"]),
+    (r"\bSUBSTR(?:ING)?\s*\([^()]*\bFROM\b", "Write substr(text, start, length) in SQLite."),
+    (r"\bTRIM\s*\(\s*(?:BOTH|LEADING|TRAILING)\b", "Write trim(text, chars), ltrim() or rtrim()."),
+    (r"[<>=]\s*(?:ALL|ANY|SOME)\s*\(", "Compare with (SELECT max(x) ...) or min(x), or use IN."),
+    (r"\b(INTERSECT|EXCEPT)\s+ALL\b", "SQLite has {0} without ALL only."),
+    (r"\bDISTINCT\s+ON\b", "Use GROUP BY with min() or max() in place of DISTINCT ON."),
+    (r"\bSIMILAR\s+TO\b|\bRLIKE\b|\bREGEXP\b|!?~\*?\s*'", _PATTERN),
+    (r",\s*FROM\b", "Leave out the comma before FROM."),
+    (r"<=>", "Write IS for <=>."),
+    (r"^\s*(?:SHOW|DESCRIBE|DESC|USE)\b|^\s*\\d", "Use the tool describe; query takes a SELECT."),
+    (r"\bDIV\b", "Write / between integers in place of DIV."),
+    (r"\bQUALIFY\b", "Put the query into a subquery and filter it with WHERE, not QUALIFY."),
+    (r"\*\s*(?:EXCLUDE|EXCEPT)\s*\(", "Name the columns that you want."),
+    (r"\bUNNEST\s*\(|\bARRAY\s*\[", FUNCTION_FORMS["unnest"]),
+    (r"\bROLLUP\b|\bCUBE\b|\bGROUPING\s+SETS\b", FUNCTION_FORMS["rollup"]),
+    (
+        r"^\s*\(|\b(?:UNION|INTERSECT|EXCEPT)(?:\s+ALL)?\s*\(",
+        "Write the parts of a UNION, INTERSECT or EXCEPT without parentheses around them.",
+    ),
+)
+_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), hint) for pattern, hint in _CONSTRUCTS)
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_LOOSE_NAMES = frozenset(_STRFTIME) | {"interval", "quarter", "days", "months", "years"}
+_CALL = re.compile(r"\b([a-z_]+)\s*\(", re.IGNORECASE)
+
+
+def function_form(name: str) -> str:
+    """What to write in place of a function that this SQLite lacks; "" where nothing is known."""
+    return FUNCTION_FORMS.get(name.lower(), "")
+
+
+def construct_form(sql: str) -> str:
+    """What to write in place of the first foreign construct in a statement; "" if there is none.
+
+    >>> construct_form("SELECT age::int FROM singer")
+    'SQLite has no ::, write CAST(age AS int).'
+    """
+    text = blanked(sql)
+    for pattern, hint in _PATTERNS:
+        found = pattern.search(text)
+        if found is not None:
+            return hint.format(*found.groups()) if hint else _extract(found[1])
+    return ""
+
+
+def misread_name_form(name: str, sql: str) -> str:
+    """For a name that is no name: `day` in `DATEDIFF(day, a, b)`, `d` in `POSITION(x IN d)`.
+
+    Returns:
+        What to write in place of the construct; "" where the name is most likely a name.
+    """
+    text = blanked(sql)
+    if re.search(rf"\bPOSITION\s*\([^()]*\bIN\s+{re.escape(name)}\s*\)", text, re.IGNORECASE):
+        return FUNCTION_FORMS["position"]
+    if name.lower() in _LOOSE_NAMES:
+        for called in _CALL.findall(text):
+            if called.lower().startswith("date") and function_form(called):
+                return function_form(called)
+        if name.lower() == "interval":
+            return FUNCTION_FORMS["date_add"]
+    return ""
+
+
+def blanked(sql: str) -> str:
+    """The statement, as long as it was, with blanks in place of quoted text and comments."""
+    return _QUOTED.sub(lambda found: _blank(found[0]), sql)
+
+
+def _blank(text: str) -> str:
+    return text if len(text) < 2 else text[0] + " " * (len(text) - 2) + text[-1]
+
+
+def _extract(part: str) -> str:
+    form = _STRFTIME.get(part.lower(), "%Y")
+    return f"Write {_PART.format(form)} in SQLite."

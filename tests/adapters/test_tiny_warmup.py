@@ -1,0 +1,100 @@
+"""What is learnt from a transcript, with any chat template, and the loop that learns it."""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+import torch
+
+from adapters.tiny.model import TinySize, build_model
+from adapters.tiny.tokenizer import train_tokenizer
+from adapters.training.demonstrations import demonstrate
+from adapters.training.examples import Example, examples_of
+from adapters.training.warmup import WarmupSettings, warm_up
+from toolgym import ConfigurationError, registration
+
+pytestmark = pytest.mark.torch
+
+EXPLORE = "sqlgym/Explore-v0"
+TOOLS = registration.make(EXPLORE, dataset="tiny").tool_schemas()
+TRANSCRIPTS = demonstrate(EXPLORE, 64, dataset="tiny")
+TOKENIZER = train_tokenizer(TRANSCRIPTS)
+EXAMPLES = [e for each in TRANSCRIPTS for e in examples_of(each, TOOLS, TOKENIZER)]
+SMALL = TinySize(hidden=32, heads=2, feed_forward=64)
+
+
+def learnt_text(example: Example, tokenizer: Any) -> str:
+    pairs = zip(example.ids, example.learn, strict=True)
+    return str(tokenizer.decode([token for token, learnt in pairs if learnt]))
+
+
+def test_the_tiny_template_gives_one_example_as_its_own_markers_would() -> None:
+    for transcript in (t for t in TRANSCRIPTS if all("weight" not in m for m in t)):
+        (example,) = examples_of(transcript, TOOLS, TOKENIZER)
+        marked = TOKENIZER.apply_chat_template(
+            transcript, tools=TOOLS, return_dict=True, return_assistant_tokens_mask=True
+        )
+        assert list(example.ids) == marked["input_ids"]
+        assert [int(learnt) for learnt in example.learn] == marked["assistant_masks"]
+
+
+def test_a_turn_of_weight_zero_is_read_and_not_learnt() -> None:
+    transcript = next(t for t in TRANSCRIPTS if any(m.get("weight") == 0 for m in t))
+    stumble = next(m["content"] for m in transcript if m.get("weight") == 0)
+
+    (example,) = examples_of(transcript, TOOLS, TOKENIZER)
+
+    assert stumble in TOKENIZER.decode(list(example.ids))
+    assert stumble not in learnt_text(example, TOKENIZER)
+    assert learnt_text(example, TOKENIZER).endswith("done<|im_end|>")
+
+
+@pytest.mark.parametrize("template", ["qwen3", "qwen2_5", "qwen3_instruct_2507", "llama3_2"])
+def test_with_a_real_template_every_turn_is_learnt_after_the_prompt_that_generation_gives(
+    make_tokenizer: Any, template: str
+) -> None:
+    tokenizer = make_tokenizer(template)
+    transcript = next(t for t in TRANSCRIPTS if all("weight" not in m for m in t))
+    turns = [i for i, message in enumerate(transcript) if message["role"] == "assistant"]
+
+    found = list(examples_of(transcript, TOOLS, tokenizer))
+
+    starts = [
+        example.ids[:place]
+        for example in found
+        for place in range(1, len(example.ids))
+        if example.learn[place] and not example.learn[place - 1]
+    ]
+    assert len(starts) == len(turns)
+    for turn, start in zip(turns, starts, strict=True):
+        prompt = tokenizer.apply_chat_template(
+            transcript[:turn], tools=TOOLS, add_generation_prompt=True, tokenize=False
+        )
+        assert tokenizer.decode(list(start)) == prompt
+
+
+def test_a_template_that_hides_the_turn_is_refused_in_words(make_tokenizer: Any) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.chat_template = "{% if add_generation_prompt %}now speak{% else %}nothing{% endif %}"
+
+    with pytest.raises(ConfigurationError, match="it cannot be learnt from"):
+        list(examples_of(TRANSCRIPTS[0], TOOLS, tokenizer))
+
+
+def test_imitation_lowers_the_loss_and_ends_at_the_same_weights_every_time() -> None:
+    settings = WarmupSettings(30, 8, 5e-3, ramp=5)
+    told: list[dict[str, float]] = []
+    models = [build_model(TOKENIZER, size=SMALL) for _ in range(2)]
+
+    for model in models:
+        warm_up(model, EXAMPLES, settings, told.append)
+
+    losses = [numbers["loss"] for numbers in told[:30]]
+    assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
+    assert [numbers["step"] for numbers in told[:30]] == list(range(1, 31))
+    assert told[:30] == told[30:]
+    weights = [torch.cat([w.flatten() for w in model.parameters()]) for model in models]
+    assert torch.equal(*weights)
+    assert not models[0].training

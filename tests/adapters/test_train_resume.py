@@ -1,0 +1,114 @@
+"""An interrupted run ends with the numbers that it would have had without the interruption."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+from adapters.commands import train_run
+from adapters.commands.train_with_trl import last_checkpoint, train_with_trl
+from adapters.training import job
+from adapters.training.settings import resolve
+from adapters.training.watch import Advance, Silent
+from toolgym.cli import main
+from toolgym.runs import Run
+
+pytestmark = pytest.mark.torch
+
+SETTINGS = resolve(
+    "sqlgym/Explore-v0",
+    env_kwargs={"dataset": "tiny", "step_limit": 5},
+    demonstrations=64,
+    warmup_steps=30,
+    warmup_batch=8,
+    steps=4,
+    save_every=2,
+    group_size=4,
+    prompts=2,
+    eval_tasks=8,
+    max_new_tokens=32,
+    max_completion_length=96,
+)
+
+
+class Interrupt:
+    """Presses Ctrl-C when a phase has come to a step."""
+
+    def __init__(self, title: str, step: int) -> None:
+        self.title, self.step = title, step
+
+    @contextmanager
+    def phase(self, title: str, total: int) -> Iterator[Advance]:
+        def advance(done: int, note: str) -> None:
+            if title == self.title and done >= self.step:
+                raise KeyboardInterrupt
+
+        yield advance
+
+
+def begin(folder: Path, watch: Any) -> Run:
+    run = Run.create(folder, {"settings": SETTINGS.model_dump()})
+    job.train(run, SETTINGS, train_with_trl, watch)
+    return run
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return begin(tmp_path_factory.mktemp("undisturbed") / "run", Silent())
+
+
+@pytest.mark.parametrize(("phase", "step"), [("warm-up", 7), ("GRPO", 3)])
+def test_an_interrupted_run_ends_as_one_that_was_not(
+    undisturbed: Run, tmp_path: Path, phase: str, step: int
+) -> None:
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        begin(tmp_path / "run", Interrupt(phase, step))
+    run = Run.open(tmp_path / "run")
+    assert run.summary["status"] == "interrupted"
+
+    summary = job.train(run, SETTINGS, train_with_trl, Silent())
+
+    assert run.metrics() == undisturbed.metrics()
+    assert list(run.rollouts()) == list(undisturbed.rollouts())
+    assert summary | {"seconds": 0} == undisturbed.summary | {"seconds": 0}
+
+
+def test_a_checkpoint_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", {})
+    for step, state in ((2, '{"global_step": 2}'), (4, '{"global_st'), (6, None)):
+        folder = run.checkpoint_dir(f"checkpoint-{step}")
+        if state is not None:
+            (folder / "trainer_state.json").write_text(state)
+
+    assert last_checkpoint(run) == (run.checkpoints / "checkpoint-2", 2)
+
+
+def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path: Path) -> None:
+    assert last_checkpoint(Run.create(tmp_path / "run", {})) == (None, 0)
+
+
+def test_a_resumed_run_takes_no_other_settings(
+    undisturbed: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(["train", "--resume", str(undisturbed.path), "--steps", "9"])
+
+    assert "leave out --steps" in capsys.readouterr().err
+
+
+def test_ctrl_c_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(grpo: job.Grpo) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train_run, "trainer_named", lambda name: interrupted)
+
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        train_run.start(SETTINGS, tmp_path / "run", quiet=True)
+
+    assert f"toolgym train --resume {tmp_path / 'run'}" in capsys.readouterr().err

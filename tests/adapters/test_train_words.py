@@ -1,0 +1,122 @@
+"""What a run says of itself: its settings, its record, its verdict."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from adapters.commands import train
+from adapters.training.record import data_hash, differences
+from adapters.training.settings import read_settings, resolve
+from adapters.training.verdict import gain_sentence, within_chance
+from toolgym import ConfigurationError, Task, TaskSet
+
+EXPLORE = "sqlgym/Explore-v0"
+
+
+def figures(accuracy: float, episodes: int = 192) -> dict[str, float]:
+    return {"accuracy": accuracy, "episodes": episodes}
+
+
+def test_settings_come_back_from_the_config_of_a_run() -> None:
+    settings = resolve(EXPLORE, env_kwargs={"rewards": {"partial": 0.3}}, seed=4)
+
+    assert read_settings(json.loads(json.dumps(settings.model_dump()))) == settings
+
+
+def test_a_pretrained_model_gets_careful_defaults_and_an_expert() -> None:
+    tiny, real = resolve(EXPLORE), resolve(EXPLORE, model="Qwen/Qwen3-0.6B")
+
+    assert (tiny.is_tiny, tiny.demonstrator) == (True, "sloppy")
+    assert (real.is_tiny, real.demonstrator) == (False, "expert")
+    assert real.learning_rate < tiny.learning_rate / 100
+
+
+def test_a_folder_of_another_origin_is_not_resumed() -> None:
+    with pytest.raises(ConfigurationError, match="only a run that `toolgym train` began"):
+        read_settings(None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "control", "words"),
+    [
+        (0.18, 0.65, None, "elicitation, not a new skill"),
+        (0.18, 0.20, None, "a difference that chance explains"),
+        (0.65, 0.18, None, "training did harm"),
+        (0.18, 0.19, "shuffled-rewards", "the difference is one that chance explains"),
+        (0.18, 0.65, "shuffled-rewards", "something other than the rewards moved it"),
+    ],
+)  # fmt: skip
+def test_the_verdict_says_what_kind_of_change_it_was(
+    before: float, after: float, control: str | None, words: str
+) -> None:
+    settings = resolve(EXPLORE, control=control)
+
+    assert words in gain_sentence(figures(before), figures(after), settings)
+
+
+def test_without_a_sloppy_demonstrator_the_verdict_claims_less() -> None:
+    settings = resolve(EXPLORE, model="Qwen/Qwen3-0.6B")
+
+    sentence = gain_sentence(figures(0.2), figures(0.6), settings)
+
+    assert "pass@k" in sentence
+    assert "30%" not in sentence
+
+
+def test_a_run_without_a_scored_episode_claims_nothing() -> None:
+    nothing = {"accuracy": None, "episodes": 8}
+
+    assert "nothing can be said" in gain_sentence(nothing, figures(0.5), resolve(EXPLORE))
+
+
+def test_chance_is_two_standard_errors_of_the_difference() -> None:
+    """Worked by hand: 0.5 and 0.6 of 100 differ by 0.1; 1.96 standard errors are 0.137."""
+    assert within_chance(figures(0.5, 100), figures(0.6, 100))
+    assert not within_chance(figures(0.5, 1000), figures(0.6, 1000))
+
+
+def test_the_data_hash_knows_content_and_not_places(tmp_path: Path) -> None:
+    from sqlgym.tasks import SqlTask
+
+    def hashed(folder: str, content: bytes, question: str = "Why?") -> str:
+        file = tmp_path / folder / "a.sqlite"
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content)
+        return data_hash(
+            TaskSet[Task]([SqlTask("a", question, gold_sql="SELECT 1", database=file)])
+        )
+
+    here = hashed("here", b"one")
+
+    assert hashed("there", b"one") == here
+    assert hashed("there", b"two") != here
+    assert hashed("there", b"one", "How?") != here
+
+
+def test_what_changed_since_a_run_began_is_named() -> None:
+    then = {"sqlite": "3.40", "threads": 1, "packages": {"torch": "2.12", "trl": "1.16"}}
+    now = {"sqlite": "3.40", "threads": 2, "packages": {"torch": "2.13", "trl": "1.16"}}
+
+    assert differences(then, now) == ["threads 1 -> 2", "torch 2.12 -> 2.13"]
+
+
+def test_a_missing_extra_is_told_with_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(train, "NEEDED", ("torch_of_nowhere",))
+
+    with pytest.raises(
+        ConfigurationError, match=r"torch_of_nowhere.*pip install 'toolgym\[train\]'"
+    ):
+        train.check_installed()
+
+
+def test_the_command_is_imported_without_torch() -> None:
+    code = "import sys, adapters.commands.train; print({'torch', 'trl'} & set(sys.modules))"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"
