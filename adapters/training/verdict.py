@@ -37,7 +37,9 @@ def gain_sentence(
     )
     changed = not within_chance(before, after)
     if settings.control is not None:
-        return f"{moved}. Rewards were shuffled, so nothing could be learnt; {_control(changed)}"
+        rose = after["accuracy"] > before["accuracy"]
+        told = _control(changed, rose)
+        return f"{moved}. Rewards were shuffled, so nothing could be learnt; {told}"
     if not changed:
         return f"{moved}, a difference that chance explains."
     if after["accuracy"] < before["accuracy"]:
@@ -56,10 +58,12 @@ def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     return bool(difference <= _Z * math.sqrt(error))
 
 
-def _control(changed: bool) -> str:
-    if changed:
-        return "that it changed all the same means that something other than the rewards moved it."
-    return "the difference is one that chance explains."
+def _control(changed: bool, rose: bool) -> str:
+    if not changed:
+        return "the difference is one that chance explains."
+    if rose:
+        return "that it rose all the same means that something other than the rewards moved it."
+    return "noise in place of rewards did harm, as it may."
 
 
 def _kind(settings: TrainSettings) -> str:

@@ -177,10 +177,16 @@ def test_the_main_job_at_least_doubles_the_accuracy_on_held_out_tasks(full_run):
 
 @pytest.mark.slow
 def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
+    """Noise moves the policy too and may cost accuracy; it must never look like a gain.
+
+    The other side has no bound: greedy accuracy falls by steps where the model was in two minds
+    (seen over three seeds: from 22 to 11 %, from 13 to 13 %, from 29 to 26 %).
+    """
     summary = warmed_up(tmp_path / "control", full_run, ENV, control="shuffled-rewards")
     before, after = summary["before"], summary["after"]
     assert after["accuracy"] <= before["interval"][1]
-    assert after["accuracy"] >= before["interval"][0]
+    learnt = json.loads((full_run / "summary.json").read_text())["after"]
+    assert after["interval"][1] < learnt["interval"][0]
 
 
 @pytest.mark.slow

@@ -47,6 +47,7 @@ def test_a_folder_of_another_origin_is_not_resumed() -> None:
         (0.65, 0.18, None, "training did harm"),
         (0.18, 0.19, "shuffled-rewards", "the difference is one that chance explains"),
         (0.18, 0.65, "shuffled-rewards", "something other than the rewards moved it"),
+        (0.22, 0.11, "shuffled-rewards", "noise in place of rewards did harm"),
     ],
 )  # fmt: skip
 def test_the_verdict_says_what_kind_of_change_it_was(
