@@ -58,7 +58,7 @@ def _bare_columns(select: exp.Select) -> list[exp.Column]:
     selected = [a for part in select.expressions for a in _own(part, exp.AggFunc, select)]
     if len(selected) == 1 and isinstance(selected[0], exp.Min | exp.Max):
         return []
-    keys = {_spelt(key) for key in (group.expressions if group is not None else ())}
+    keys = {_spelt(key) for key in _keys(select)}
     aliases = {part.alias.lower() for part in select.expressions if isinstance(part, exp.Alias)}
     known = keys | {key.rpartition(".")[2] for key in keys} | aliases
     return [
@@ -67,9 +67,33 @@ def _bare_columns(select: exp.Select) -> list[exp.Column]:
         if part is not None
         for column in _own(part, exp.Column, select)
         if column.find_ancestor(exp.AggFunc, exp.Select) in (None, select)
-        and _spelt(column) not in known
         and column.name.lower() not in known
+        and not _is_within(column, keys, select)
     ]
+
+
+def _keys(select: exp.Select) -> list[exp.Expression]:
+    """What is grouped by: a place or an alias stands for what is selected there."""
+    group = select.args.get("group")
+    named = {part.alias.lower(): part for part in select.expressions if part.alias}
+    keys = list[exp.Expression]()
+    for key in group.expressions if group is not None else ():
+        meant = named.get(key.name.lower(), key) if isinstance(key, exp.Column) else key
+        if isinstance(key, exp.Literal) and key.name.isdigit():
+            place = int(key.name) - 1
+            meant = select.expressions[place] if place < len(select.expressions) else key
+        keys.append(meant.unalias())
+    return keys
+
+
+def _is_within(column: exp.Column, keys: set[str], select: exp.Select) -> bool:
+    """Whether a column is read in an expression that is grouped by, as a part of it or whole."""
+    node: Any = column
+    while node is not None and node is not select:
+        if _spelt(node) in keys:
+            return True
+        node = node.parent
+    return False
 
 
 def _own(part: Any, kind: Any, select: exp.Select) -> list[Any]:
@@ -93,8 +117,8 @@ def _probe(tree: Any, select: exp.Select, bare: list[exp.Column]) -> str:
     probe.set("expressions", [exp.Literal.number(1)])
     for part in ("order", "limit", "offset", "distinct", "having", "with_"):
         probe.set(part, None)
-    if probe.args.get("group") is None:
-        probe.set("group", exp.Group(expressions=[exp.null()]))
+    keys = [key.copy() for key in _keys(select)] or [exp.null()]
+    probe.set("group", exp.Group(expressions=keys))
     ctes = tree.args.get("with_") or tree.args.get("with")
     opening = f"{ctes.sql(dialect='sqlite')} " if ctes is not None else ""
     return f"{opening}{probe.sql(dialect='sqlite')} HAVING ({differs}){kept} LIMIT 1"

@@ -1,9 +1,11 @@
 """The data sets that come with the package: finding them, and building them on first use.
 
-"bundled" is kept as text (see `sqlgym.text_source`), in the wheel as `sqlgym/_data/sql`, in a
-checkout as `data/sql`. It is built into a folder in the Spider layout (see `sqlgym.layout`), in
-the cache, under a name that carries the hash of all its source files: an edited source is built
-anew, an unchanged one is there at once. A question keeps its `id` and `hardness` as extra keys.
+"bundled" and "bundled-2" are kept as text (see `sqlgym.text_source`), in the wheel under
+`sqlgym/_data`, in a checkout under `data`. Each is built into a folder in the Spider layout (see
+`sqlgym.layout`), in the cache, under a name that carries the hash of all its source files: an
+edited source is built anew, an unchanged one is there at once. A question keeps its `id` and
+`hardness` as extra keys. What was published under a name stays as it was, so that one seed keeps
+meaning one task: a set that grows gets a new name.
 
 "tiny" is generated (see `sqlgym.tiny_worlds`) into a folder of the same kind.
 """
@@ -14,12 +16,15 @@ import hashlib
 from pathlib import Path
 from typing import Final
 
-from sqlgym import layout, text_source, tiny_worlds
+from sqlgym import composed_source, layout, text_source, tiny_worlds
 from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
-DATASETS: Final = ("bundled", "tiny")
-_SOURCES: Final = {"bundled": "sql"}  # name -> folder under data/, for those kept as text
+DATASETS: Final = ("bundled", "bundled-2", "tiny")
+_SOURCES: Final = {
+    "bundled": "sql",
+    "bundled-2": "sql2",
+}  # name -> folder under data/, for those kept as text
 
 
 def dataset_folder(name: str, cache: Path | None = None) -> Path:
@@ -46,7 +51,7 @@ def bundled_dir(name: str = "bundled") -> Path:
         EnvironmentFault: Neither place has the folder.
     """
     if name not in _SOURCES:
-        known = " and ".join(map(repr, DATASETS))
+        known = ", ".join(map(repr, DATASETS))
         raise ConfigurationError(f"There is no bundled data set {name!r}; there are {known}.")
     package = Path(__file__).resolve().parent
     places = [package / "_data" / _SOURCES[name], package.parent / "data" / _SOURCES[name]]
@@ -65,7 +70,8 @@ def build(source: Path, cache: Path | None = None) -> Path:
     Several processes may call this at once. What is cached costs one hash of the source to find.
 
     Args:
-        source: A folder with `train.json`, `dev.json` and one folder per database.
+        source: A folder with one folder per database, and `train.json` and `dev.json`, or a
+            `dataset.json`.
         cache: The cache folder; None means `cache_folder()`.
 
     Raises:
@@ -73,14 +79,54 @@ def build(source: Path, cache: Path | None = None) -> Path:
             the cache cannot be written.
     """
     place = (cache or cache_folder()) / "sql" / f"{source.name}-{content_hash(source)[:16]}"
-    return layout.install(place, lambda: text_source.read_source(source))
+    return layout.install(place, lambda: read(source))
+
+
+def is_text(folder: Path) -> bool:
+    """Whether a folder holds a data set as text: a `dataset.json`, or a schema beside CSV files."""
+    schemas = (path.parent for path in folder.glob("*/schema.json"))
+    return composed_source.is_composed(folder) or any(
+        True for place in schemas for _ in place.glob("*.csv")
+    )
+
+
+def spider_layout(folder: Path) -> Path:
+    """The folder itself, or what is built of it if it holds a data set as text.
+
+    Raises:
+        ConfigurationError: The text is damaged; the message names the file and the place in it.
+        EnvironmentFault: The cache cannot be written.
+    """
+    if not is_text(folder):
+        return folder
+    try:
+        source = read(folder)
+    except EnvironmentFault as fault:
+        raise ConfigurationError(str(fault)) from fault
+    place = cache_folder() / "sql" / f"{folder.name}-{content_hash(folder)[:16]}"
+    return layout.install(place, lambda: source)
+
+
+def read(source: Path) -> layout.FolderSource:
+    """Read and check the text in a folder, whether or not it is composed of several.
+
+    Raises:
+        EnvironmentFault: A file is missing or damaged; the message names it and the place in it.
+    """
+    if composed_source.is_composed(source):
+        return composed_source.read(source)
+    return text_source.read_source(source)
 
 
 def content_hash(source: Path) -> str:
-    """The sha256 over the format version and every JSON and CSV file, names and bytes, sorted."""
+    """The sha256 over the format version and every JSON and CSV file, names and bytes, sorted.
+
+    The files of the folders that a `dataset.json` refers to count too.
+    """
     digest = hashlib.sha256(f"{layout.FORMAT_VERSION}\n".encode())
-    paths = [path for pattern in ("*.json", "*.csv") for path in source.rglob(pattern)]
-    for name in sorted(path.relative_to(source).as_posix() for path in paths):
-        content = text_source.read_bytes(source / name)
-        digest.update(f"{name}\n{len(content)}\n".encode() + content)
+    for folder in (source, *composed_source.others(source)):
+        paths = [path for pattern in ("*.json", "*.csv") for path in folder.rglob(pattern)]
+        for name in sorted(path.relative_to(folder).as_posix() for path in paths):
+            content = text_source.read_bytes(folder / name)
+            digest.update(f"{name}\n{len(content)}\n".encode() + content)
     return digest.hexdigest()

@@ -8,7 +8,7 @@ The value is compared by type (`sqlgym.answers`), never by substring.
 from __future__ import annotations
 
 import random
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +20,7 @@ from sqlgym.progress import Exploration
 from sqlgym.render import FORMS, MAX_CHARS, Form, show
 from sqlgym.schema import Schema, Table, bare_name
 from sqlgym.sqlite_file import quoted
+from sqlgym.task_family import SqlTaskFamily
 from sqlgym.tasks import SqlTask, gold_of, load_tasks
 from sqlgym.turnstile import TURNSTILE
 from toolgym.env import ToolEnv
@@ -38,12 +39,15 @@ class ExploreEnv(ToolEnv[SqlTask]):
     """Answer a question about a database that you can only see through its tools.
 
     Args:
-        dataset: "bundled", "tiny", a path, or a `TaskSet`; see `sqlgym.load_tasks`.
+        dataset: "bundled", "tiny", a path (an SQLite file will do), or a `TaskSet`; see
+            `sqlgym.load_tasks`.
         split: "train", "dev", or what else the folder has.
         step_limit: Calls that an episode allows; `answer` is free.
         parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
         rewards: Weights of the score; see `toolgym.RewardConfig`.
         databases: A folder with the databases, where they do not lie beside the questions.
+        synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
+            `tables`, `variants`, `wording`.
         render: How results are shown, "table" or "json".
         render_mode: None or "ansi".
 
@@ -55,6 +59,8 @@ class ExploreEnv(ToolEnv[SqlTask]):
     >>> observation, info = env.reset(seed=0)
     """
 
+    family = SqlTaskFamily()
+
     def __init__(
         self,
         dataset: str | Path | TaskSet[SqlTask] = "bundled",
@@ -64,6 +70,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         parsing: Literal["lenient", "strict"] = "lenient",
         rewards: RewardConfig | dict[str, Any] | None = None,
         databases: str | Path | None = None,
+        synthesis: Mapping[str, Any] | None = None,
         render: Form = "table",
         render_mode: str | None = None,
     ) -> None:
@@ -71,7 +78,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
             raise ConfigurationError(f'render must be "table" or "json", got {render!r}.')
         tasks = dataset
         if not isinstance(tasks, TaskSet):
-            tasks = load_tasks(tasks, split, databases=databases)
+            tasks = load_tasks(tasks, split, databases=databases, synthesis=synthesis)
         super().__init__(
             tasks,
             step_limit=step_limit,

@@ -1,8 +1,9 @@
 """Writing a folder in the Spider layout, whole or not at all.
 
 The bundled and the generated data sets take the same way to disk, and come out as what a person
-would download: `tables.json`, `train_spider.json`, `dev.json`, `database/<db_id>/<db_id>.sqlite`.
-So the loader needs no second path, and other tools for Spider read these folders too.
+would download: `tables.json`, `train_spider.json`, `dev.json`, perhaps `test.json`, and
+`database/<db_id>/<db_id>.sqlite`. So the loader needs no second path, and other tools for Spider
+read these folders too.
 
 A folder is written under a temporary name beside its place and moved there by one rename. Of
 several processes that start at once each builds its own and one rename wins; the others find the
@@ -86,6 +87,7 @@ class FolderSource:
     databases: tuple[DatabaseSource, ...]
     train: tuple[Mapping[str, Any], ...]
     dev: tuple[Mapping[str, Any], ...]
+    test: tuple[Mapping[str, Any], ...] = ()
 
 
 def install(place: Path, read: Callable[[], FolderSource]) -> Path:
@@ -151,6 +153,8 @@ def write_folder(folder: Path, source: FolderSource) -> None:
     _write_json(folder / "tables.json", [spider_schema(one) for one in source.databases])
     _write_json(folder / "train_spider.json", source.train)
     _write_json(folder / "dev.json", source.dev)
+    if source.test:
+        _write_json(folder / "test.json", source.test)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
     _write_json(folder / MANIFEST, {"format": FORMAT_VERSION, "files": sizes})

@@ -28,7 +28,7 @@ from sqlgym.schema import ForeignKey
 from toolgym.errors import ConfigurationError
 
 _FILES = {"train": (("train_spider.json", "train_others.json"), ("train.json",))}
-_NOT_QUESTIONS = frozenset({"tables", "dev_tables", "train_tables", "test_tables"})
+_NOT_QUESTIONS = frozenset({"tables", "dev_tables", "train_tables", "test_tables", "build"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,27 +6,30 @@ questions starts at once. A task whose gold cannot be a fair answer is refused, 
 verdict is kept in the cache folder (`sqlgym.verdicts`).
 
 A folder in the Spider layout is read as a whole. Of a JSONL file, and of what `datasets` holds, a
-task is made when it is asked for (`RowTasks`); a bad entry then is a task that is refused.
+task is made when it is asked for (`RowTasks`); a bad entry then is a task that is refused. For a
+database without questions tasks are written (`sqlgym.bare_databases`).
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sqlgym import verdicts
 from sqlgym.answers import GoldAnswer, refusal
-from sqlgym.bundled import DATASETS, dataset_folder
+from sqlgym.bare_databases import Files, bare_databases, load_bare, stamps_of
+from sqlgym.bundled import DATASETS, dataset_folder, spider_layout
 from sqlgym.database import Database, QueryResult, open_database
-from sqlgym.database_files import ENDINGS
 from sqlgym.diagnosis import TRANSIENT
 from sqlgym.results import is_ordered
 from sqlgym.rows import JsonLines, from_hub, rows_of
 from sqlgym.several_results import several_results
 from sqlgym.spider import load_spider, splits_of
 from sqlgym.sql_task import RowTasks, SqlTask, task_of
+from sqlgym.synthesized import SynthesisOptions, read_options
 from sqlgym.ties import free_runs
 from toolgym.errors import ConfigurationError, TaskRefused, ToolError
 from toolgym.tasks import TaskSet
@@ -46,6 +49,7 @@ REFUSALS: dict[str, str] = {
     "duplicate_id": "Another entry has the same id.",
     "unknown_database": "There is no such database in the folder.",
     "not_a_database": "The database file is not SQLite.",
+    "no_tasks": "No task can be written for the database.",
 }
 """The codes of why a task is refused, for the documentation."""
 
@@ -66,24 +70,41 @@ class Gold:
 
 
 def load_tasks(
-    dataset: Any, split: str, *, databases: str | Path | None = None
+    dataset: Any,
+    split: str,
+    *,
+    databases: str | Path | None = None,
+    synthesis: Mapping[str, Any] | None = None,
 ) -> TaskSet[SqlTask]:
     """The tasks of one split.
 
     Args:
-        dataset: "bundled" or "tiny"; a folder in the Spider or BIRD layout, or with `SPLIT.jsonl`;
-            a file `NAME.jsonl`; "hf:NAME"; a `datasets.Dataset` or `IterableDataset`, or a list of
-            dicts with `db_id`, `question` and `query`.
+        dataset: "bundled", "bundled-2" or "tiny"; a folder in the Spider or BIRD layout, or with
+            `SPLIT.jsonl`; a file `NAME.jsonl`; an SQLite file, or a folder of them, for which tasks
+            are written; "hf:NAME"; a `datasets.Dataset` or `IterableDataset`, or a list of dicts
+            with `db_id`, `question` and `query`.
         split: "train", "dev", or what else there is.
         databases: The folder with the databases, where they do not lie beside the questions.
+        synthesis: For databases without questions: `n`, `seed`, `hardness`, `tables`,
+            `variants`, `wording`; see `sqlgym.synthesized.SynthesisOptions`.
 
     Returns:
         The tasks. Its `refused` tells which entries cannot be played, and why, as far as is known;
         `check` completes it.
 
     Raises:
-        ConfigurationError: The data set or the split is not there, or cannot be read.
+        ConfigurationError: The data set or the split is not there, or cannot be read, or no task
+            can be written.
     """
+    if isinstance(dataset, str | Path) and (files := _bare(dataset)):
+        if databases is not None:
+            raise ConfigurationError(f"{dataset} has no questions: leave out databases=.")
+        options = read_options(synthesis).model_dump_json()
+        return _load_bare(files, stamps_of(files), split, options, str(dataset))
+    if synthesis is not None:
+        raise ConfigurationError(
+            "synthesis= is for a database file, or a folder of them, without questions."
+        )
     place = None if databases is None else _folder(databases)
     if not isinstance(dataset, str | Path):
         return _in_memory(dataset, split, place, type(dataset).__name__)
@@ -94,18 +115,39 @@ def load_tasks(
         return _in_memory(from_hub(name, split), split, place, str(dataset))
     if dataset in DATASETS:
         return _load(dataset_folder(str(dataset)), split, str(dataset), place)
+    return _of_path(Path(dataset).expanduser(), split, str(dataset), place)
+
+
+def _bare(dataset: str | Path) -> Files:
+    """The databases without questions that a data set is; none if it is something else."""
+    if dataset in DATASETS or str(dataset).startswith("hf:"):
+        return ()
     path = Path(dataset).expanduser()
+    return bare_databases(path.resolve()) if path.exists() else ()
+
+
+@functools.lru_cache(maxsize=32)
+def _load_bare(
+    files: Files, stamps: tuple[tuple[int, int], ...], split: str, options: str, name: str
+) -> TaskSet[SqlTask]:
+    """One shared set per split of files that have these stamps; the options are JSON."""
+    tasks, refused = load_bare(files, split, SynthesisOptions.model_validate_json(options), name)
+    return TaskSet(tasks, name=f"{name} ({split}, synthesised)", verify=_verify, refused=refused)
+
+
+def _of_path(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
     if path.is_file():
-        return _of_file(path.resolve(), split, str(dataset), place)
+        return _of_file(path.resolve(), split, name, databases)
     if not path.is_dir():
         raise ConfigurationError(
-            f"there is no data set {str(dataset)!r}: it is neither a folder nor one of"
+            f"there is no data set {name!r}: it is neither a file or folder nor one of"
             f" {', '.join(sorted(DATASETS))}."
         )
-    lines = path.resolve() / f"{split}.jsonl"
+    path = spider_layout(path.resolve())
+    lines = path / f"{split}.jsonl"
     if lines.is_file() and split not in splits_of(path):
-        return _load_lines(lines, split, str(dataset), place or lines.parent)
-    return _load(path.resolve(), split, str(dataset), place)
+        return _load_lines(lines, split, name, databases or lines.parent)
+    return _load(path, split, name, databases)
 
 
 def _folder(path: str | Path) -> Path:
@@ -116,12 +158,10 @@ def _folder(path: str | Path) -> Path:
 
 
 def _of_file(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
-    if path.suffix in ENDINGS:
-        raise ConfigurationError(
-            f"{name} is a database without questions: give a folder that has both."
-        )
     if path.suffix != ".jsonl":
-        raise ConfigurationError(f"{name}: of single files only .jsonl is read; give its folder.")
+        raise ConfigurationError(
+            f"{name}: of single files only .jsonl and SQLite are read; give its folder."
+        )
     if path.stem in {"train", "dev", "test"} and path.stem != split:
         raise ConfigurationError(f"{name} is split {path.stem!r}, not {split!r}; ask for that one.")
     return _load_lines(path, split, name, databases or path.parent)

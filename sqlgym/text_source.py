@@ -2,7 +2,9 @@ r"""Reading a database from text: one JSON for its schema, one CSV per table, qu
 
 This is the form in which the bundled databases are kept, because a person can read it and a diff
 can show it: `<db_id>/schema.json` has the tables in order with columns, keys, and what they mean
-in words; `<db_id>/<table>.csv` the rows; `train.json` and `dev.json` the questions.
+in words; `<db_id>/<table>.csv` the rows; `train.json` and `dev.json` the questions. A data set that
+takes its databases from several folders is described by a `dataset.json`; see
+`sqlgym.composed_source`.
 
 In CSV `\N` is NULL, and types come from the schema, never from guessing. A cell that does not fit
 its column, a key that occurs twice or points nowhere, a question without its database: each is an
@@ -33,19 +35,20 @@ from sqlgym.layout import (
 from toolgym.errors import EnvironmentFault
 
 NULL: Final = r"\N"
+SPLITS: Final = ("train", "dev")
 _INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _REAL: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 T = TypeVar("T")
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
     """No key that is not known, no value of another type than written."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class ColumnEntry(_Strict):
+class ColumnEntry(Strict):
     """A column in `schema.json`; `references` is "table.column" of a table above or of this one."""
 
     name: str
@@ -55,7 +58,7 @@ class ColumnEntry(_Strict):
     references: str | None = None
 
 
-class TableEntry(_Strict):
+class TableEntry(Strict):
     """A table in `schema.json`."""
 
     name: str
@@ -64,14 +67,14 @@ class TableEntry(_Strict):
     columns: list[ColumnEntry]
 
 
-class SchemaEntry(_Strict):
+class SchemaEntry(Strict):
     """The whole of `schema.json`."""
 
     description: str
     tables: list[TableEntry]
 
 
-class QuestionEntry(_Strict):
+class QuestionEntry(Strict):
     """One question of `train.json` or `dev.json`."""
 
     id: str
@@ -90,19 +93,27 @@ def read_source(source: Path) -> FolderSource:
     folders = sorted(path.parent for path in source.glob("*/schema.json"))
     if not folders:
         raise damaged(source, "it has no database: there is no */schema.json")
-    databases = tuple(_read_database(folder) for folder in folders)
-    splits = {split: _read_questions(source / f"{split}.json") for split in ("train", "dev")}
-    db_ids = {database.db_id for database in databases}
+    databases = tuple(map(read_database, folders))
+    files = {source / f"{split}.json": read_questions(source / f"{split}.json") for split in SPLITS}
+    check_questions(files, {database.db_id for database in databases})
+    train, dev = (tuple(one.model_dump() for one in questions) for questions in files.values())
+    return FolderSource(databases, train, dev)
+
+
+def check_questions(files: Mapping[Path, list[QuestionEntry]], db_ids: set[str]) -> None:
+    """Make sure that every question has its database, and an id of its own.
+
+    Raises:
+        EnvironmentFault: One has not; the message names the file and its place there.
+    """
     seen: set[str] = set()
-    for split, questions in splits.items():
+    for path, questions in files.items():
         for n, question in enumerate(questions):
             if question.db_id not in db_ids:
-                raise damaged(source / f"{split}.json", f"no database {question.db_id!r}", str(n))
+                raise damaged(path, f"no database {question.db_id!r}", str(n))
             if question.id in seen:
-                raise damaged(source / f"{split}.json", f"id {question.id!r} occurs twice", str(n))
+                raise damaged(path, f"id {question.id!r} occurs twice", str(n))
             seen.add(question.id)
-    train, dev = (tuple(one.model_dump() for one in splits[split]) for split in ("train", "dev"))
-    return FolderSource(databases, train, dev)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -119,11 +130,13 @@ def damaged(path: Path, why: str, place: str = "") -> EnvironmentFault:
     return EnvironmentFault(f"{where}: {why}.", "Restore the file, or install toolgym again.")
 
 
-def _read_questions(path: Path) -> list[QuestionEntry]:
-    return _validated(path, TypeAdapter(list[QuestionEntry]))
+def read_questions(path: Path) -> list[QuestionEntry]:
+    """The questions of one file. Raises `EnvironmentFault` where it is missing or damaged."""
+    return validated(path, TypeAdapter(list[QuestionEntry]))
 
 
-def _validated(path: Path, adapter: TypeAdapter[T]) -> T:
+def validated(path: Path, adapter: TypeAdapter[T]) -> T:
+    """The content of a JSON file as a type. Raises `EnvironmentFault` where it does not fit."""
     try:
         return adapter.validate_json(read_bytes(path))
     except ValidationError as error:
@@ -132,8 +145,9 @@ def _validated(path: Path, adapter: TypeAdapter[T]) -> T:
         raise damaged(path, first["msg"], place) from error
 
 
-def _read_database(folder: Path) -> DatabaseSource:
-    schema = _validated(folder / "schema.json", TypeAdapter(SchemaEntry))
+def read_database(folder: Path) -> DatabaseSource:
+    """One database from its folder. Raises `EnvironmentFault` where it is missing or damaged."""
+    schema = validated(folder / "schema.json", TypeAdapter(SchemaEntry))
     tables: dict[str, TableSource] = {}
     for entry in schema.tables:
         path = folder / f"{entry.name}.csv"

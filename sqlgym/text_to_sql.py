@@ -12,7 +12,7 @@ an agent could try its answers out for free.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,7 +33,8 @@ class TextToSQLEnv(ExploreEnv):
     """Write the SQL query (SQLite) whose result answers a question about a database.
 
     Args:
-        dataset: "bundled", "tiny", a path, or a `TaskSet`; see `sqlgym.load_tasks`.
+        dataset: "bundled", "tiny", a path (an SQLite file will do), or a `TaskSet`; see
+            `sqlgym.load_tasks`.
         split: "train", "dev", or what else the folder has.
         match: "sound", or "spider" for the verdicts of Spider's official evaluator; see
             `sqlgym.compare`.
@@ -43,6 +44,8 @@ class TextToSQLEnv(ExploreEnv):
         parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
         rewards: Weights of the score; see `toolgym.RewardConfig`.
         databases: A folder with the databases, where they do not lie beside the questions.
+        synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
+            `tables`, `variants`, `wording`.
         render: How results are shown, "table" or "json".
         render_mode: None or "ansi".
 
@@ -66,6 +69,7 @@ class TextToSQLEnv(ExploreEnv):
         parsing: Literal["lenient", "strict"] = "lenient",
         rewards: RewardConfig | dict[str, Any] | None = None,
         databases: str | Path | None = None,
+        synthesis: Mapping[str, Any] | None = None,
         render: Form = "table",
         render_mode: str | None = None,
     ) -> None:
@@ -77,6 +81,7 @@ class TextToSQLEnv(ExploreEnv):
             parsing=parsing,
             rewards=rewards,
             databases=databases,
+            synthesis=synthesis,
             render=render,
             render_mode=render_mode,
         )

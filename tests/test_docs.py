@@ -8,6 +8,7 @@ names and run in an empty folder.
 import ast
 import doctest
 import importlib
+import inspect
 import json
 import re
 from collections import Counter
@@ -15,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.answers import GoldAnswer, matches
+from sqlgym.answers import GoldAnswer, matches, refusal
+from sqlgym.bundled import dataset_folder
 from sqlgym.database import open_database
 from sqlgym.diagnosis import SQL_ERRORS
 from sqlgym.hardness import hardness
@@ -24,6 +26,17 @@ from sqlgym.pool import MOST_OPEN
 from sqlgym.progress import TABLES
 from sqlgym.query_result import CACHE_BYTES, CACHE_ENTRIES
 from sqlgym.render import MAX_CHARS, MAX_ROWS
+from sqlgym.several_results import several_results
+from sqlgym.synthesis import (
+    REJECTIONS,
+    REPHRASINGS_REFUSED,
+    SHAPES,
+    proof,
+    search,
+    synthesize,
+    table_reading,
+)
+from sqlgym.synthesis.profiling import MOST_TABLES
 from sqlgym.tasks import REFUSALS, load_tasks
 from sqlgym.tiny_worlds import SEEDS
 from toolgym import parse_calls, registration
@@ -216,6 +229,30 @@ def test_the_table_of_databases_is_the_data():
     assert table_under("data-sets.md", head) == expected
 
 
+def test_every_shape_has_an_example_that_is_a_fair_task_of_its_level():
+    (path,) = dataset_folder("bundled").rglob("town_library.sqlite")
+    database = open_database(path)
+    rows = table_under("synthesis.md", "| shape | level | question | gold SQL |")
+    for _, level, question, written in rows:
+        sql = written.strip("`")
+        result = database.query(sql)
+
+        assert level == hardness(sql), question
+        assert refusal(result, proof.MOST_ROWS) is None, question
+        assert several_results(database, sql, result) is None, question
+    assert [name.strip("`") for name, *_ in rows] == list(SHAPES)
+
+
+def test_every_reason_and_every_option_of_the_synthesis_is_told():
+    told = {"candidate": REJECTIONS, "rewording": REPHRASINGS_REFUSED}
+    for what, codes in told.items():
+        rows = table_under("synthesis.md", f"| code | why a {what} is not kept |")
+        assert [(code.strip("`"), why) for code, why in rows] == list(codes.items())
+    rows = table_under("synthesis.md", "| option | meaning |")
+    taken = inspect.signature(synthesize).parameters.keys() - {"database"}
+    assert {name.strip("`") for name, _ in rows} == taken
+
+
 def test_the_table_of_metrics_has_every_metric_and_no_other():
     figures = importlib.import_module("adapters.trl.figures")
     measured = figures.batch_metrics([], [], 1).keys() | set(figures._FROM_TRL.values())
@@ -234,6 +271,18 @@ def test_the_table_of_metrics_has_every_metric_and_no_other():
         ("sql-guard.md", f"at most {CACHE_ENTRIES:,} results and {CACHE_BYTES >> 20} MiB"),
         ("sql-guard.md", f"keeps at most {MOST_OPEN} open"),
         ("data-sets.md", f"each filled {IN_WORDS[SEEDS]} times"),
+        ("synthesis.md", f"{search.PATIENCE:,} drafts in a row give nothing new"),
+        (
+            "synthesis.md",
+            f"At most {IN_WORDS[search.VARIANTS]} kept tasks differ in their literals",
+        ),
+        ("synthesis.md", f"An answer has at most {proof.MOST_ROWS} rows"),
+        ("synthesis.md", f"longer than {proof.LONGEST_CELL} characters"),
+        ("synthesis.md", f"Tables of {IN_WORDS[proof.LEAST_ROWS]} rows or fewer"),
+        ("synthesis.md", f"A table of up to {table_reading.READ_WHOLE:,} rows is read whole"),
+        ("synthesis.md", f"From {table_reading.LARGE:,} rows on"),
+        ("synthesis.md", f"The first {MOST_TABLES} tables are used"),
+        ("synthesis.md", f"the first {table_reading.MOST_COLUMNS} columns of each"),
         ("rewards.md", f"{IN_WORDS[round(10 * TABLES)]} tenths of it are the share"),
     ],
 )

@@ -23,8 +23,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from toolgym.commands import COMMANDS, PluginError, find_plugins
+from toolgym.commands import COMMANDS, PluginError, find_plugins, waiting_line
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
+from toolgym.long_work import listening
 
 SUCCESS, FAILURE, MISUSE, INTERRUPTED = 0, 1, 2, 130
 _THEIR_OWN = (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError)  # typer ends these well
@@ -103,7 +104,8 @@ def told_in_sentences(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
+            with listening(waiting_line()):
+                return function(*args, **kwargs)
         except _THEIR_OWN:
             raise
         except KeyboardInterrupt:

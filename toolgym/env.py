@@ -18,6 +18,7 @@ from gymnasium.error import ResetNeeded
 from toolgym.calls import bind_call, parse_calls
 from toolgym.episode import Episode, Info, Outcome
 from toolgym.errors import ConfigurationError
+from toolgym.family import TaskFamily
 from toolgym.rewards import Ledger, RewardConfig
 from toolgym.spaces import UnicodeText
 from toolgym.tasks import Task, TaskSet
@@ -68,6 +69,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
     tools: dict[str, ToolSpec]
     """The tools by name: those of the class, unless the environment was made with fewer."""
+    family: ClassVar[TaskFamily] = TaskFamily()
+    """What is known of the tasks beyond playing them; the commands on data sets ask it."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -1,4 +1,4 @@
-"""Put the bundled tasks into the wheel: `data/sql` becomes `sqlgym/_data/sql`.
+"""Put the bundled tasks into the wheel: `data/sql` becomes `sqlgym/_data/sql`, and so on.
 
 In a checkout the tasks are text under `data/`, beside the packages that read them; in a wheel
 they must lie inside a package. An editable install reads the checkout, so it gets no copy:
@@ -9,7 +9,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-WHEREABOUTS = {"data/sql": "sqlgym/_data/sql"}
+WHEREABOUTS = {f"data/{name}": f"sqlgym/_data/{name}" for name in ("sql", "sql2")}
 
 
 class BundleData(BuildHookInterface[Any]):

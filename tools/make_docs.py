@@ -1,8 +1,9 @@
 """Write the pages of the documentation that are made from the program.
 
 `docs/cli.md` is what `toolgym --help` and the help of each of our commands print,
-`docs/reference.md` the tables of `tools/make_reference.py`. A test compares the pages with the
-program, so they cannot drift; after a change of a command or a table, run this and commit:
+`docs/reference.md` the tables of `tools/make_reference.py`; of the data card `data/sql/README.md`
+the statistics are made (`tools/make_card.py`). A test compares the pages with the program, so they
+cannot drift; after a change of a command, a table or the data, run this and commit:
 
     python tools/make_docs.py
 """
@@ -18,6 +19,7 @@ from toolgym.commands import COMMANDS, find_plugins
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tools.make_card import card_page
 from tools.make_reference import reference_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,7 +69,11 @@ def cli_page() -> str:
     return "\n".join(sections)
 
 
-PAGES = {"docs/cli.md": cli_page, "docs/reference.md": reference_page}
+PAGES = {
+    "docs/cli.md": cli_page,
+    "docs/reference.md": reference_page,
+    "data/sql/README.md": card_page,
+}
 
 
 def main(root: Path = ROOT) -> int:
@@ -75,7 +81,8 @@ def main(root: Path = ROOT) -> int:
     for name, made in PAGES.items():
         page = root / name
         page.parent.mkdir(exist_ok=True)
-        page.write_text(made(), encoding="utf-8")
+        text = made()  # of a page that is made in part, before it is emptied
+        page.write_text(text, encoding="utf-8")
         print(f"wrote {name}")
     return 0
 

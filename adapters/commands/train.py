@@ -36,7 +36,7 @@ def _option(help_text: str, **more: Any) -> Any:
 
 EnvId = Annotated[Text, typer.Argument(help="The environment, such as sqlgym/Explore-v0.")]
 Model = Annotated[Text, _option("A chat model: a folder or a hub id; without it, the tiny one.")]
-Dataset = Annotated[Text, _option('A folder or a name; "tiny", with --model "bundled".')]
+Dataset = Annotated[Text, _option('SQLite file, folder or name; "tiny", with --model "bundled".')]
 Split = Annotated[Text, _option("Trained on: train. The evaluations are on dev.")]
 Steps = Annotated[Number, _option("Steps of GRPO; 60.")]
 WarmupSteps = Annotated[Number, _option("Steps of imitation before it; 0 skips them.")]
@@ -93,6 +93,7 @@ def command(
 
     Example:
         toolgym train sqlgym/Explore-v0
+        toolgym train sqlgym/Explore-v0 --dataset my.db
         toolgym train sqlgym/Explore-v0 --control shuffled-rewards
         toolgym train --resume runs/explore-001
     """

@@ -1,6 +1,9 @@
-"""The gates that every bundled question passes: each gold is right to read, and the only one."""
+"""The gates that every bundled question passes: each gold is right to read, and the only one.
 
-import json
+"bundled-2" holds the databases of "bundled" and more; what both have is the same and tested once.
+"""
+
+import itertools
 import random
 import re
 import sqlite3
@@ -11,11 +14,10 @@ from pathlib import Path
 import pytest
 import sqlglot
 
-from sqlgym import bundled, text_source
+from sqlgym import bundled, composed_source
 from sqlgym.hardness import hardness
 from sqlgym.layout import DatabaseSource, TableSource
 
-SOURCE = bundled.bundled_dir()
 LEVELS = ("easy", "medium", "hard", "extra")
 SHUFFLES = (0, 1, 2, 3)
 MOST_ROWS, MOST_CHARACTERS = 100, 3500
@@ -23,18 +25,24 @@ ORDER = re.compile(
     r"\b(order|alphabetical\w*|ascending|sort|sorted|from the \w+ \w*|first|earliest)\b", re.I
 )
 
-QUESTIONS = {
-    entry["id"]: entry | {"split": split}
-    for split in ("train", "dev")
-    for entry in json.loads((SOURCE / f"{split}.json").read_bytes())
+SETS = ("bundled", "bundled-2")
+SPLITS = ("train", "dev", "test")
+SOURCES = {name: bundled.read(bundled.bundled_dir(name)) for name in SETS}
+IN_SET = {
+    name: [dict(entry) | {"split": split} for split in SPLITS for entry in getattr(source, split)]
+    for name, source in SOURCES.items()
 }
+QUESTIONS = {entry["id"]: entry for name in SETS for entry in IN_SET[name]}
+DATABASES = {one.db_id: one for source in SOURCES.values() for one in source.databases}
 every_question = pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS.keys())
+every_set = pytest.mark.parametrize("name", SETS)
 
 
 @pytest.fixture(scope="module")
 def databases() -> Iterator[dict[str, sqlite3.Connection]]:
     """Every database as it is built."""
-    paths = bundled.dataset_folder("bundled").glob("database/*/*.sqlite")
+    folders = [bundled.dataset_folder(name) for name in SETS]
+    paths = [path for folder in folders for path in folder.glob("database/*/*.sqlite")]
     opened = {path.stem: sqlite3.connect(path) for path in paths}
     yield opened
     for database in opened.values():
@@ -44,8 +52,7 @@ def databases() -> Iterator[dict[str, sqlite3.Connection]]:
 @pytest.fixture(scope="module")
 def shuffled() -> Iterator[dict[str, list[sqlite3.Connection]]]:
     """Every database with its rows in other orders and without keys: what ties there are, break."""
-    source = text_source.read_source(SOURCE)
-    opened = {one.db_id: [shuffle(one, seed) for seed in SHUFFLES] for one in source.databases}
+    opened = {name: [shuffle(one, seed) for seed in SHUFFLES] for name, one in DATABASES.items()}
     yield opened
     for copies in opened.values():
         for database in copies:
@@ -137,25 +144,39 @@ def test_an_id_names_its_database(question):
     assert re.fullmatch(rf"{question['db_id']}-\d{{3}}", question["id"])
 
 
-def test_there_are_enough_questions_on_enough_databases():
-    splits = Counter(question["split"] for question in QUESTIONS.values())
-    assert splits["train"] >= 220
-    assert splits["dev"] >= 100
-    assert len({question["db_id"] for question in QUESTIONS.values()}) >= 7
+@pytest.mark.parametrize(
+    ("name", "train", "held_out", "databases"),
+    [("bundled", 220, 100, 7), ("bundled-2", 580, 600, 16)],
+)
+def test_there_are_enough_questions_on_enough_databases(name, train, held_out, databases):
+    splits = Counter(question["split"] for question in IN_SET[name])
+    assert splits["train"] >= train
+    assert splits["dev"] + splits["test"] >= held_out
+    assert len({question["db_id"] for question in IN_SET[name]}) >= databases
 
 
-def test_no_database_of_dev_occurs_in_train():
+def test_the_newer_set_has_at_least_1200_questions_and_holds_the_older_one_whole():
+    known = {(q["id"], q["question"], q["query"], q["split"]) for q in IN_SET["bundled-2"]}
+    older = {(q["id"], q["question"], q["query"], q["split"]) for q in IN_SET["bundled"]}
+    assert older <= known
+    assert len(known) >= 1200
+
+
+@every_set
+def test_no_database_occurs_in_two_splits(name):
     db_ids = defaultdict(set)
-    for question in QUESTIONS.values():
+    for question in IN_SET[name]:
         db_ids[question["split"]].add(question["db_id"])
     assert len(db_ids["dev"]) >= 2
-    assert not db_ids["dev"] & db_ids["train"]
+    for one, other in itertools.combinations(db_ids, 2):
+        assert not db_ids[one] & db_ids[other]
 
 
+@every_set
 @pytest.mark.parametrize("level", LEVELS)
-def test_every_level_has_its_share_in_both_splits(level):
-    for split in ("train", "dev"):
-        levels = [q["hardness"] for q in QUESTIONS.values() if q["split"] == split]
+def test_every_level_has_its_share_in_every_split(name, level):
+    for split in {question["split"] for question in IN_SET[name]}:
+        levels = [q["hardness"] for q in IN_SET[name] if q["split"] == split]
         assert levels.count(level) / len(levels) >= 0.12
 
 
@@ -165,15 +186,32 @@ def test_no_question_and_no_query_occurs_twice():
     assert [text for text, count in (texts | queries).items() if count > 1] == []
 
 
-def test_every_table_is_asked_about():
-    asked = defaultdict(set)
+@pytest.mark.parametrize("db_id", DATABASES)
+def test_every_table_is_asked_about(db_id):
+    asked = set()
     for question in QUESTIONS.values():
-        query = sqlglot.parse_one(question["query"], dialect="sqlite")
-        asked[question["db_id"]] |= {table.name for table in query.find_all(sqlglot.exp.Table)}
-    for path in SOURCE.glob("*/schema.json"):
-        tables = {table["name"] for table in json.loads(path.read_bytes())["tables"]}
-        assert asked[path.parent.name] == tables
+        if question["db_id"] == db_id:
+            query = sqlglot.parse_one(question["query"], dialect="sqlite")
+            asked |= {table.name for table in query.find_all(sqlglot.exp.Table)}
+    assert {table.name for table in DATABASES[db_id].tables} <= asked
 
 
-def test_the_text_stays_small():
-    assert sum(path.stat().st_size for path in Path(SOURCE).rglob("*") if path.is_file()) < 500_000
+@pytest.mark.parametrize("name", SETS)
+def test_every_folder_with_questions_is_in_the_set(name):
+    folder = bundled.bundled_dir(name)
+    there = {path.parent.name for path in folder.glob("*/schema.json")}
+    assert there <= {one.db_id for one in SOURCES[name].databases}
+
+
+def test_at_least_half_of_the_databases_hold_facts_and_say_where_these_come_from():
+    folder = bundled.bundled_dir("bundled-2")
+    facts = composed_source.entry_of(folder).facts
+    assert [db_id for db_id in facts if not (folder / db_id / "SOURCE.md").is_file()] == []
+    assert set(facts) <= DATABASES.keys()
+    assert 2 * len(facts) >= len(DATABASES)
+
+
+@pytest.mark.parametrize(("name", "most"), [("bundled", 500_000), ("bundled-2", 2_000_000)])
+def test_the_text_stays_small(name, most):
+    files = Path(bundled.bundled_dir(name)).rglob("*")
+    assert sum(path.stat().st_size for path in files if path.is_file()) < most

@@ -20,7 +20,7 @@ from toolgym import (
 )
 
 ENV = "sqlgym/Explore-v0"
-SETS = [("bundled", "train"), ("bundled", "dev"), ("tiny", "dev")]
+SETS = [("bundled-2", "train"), ("bundled-2", "dev"), ("bundled-2", "test"), ("tiny", "dev")]
 
 
 def make(**kwargs):

@@ -180,11 +180,13 @@ def test_birds_folders_load_each_by_itself_and_side_by_side(tmp_path):
 
 
 def wrong_folder(folder):
+    (folder / "tables.json").write_text("[]")
     return folder
 
 
 def wrong_file(folder):
-    return folder / "database" / "shop" / "shop.sqlite"
+    (folder / "notes.db").write_text("no database")
+    return folder / "notes.db"
 
 
 def empty_lines(folder):
@@ -210,11 +212,11 @@ def text_file(folder):
     ("made", "words"),
     [
         (wrong_folder, "has 1 database but no questions: it needs a train.json or train.jsonl"),
-        (wrong_file, "is a database without questions"),
+        (wrong_file, "notes.db is not an SQLite database"),
         (empty_lines, "train.jsonl is empty"),
         (other_split, "is split 'dev', not 'train'"),
         (only_dev, "has no split 'train': it has 'dev'"),
-        (text_file, "of single files only .jsonl is read"),
+        (text_file, "of single files only .jsonl and SQLite are read"),
         (lambda folder: "hf:no such thing", r"pip install 'toolgym\[train\]'|say where|cannot be"),
         (lambda folder: [GOOD], "list holds questions only; say where their databases are"),
     ],

@@ -57,6 +57,8 @@ JOINED = "FROM song JOIN singer ON singer.id = song.singer_id"
         ("SELECT name, town FROM singer GROUP BY age HAVING count(*) > 1", "name, town"),
         ("SELECT town FROM singer GROUP BY age", "town"),  # NULL and Bonn
         ("SELECT upper(name) || '!' FROM singer GROUP BY age", "name"),
+        ("SELECT age / 20 AS twenties, name FROM singer GROUP BY twenties", "name"),
+        ("SELECT age / 20, name FROM singer GROUP BY 1", "name"),
         ("SELECT name, count(*) FROM singer", "name"),
         ("SELECT age FROM singer GROUP BY age ORDER BY name", "name"),
         ("SELECT age FROM singer GROUP BY age HAVING name > 'B'", "name"),
@@ -87,6 +89,10 @@ def test_a_column_that_differs_within_a_group_is_named(database, sql, columns):
         "SELECT name, sum(age) OVER (PARTITION BY town) FROM singer",
         "SELECT count(*) FROM singer WHERE age > (SELECT avg(age) FROM singer)",
         "SELECT name FROM singer AS s WHERE 1 < (SELECT count(*) FROM song WHERE singer_id = s.id)",
+        "SELECT substr(name, 1, 1), count(*) FROM singer GROUP BY substr(name, 1, 1)",
+        "SELECT upper(substr(name, 1, 1)) FROM singer GROUP BY SUBSTR(name, 1, 1) HAVING age > 0",
+        "SELECT substr(name, 1, 1) AS letter, count(*) FROM singer GROUP BY letter",
+        "SELECT substr(name, 1, 1), count(*) FROM singer GROUP BY 1 ORDER BY substr(name, 1, 1)",
         "SELECT FROM WHERE (",
     ],
 )

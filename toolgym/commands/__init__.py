@@ -6,7 +6,7 @@ one imperative sentence, perhaps a paragraph, and an `Example:` that the tests r
 what is slow inside the function, since `toolgym --help` imports them all.
 
 What they share is below: how plug-ins are found, how an environment is looked up without being
-made, and how results are put on a terminal.
+made, and how results, and long work of a library, are put on a terminal.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolgym.errors import ConfigurationError
+from toolgym.long_work import Listener
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -222,3 +223,18 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     piped = not stream.isatty()
     return Console(stderr=stderr, width=200 if piped else None, highlight=False, markup=False)
+
+
+def waiting_line() -> Listener:
+    """What shows long work of a library on stderr: a line that moves, or in a pipe one line."""
+    told: set[str] = set()
+
+    def show(what: str, done: int, total: int) -> None:
+        if sys.stderr.isatty():
+            line = f"{what}: {done:,} of {total:,}" if done < total else ""
+            typer.echo(f"\r\x1b[K{line}", err=True, nl=False)
+        elif what not in told:
+            told.add(what)
+            typer.echo(f"{what} ...", err=True)
+
+    return show

@@ -192,7 +192,9 @@ def _line(found: Curve, spread: Curve | None, width: int, label: str, style: int
 def _legend(lines: Sequence[Line | Points | Bars]) -> tuple[tuple[Markup, str], ...]:
     if len(lines) == 1:
         return ()
-    return tuple((Markup(swatch(line.style)), line.label) for line in lines)
+    return tuple(
+        (Markup(swatch(line.style, bar=isinstance(line, Bars))), line.label) for line in lines
+    )
 
 
 def _in_words(label: str, found: Curve, unit: Unit) -> str:

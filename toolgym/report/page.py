@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from toolgym.errors import ConfigurationError
@@ -52,6 +52,11 @@ def write_report(runs: Run | Sequence[Run], out: Path | None = None) -> Path:
 
 def render(runs: Sequence[RunView]) -> str:
     """The page as text."""
+    return template_of("page.html.j2").render(**_content(runs))
+
+
+def template_of(name: str) -> Template:
+    """A page's template by its file's name, with the style sheet that all pages share."""
     environment = Environment(
         loader=PackageLoader("toolgym.report", "."),
         autoescape=True,
@@ -60,8 +65,7 @@ def render(runs: Sequence[RunView]) -> str:
         keep_trailing_newline=True,
     )
     style = environment.loader.get_source(environment, "page.css")[0] if environment.loader else ""
-    template = environment.get_template("page.html.j2")
-    return template.render(style=Markup(style.rstrip()), **_content(runs))
+    return environment.get_template(name, globals={"style": Markup(style.rstrip())})
 
 
 def _finalize(value: Any) -> Any:

@@ -94,11 +94,12 @@ def style_class(style: int) -> str:
     return f"c{style % COLOURS} d{style % DASHES}"
 
 
-def swatch(style: int) -> str:
-    """A short piece of line for a legend."""
+def swatch(style: int, *, bar: bool = False) -> str:
+    """A short piece of line, or of a bar, for a legend."""
     line = element("line", class_="line", x1=1, x2=25, y1=5, y2=5)
+    piece = element("rect", class_="bar", x=7, y=0, width=12, height=10) if bar else line
     classes = f"swatch {style_class(style)}"
-    return element("svg", line, class_=classes, viewBox="0 0 26 10", aria_hidden="true")
+    return element("svg", piece, class_=classes, viewBox="0 0 26 10", aria_hidden="true")
 
 
 def line_plot(
@@ -262,7 +263,8 @@ def _points(series: Points, places: Sequence[float], vertical: Axis) -> str:
 
 def _bar(series: Bars, height: float, x: float, width: float, vertical: Axis) -> str:
     zero, top = vertical.place(0.0), vertical.place(height)
-    shown = number_text(height, vertical.step / 100, vertical.unit)
+    counted = vertical.unit == "number" and float(height).is_integer()
+    shown = number_text(height, 1 if counted else vertical.step / 100, vertical.unit)
     title = element("title", text=f"{series.label}: {shown}")
     bar = _box(title, "bar", x + 1, min(zero, top), width - 2, abs(zero - top))
     above = min(zero, top) - 4

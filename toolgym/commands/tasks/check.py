@@ -1,8 +1,7 @@
-"""`toolgym tasks`: look at a data set before an agent does.
+"""`toolgym tasks check`: verify every task and print one report.
 
-`check` verifies every task and prints one report: how many can be played, which are refused and
-why, which questions are there twice. The data set is loaded by the environment that plays it, so
-what is checked is what is played.
+How many can be played, which are refused and why, which questions are there twice, which databases
+are damaged.
 """
 
 from __future__ import annotations
@@ -13,34 +12,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolgym.commands import AsJson, arguments_for
+from toolgym.commands.tasks.options import EXPLORE, Databases, DataSet, Environment
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from toolgym.task_report import TaskReport
 
-DataSet = Annotated[str, typer.Argument(help="A folder, a file, or the name of a data set.")]
 Split = Annotated[str, typer.Option(help="A part of the data set.")]
-Environment = Annotated[str, typer.Option("--env", help="The environment that plays the tasks.")]
-Databases = Annotated[
-    str | None, typer.Option(help="Where the databases lie, if not beside the questions.")
-]
 Shown = Annotated[int, typer.Option(min=0, help="Lines of refusals, faults and duplicates, each.")]
 
-command = typer.Typer(
-    help="""Look at the tasks of a data set.
 
-\b
-Example:
-    toolgym tasks check bundled --split dev
-"""
-)
-
-
-@command.command("check")
 def check(
     dataset: DataSet,
     split: Split = "dev",
-    env_id: Environment = "sqlgym/Explore-v0",
+    env_id: Environment = EXPLORE,
     databases: Databases = None,
     show: Shown = 20,
     as_json: AsJson = False,

@@ -1,0 +1,34 @@
+"""Questions with gold SQL for any SQLite file, without anybody writing them.
+
+    from sqlgym.synthesis import synthesize
+    tasks = synthesize("my.db", n=200, seed=0).tasks
+
+A database is profiled (`profiling`), questions are drafted from shapes (`shapes`), and each
+candidate is proved before it is kept (`proof`). All is decided by the seed and the file's content.
+"""
+
+from sqlgym.synthesis.canonical import canonical_sql
+from sqlgym.synthesis.engine import stream, synthesize
+from sqlgym.synthesis.rephrasing import REPHRASINGS_REFUSED
+from sqlgym.synthesis.report import (
+    LEVELS,
+    REJECTIONS,
+    Synthesis,
+    SynthesisReport,
+    SynthTask,
+)
+from sqlgym.synthesis.shapes import SHAPES, shape
+
+__all__ = [
+    "LEVELS",
+    "REJECTIONS",
+    "REPHRASINGS_REFUSED",
+    "SHAPES",
+    "SynthTask",
+    "Synthesis",
+    "SynthesisReport",
+    "canonical_sql",
+    "shape",
+    "stream",
+    "synthesize",
+]

@@ -1,0 +1,103 @@
+"""SQL in a form that near-duplicates share, to tell tasks apart and to keep splits disjoint.
+
+Case of names, quotes, aliases, the order of conditions that AND or OR connects, of a list behind
+IN and of both sides of `=` make no difference; everything else does, also each literal. The
+`skeleton` is the same without the literals.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import sqlglot
+from sqlglot import exp
+
+from sqlgym.synthesis.world import identifier
+
+
+@functools.lru_cache(maxsize=8192)
+def canonical_sql(sql: str) -> str:
+    """One query in canonical form.
+
+    Raises:
+        ValueError: It is not one query that can be parsed.
+
+    >>> canonical_sql('SELECT T1."Name" FROM Singer AS T1 WHERE T1.Age>3 AND T1.x IN (2, 1)')
+    'SELECT t1.name FROM singer AS t1 WHERE t1.age > 3 AND t1.x IN (1, 2)'
+    >>> canonical_sql("select S.name from singer S where s.x in (1,2) and s.age > 3")
+    'SELECT t1.name FROM singer AS t1 WHERE t1.age > 3 AND t1.x IN (1, 2)'
+    """
+    try:
+        tree = sqlglot.parse_one(sql, dialect="sqlite")
+    except sqlglot.errors.SqlglotError as error:
+        raise ValueError(f"This is not one query that can be parsed: {sql!r}") from error
+    _rename(tree)
+    return _sorted(tree).sql("sqlite")
+
+
+def skeleton(canonical: str) -> str:
+    """A canonical query with a question mark for each literal.
+
+    >>> skeleton("SELECT name FROM singer WHERE age > 3 AND country = 'France'")
+    'SELECT name FROM singer WHERE age > ? AND country = ?'
+    """
+    tree = sqlglot.parse_one(canonical, dialect="sqlite")
+    return tree.transform(
+        lambda node: exp.Placeholder() if isinstance(node, exp.Literal) else node
+    ).sql("sqlite")
+
+
+def _rename(tree: exp.Expr) -> None:
+    """Names in lower case, bare where they may be; aliases of tables numbered in their order."""
+    aliases: dict[str, str] = {}
+    for table in tree.find_all(exp.Table, bfs=False):
+        if table.alias:
+            aliases.setdefault(table.alias.lower(), f"t{len(aliases) + 1}")
+    for name in tree.find_all(exp.Identifier):
+        text = name.this.lower()
+        is_qualifier = name.arg_key == "table" or isinstance(name.parent, exp.TableAlias)
+        name.set("this", aliases.get(text, text) if is_qualifier else text)
+        name.set("quoted", identifier(name.this) != name.this)
+
+
+def _sorted(tree: exp.Expr) -> exp.Expr:
+    """Operands in the order of their text wherever their order means nothing."""
+    for found in list(tree.find_all(exp.In)):
+        if found.expressions:
+            found.set("expressions", sorted(found.expressions, key=_text))
+    for equal in list(tree.find_all(exp.EQ)):
+        if _place(equal.right) < _place(equal.left):
+            left, right = equal.left, equal.right
+            equal.set("this", right.copy())
+            equal.set("expression", left.copy())
+    for kind in (exp.And, exp.Or):
+        for node in list(tree.find_all(kind)):
+            if not isinstance(node.parent, kind):
+                _sort_terms(node, kind)
+    return tree
+
+
+def _sort_terms(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> None:
+    terms = sorted((term.copy() for term in _terms(node, kind)), key=_text)
+    result = terms[0]
+    for term in terms[1:]:
+        result = kind(this=result, expression=term)
+    node.set("this", result.args["this"])
+    node.set("expression", result.args["expression"])
+
+
+def _terms(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> list[exp.Expr]:
+    if isinstance(node.unnest(), kind):
+        node = node.unnest()
+    if not isinstance(node, kind):
+        return [node]
+    return [*_terms(node.this, kind), *_terms(node.expression, kind)]
+
+
+def _place(node: exp.Expr) -> tuple[bool, str]:
+    """Where an operand of `=` stands: columns before literals and queries."""
+    return isinstance(node, exp.Literal | exp.Query | exp.Neg), _text(node)
+
+
+def _text(node: exp.Expr) -> str:
+    return node.sql("sqlite")

@@ -1,0 +1,184 @@
+"""What every shape drafts with: a source of choices, and the pieces of a query and a question.
+
+A shape asks a `Draft` for tables, columns and conditions and for one of several wordings; what the
+database does not have ends the attempt with `Unfit`. All choices come from one `random.Random`, so
+that a seed gives the same drafts everywhere.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from sqlgym.synthesis import english
+from sqlgym.synthesis.world import Entity, Field, World
+
+T = TypeVar("T")
+
+
+class Unfit(Exception):
+    """The database does not have what a shape asks for, or it was not drawn this time."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A SELECT statement by its clauses.
+
+    Attributes:
+        select: Its result columns.
+        source: What stands behind FROM.
+        where: Conditions, all of which hold.
+        group: Behind GROUP BY; "" for none.
+        having: Behind HAVING; "" for none.
+        order: Behind ORDER BY; "" for none.
+        limit: How many rows; 0 for all.
+        distinct: No row twice.
+    """
+
+    select: tuple[str, ...]
+    source: str
+    where: tuple[str, ...] = ()
+    group: str = ""
+    having: str = ""
+    order: str = ""
+    limit: int = 0
+    distinct: bool = False
+
+    def sql(self) -> str:
+        """The statement."""
+        parts = [f"SELECT {'DISTINCT ' if self.distinct else ''}{', '.join(self.select)}"]
+        parts.append(f"FROM {self.source}")
+        if self.where:
+            parts.append(f"WHERE {' AND '.join(self.where)}")
+        clauses = (("GROUP BY", self.group), ("HAVING", self.having), ("ORDER BY", self.order))
+        parts += [f"{word} {text}" for word, text in clauses if text]
+        if self.limit:
+            parts.append(f"LIMIT {self.limit}")
+        return " ".join(parts)
+
+    def counted(self) -> str:
+        """How many rows it computes over."""
+        return replace(self, select=("count(*)",), group="", having="", order="", limit=0).plain()
+
+    def plain(self) -> str:
+        """The statement without DISTINCT."""
+        return replace(self, distinct=False).sql()
+
+    def weakened(self) -> tuple[str, ...]:
+        """The same without one of its conditions, for each of them: these must differ."""
+        wheres = [self.where[:i] + self.where[i + 1 :] for i in range(len(self.where))]
+        weaker = [replace(self, where=where) for where in wheres]
+        weaker += [replace(self, having="")] if self.having else []
+        # One row more shows that the LIMIT matters, and in any order, so nothing is sorted for it.
+        weaker += [replace(self, limit=self.limit + 1, order="")] if self.limit else []
+        return tuple(query.sql() for query in weaker)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A question with its SQL, and what has to be shown of it before it is kept.
+
+    Attributes:
+        question: The question; its first letter is made a capital later.
+        sql: The gold SQL.
+        tables: What it reads.
+        contrasts: Statements that must have another result: each condition matters.
+        readings: Statements that must have the same result: other ways to read the question.
+        supports: Statements that count rows: each must give at least two.
+        one_row: The question speaks of one row.
+        several: The question speaks of several rows.
+        number: The question speaks of so many rows; 0 if of no number.
+        alphabetical: Columns of the result, by place, whose order has to be the alphabet's.
+    """
+
+    question: str
+    sql: str
+    tables: tuple[str, ...]
+    contrasts: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
+    supports: tuple[str, ...] = ()
+    one_row: bool = False
+    several: bool = False
+    number: int = 0
+    alphabetical: tuple[int, ...] = ()
+    shape: str = ""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One attempt to write a question.
+
+    Attributes:
+        world: What the database has.
+        rng: Where all choices come from.
+    """
+
+    world: World
+    rng: random.Random
+
+    def pick(self, options: Iterable[T]) -> T:
+        """One of several things; `Unfit` if there are none."""
+        found = list(options)
+        if not found:
+            raise Unfit
+        return found[int(self.rng.random() * len(found))]
+
+    def chance(self, probability: float) -> bool:
+        """True so often."""
+        return self.rng.random() < probability
+
+    def say(self, *wordings: str | None) -> str:
+        """One of several wordings; None stands for one that is not to be had."""
+        return self.pick(wording for wording in wordings if wording)
+
+    def entity(self, fits: Callable[[Entity], Any] = bool) -> Entity:
+        """A table that fits."""
+        return self.pick(entity for entity in self.world.entities if fits(entity))
+
+    def unless(self, wrong: Any) -> None:
+        """End the attempt if something is wrong."""
+        if wrong:
+            raise Unfit
+
+
+def the(fields: Sequence[Field]) -> str:
+    """Columns in the singular: "the name and the price".
+
+    >>> the([])
+    ''
+    """
+    if _is_full_name(fields):
+        return "the first and last name"
+    return english.listed([f"the {field.noun.one}" for field in fields])
+
+
+def names(fields: Sequence[Field]) -> str:
+    """Columns in the plural: "names and prices"."""
+    if _is_full_name(fields):
+        return "first and last names"
+    return english.listed([field.noun.many for field in fields])
+
+
+def bare(fields: Sequence[Field]) -> str:
+    """Columns in the singular without an article: "name and price"."""
+    if _is_full_name(fields):
+        return "first and last name"
+    return english.listed([field.noun.one for field in fields])
+
+
+def _is_full_name(fields: Sequence[Field]) -> bool:
+    return [field.noun.one for field in fields] == ["first name", "last name"]
+
+
+def label_of(draft: Draft, entity: Entity) -> tuple[Field, ...]:
+    """What the rows of a table are told apart by."""
+    if entity.label is None:
+        raise Unfit
+    return entity.label.fields
+
+
+def columns(fields: Iterable[Field], alias: str = "") -> tuple[str, ...]:
+    """Fields as result columns."""
+    return tuple(field.sql(alias) for field in fields)

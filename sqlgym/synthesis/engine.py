@@ -1,0 +1,157 @@
+"""Tasks about a database: as a stream, or so many at once.
+
+Everything is decided by the seed and by what the file holds: no clock, no order of a hash.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from sqlgym.database import Database, open_database
+from sqlgym.synthesis.mix import WORDINGS, mix_of
+from sqlgym.synthesis.profiling import profile
+from sqlgym.synthesis.rephrasing import Rephraser
+from sqlgym.synthesis.report import Synthesis, SynthesisReport, SynthTask
+from sqlgym.synthesis.search import VARIANTS, Search
+from sqlgym.synthesis.world import World
+from toolgym.errors import ConfigurationError, ToolError
+
+
+def stream(
+    database: str | Path | Database,
+    *,
+    seed: int = 0,
+    hardness: Mapping[str, float] | None = None,
+    tables: Sequence[str] | None = None,
+    variants: int = VARIANTS,
+    wording: str = "en",
+    rephrase: Callable[[str, str], str] | None = None,
+    report: SynthesisReport | None = None,
+) -> Iterator[SynthTask]:
+    """Tasks about a database, one after the other, until nothing new is found for long.
+
+    Args:
+        database: An SQLite file, or an open `Database`.
+        seed: Decides all choices; one seed gives the same tasks for the same file everywhere.
+        hardness: How the levels are mixed, as shares; evenly if None.
+        tables: The names of the tables to ask about; all but views if None.
+        variants: Tasks whose SQL may differ in its literals only. More of them give more tasks
+            where a database is small, and tasks that are more alike.
+        wording: The language of the questions; "en" is the only one so far.
+        rephrase: Gets question and SQL and gives another wording; see `Rephraser` for what is
+            checked before it is kept.
+        report: Filled while the stream runs.
+
+    Raises:
+        ConfigurationError: Nothing sensible can be asked, or an option is wrong.
+        EnvironmentFault: The file cannot be read.
+    """
+    opened = database if isinstance(database, Database) else open_database(database)
+    if wording not in WORDINGS:
+        raise ConfigurationError(
+            f"there is no wording {wording!r}: questions are written in {', '.join(WORDINGS)}."
+        )
+    if variants < 1:
+        raise ConfigurationError(f"variants={variants}: give 1 or more.")
+    mix = mix_of(hardness)
+    world = _world(opened, tables)
+    told = report if report is not None else SynthesisReport()
+    _tell_world(told, world)
+    rng = random.Random(f"synthesis-{seed}")
+    search = Search(opened, world, mix, told, rng, variants=variants)
+    if rephrase is not None:
+        search.rephraser = Rephraser(opened, rephrase, told, search.is_taken)
+    return search.tasks()
+
+
+def synthesize(
+    database: str | Path | Database,
+    *,
+    n: int = 500,
+    seed: int = 0,
+    hardness: Mapping[str, float] | None = None,
+    tables: Sequence[str] | None = None,
+    variants: int = VARIANTS,
+    wording: str = "en",
+    rephrase: Callable[[str, str], str] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Synthesis:
+    """The first `n` tasks of `stream`, or fewer where there are no more.
+
+    Args:
+        database: An SQLite file, or an open `Database`.
+        n: How many tasks.
+        seed: See `stream`, as for the other options.
+        hardness: How the levels are mixed, as shares; evenly if None.
+        tables: The names of the tables to ask about; all but views if None.
+        variants: Tasks whose SQL may differ in its literals only.
+        wording: The language of the questions.
+        rephrase: Gives another wording of a question.
+        progress: Told after each task how many there are, and `n`.
+
+    Raises:
+        ConfigurationError: Nothing sensible can be asked, or an option is wrong.
+        EnvironmentFault: The file cannot be read.
+    """
+    if n < 1:
+        raise ConfigurationError(f"n={n}: ask for at least one task.")
+    report = SynthesisReport()
+    tasks = stream(
+        database,
+        seed=seed,
+        hardness=hardness,
+        tables=tables,
+        variants=variants,
+        wording=wording,
+        rephrase=rephrase,
+        report=report,
+    )
+    found = tuple(_first(tasks, n, progress or (lambda done, total: None)))
+    if not found:
+        raise _nothing_found(database)
+    return Synthesis(found, report)
+
+
+def _first(
+    tasks: Iterator[SynthTask], n: int, progress: Callable[[int, int], None]
+) -> Iterator[SynthTask]:
+    for number, task in enumerate(itertools.islice(tasks, n), start=1):
+        progress(number, n)
+        yield task
+
+
+def _tell_world(told: SynthesisReport, world: World) -> None:
+    """Report which tables are left out and which references are inferred."""
+    told.tables_left_out.update(world.left_out)
+    told.references += [
+        f"{link.child.name}.{link.column} -> {link.parent.name}.{link.target}"
+        for link in world.links
+        if link.is_inferred
+    ]
+
+
+def _nothing_found(database: str | Path | Database) -> ConfigurationError:
+    name = database.path if isinstance(database, Database) else database
+    return ConfigurationError(
+        f"no sensible question was found about {name}: its tables are too small or too much alike."
+        " Add rows, or write questions by hand."
+    )
+
+
+def _world(database: Database, tables: Sequence[str] | None) -> World:
+    if isinstance(tables, str):
+        raise ConfigurationError(f"tables={tables!r} is one text: give a list, [{tables!r}].")
+    try:
+        world = profile(database, tables)
+    except ToolError as error:  # a name in `tables` that does not exist
+        raise ConfigurationError(f"tables: {error.message} {error.hint}") from None
+    if not world.entities:
+        reasons = "; ".join(f"{name}: {why}" for name, why in sorted(world.left_out.items())[:5])
+        raise ConfigurationError(
+            f"nothing can be asked about {database.path}: it has no table with rows"
+            f"{f' ({reasons})' if reasons else ''}."
+        )
+    return world

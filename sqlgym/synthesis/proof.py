@@ -1,0 +1,154 @@
+"""Is this a fair task? Everything that is shown of a candidate before it is kept.
+
+The gold SQL runs under the guard and within half a query's budget, so that whatever checks it later
+has room. Its result has no NULL, no row twice, fits an observation and is the only right one. Each
+condition of the question matters (`contrasts`), and another reading of the words would find the
+same (`readings`). The answer is not a word of the question, and not what a first look shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sqlgym.answers import refusal
+from sqlgym.database import Database, QueryResult
+from sqlgym.limits import STEPS_PER_TICK
+from sqlgym.results import compare
+from sqlgym.several_results import several_results
+from sqlgym.synthesis import roles
+from sqlgym.synthesis.drafting import Candidate
+from sqlgym.synthesis.table_reading import LARGE
+from sqlgym.synthesis.world import Entity
+from toolgym.errors import ToolError
+
+LEAST_ROWS = 3
+"""A table of so many rows or fewer is seen at one glance, so nothing is asked about it alone."""
+MOST_ROWS = 25
+"""Rows of an answer."""
+LONGEST_CELL = 100
+"""Characters of a value of an answer."""
+
+
+class Rejected(Exception):
+    """A candidate is not kept; `code` is one of `REJECTIONS`."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def prove(database: Database, candidate: Candidate, entities: Mapping[str, Entity]) -> QueryResult:
+    """The result of a candidate that is a fair task.
+
+    Args:
+        database: Where it is asked.
+        candidate: Question and SQL.
+        entities: The tables by name.
+
+    Raises:
+        Rejected: It is none; the first reason that is found.
+    """
+    if any(entities[name].rows > LARGE for name in candidate.tables):
+        _check_start(database, candidate.sql)
+    result = _run(database, candidate.sql)
+    if result.ticks * STEPS_PER_TICK > database.limits.steps // 2:
+        raise Rejected("gold_fails")
+    _check_result(result, candidate)
+    _check_guess(result, candidate, entities)
+    _check_conditions(database, result, candidate)
+    several = several_results(database, candidate.sql, result)
+    if several is not None:
+        raise Rejected(several[0])
+    return result
+
+
+def _check_start(database: Database, sql: str) -> None:
+    """Whether a list is too long, told without reading all of a large table."""
+    if not any(word in sql for word in ("(", "GROUP BY", "ORDER BY", "LIMIT")):
+        started = _run(database, f"SELECT * FROM ({sql}) LIMIT {MOST_ROWS + 1}")
+        if len(started.rows) > MOST_ROWS:
+            raise Rejected("too_long")
+
+
+def _run(database: Database, sql: str) -> QueryResult:
+    try:
+        return database.query(sql)
+    except ToolError as error:
+        raise Rejected("gold_fails") from error
+
+
+def _check_result(result: QueryResult, candidate: Candidate) -> None:
+    """What can be seen of the result alone."""
+    rows = result.rows
+    if not rows:
+        raise Rejected("empty")
+    if len(rows) == 1 and rows[0][0] == 0 and "count(" in candidate.sql.partition(" FROM ")[0]:
+        raise Rejected("empty")
+    if any(value is None for row in rows for value in row):
+        raise Rejected("has_null")
+    if refusal(result, MOST_ROWS) is not None:
+        raise Rejected("too_long")
+    texts = [value for row in rows for value in row if isinstance(value, str)]
+    if any(len(text) > LONGEST_CELL for text in texts):
+        raise Rejected("too_long")
+    if any(isinstance(value, bytes) for row in rows for value in row) or any(
+        roles.is_unclean(text) or roles.is_blank(text) for text in texts
+    ):
+        raise Rejected("unclean_value")
+    if len(set(rows)) < len(rows):
+        raise Rejected("repeated_row")
+    if candidate.one_row and len(rows) > 1:
+        raise Rejected("not_one_row")
+    if candidate.several and len(rows) < 2:
+        raise Rejected("one_row_only")
+    if candidate.number and len(rows) != candidate.number:
+        raise Rejected("not_as_many")
+    for place in candidate.alphabetical:
+        _check_alphabet([str(row[place]) for row in rows])
+
+
+def _check_alphabet(texts: list[str]) -> None:
+    """Whether the order of bytes is that of the alphabet, as everybody would have it."""
+    plain = [re.sub(r"[^a-z0-9]", "", text.casefold()) for text in texts]
+    up = sorted(plain)
+    if not all(text.isascii() for text in texts) or plain not in (up, up[::-1]):
+        raise Rejected("not_alphabetical")
+
+
+def _check_guess(result: QueryResult, candidate: Candidate, entities: Mapping[str, Entity]) -> None:
+    """Whether the answer can be had without asking."""
+    cells = {str(value).casefold() for row in result.rows for value in row}
+    question = candidate.question.casefold()
+    if all(_stands_in(cell, question) for cell in cells):
+        raise Rejected("in_question")
+    used = [entities[name] for name in candidate.tables]
+    if all(entity.rows <= LEAST_ROWS for entity in used):
+        raise Rejected("seen_at_once")
+    if len(result.rows) == 1 and "(" not in candidate.sql.partition(" FROM ")[0]:
+        texts = {str(value) for value in result.rows[0]}
+        named = any(texts <= entity.first_row for entity in used)
+        if named and candidate.sql.rstrip("0123456789").endswith("LIMIT "):
+            raise Rejected("seen_at_once")
+
+
+def _stands_in(cell: str, question: str) -> bool:
+    return bool(re.search(rf"(?<!\w){re.escape(cell)}(?!\w)", question))
+
+
+def _check_conditions(database: Database, result: QueryResult, candidate: Candidate) -> None:
+    for sql in candidate.supports:
+        if int(_run(database, sql).rows[0][0]) < 2:
+            raise Rejected("one_row_only")
+    for sql in candidate.contrasts:
+        if _is_same(result, _run(database, sql)):
+            raise Rejected("condition_without_effect")
+    for sql in candidate.readings:
+        if not _is_same(result, _run(database, sql)):
+            raise Rejected("several_readings")
+
+
+def _is_same(result: QueryResult, other: QueryResult) -> bool:
+    if len(result.rows) != len(other.rows):
+        return False
+    return compare(result.rows, other.rows, ordered=False).equal

@@ -1,0 +1,120 @@
+"""What synthesis gives: tasks, and a report on what was tried, kept, rejected and left out.
+
+A rejection has a stable code; `REJECTIONS` tells what each means. A candidate is rejected for the
+first reason that is found, so the counts say where a database is difficult, not all that was wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlgym.hardness import Hardness
+
+LEVELS: tuple[Hardness, ...] = ("easy", "medium", "hard", "extra")
+"""The hardness levels, from the easiest."""
+
+REJECTIONS: dict[str, str] = {
+    "unfit": "The shape asks for a table, column or reference that was not drawn.",
+    "asked_before": "The same SQL was a candidate before.",
+    "gold_fails": "SQLite refuses the SQL, or it takes more than half of a query's budget.",
+    "empty": "The SQL finds no rows, or counts none.",
+    "has_null": "There is a NULL in the result.",
+    "too_long": "The result has more rows, or longer values, than a fair answer.",
+    "unclean_value": "A value of the result cannot be read off an observation and typed again.",
+    "repeated_row": "A row occurs twice in the result, and the question does not say so.",
+    "not_one_row": "The question speaks of one row, and there are several.",
+    "not_as_many": "The question speaks of another number of rows than there are.",
+    "one_row_only": "The question speaks of several rows, or computes over them; there is one.",
+    "tied_limit": "Rows tie at a LIMIT, so several results are right.",
+    "open_choice": "The SQL leaves open which of several values it takes.",
+    "not_alphabetical": "The order of bytes is not the alphabetical order that the question names.",
+    "condition_without_effect": "Without one of its conditions the question has the same answer.",
+    "several_readings": "Another reading of the question has another answer.",
+    "in_question": "The answer is a word of the question.",
+    "seen_at_once": "The answer stands in a table's first row, or the table is seen as a whole.",
+    "common_answer": "Too many kept tasks have this answer already.",
+    "near_duplicate": "The canonical SQL is that of a kept task.",
+    "skeleton_full": "Enough kept tasks differ from this one in their literals only.",
+    "same_question": "A kept task has this question, with other SQL.",
+    "unparsed": "The SQL cannot be parsed, so its hardness and canonical form are unknown.",
+    "level_full": "Enough tasks of this hardness are waiting.",
+}
+"""Code and meaning of every reason for which a candidate is not kept."""
+
+
+@dataclass(frozen=True)
+class SynthTask:
+    """A question about a database, with the SQL that answers it.
+
+    Attributes:
+        question: In English.
+        sql: The gold SQL, for SQLite.
+        hardness: Spider's level, measured on the SQL.
+        shape: The stable name of the question's shape, such as "count-filtered".
+        tables: The tables that the SQL reads.
+        canonical: The SQL in a form that near-duplicates share: see `canonical_sql`.
+    """
+
+    question: str
+    sql: str
+    hardness: Hardness
+    shape: str
+    tables: tuple[str, ...]
+    canonical: str
+
+    def entry(self, db_id: str) -> dict[str, Any]:
+        """The task as an entry of a data set in the Spider layout; the writer adds an id."""
+        return {
+            "db_id": db_id,
+            "question": self.question,
+            "query": self.sql,
+            "hardness": self.hardness,
+            "shape": self.shape,
+        }
+
+
+@dataclass
+class SynthesisReport:
+    """What became of all candidates; filled while a stream runs.
+
+    Attributes:
+        candidates: How many were tried.
+        kept: How many became tasks.
+        rejected: How many were rejected, by the codes of `REJECTIONS`.
+        by_hardness: Kept tasks by level.
+        by_shape: Kept tasks by shape.
+        missing: Levels of which there is no task, or fewer than were asked for: why.
+        tables_left_out: Tables that no question is about: why.
+        references: References that are not declared but inferred, as `song.singer -> singer.id`.
+        rephrased: Questions that the `rephrase` hook has reworded.
+        rephrasings_refused: Reworded questions that were not kept, by the codes of
+            `REPHRASINGS_REFUSED`.
+        hook_error: The first error that the hook raised; "" if it raised none.
+    """
+
+    candidates: int = 0
+    kept: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    by_hardness: Counter[str] = field(default_factory=Counter)
+    by_shape: Counter[str] = field(default_factory=Counter)
+    missing: dict[str, str] = field(default_factory=dict)
+    tables_left_out: dict[str, str] = field(default_factory=dict)
+    references: list[str] = field(default_factory=list)
+    rephrased: int = 0
+    rephrasings_refused: Counter[str] = field(default_factory=Counter)
+    hook_error: str = ""
+
+    @property
+    def waiting(self) -> int:
+        """Candidates that are proved and were not needed, since other levels lacked more."""
+        return self.candidates - self.kept - self.rejected.total()
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """The tasks of one database, in the order in which they were found, and the report."""
+
+    tasks: tuple[SynthTask, ...]
+    report: SynthesisReport

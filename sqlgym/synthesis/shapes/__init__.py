@@ -1,0 +1,32 @@
+"""The shapes of questions, a file for each family.
+
+Whoever imports this has all of them in `SHAPES`; `shape` adds one of your own.
+"""
+
+from sqlgym.synthesis.shapes import (
+    aggregates,
+    dated,
+    filters,
+    groups,
+    joins,
+    nested,
+    orders,
+    per_parent,
+    sets,
+)
+from sqlgym.synthesis.shapes.registry import SHAPES, Shape, shape
+
+__all__ = [
+    "SHAPES",
+    "Shape",
+    "aggregates",
+    "dated",
+    "filters",
+    "groups",
+    "joins",
+    "nested",
+    "orders",
+    "per_parent",
+    "sets",
+    "shape",
+]

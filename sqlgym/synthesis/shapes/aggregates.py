@@ -1,0 +1,171 @@
+"""One table: sums, averages and extremes of a column, over all rows or some.
+
+Only what means something is asked for: years have no average, ages no sum.
+"""
+
+from __future__ import annotations
+
+from sqlgym.synthesis import conditions
+from sqlgym.synthesis.drafting import Candidate, Draft, Query
+from sqlgym.synthesis.shapes import asking
+from sqlgym.synthesis.shapes.filters import readings
+from sqlgym.synthesis.shapes.registry import shape
+from sqlgym.synthesis.world import Entity, Field, Role
+
+
+def functions(field: Field) -> tuple[str, ...]:
+    """Aggregates that mean something for a column."""
+    if field.role in (Role.DATE, Role.YEAR):
+        return ("min", "max")
+    return ("avg", "min", "max", "sum") if field.is_added else ("avg", "min", "max")
+
+
+def aggregate_sql(function: str, field: Field, alias: str = "") -> str:
+    """The aggregate in SQL."""
+    return f"{function}({field.value_sql(alias)})"
+
+
+def aggregate_noun(draft: Draft, function: str, field: Field) -> str:
+    """The aggregate as a noun without an article: "average age"."""
+    noun = field.noun
+    if function == "avg":
+        return f"{draft.say('average', 'average', 'mean')} {noun.one}"
+    if function == "sum":
+        return (
+            f"total {noun.one}" if not noun.one.startswith("total ") else f"sum of the {noun.many}"
+        )
+    return f"{asking.most(field, function == 'max', draft)} {noun.one}"
+
+
+def measure(draft: Draft, entity: Entity) -> Field:
+    """A column that can be aggregated."""
+    return draft.pick(
+        f for f in entity.having(Role.QUANTITY, Role.YEAR, Role.DATE) if not f.has_blanks
+    )
+
+
+@shape("aggregate")
+def aggregate(draft: Draft) -> Candidate:
+    """An aggregate over all rows."""
+    entity = draft.entity(lambda e: e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
+    field = measure(draft, entity)
+    function = draft.pick(functions(field))
+    query = Query((aggregate_sql(function, field),), entity.sql)
+    noun, many, unit = (
+        aggregate_noun(draft, function, field),
+        entity.noun.many,
+        asking.measured(field),
+    )
+    question = draft.say(
+        f"What is the {noun} of all {many}{unit}?",
+        f"Find the {noun} of all {many}.",
+        f"What is the {noun} over all {many}{unit}?" if function in ("avg", "sum") else None,
+    )
+    question += known_only(function, field, entity)
+    return Candidate(question, query.sql(), (entity.name,), supports=(_valued(query, field),))
+
+
+@shape("aggregate-filtered")
+def aggregate_filtered(draft: Draft) -> Candidate:
+    """An aggregate over rows that fulfil one or two conditions."""
+    entity = draft.entity(lambda e: e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
+    field = measure(draft, entity)
+    function = draft.pick(functions(field))
+    first = conditions.condition(draft, entity, besides=(field.name,))
+    found, after = [first], first.after(draft)
+    if draft.chance(0.3):
+        second = conditions.condition(draft, entity, "", (field.name, first.column))
+        found, after = [first, second], conditions.joined(draft, first, second)[0]
+    query = Query((aggregate_sql(function, field),), entity.sql, tuple(c.sql for c in found))
+    noun, many, unit = (
+        aggregate_noun(draft, function, field),
+        entity.noun.many,
+        asking.measured(field),
+    )
+    question = draft.say(
+        f"What is the {noun} of the {many} {after}{unit}?",
+        f"Find the {noun} of the {many} {after}.",
+        f"Among the {many} {after}, what is the {noun}{unit}?",
+    )
+    question += known_only(function, field, entity)
+    return Candidate(
+        question,
+        query.sql(),
+        (entity.name,),
+        query.weakened(),
+        readings(query, *found),
+        (_valued(query, field),),
+    )
+
+
+@shape("two-aggregates")
+def two_aggregates(draft: Draft) -> Candidate:
+    """Two aggregates of one column, in all or over some rows."""
+    entity = draft.entity(lambda e: e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
+    field = measure(draft, entity)
+    pairs = [("min", "max")]
+    if field.role is Role.QUANTITY:
+        pairs += [("avg", "max"), ("avg", "min"), ("max", "min")]
+        pairs += [("sum", "avg")] if field.is_added else []
+    pair = draft.pick(pairs)
+    found = conditions.condition(draft, entity, besides=(field.name,))
+    filtered = draft.chance(0.6)
+    after = found.after(draft) if filtered else ""
+    select = tuple(aggregate_sql(function, field) for function in pair)
+    query = Query(select, entity.sql, (found.sql,) if filtered else ())
+    one, other = (aggregate_noun(draft, function, field) for function in pair)
+    many, all_ = entity.noun.many, "the" if filtered else "all"
+    unit = asking.measured(field)
+    question = (
+        draft.say(
+            f"What are the {one} and the {other} of {all_} {many} {after}{unit}?",
+            f"Give the {one} and the {other}, in this order, of {all_} {many} {after}.",
+            f"Show the {one} and then the {other} of {all_} {many} {after}.",
+        )
+        .replace(" ,", ",")
+        .replace(" ?", "?")
+        .replace(" .", ".")
+    )
+    question += known_only("avg" if "avg" in pair else "", field, entity)
+    contrasts = query.weakened()
+    supports = (_valued(query, field),)
+    return Candidate(question, query.sql(), (entity.name,), contrasts, (), supports)
+
+
+@shape("count-all-and-some")
+def count_and_aggregate(draft: Draft) -> Candidate:
+    """How many rows fulfil a condition, and an aggregate over them."""
+    entity = draft.entity(lambda e: e.having(Role.QUANTITY))
+    field = draft.pick(f for f in entity.having(Role.QUANTITY) if not f.nulls and not f.has_blanks)
+    function = draft.pick(functions(field))
+    found = conditions.condition(draft, entity, besides=(field.name,))
+    query = Query(("count(*)", aggregate_sql(function, field)), entity.sql, (found.sql,))
+    many, after = entity.noun.many, found.after(draft)
+    noun = aggregate_noun(draft, function, field)
+    question = draft.say(
+        f"How many {many} are there {after}, and what is their {noun}?"
+        if after.startswith(("whose", "with"))
+        else None,
+        f"Give the number and the {noun} of the {many} {after}.",
+        f"Count the {many} {after}, and give their {noun}.",
+    )
+    return Candidate(
+        question,
+        query.sql(),
+        (entity.name,),
+        query.weakened(),
+        readings(query, found),
+        (query.counted(),),
+    )
+
+
+def known_only(function: str, field: Field, entity: Entity) -> str:
+    """That an average leaves out rows without a value, where there are any."""
+    if function != "avg" or not field.nulls:
+        return ""
+    return f" Leave out {entity.noun.many} without a known {field.noun.one}."
+
+
+def _valued(query: Query, field: Field) -> str:
+    """How many different values are aggregated: over one value any aggregate is that value."""
+    return Query((f"count(DISTINCT {field.sql()})",), query.source, query.where).sql()

@@ -1,0 +1,174 @@
+"""Wordings that many shapes share: list rows, count rows, and the most or the least of all.
+
+Each wording says which columns to give, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlgym.synthesis import english, lexicon
+from sqlgym.synthesis.condition_forms import happened
+from sqlgym.synthesis.drafting import Draft, names, the
+from sqlgym.synthesis.wordlist import word_set
+from sqlgym.synthesis.world import Entity, Field, Role
+
+
+def list_rows(
+    draft: Draft, entity: Entity, fields: Sequence[Field], after: str, verb: str | None = None
+) -> str:
+    """A question for columns of the rows that fulfil something.
+
+    Args:
+        draft: Where choices come from.
+        entity: The table.
+        fields: The columns asked for.
+        after: What the rows fulfil, behind the noun; may be empty.
+        verb: The same as a verb in the plural, if it can be said so.
+    """
+    many, one = entity.noun.many, entity.noun.one
+    by_verb = verb and draft.say(
+        f"Which {many} {verb}? Give their {names(fields)}.",
+        f"Which {many} {verb}? List {the(fields)} of each.",
+        f"Which {many} {verb}? Show {the(fields)} of each one.",
+    )
+    if verb and _is_called(entity, fields):
+        by_verb = draft.say(by_verb, f"Which {many} {verb}?", f"Name the {many} {after}.")
+    return draft.say(
+        f"List the {names(fields)} of the {many} {after}.",
+        f"What are the {names(fields)} of the {many} {after}?",
+        f"Give {the(fields)} of every {one} {english.of_one(after)}.",
+        f"Show {the(fields)} of each {one} {english.of_one(after)}.",
+        f"Find the {names(fields)} of all {many} {after}.",
+        by_verb or None,
+        by_verb or None,
+        by_verb or None,
+    )
+
+
+def count_rows(draft: Draft, entity: Entity, after: str, verb: str | None = None) -> str:
+    """A question for the number of rows that fulfil something."""
+    many = entity.noun.many
+    return draft.say(
+        f"How many {many} are there {after}?" if after.startswith(("whose", "with")) else None,
+        f"What is the number of {many} {after}?",
+        f"Count the {many} {after}.",
+        f"How many {many} {verb}?" if verb else None,
+        f"How many {many} {verb}?" if verb else None,
+        f"Find the number of {many} {after}.",
+    )
+
+
+def _is_called(entity: Entity, fields: Sequence[Field]) -> bool:
+    """Whether the columns are what the rows are called by, so they need not be named."""
+    return (
+        entity.label is not None and entity.label.is_name and (tuple(fields) == entity.label.fields)
+    )
+
+
+def most(field: Field, is_most: bool, draft: Draft) -> str:
+    """The extreme of a column as an adjective before its noun: "highest", "earliest"."""
+    if field.role in (Role.DATE, Role.YEAR):
+        return draft.say("latest", "most recent") if is_most else "earliest"
+    if field.noun.counts:
+        return "largest" if is_most else "smallest"
+    pair = ("highest", "lowest"), ("largest", "smallest")
+    sized = field.noun.last in _SIZES
+    return pair[sized][0 if is_most else 1]
+
+
+_SIZES = word_set(
+    """
+    number amount population area quantity total budget capacity size volume
+    """
+)
+
+
+def with_most(draft: Draft, entity: Entity, field: Field, is_most: bool) -> str:
+    """The row that has the most of something, behind "which": "singer is the oldest"."""
+    one, noun = entity.noun.one, field.noun
+    adjectives = lexicon.SUPERLATIVES.get(noun.one)
+    event = _event(field, is_most)
+    if event:
+        return f"{one} {event}"
+    if noun.counts:
+        return f"{one} has the {'most' if is_most else 'fewest'} {noun.counts}"
+    if adjectives and draft.chance(0.6):
+        return f"{one} is the {adjectives[0 if is_most else 1]}"
+    return f"{one} has the {most(field, is_most, draft)} {noun.one}"
+
+
+def the_most(draft: Draft, entity: Entity, field: Field, is_most: bool, after: str = "") -> str:
+    """The same as a noun phrase: "the oldest singer", "the singer with the highest rating"."""
+    one, noun = entity.noun.one, field.noun
+    adjectives = lexicon.SUPERLATIVES.get(noun.one)
+    rest = f" {after}" if after else ""
+    event = _event(field, is_most)
+    if event:
+        return f"the {one}{rest} that {event}"
+    if noun.counts:
+        return f"the {one}{rest} with the {'most' if is_most else 'fewest'} {noun.counts}"
+    if adjectives and draft.chance(0.6):
+        return f"the {adjectives[0 if is_most else 1]} {one}{rest}"
+    return f"the {one}{rest} that has the {most(field, is_most, draft)} {noun.one}"
+
+
+def _event(field: Field, is_most: bool) -> str:
+    """Of a date of an event, what the first or the last row did: "was hired first"."""
+    events = happened(field, "")
+    if not events or events[0].text.endswith(" due"):  # what is due lies ahead as well
+        return ""
+    verb = events[0].text.replace("were ", "was ", 1)
+    return f"{verb} {'most recently' if is_most else 'first'}"
+
+
+def sorting(draft: Draft, field: Field, downwards: bool) -> str:
+    """The order of a list: "from the highest to the lowest price"."""
+    noun = field.noun
+    if field.role in (Role.DATE, Role.YEAR):
+        ends = ("latest", "earliest") if downwards else ("earliest", "latest")
+    elif noun.last in _SIZES or noun.counts:
+        ends = ("largest", "smallest") if downwards else ("smallest", "largest")
+    else:
+        ends = ("highest", "lowest") if downwards else ("lowest", "highest")
+    way = "descending" if downwards else "ascending"
+    return draft.say(
+        f"from the {ends[0]} to the {ends[1]} {noun.one}",
+        f"in {way} order of {_the(field)}",
+        f"sorted by {_the(field)}, the {ends[0]} first",
+    )
+
+
+def _the(field: Field) -> str:
+    return field.noun.one if field.noun.is_readable else f"the {field.noun.one}"
+
+
+def measured(field: Field) -> str:
+    """Its unit as an addition to a question for it: ", in km"."""
+    return f", in {field.noun.unit}" if field.noun.unit else ""
+
+
+def outputs(entity: Entity) -> list[Field]:
+    """Columns that may be asked for beside the label."""
+    label = entity.label.fields if entity.label else ()
+    return [
+        field
+        for field in entity.fields
+        if field.role
+        in (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.NAME, Role.TEXT, Role.CODE)
+        and field not in label
+        and not field.nulls
+        and not field.has_blanks
+        and (field.role is not Role.CODE or field.noun.is_readable)
+        and not _is_private(field)
+        and not _is_bit(field)
+    ]
+
+
+def _is_private(field: Field) -> bool:
+    return bool({"password", "hash", "token"} & set(field.noun.one.split(" ")))
+
+
+def _is_bit(field: Field) -> bool:
+    """Whether it holds 1 and 0 for something that its name does not tell: "the hazardous"."""
+    return field.role is Role.CODE and set(field.values) <= {0, 1}

@@ -1,0 +1,173 @@
+"""One table: which rows fulfil one or two conditions, how many, and what one row is like.
+
+The plainest questions; most of them are easy or medium.
+"""
+
+from __future__ import annotations
+
+from sqlgym.synthesis import conditions, named
+from sqlgym.synthesis.conditions import Condition
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, the
+from sqlgym.synthesis.shapes import asking
+from sqlgym.synthesis.shapes.registry import shape
+from sqlgym.synthesis.world import Entity, Field, Role
+
+
+def readings(query: Query, *found: Condition) -> tuple[str, ...]:
+    """The query with other readings of its conditions, where these have any."""
+    sql = query.sql()
+    return tuple(sql.replace(one.sql, other, 1) for one in found for other in one.readings)
+
+
+def listing(draft: Draft, entity: Entity, *found: Condition) -> tuple[Field, ...]:
+    """What to show of rows: the label, alone or with a column that no condition is about."""
+    label = label_of(draft, entity)
+    told = [one.column for one in found]
+    others = [field for field in asking.outputs(entity) if field.name not in told]
+    if others and draft.chance(0.35):
+        return (*label, draft.pick(others))
+    return label
+
+
+@shape("list-filtered")
+def list_filtered(draft: Draft) -> Candidate:
+    """Rows that fulfil a condition."""
+    entity = draft.entity(lambda e: e.label)
+    found = conditions.condition(draft, entity)
+    fields = listing(draft, entity, found)
+    draft.unless(found.column in [field.name for field in fields[:1]])
+    query = Query(columns(fields), entity.sql, (found.sql,))
+    question = asking.list_rows(draft, entity, fields, found.after(draft), found.verb(draft))
+    return Candidate(
+        question, query.sql(), (entity.name,), query.weakened(), readings(query, found)
+    )
+
+
+@shape("list-filtered-twice")
+def list_filtered_twice(draft: Draft) -> Candidate:
+    """Rows that fulfil two conditions, or one of two."""
+    entity = draft.entity(lambda e: e.label)
+    first, second = conditions.two_conditions(draft, entity)
+    fields = listing(draft, entity, first, second)
+    if draft.chance(0.3):
+        after, verb = conditions.either(draft, first, second), None
+        query = Query(columns(fields), entity.sql, (f"({first.sql} OR {second.sql})",))
+        sql = query.sql().replace(f"({first.sql} OR {second.sql})", f"{first.sql} OR {second.sql}")
+        contrasts = tuple(
+            sql.replace(f"{first.sql} OR {second.sql}", one.sql) for one in (first, second)
+        )
+        question = asking.list_rows(draft, entity, fields, after)
+        return Candidate(
+            question,
+            sql,
+            (entity.name,),
+            (*contrasts, *query.weakened()),
+            readings(query, first, second),
+        )
+    after, verb = conditions.joined(draft, first, second)
+    query = Query(columns(fields), entity.sql, (first.sql, second.sql))
+    question = asking.list_rows(draft, entity, fields, after, verb)
+    return Candidate(
+        question, query.sql(), (entity.name,), query.weakened(), readings(query, first, second)
+    )
+
+
+@shape("count-filtered")
+def count_filtered(draft: Draft) -> Candidate:
+    """How many rows fulfil a condition."""
+    entity = draft.entity()
+    found = conditions.condition(draft, entity)
+    query = Query(("count(*)",), entity.sql, (found.sql,))
+    question = asking.count_rows(draft, entity, found.after(draft), found.verb(draft))
+    return Candidate(
+        question, query.sql(), (entity.name,), query.weakened(), readings(query, found)
+    )
+
+
+@shape("count-filtered-twice")
+def count_filtered_twice(draft: Draft) -> Candidate:
+    """How many rows fulfil two conditions."""
+    entity = draft.entity()
+    first, second = conditions.two_conditions(draft, entity)
+    after, verb = conditions.joined(draft, first, second)
+    query = Query(("count(*)",), entity.sql, (first.sql, second.sql))
+    question = asking.count_rows(draft, entity, after, verb)
+    return Candidate(
+        question, query.sql(), (entity.name,), query.weakened(), readings(query, first, second)
+    )
+
+
+@shape("lookup")
+def lookup(draft: Draft) -> Candidate:
+    """One or two facts of one row."""
+    entity = draft.entity(lambda e: e.label and e.rows > 3)
+    row = named.row_of(draft, entity)
+    field = draft.pick(f for f in asking.outputs(entity) if f not in row.fields)
+    fields: tuple[Field, ...] = (field,)
+    if draft.chance(0.3):
+        others = [f for f in asking.outputs(entity) if f not in (*row.fields, field)]
+        fields = (field, draft.pick(others))
+    query = Query(columns(fields), entity.sql, row.where())
+    what = the(fields)
+    question = draft.say(
+        f"What {'is' if len(fields) == 1 else 'are'} {what} of {row.said}{asking.measured(field)}?",
+        f"Give {what} of {row.said}.",
+        _how(entity, field, row.said) if len(fields) == 1 else None,
+        f"Look up {what} of {row.said}.",
+    )
+    return Candidate(question, query.sql(), (entity.name,), one_row=True)
+
+
+def _how(entity: Entity, field: Field, said: str) -> str | None:
+    """A question of its own for some columns."""
+    if field.noun.counts and field.role is Role.QUANTITY and not field.noun.unit:
+        return f"How many {field.noun.counts} does {said} have?"
+    if field.noun.one == "age" and field.role is Role.QUANTITY:
+        return f"How old is {said}?"
+    return None
+
+
+@shape("distinct-values")
+def distinct_values(draft: Draft) -> Candidate:
+    """The different values of a column among rows that fulfil a condition, each once."""
+    entity = draft.entity(lambda e: e.having(Role.CATEGORY, Role.YEAR))
+    field = draft.pick(
+        f for f in entity.having(Role.CATEGORY, Role.YEAR) if not f.nulls and not f.has_blanks
+    )
+    found = conditions.condition(draft, entity, besides=(field.name,))
+    query = Query(columns((field,)), entity.sql, (found.sql,), distinct=True)
+    after, many, one = found.after(draft), entity.noun.many, field.noun.many
+    question = draft.say(
+        f"Which different {one} occur among the {many} {after}?",
+        f"List the {one} of the {many} {after}, each only once.",
+        f"What are the different {one} of the {many} {after}?",
+        f"Give the {one} of the {many} {after}, without repeating any.",
+    )
+    return Candidate(
+        question, query.sql(), (entity.name,), query.weakened(), readings(query, found)
+    )
+
+
+@shape("count-distinct")
+def count_distinct(draft: Draft) -> Candidate:
+    """How many different values a column has, in all or among some rows."""
+    entity = draft.entity(lambda e: e.having(Role.CATEGORY, Role.YEAR, Role.NAME))
+    field = draft.pick(
+        f
+        for f in entity.having(Role.CATEGORY, Role.YEAR, Role.NAME)
+        if not f.is_unique and f.distinct > 2 and not f.has_blanks
+    )
+    found = conditions.condition(draft, entity, besides=(field.name,))
+    with_filter = draft.chance(0.7)
+    after = f" {found.after(draft)}" if with_filter else ""
+    query = Query(
+        (f"count(DISTINCT {field.sql()})",), entity.sql, (found.sql,) if with_filter else ()
+    )
+    many, values = entity.noun.many, field.noun.many
+    question = draft.say(
+        f"How many different {values} are there among the {many}{after}?",
+        f"What is the number of distinct {values} of the {many}{after}?",
+        f"Count the different {values} of the {many}{after}.",
+    )
+    contrasts = (*query.weakened(), query.sql().replace("DISTINCT ", ""))
+    return Candidate(question, query.sql(), (entity.name,), contrasts)

@@ -1,0 +1,205 @@
+"""One table, grouped by a column: how many, how much, which groups, and which has the most.
+
+A column to group by has few values, all of them known and none alike but for their case.
+"""
+
+from __future__ import annotations
+
+from sqlgym.synthesis import conditions, english, values
+from sqlgym.synthesis.drafting import Candidate, Draft, Query
+from sqlgym.synthesis.shapes import aggregates
+from sqlgym.synthesis.shapes.filters import readings
+from sqlgym.synthesis.shapes.registry import shape
+from sqlgym.synthesis.world import Entity, Field, Role
+
+MOST_GROUPS = 25
+"""More groups than this make no fair answer."""
+
+
+def grouping(draft: Draft, entity: Entity) -> Field:
+    """A column to group by: few values, none of them missing, none alike but for its case."""
+    return draft.pick(
+        field
+        for field in entity.having(Role.CATEGORY, Role.YEAR)
+        if 2 <= field.distinct <= MOST_GROUPS
+        and not field.nulls
+        and not field.has_blanks
+        and field.distinct < entity.rows
+        and len({str(value).casefold().strip() for value in field.values}) == len(set(field.values))
+    )
+
+
+def _groupable(entity: Entity) -> bool:
+    return bool(entity.having(Role.CATEGORY, Role.YEAR))
+
+
+@shape("group-count")
+def group_count(draft: Draft) -> Candidate:
+    """How many rows there are for each value, in all or among some rows."""
+    entity = draft.entity(_groupable)
+    field = grouping(draft, entity)
+    where, after, found = conditions.perhaps(draft, 0.4, entity, besides=(field.name,))
+    only = f" Leave out {field.noun.many} without such {entity.noun.many}." if where else ""
+    query = Query((field.sql(), "count(*)"), entity.sql, where, field.sql())
+    many, one = entity.noun.many, field.noun.one
+    question = draft.say(
+        f"How many {many}{after} are there for each {one}? Give the {one} and the number.{only}",
+        f"For each {one}, count the {many}{after}. Show the {one} and the count.{only}",
+        f"Group the {many}{after} by {one}, and give each {one} with the number of {many}.",
+        f"List every {one} together with the number of {many}{after} that have it.{only}",
+    )
+    return Candidate(
+        question,
+        query.sql(),
+        (entity.name,),
+        query.weakened(),
+        readings(query, *found),
+        several=True,
+    )
+
+
+@shape("group-aggregate")
+def group_aggregate(draft: Draft) -> Candidate:
+    """An aggregate for each value of a column."""
+    entity = draft.entity(lambda e: _groupable(e) and e.having(Role.QUANTITY))
+    field = grouping(draft, entity)
+    measure = draft.pick(
+        f for f in entity.having(Role.QUANTITY) if not f.nulls and not f.has_blanks
+    )
+    function = draft.pick(aggregates.functions(measure))
+    noun = aggregates.aggregate_noun(draft, function, measure)
+    where, after, found = conditions.perhaps(draft, 0.3, entity, besides=(field.name, measure.name))
+    select = (field.sql(), aggregates.aggregate_sql(function, measure))
+    query = Query(select, entity.sql, where, field.sql())
+    many, one = entity.noun.many, field.noun.one
+    question = draft.say(
+        f"What is the {noun} of the {many}{after} for each {one}? Give the {one} and the {noun}.",
+        f"For each {one}, find the {noun} of the {many}{after}. Show the {one} first.",
+        f"Give each {one} together with the {noun} of its {many}{after}.",
+    )
+    return Candidate(
+        question,
+        query.sql(),
+        (entity.name,),
+        query.weakened(),
+        readings(query, *found),
+        several=True,
+    )
+
+
+@shape("group-having")
+def group_having(draft: Draft) -> Candidate:
+    """Values that occur often enough."""
+    entity = draft.entity(_groupable)
+    field = grouping(draft, entity)
+    sign, least = draft.pick(
+        ((">", 1), (">=", 2), (">", 2), (">=", 3), ("<", 3), (">=", 5), (">", 10))
+    )
+    words = {">": "more than", ">=": "at least", "<": "fewer than"}[sign]
+    with_count = draft.chance(0.5)
+    select = (field.sql(), "count(*)") if with_count else (field.sql(),)
+    query = Query(select, entity.sql, (), field.sql(), f"count(*) {sign} {least}")
+    things = entity.noun.many if least > 1 or sign != ">" else entity.noun.one
+    times = f"{words} {english.number_word(least)}"
+    one, nouns = field.noun.one, field.noun.many
+    extra = f" Give the {one} and the number of {entity.noun.many}." if with_count else ""
+    question = draft.say(
+        f"Which {nouns} have {times} {things}?{extra}" if sign != "<" else None,
+        f"Which {nouns} occur among the {things}, but {times} times?{extra}"
+        if sign == "<"
+        else None,
+        f"Find the {nouns} that are shared by {times} {things}.{extra}" if sign != "<" else None,
+        f"List each {one} that {times} {things} share.{extra}"
+        if sign != "<" and least > 1
+        else None,
+    )
+    return Candidate(question, query.sql(), (entity.name,), query.weakened())
+
+
+@shape("group-having-aggregate")
+def group_having_aggregate(draft: Draft) -> Candidate:
+    """Values whose rows have a high or low average."""
+    entity = draft.entity(lambda e: _groupable(e) and e.having(Role.QUANTITY))
+    field = grouping(draft, entity)
+    measure = draft.pick(
+        f for f in entity.having(Role.QUANTITY) if not f.nulls and not f.has_blanks
+    )
+    limit = values.threshold(measure, draft.rng)
+    draft.unless(limit is None)
+    sign = draft.pick((">", "<"))
+    shown = values.shown(limit or 0.0, measure.is_whole)
+    having = f"{aggregates.aggregate_sql('avg', measure)} {sign} {shown}"
+    query = Query((field.sql(),), entity.sql, (), field.sql(), having)
+    word = {">": "above", "<": "below"}[sign]
+    amount = values.amount(measure, limit or 0.0, draft.rng)
+    many, one, nouns = entity.noun.many, measure.noun.one, field.noun.many
+    question = draft.say(
+        f"For which {nouns} is the average {one} of the {many} {word} {amount}?",
+        f"Which {nouns} have {many} with an average {one} {word} {amount}?",
+        f"Find the {nouns} for which the {many} have an average {one} {word} {amount}.",
+    )
+    return Candidate(question, query.sql(), (entity.name,), query.weakened())
+
+
+@shape("group-most")
+def group_most(draft: Draft) -> Candidate:
+    """The value with the most or the fewest rows."""
+    entity = draft.entity(_groupable)
+    field = grouping(draft, entity)
+    where, after, found = conditions.perhaps(draft, 0.5, entity, besides=(field.name,))
+    with_count = draft.chance(0.5)
+    is_most = draft.chance(0.75) or bool(where)
+    select = (field.sql(), "count(*)") if with_count else (field.sql(),)
+    order = f"count(*) {'DESC' if is_most else 'ASC'}"
+    query = Query(select, entity.sql, where, field.sql(), "", order, 1)
+    extra = ", and how many are there" if with_count else ""
+    many, one = entity.noun.many, field.noun.one
+    question = draft.say(
+        f"Which {one} has the most {many}{after}{extra}?" if is_most else None,
+        f"Which {one} occurs {'most' if is_most else 'least'} often among the {many}{after}{extra}?"
+        if not with_count
+        else f"Which {one} is {'most' if is_most else 'least'} frequent among the {many}{after},"
+        f" and how many of them have it?",
+        f"What is the {'most' if is_most else 'least'} common {one} among the {many}{after}"
+        f"{', and how many of them have it' if with_count else ''}?",
+    )
+    return Candidate(
+        question,
+        query.sql(),
+        (entity.name,),
+        query.weakened(),
+        readings(query, *found),
+        one_row=True,
+    )
+
+
+@shape("group-top-aggregate")
+def group_top_aggregate(draft: Draft) -> Candidate:
+    """The value whose rows have the highest or lowest average or sum."""
+    entity = draft.entity(lambda e: _groupable(e) and e.having(Role.QUANTITY))
+    field = grouping(draft, entity)
+    measure = draft.pick(
+        f for f in entity.having(Role.QUANTITY) if not f.nulls and not f.has_blanks
+    )
+    function = draft.pick(f for f in aggregates.functions(measure) if f in ("avg", "sum"))
+    is_most = draft.chance(0.6)
+    where, after, found = conditions.perhaps(draft, 0.4, entity, besides=(field.name, measure.name))
+    order = f"{aggregates.aggregate_sql(function, measure)} {'DESC' if is_most else 'ASC'}"
+    query = Query((field.sql(),), entity.sql, where, field.sql(), "", order, 1)
+    noun = aggregates.aggregate_noun(draft, function, measure)
+    many, one, end = entity.noun.many, field.noun.one, "highest" if is_most else "lowest"
+    question = draft.say(
+        f"For which {one} is the {noun} of the {many}{after} the {end}?",
+        f"Which {one} has the {end} {noun} of {many}{after}?",
+        f"Find the {one} whose {many}{after} have the {end} {noun}."
+        if not after.startswith((" whose", " for which"))
+        else None,
+    )
+    return Candidate(
+        question,
+        query.sql(),
+        (entity.name,),
+        query.weakened(),
+        readings(query, *found),
+        one_row=True,
+    )

@@ -1,0 +1,234 @@
+"""Queries within queries: above the average, the most of all, more than another, without any.
+
+A column of which values are missing has no such question: nobody could say what "all" are.
+"""
+
+from __future__ import annotations
+
+from sqlgym.synthesis import conditions, english, lexicon, named
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, the
+from sqlgym.synthesis.shapes import aggregates, asking, relations
+from sqlgym.synthesis.shapes.filters import listing
+from sqlgym.synthesis.shapes.registry import shape
+from sqlgym.synthesis.world import Entity, Field, Role, identifier
+
+
+def _measured(entity: Entity) -> bool:
+    return bool(entity.label and entity.having(Role.QUANTITY, Role.YEAR))
+
+
+def _measure(draft: Draft, entity: Entity, *roles: Role) -> Field:
+    return draft.pick(
+        f
+        for f in entity.having(*(roles or (Role.QUANTITY,)))
+        if not f.has_blanks and not f.nulls and f.distinct > 2
+    )
+
+
+@shape("above-average")
+def above_average(draft: Draft) -> Candidate:
+    """Rows above or below the average of all, or of those that fulfil a condition."""
+    entity = draft.entity(lambda e: e.label and e.having(Role.QUANTITY))
+    field = _measure(draft, entity)
+    sign = draft.pick((">", "<"))
+    inner = Query((f"avg({field.value_sql()})",), entity.sql)
+    whose = f"all {entity.noun.many}"
+    contrasts: tuple[str, ...] = ()
+    if draft.chance(0.35):
+        found = conditions.condition(draft, entity, besides=(field.name,))
+        inner = Query(inner.select, entity.sql, (found.sql,))
+        whose = f"the {entity.noun.many} {found.after(draft)}"
+        contrasts = (f"{field.value_sql()} {sign} ({inner.weakened()[0]})",)
+    test = f"{field.value_sql()} {sign} ({inner.sql()})"
+    is_count = draft.chance(0.35)
+    shown = () if is_count else listing(draft, entity)
+    query = Query(columns(shown) or ("count(*)",), entity.sql, (test,))
+    others = tuple(Query(query.select, entity.sql, (other,)).sql() for other in contrasts)
+    word = {">": draft.say("above", "higher than"), "<": draft.say("below", "lower than")}[sign]
+    noun = field.noun
+    after = draft.say(
+        f"whose {noun.one} is {word} the average {noun.one} of {whose}",
+        f"with {noun.a} {word} the average of {whose}",
+    )
+    verb = f"have {noun.a} {word} the average of {whose}"
+    if is_count:
+        question = asking.count_rows(draft, entity, after, verb)
+    else:
+        question = asking.list_rows(draft, entity, shown, after, verb)
+    return Candidate(question, query.sql(), (entity.name,), (*query.weakened(), *others))
+
+
+@shape("above-average-filtered")
+def above_average_filtered(draft: Draft) -> Candidate:
+    """Rows that fulfil a condition and are above or below the average of all."""
+    entity = draft.entity(lambda e: e.label and e.having(Role.QUANTITY))
+    field = _measure(draft, entity)
+    own = conditions.condition(draft, entity, besides=(field.name,))
+    sign = draft.pick((">", "<"))
+    test = f"{field.value_sql()} {sign} (SELECT avg({field.value_sql()}) FROM {entity.sql})"
+    shown = listing(draft, entity, own)
+    query = Query(columns(shown), entity.sql, (own.sql, test))
+    word = {">": "above", "<": "below"}[sign]
+    first, noun = own.after(draft), field.noun
+    link = " and" if first.startswith(("whose", "for which", "with")) else ""
+    kind = "with" if first.startswith("with") else "whose"
+    rest = {
+        "whose": f"whose {noun.one} is {word} the average of all {entity.noun.many}",
+        "with": f"with {noun.a} {word} the average of all {entity.noun.many}",
+    }[kind]
+    question = asking.list_rows(draft, entity, shown, f"{first}{link} {rest}")
+    return Candidate(question, query.sql(), (entity.name,), query.weakened())
+
+
+@shape("all-with-most")
+def all_with_most(draft: Draft) -> Candidate:
+    """All rows that share the highest or lowest value."""
+    entity = draft.entity(_measured)
+    field = _measure(draft, entity, Role.QUANTITY, Role.YEAR)
+    is_most = draft.chance(0.6)
+    inner = f"SELECT {'max' if is_most else 'min'}({field.value_sql()}) FROM {entity.sql}"
+    shown = listing(draft, entity)
+    draft.unless(field in shown)
+    query = Query(columns(shown), entity.sql, (f"{field.value_sql()} = ({inner})",))
+    most, many = asking.most(field, is_most, draft), entity.noun.many
+    several = draft.say(f"List all {many} that share it.", "If there are several, give them all.")
+    question = draft.say(
+        f"Which {many} have the {most} {field.noun.one} of all? Give {the(shown)} of each."
+        f" {several}",
+        f"What {'is' if len(shown) == 1 else 'are'} {the(shown)} of the {entity.noun.one} with the"
+        f" {most} {field.noun.one}? {several}",
+        f"Give the {names(shown)} of the {many} whose {field.noun.one} is the {most} of all."
+        f" {several}",
+    )
+    return Candidate(question, query.sql(), (entity.name,), query.weakened())
+
+
+@shape("more-than-another")
+def more_than_another(draft: Draft) -> Candidate:
+    """Rows with more or less of something than a named one."""
+    entity = draft.entity(lambda e: e.label and e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
+    field = _measure(draft, entity, Role.QUANTITY, Role.YEAR, Role.DATE)
+    row = named.row_of(draft, entity)
+    sign = draft.pick((">", "<"))
+    inner = Query((field.value_sql(),), entity.sql, row.where())
+    is_count = draft.chance(0.35)
+    shown = () if is_count else listing(draft, entity)
+    query = Query(
+        columns(shown) or ("count(*)",),
+        entity.sql,
+        (f"{field.value_sql()} {sign} ({inner.sql()})",),
+    )
+    after, verb = _compared(draft, field, sign, row.said)
+    if is_count:
+        question = asking.count_rows(draft, entity, after, verb)
+    else:
+        question = asking.list_rows(draft, entity, shown, after, verb)
+    return Candidate(question, query.sql(), (entity.name,), query.weakened())
+
+
+def _compared(draft: Draft, field: Field, sign: str, said: str) -> tuple[str, str]:
+    """More or less than another row, behind a noun and as a verb."""
+    noun = field.noun
+    more = sign == ">"
+    if field.role in (Role.DATE, Role.YEAR):
+        word = "later" if more else "earlier"
+        return (
+            f"whose {noun.one} is {word} than that of {said}",
+            f"have {english.a(word)} {noun.one} than {said}",
+        )
+    if noun.counts:
+        words = f"{'more' if more else 'fewer'} {noun.counts} than {said}"
+        return f"with {words}", f"have {words}"
+    adjectives = lexicon.SUPERLATIVES.get(noun.one)
+    if adjectives and draft.chance(0.7):
+        word = adjectives[2 if more else 3]
+        return f"{word} than {said}", f"are {word} than {said}"
+    word = draft.say("higher", "greater") if more else draft.say("lower", "smaller")
+    words = f"a {word} {noun.one} than {said}"
+    return f"with {words}", f"have {words}"
+
+
+@shape("without-children")
+def without_children(draft: Draft) -> Candidate:
+    """Rows that nothing refers to, or nothing that fulfils a condition."""
+    link = relations.child_link(draft, lambda link: link.childless)
+    parent, child = link.parent, link.child
+    column = identifier(link.column)
+    found = conditions.condition(draft, child) if draft.chance(0.5) else None
+    tests = [found.sql] if found else []
+    referring = next((f for f in child.fields if f.name == link.column), None)
+    tests += [f"{column} IS NOT NULL"] if referring is None or referring.nulls else []
+    inner = Query((column,), child.sql, tuple(tests))
+    test = f"{identifier(link.target)} NOT IN ({inner.sql()})"
+    is_count = parent.label is None or draft.chance(0.35)
+    shown = () if is_count else listing(draft, parent)
+    query = Query(columns(shown) or ("count(*)",), parent.sql, (test,))
+    after_child = f" {found.after(draft)}" if found else ""
+    things = f"{child.noun.many}{after_child}"
+    one = f"{child.noun.one}{f' {english.of_one(after_child.strip())}' if found else ''}"
+    if link.is_plain:
+        after = draft.say(f"without any {things}", f"that have no {things}")
+        verb = draft.say(f"have no {things}", f"do not have any {things}")
+    else:
+        after = f"that are not the {link.role} of any {one}"
+        verb = f"are not the {link.role} of any {one}"
+    if is_count:
+        question = asking.count_rows(draft, parent, after, verb)
+    else:
+        question = asking.list_rows(draft, parent, shown, after, verb)
+    contrasts = list(query.weakened())
+    if found:
+        contrasts.append(query.sql().replace(found.sql, "1 = 1", 1))
+    return Candidate(question, query.sql(), (parent.name, child.name), tuple(contrasts))
+
+
+@shape("above-average-of-parent")
+def above_average_of_parent(draft: Draft) -> Candidate:
+    """Rows of a named parent that are above or below the average of all rows."""
+    chain = relations.chain(draft, 1, lambda c: c.start.label and c.start.having(Role.QUANTITY))
+    field = _measure(draft, chain.start)
+    where, after, _ = relations.end_of(draft, chain)
+    sign = draft.pick((">", "<"))
+    column = field.value_sql("T1")
+    test = f"{column} {sign} (SELECT avg({field.value_sql()}) FROM {chain.start.sql})"
+    shown = label_of(draft, chain.start)
+    query = Query(columns(shown, "T1"), chain.source, (*where, test))
+    word = {">": "above", "<": "below"}[sign]
+    many = chain.start.noun.many
+    draft.unless(after.startswith("of "))
+    question = asking.list_rows(
+        draft,
+        chain.start,
+        shown,
+        f"{after} and whose {field.noun.one} is {word} the average of all {many}",
+    )
+    return Candidate(question, query.sql(), chain.tables, query.weakened())
+
+
+@shape("count-above-aggregate")
+def count_above_aggregate(draft: Draft) -> Candidate:
+    """How many rows exceed the highest, or fall below the lowest, among rows of another kind."""
+    entity = draft.entity(lambda e: e.having(Role.QUANTITY) and e.having(Role.CATEGORY))
+    field = _measure(draft, entity)
+    category = draft.pick(f for f in entity.having(Role.CATEGORY) if not f.nulls)
+    found = conditions.on_field(draft, entity, category)
+    sign, function = draft.pick(((">", "max"), ("<", "min"), (">", "avg"), ("<", "avg")))
+    inner = Query((aggregates.aggregate_sql(function, field),), entity.sql, (found.sql,))
+    is_count = entity.label is None or draft.chance(0.5)
+    shown = () if is_count else label_of(draft, entity)
+    query = Query(
+        columns(shown) or ("count(*)",),
+        entity.sql,
+        (f"{field.value_sql()} {sign} ({inner.sql()})",),
+    )
+    noun = aggregates.aggregate_noun(draft, function, field)
+    word = draft.say("above", "higher than") if sign == ">" else draft.say("below", "lower than")
+    whose = f"the {noun} of the {entity.noun.many} {found.after(draft)}"
+    after = f"whose {field.noun.one} is {word} {whose}"
+    weaker = query.sql().replace(inner.sql(), inner.weakened()[0], 1)
+    contrasts = (*query.weakened(), weaker) if function == "avg" else query.weakened()
+    if is_count:
+        question = asking.count_rows(draft, entity, after)
+    else:
+        question = asking.list_rows(draft, entity, shown, after)
+    return Candidate(question, query.sql(), (entity.name,), contrasts)

@@ -1,0 +1,205 @@
+"""One table in an order: the row with the most of something, the first few, all of them sorted.
+
+Whether the winner is unique is proved later, not here.
+"""
+
+from __future__ import annotations
+
+from sqlgym.synthesis import conditions, english
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, the
+from sqlgym.synthesis.shapes import asking
+from sqlgym.synthesis.shapes.filters import listing, readings
+from sqlgym.synthesis.shapes.registry import shape
+from sqlgym.synthesis.world import Entity, Field, Role
+
+
+def ordering(draft: Draft, entity: Entity) -> Field:
+    """A column to order by."""
+    return draft.pick(
+        field
+        for field in entity.having(Role.QUANTITY, Role.YEAR, Role.DATE)
+        if not field.has_blanks and not field.nulls and field.distinct > 2
+    )
+
+
+def _orderable(entity: Entity) -> bool:
+    return bool(entity.label and entity.having(Role.QUANTITY, Role.YEAR, Role.DATE))
+
+
+@shape("superlative")
+def superlative(draft: Draft) -> Candidate:
+    """The row with the most or the least of something."""
+    entity = draft.entity(_orderable)
+    field, is_most = ordering(draft, entity), draft.chance(0.6)
+    label = label_of(draft, entity)
+    shown = (*label, field) if draft.chance(0.25) and field not in label else label
+    query = Query(columns(shown), entity.sql, order=f"{field.value_sql()} {_way(is_most)}", limit=1)
+    which = asking.with_most(draft, entity, field, is_most)
+    the_one = asking.the_most(draft, entity, field, is_most)
+    question = draft.say(
+        f"Which {which}? Give {_its(shown, entity)}.",
+        f"What {_is(shown)} {the(shown)} of {the_one}?",
+        f"Give {the(shown)} of {the_one}.",
+        f"Which {which}?" if entity.label and entity.label.is_name and shown == label else None,
+    )
+    return Candidate(question, query.sql(), (entity.name,), query.weakened(), one_row=True)
+
+
+@shape("superlative-filtered")
+def superlative_filtered(draft: Draft) -> Candidate:
+    """The row with the most or the least of something among those that fulfil a condition."""
+    entity = draft.entity(_orderable)
+    field, is_most = ordering(draft, entity), draft.chance(0.6)
+    found = conditions.condition(draft, entity, besides=(field.name,))
+    label = label_of(draft, entity)
+    others = [f for f in asking.outputs(entity) if f.name not in (found.column, field.name)]
+    shown = (*label, draft.pick(others)) if others and draft.chance(0.35) else label
+    order = f"{field.value_sql()} {_way(is_most)}"
+    query = Query(columns(shown), entity.sql, (found.sql,), order=order, limit=1)
+    after = found.after(draft)
+    many = entity.noun.many
+    the_one = asking.the_most(draft, entity, field, is_most, after)
+    which = asking.with_most(draft, entity, field, is_most)
+    question = draft.say(
+        f"Of the {many} {after}, which {which}? Give {_its(shown, entity)}.",
+        f"Among the {many} {after}, which {which}? Give {the(shown)}.",
+        f"What {_is(shown)} {the(shown)} of {the_one}?"
+        if not after.startswith(("whose", "for which"))
+        else None,
+    )
+    return Candidate(
+        question,
+        query.sql(),
+        (entity.name,),
+        query.weakened(),
+        readings(query, found),
+        (query.counted(),),
+        one_row=True,
+    )
+
+
+@shape("fact-of-superlative")
+def fact_of_superlative(draft: Draft) -> Candidate:
+    """What the row with the most of something is like."""
+    entity = draft.entity(lambda e: e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
+    field, is_most = ordering(draft, entity), draft.chance(0.6)
+    fact = draft.pick(f for f in asking.outputs(entity) if f.name != field.name)
+    query = Query(
+        columns((fact,)), entity.sql, order=f"{field.value_sql()} {_way(is_most)}", limit=1
+    )
+    the_one = asking.the_most(draft, entity, field, is_most)
+    question = draft.say(
+        f"What is {the((fact,))} of {the_one}?",
+        f"Find {the((fact,))} of {the_one}.",
+        f"Give {the((fact,))} of {the_one}.",
+    )
+    return Candidate(question, query.sql(), (entity.name,), query.weakened(), one_row=True)
+
+
+@shape("top")
+def top(draft: Draft) -> Candidate:
+    """The first few rows by some column, in that order."""
+    entity = draft.entity(_orderable)
+    field, is_most = ordering(draft, entity), draft.chance(0.6)
+    number = draft.pick((2, 3, 3, 4, 5))
+    draft.unless(entity.rows < number + 2)
+    label = label_of(draft, entity)
+    shown = (*label, field) if draft.chance(0.5) and field not in label else label
+    where, after, found = conditions.perhaps(draft, 0.35, entity, besides=(field.name,))
+    order = f"{field.value_sql()} {_way(is_most)}"
+    query = Query(columns(shown), entity.sql, where, order=order, limit=number)
+    how_many, many = english.number_word(number), entity.noun.many
+    superlative_ = _with_top(draft, field, is_most)
+    sorted_ = asking.sorting(draft, field, is_most)
+    question = draft.say(
+        f"List the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}.",
+        f"What are the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}?",
+        f"Which {how_many} {many}{after} have the {_tops(field, is_most)}? Give {the(shown)} of"
+        f" each, {sorted_}.",
+    )
+    contrasts = (*query.weakened(),)
+    return Candidate(
+        question, query.sql(), (entity.name,), contrasts, readings(query, *found), number=number
+    )
+
+
+@shape("list-ordered")
+def list_ordered(draft: Draft) -> Candidate:
+    """Rows in the order of a column."""
+    entity = draft.entity(_orderable)
+    field, downwards = ordering(draft, entity), draft.chance(0.5)
+    where, after, found = conditions.perhaps(
+        draft, 1.0 if entity.rows > 15 else 0.6, entity, besides=(field.name,)
+    )
+    shown = listing(draft, entity, *found)
+    order = f"{field.value_sql()} {_way(downwards)}"
+    query = Query(columns(shown), entity.sql, where, order=order)
+    many, all_ = entity.noun.many, "the" if where else "all"
+    sorted_ = asking.sorting(draft, field, downwards)
+    question = draft.say(
+        f"List the {names(shown)} of {all_} {many}{after}, {sorted_}.",
+        f"Show {the(shown)} of {'each' if where else 'every'} {entity.noun.one}"
+        f"{' ' + english.of_one(after.strip()) if after else ''}, {sorted_}.",
+        f"What are the {names(shown)} of {all_} {many}{after}, {sorted_}?",
+    )
+    return Candidate(
+        question,
+        query.sql(),
+        (entity.name,),
+        query.weakened(),
+        readings(query, *found),
+        several=True,
+    )
+
+
+@shape("list-alphabetical")
+def list_alphabetical(draft: Draft) -> Candidate:
+    """Names in the order of the alphabet."""
+    entity = draft.entity(lambda e: e.label and e.label.is_name and len(e.label.fields) == 1)
+    label = label_of(draft, entity)
+    found = conditions.condition(draft, entity, besides=(label[0].name,))
+    shown = listing(draft, entity, found)
+    way = "ASC" if draft.chance(0.75) else "DESC"
+    query = Query(columns(shown), entity.sql, (found.sql,), order=f"{label[0].sql()} {way}")
+    many, after = entity.noun.many, found.after(draft)
+    word = "alphabetical order" if way == "ASC" else "reverse alphabetical order"
+    by = f" of the {label[0].noun.one}" if len(shown) > 1 else ""
+    question = draft.say(
+        f"List the {names(shown)} of the {many} {after} in {word}{by}.",
+        f"Give {the(shown)} of each {entity.noun.one} {english.of_one(after)}, in {word}{by}.",
+        f"What are the {names(shown)} of the {many} {after}, in {word}{by}?",
+    )
+    return Candidate(
+        question,
+        query.sql(),
+        (entity.name,),
+        query.weakened(),
+        readings(query, found),
+        several=True,
+        alphabetical=(0,),
+    )
+
+
+def _way(downwards: bool) -> str:
+    return "DESC" if downwards else "ASC"
+
+
+def _with_top(draft: Draft, field: Field, is_most: bool) -> str:
+    return f"with the {_tops(field, is_most)}"
+
+
+def _tops(field: Field, is_most: bool) -> str:
+    """ "highest prices", "most beds", "earliest years"."""
+    if field.noun.counts:
+        return f"{'most' if is_most else 'fewest'} {field.noun.counts}"
+    if field.role in (Role.DATE, Role.YEAR):
+        return f"{'latest' if is_most else 'earliest'} {field.noun.many}"
+    return f"{'highest' if is_most else 'lowest'} {field.noun.many}"
+
+
+def _its(shown: tuple[Field, ...], entity: Entity) -> str:
+    return the(shown) if entity.is_person else the(shown).replace("the ", "its ", 1)
+
+
+def _is(shown: tuple[Field, ...]) -> str:
+    return "is" if len(shown) == 1 else "are"

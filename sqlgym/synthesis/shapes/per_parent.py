@@ -1,0 +1,223 @@
+"""A table and what refers to it: how many children, which parents have some, who has the most.
+
+An inner join leaves out parents without children, and where there are any the question says so.
+"""
+
+from __future__ import annotations
+
+from sqlgym.synthesis import conditions, english
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
+from sqlgym.synthesis.shapes import aggregates, groups, relations
+from sqlgym.synthesis.shapes.filters import readings
+from sqlgym.synthesis.shapes.registry import shape
+from sqlgym.synthesis.world import Field, Link, Role, identifier
+
+
+def source(link: Link) -> str:
+    """Parent T1 with its children T2."""
+    return f"{link.parent.sql} AS T1 JOIN {link.child.sql} AS T2 ON {link.on('T2', 'T1')}"
+
+
+def group(link: Link) -> str:
+    """One group for each parent."""
+    return f"T1.{identifier(link.target)}"
+
+
+def _too_many(link: Link) -> bool:
+    """Whether a row for each parent with children makes no answer."""
+    return link.parent.rows - link.childless > groups.MOST_GROUPS
+
+
+def _one(link: Link, after: str) -> str:
+    """One child that fulfils something."""
+    return f"{link.child.noun.one} {english.of_one(after.strip())}".strip()
+
+
+def _tables(link: Link) -> tuple[str, ...]:
+    return link.parent.name, link.child.name
+
+
+@shape("count-per-parent")
+def count_per_parent(draft: Draft) -> Candidate:
+    """How many children each parent has."""
+    link = relations.child_link(draft, lambda link: link.parent.label)
+    label = label_of(draft, link.parent)
+    where, after, found = conditions.perhaps(draft, 0.4, link.child, "T2")
+    draft.unless(not where and _too_many(link))
+    query = Query((*columns(label, "T1"), "count(*)"), source(link), where, group(link))
+    parent, many = link.parent.noun, f"{link.child.noun.many}{after}"
+    at_least_one = f"at least one {_one(link, after)}"
+    some = link.childless or where
+    without = f" Leave out {parent.many} without any." if some else ""
+    question = draft.say(
+        f"How many {many} does each {parent.one} have? Give {the(label)} and the number.{without}"
+        if link.is_plain
+        else None,
+        f"For each {parent.one}, count {link.parent.its} {many}. Show {the(label)} and the"
+        f" count.{without}"
+        if link.is_plain
+        else None,
+        f"Give {the(label)} of each {parent.one} that {relations.has(link, at_least_one)}, with the"
+        f" number of such {link.child.noun.many}.",
+    )
+    return Candidate(
+        question,
+        query.sql(),
+        _tables(link),
+        query.weakened(),
+        readings(query, *found),
+        several=True,
+    )
+
+
+@shape("parents-with-many")
+def parents_with_many(draft: Draft) -> Candidate:
+    """Parents with enough children."""
+    link = relations.child_link(draft, lambda link: link.parent.label)
+    label = label_of(draft, link.parent)
+    sign, least = draft.pick(((">", 1), (">=", 2), (">=", 3), (">", 2), (">=", 5), (">", 10)))
+    words = f"{'more than' if sign == '>' else 'at least'} {english.number_word(least)}"
+    where, after, found = conditions.perhaps(draft, 0.3, link.child, "T2")
+    with_count = draft.chance(0.4)
+    select = (*columns(label, "T1"), "count(*)") if with_count else columns(label, "T1")
+    query = Query(select, source(link), where, group(link), f"count(*) {sign} {least}")
+    child = link.child.noun
+    things = f"{words} {_one(link, after) if least == 1 else child.many + after}"
+    parents, extra = link.parent.noun.many, ""
+    if with_count:
+        extra = f" and the number of {child.many}"
+    question = draft.say(
+        f"Which {parents} {relations.haves(link, things)}? Give {the(label)}{extra}.",
+        f"Give {the(label)}{extra} of each {link.parent.noun.one} that"
+        f" {relations.has(link, things)}.",
+        f"List the {names(label)} of the {parents} {relations.having(link, things)}"
+        f"{f', with the number of {child.many} of each' if with_count else ''}.",
+    )
+    return Candidate(
+        question, query.sql(), _tables(link), query.weakened(), readings(query, *found)
+    )
+
+
+@shape("parent-with-most")
+def parent_with_most(draft: Draft) -> Candidate:
+    """The parent with the most children."""
+    link = relations.child_link(draft, lambda link: link.parent.label)
+    label = label_of(draft, link.parent)
+    where, after, found = conditions.perhaps(draft, 0.4, link.child, "T2")
+    with_count = draft.chance(0.4)
+    select = (*columns(label, "T1"), "count(*)") if with_count else columns(label, "T1")
+    query = Query(select, source(link), where, group(link), "", "count(*) DESC", 1)
+    child, parent = link.child.noun, link.parent.noun.one
+    things = f"the most {child.many}{after}"
+    extra = f" and the number of {child.many}" if with_count else ""
+    question = draft.say(
+        f"Which {parent} {relations.has(link, things)}? Give {the(label)}{extra}.",
+        f"Give {the(label)} of the {parent} that {relations.has(link, things)}"
+        f"{', and how many these are' if with_count else ''}.",
+        f"Find the {parent} that {relations.has(link, things)}. Show {the(label)}{extra}.",
+    )
+    return Candidate(
+        question,
+        query.sql(),
+        _tables(link),
+        query.weakened(),
+        readings(query, *found),
+        one_row=True,
+    )
+
+
+@shape("parents-with-child")
+def parents_with_child(draft: Draft) -> Candidate:
+    """Parents that have a child that fulfils a condition."""
+    link = relations.child_link(draft, lambda link: link.parent.label)
+    label = label_of(draft, link.parent)
+    found = conditions.condition(draft, link.child, "T2")
+    query = Query(columns(label, "T1"), source(link), (found.sql,), distinct=True)
+    things = f"at least one {link.child.noun.one} {found.after_one(draft)}"
+    parents = link.parent.noun.many
+    question = draft.say(
+        f"Which {parents} {relations.haves(link, things)}? Give {the(label)} of each once.",
+        f"List the {names(label)} of the {parents} {relations.having(link, things)}, each only"
+        f" once.",
+        f"Find every {link.parent.noun.one} that {relations.has(link, things)}, and list each"
+        f" {bare(label)} once.",
+    )
+    return Candidate(question, query.sql(), _tables(link), query.weakened(), readings(query, found))
+
+
+@shape("aggregate-per-parent")
+def aggregate_per_parent(draft: Draft) -> Candidate:
+    """An aggregate over the children of each parent."""
+    link, field = _measured(draft)
+    draft.unless(_too_many(link))
+    label = label_of(draft, link.parent)
+    function = draft.pick(aggregates.functions(field))
+    select = (*columns(label, "T1"), aggregates.aggregate_sql(function, field, "T2"))
+    query = Query(select, source(link), (), group(link))
+    noun = aggregates.aggregate_noun(draft, function, field)
+    child, parent = link.child.noun.many, link.parent.noun.one
+    without = f" Leave out {link.parent.noun.many} without {child}." if link.childless else ""
+    question = draft.say(
+        f"What is the {noun} of the {child} of each {parent}? Give {the(label)} and the"
+        f" {noun}.{without}",
+        f"For each {parent}, show {the(label)} and the {noun} of {link.parent.its}"
+        f" {child}.{without}",
+    )
+    return Candidate(question, query.sql(), _tables(link), several=True)
+
+
+@shape("parent-with-top-aggregate")
+def parent_with_top_aggregate(draft: Draft) -> Candidate:
+    """The parent whose children have the highest or lowest average or sum."""
+    link, field = _measured(draft)
+    label = label_of(draft, link.parent)
+    function = draft.pick(f for f in aggregates.functions(field) if f in ("avg", "sum"))
+    is_most = draft.chance(0.6)
+    order = f"{aggregates.aggregate_sql(function, field, 'T2')} {'DESC' if is_most else 'ASC'}"
+    query = Query(columns(label, "T1"), source(link), (), group(link), "", order, 1)
+    noun = aggregates.aggregate_noun(draft, function, field)
+    end = "highest" if is_most else "lowest"
+    child, parent = link.child.noun.many, link.parent.noun.one
+    question = draft.say(
+        f"For which {parent} is the {noun} of {link.parent.its} {child} the {end}? Give"
+        f" {the(label)}.",
+        f"Give {the(label)} of the {parent} whose {child} have the {end} {noun}.",
+    )
+    return Candidate(question, query.sql(), _tables(link), query.weakened(), one_row=True)
+
+
+def _measured(draft: Draft) -> tuple[Link, Field]:
+    """Children of which something known of all can be added up, and that."""
+    link = relations.child_link(
+        draft, lambda link: link.is_plain and link.parent.label and link.child.having(Role.QUANTITY)
+    )
+    fields = [f for f in link.child.having(Role.QUANTITY) if not f.nulls and not f.has_blanks]
+    return link, draft.pick(fields)
+
+
+@shape("count-per-parent-category")
+def count_per_parent_category(draft: Draft) -> Candidate:
+    """How many children there are for each value of a column of their parents."""
+    link = relations.child_link(draft, lambda link: link.parent.having(Role.CATEGORY, Role.YEAR))
+    draft.unless(not link.is_plain)
+    field = groups.grouping(draft, link.parent)
+    is_top = draft.chance(0.4)
+    order = "count(*) DESC" if is_top else ""
+    select = (field.sql("T1"),) if is_top else (field.sql("T1"), "count(*)")
+    query = Query(select, source(link), (), field.sql("T1"), "", order, int(is_top))
+    many, one, parents = link.child.noun.many, field.noun.one, link.parent.noun.many
+    if is_top:
+        question = draft.say(
+            f"Which {one} of {parents} has the most {many}?",
+            f"Count the {many} by the {one} of their {link.parent.noun.one}. Which {one} has the"
+            f" most?",
+        )
+        return Candidate(question, query.sql(), _tables(link), query.weakened(), one_row=True)
+    without = f" Leave out {field.noun.many} without any." if link.childless else ""
+    question = draft.say(
+        f"How many {many} are there for each {one} of the {parents}? Give the {one} and the"
+        f" number.{without}",
+        f"Count the {many} by the {one} of their {link.parent.noun.one}. Show the {one} and the"
+        f" number.{without}",
+    )
+    return Candidate(question, query.sql(), _tables(link), several=True)

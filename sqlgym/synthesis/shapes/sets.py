@@ -1,0 +1,140 @@
+"""Two queries put together: what is in both, in one but not in the other, in either.
+
+Neither of the two alone may have the result of both together.
+"""
+
+from __future__ import annotations
+
+from sqlgym.synthesis import conditions
+from sqlgym.synthesis.conditions import Condition
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
+from sqlgym.synthesis.shapes import per_parent, relations
+from sqlgym.synthesis.shapes.registry import shape
+from sqlgym.synthesis.world import Entity, Field, Role
+
+
+def _two_ways(
+    draft: Draft, entity: Entity, besides: tuple[str, ...], alias: str = ""
+) -> tuple[Condition, Condition]:
+    """Two conditions, most often on the same column."""
+    first = conditions.condition(draft, entity, alias, besides)
+    field = next(f for f in entity.fields if f.name == first.column)
+    if draft.chance(0.7):
+        second = conditions.on_field(draft, entity, field, alias)
+    else:
+        second = conditions.condition(draft, entity, alias, (*besides, first.column))
+    draft.unless(first.sql == second.sql)
+    return first, second
+
+
+def _together(draft: Draft, first: Query, second: Query, word: str) -> tuple[str, tuple[str, ...]]:
+    """The set operation, and what it must differ from: each side alone, and the other way round."""
+    sql = f"{first.sql()} {word} {second.sql()}"
+    sides = [Query(q.select, q.source, q.where, distinct=True).sql() for q in (first, second)]
+    return sql, tuple(sides)
+
+
+def _valued(entity: Entity) -> list[Field]:
+    return [
+        f
+        for f in entity.having(Role.CATEGORY, Role.YEAR)
+        if not f.nulls and not f.has_blanks and 3 <= f.distinct < entity.rows
+    ]
+
+
+@shape("values-in-both")
+def values_in_both(draft: Draft) -> Candidate:
+    """Values that occur among rows of one kind and among rows of another."""
+    entity = draft.entity(_valued)
+    field = draft.pick(_valued(entity))
+    first, second = _two_ways(draft, entity, (field.name,))
+    one, other = (Query(columns((field,)), entity.sql, (c.sql,)) for c in (first, second))
+    sql, contrasts = _together(draft, one, other, "INTERSECT")
+    many, values = entity.noun.many, field.noun.many
+    a, b = first.after(draft), second.after(draft)
+    question = draft.say(
+        f"Which {values} occur both among the {many} {a} and among the {many} {b}?",
+        f"Find the {values} that are shared by {many} {a} and {many} {b}.",
+        f"Which {values} have {many} {a} as well as {many} {b}?",
+    )
+    return Candidate(question, sql, (entity.name,), contrasts)
+
+
+@shape("values-in-one-only")
+def values_in_one_only(draft: Draft) -> Candidate:
+    """Values that occur among rows of one kind and not among rows of another."""
+    entity = draft.entity(_valued)
+    field = draft.pick(_valued(entity))
+    first, second = _two_ways(draft, entity, (field.name,))
+    one, other = (Query(columns((field,)), entity.sql, (c.sql,)) for c in (first, second))
+    sql, contrasts = _together(draft, one, other, "EXCEPT")
+    many, values = entity.noun.many, field.noun.many
+    a, b = first.after(draft), second.after(draft)
+    question = draft.say(
+        f"Which {values} occur among the {many} {a} but not among the {many} {b}?",
+        f"Find the {values} of the {many} {a}, leaving out those that also occur among the {many}"
+        f" {b}.",
+        f"Which {values} have {many} {a} but no {many} {b}?",
+    )
+    return Candidate(question, sql, (entity.name,), contrasts[:1])
+
+
+@shape("values-in-either")
+def values_in_either(draft: Draft) -> Candidate:
+    """Values that occur among rows of one kind or of another."""
+    entity = draft.entity(_valued)
+    field = draft.pick(_valued(entity))
+    first = conditions.condition(draft, entity, besides=(field.name,))
+    second = conditions.condition(draft, entity, besides=(field.name, first.column))
+    one, other = (Query(columns((field,)), entity.sql, (c.sql,)) for c in (first, second))
+    sql, contrasts = _together(draft, one, other, "UNION")
+    many, values = entity.noun.many, field.noun.many
+    a, b = first.after(draft), second.after(draft)
+    question = draft.say(
+        f"Which {values} occur among the {many} {a} or among the {many} {b}? List each once.",
+        f"List, each once, the {values} of the {many} {a} and those of the {many} {b}.",
+    )
+    return Candidate(question, sql, (entity.name,), contrasts)
+
+
+@shape("parents-with-both")
+def parents_with_both(draft: Draft) -> Candidate:
+    """Parents that have children of one kind and children of another."""
+    link = relations.child_link(draft, lambda link: link.parent.label)
+    label = label_of(draft, link.parent)
+    first, second = _two_ways(draft, link.child, (), "T2")
+    one, other = (
+        Query(columns(label, "T1"), per_parent.source(link), (c.sql,)) for c in (first, second)
+    )
+    sql, contrasts = _together(draft, one, other, "INTERSECT")
+    child, parents = link.child.noun.one, link.parent.noun.many
+    a, b = first.after_one(draft), second.after_one(draft)
+    both = relations.haves(link, f"at least one {child} {a} and at least one {child} {b}")
+    question = draft.say(
+        f"Which {parents} {both}? Give {the(label)} of each.",
+        f"List the {names(label)} of the {parents} that {both}.",
+    )
+    return Candidate(question, sql, (link.parent.name, link.child.name), contrasts)
+
+
+@shape("parents-with-one-only")
+def parents_with_one_only(draft: Draft) -> Candidate:
+    """Parents that have children of one kind and none of another."""
+    link = relations.child_link(draft, lambda link: link.parent.label)
+    label = label_of(draft, link.parent)
+    first, second = _two_ways(draft, link.child, (), "T2")
+    one, other = (
+        Query(columns(label, "T1"), per_parent.source(link), (c.sql,)) for c in (first, second)
+    )
+    sql, contrasts = _together(draft, one, other, "EXCEPT")
+    child, parents = link.child.noun.one, link.parent.noun.many
+    a, b = first.after_one(draft), second.after_one(draft)
+    if link.is_plain:
+        rest = f"have at least one {child} {a} but no {child} {b}"
+    else:
+        rest = f"are the {link.role} of at least one {child} {a} but of no {child} {b}"
+    question = draft.say(
+        f"Which {parents} {rest}? Give each {bare(label)} once.",
+        f"List the {names(label)} of the {parents} that {rest}.",
+    )
+    return Candidate(question, sql, (link.parent.name, link.child.name), contrasts[:1])

@@ -1,0 +1,55 @@
+"""`toolgym train --dataset my.db`: a database without questions is enough to train on."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+from adapters.training.settings import resolve
+from toolgym.runs import Run
+
+pytestmark = pytest.mark.torch
+ENV = "sqlgym/Explore-v0"
+SCRIPT = Path(sys.executable).with_name("toolgym")
+SMALL = ["--demos", "60", "--warmup-steps", "6", "--steps", "3", "--save-every", "3"]
+SMALL += ["--group-size", "4", "--prompts", "2", "--eval-tasks", "8"]
+
+
+def test_rollouts_may_be_longer_on_other_data_than_the_tiny_models_own():
+    own = resolve(ENV, env_kwargs={"dataset": "tiny"})
+    other = resolve(ENV, env_kwargs={"dataset": "my.db"})
+
+    assert resolve(ENV).max_completion_length == own.max_completion_length == 256
+    assert (other.max_completion_length, other.max_new_tokens) == (512, 192)
+    given = resolve(ENV, env_kwargs={"dataset": "my.db"}, max_completion_length=300)
+    assert given.max_completion_length == 300
+
+
+@pytest.mark.slow
+def test_the_tiny_model_trains_on_a_bare_database_file(tmp_path):
+    with sqlite3.connect(tmp_path / "my.db") as database:
+        database.execute("CREATE TABLE ship (ship_id INTEGER PRIMARY KEY, name, kind, tons REAL)")
+        kinds = ("brig", "cog", "dhow", "junk")
+        rows = [(n, f"Ship {n * 7}", kinds[n % 4], 40 + n * n % 97) for n in range(40)]
+        database.executemany("INSERT INTO ship VALUES (?, ?, ?, ?)", rows)
+    database.close()
+    command = [str(SCRIPT), "train", ENV, "--dataset", "my.db", *SMALL, "--out", "run"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert "writing tasks for my" in done.stderr
+    assert '"my.db"' in done.stdout.splitlines()[0]
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["status"] == "complete"
+    assert summary["before"]["episodes"] == summary["after"]["episodes"] == 8
+    run = Run.open(tmp_path / "run")
+    assert [line["step"] for line in run.metrics("grpo")] == [1, 2, 3]
+    asked = {line["task_id"] for line in run.rollouts() if line["phase"] != "grpo"}
+    trained = {line["task_id"] for line in run.rollouts() if line["phase"] == "grpo"}
+    assert not asked & trained
+    assert all(task_id.startswith("my-") for task_id in asked | trained)

@@ -1,0 +1,117 @@
+"""What is trained on is not what is measured: no two splits share a question, a query, a database.
+
+A question is compared without case, blanks and end mark, a query as sqlglot writes it, so that
+neither another layout nor other capitals make a twin look like a stranger. Of a set on one database
+the splits share that database, and nothing else.
+"""
+
+import itertools
+import shutil
+
+import pytest
+import sqlglot
+
+from sqlgym import load_tasks
+from sqlgym.bundled import dataset_folder
+from sqlgym.splits import plain_question, skeleton
+from sqlgym.task_family import SqlTaskFamily
+from toolgym.family import SynthesisOrder
+
+FAMILY = SqlTaskFamily()
+LENDERS = ("ferry_line", "seed_bank", "observatory", "town_library")  # their files, as bare ones
+
+
+def canonical(task):
+    tree = sqlglot.parse_one(task.gold_sql, dialect="sqlite")
+    return tree.sql(dialect="sqlite", normalize=True, normalize_functions="upper", comments=False)
+
+
+def shared(sets, key):
+    """What two splits have in common."""
+    found = {split: {key(task) for task in tasks} for split, tasks in sets.items()}
+    assert all(found.values()), "a split is empty"
+    pairs = itertools.combinations(found, 2)
+    return {
+        (one, other): found[one] & found[other] for one, other in pairs if found[one] & found[other]
+    }
+
+
+def sets_of(dataset):
+    return {split: load_tasks(dataset, split) for split in FAMILY.splits(dataset)}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with database files and nothing else."""
+    folder, built = tmp_path_factory.mktemp("files"), dataset_folder("bundled")
+    for name in LENDERS:
+        shutil.copy(built / "database" / name / f"{name}.sqlite", folder / f"{name}.db")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def several(files, tmp_path_factory):
+    """A folder that was written with three splits for several databases."""
+    out = tmp_path_factory.mktemp("several") / "tasks"
+    splits = {"train": 0.5, "dev": 0.25, "test": 0.25}
+    FAMILY.synthesize(SynthesisOrder((files,), out, splits, {"n": 60}))
+    return out
+
+
+@pytest.fixture(scope="module")
+def single(files, tmp_path_factory):
+    """The same for one database."""
+    out = tmp_path_factory.mktemp("single") / "tasks"
+    order = SynthesisOrder((files / "seed_bank.db",), out, {"train": 0.6, "dev": 0.4}, {"n": 200})
+    FAMILY.synthesize(order)
+    return out
+
+
+@pytest.fixture(params=["bundled", "bundled-2", "several databases", "a folder of files"])
+def by_database(request, files, several):
+    """The splits of a set that is divided by database."""
+    made = {"several databases": several, "a folder of files": files}
+    if request.param == "a folder of files":
+        options = {"n": 60}
+        return {s: load_tasks(files, s, synthesis=options) for s in ("train", "dev", "test")}
+    return sets_of(made.get(request.param, request.param))
+
+
+@pytest.fixture(params=["one file", "one database with splits"])
+def of_one_database(request, files, single):
+    """The splits of a set on one database."""
+    if request.param == "one file":
+        file = files / "ferry_line.db"
+        return {s: load_tasks(file, s, synthesis={"n": 200}) for s in ("train", "dev", "test")}
+    return sets_of(single)
+
+
+def test_splits_by_database_share_no_database_no_question_and_no_query(by_database):
+    assert len(by_database) >= 2
+    assert shared(by_database, lambda task: task.item) == {}
+    assert shared(by_database, lambda task: plain_question(task.question)) == {}
+    assert shared(by_database, canonical) == {}
+
+
+def test_splits_of_one_database_share_no_question_and_no_query_whatever_its_values(of_one_database):
+    assert len(of_one_database) >= 2
+    assert shared(of_one_database, lambda task: plain_question(task.question)) == {}
+    assert shared(of_one_database, canonical) == {}
+    assert shared(of_one_database, lambda task: skeleton(canonical(task))) == {}
+
+
+def test_another_seed_holds_out_the_same_skeletons(files):
+    """What one seed trains on, the next one does not measure."""
+    file = files / "ferry_line.db"
+    trained = load_tasks(file, "train", synthesis={"n": 150, "seed": 0})
+    held_out = load_tasks(file, "dev", synthesis={"n": 150, "seed": 1})
+
+    assert trained.ids != load_tasks(file, "train", synthesis={"n": 150, "seed": 1}).ids
+    sets = {"train": trained, "dev": held_out}
+    assert shared(sets, lambda task: skeleton(canonical(task))) == {}
+
+
+def test_a_part_of_a_set_is_a_whole_number_of_databases():
+    parts = load_tasks("bundled", "train").split({"one": 0.5, "other": 0.5}, seed=3)
+
+    assert shared(parts, lambda task: task.item) == {}

@@ -1,0 +1,116 @@
+"""Dividing tasks: nothing in two parts, and the same part for the same question for ever."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sqlgym.splits import SHARES, divide, plain_question, skeleton
+from toolgym.errors import ConfigurationError
+
+
+def entry(number, db_id="shop", question=None):
+    canonical = f"SELECT c{number % 40} FROM t WHERE c{number % 40} > {number}"
+    return {"db_id": db_id, "question": question or f"Question {number}?", "canonical": canonical}
+
+
+def test_one_database_is_divided_by_skeleton_so_that_dev_asks_other_things():
+    parts = divide([entry(n) for n in range(2_000)])
+    skeletons = {name: {skeleton(e["canonical"]) for e in part} for name, part in parts.items()}
+
+    assert parts.keys() == SHARES.keys()
+    assert sum(map(len, parts.values())) == 2_000
+    assert not skeletons["train"] & skeletons["dev"]
+    assert not skeletons["train"] & skeletons["test"]
+    assert not skeletons["dev"] & skeletons["test"]
+
+
+def test_the_part_of_a_task_does_not_depend_on_the_other_tasks():
+    few, many = divide([entry(n) for n in range(50)]), divide([entry(n) for n in range(2_000)])
+    shuffled = [entry(n) for n in range(50)]
+    random.Random(0).shuffle(shuffled)
+
+    for name, part in few.items():
+        assert [e for e in many[name] if e in part] == part
+        assert sorted(map(str, divide(shuffled)[name])) == sorted(map(str, part))
+
+
+def test_the_shares_are_met_about():
+    entries = [
+        entry(0) | {"canonical": f"SELECT c{n} FROM t", "question": f"{n}"} for n in range(5_000)
+    ]
+    counts = {name: len(part) for name, part in divide(entries).items()}
+
+    assert 3_800 < counts["train"] < 4_200
+    assert 400 < counts["dev"] < 600
+
+
+def test_three_databases_or_more_are_divided_whole():
+    entries = [
+        entry(n, f"db{n % 12}") | {"canonical": f"SELECT {n} FROM t{n % 12}"} for n in range(240)
+    ]
+    db_ids = {name: {e["db_id"] for e in part} for name, part in divide(entries).items()}
+
+    assert {name: len(found) for name, found in db_ids.items()} == {
+        "train": 10,
+        "dev": 1,
+        "test": 1,
+    }
+    assert sum(len(found) for found in db_ids.values()) == len(set().union(*db_ids.values()))
+    three = divide([entry(n, f"db{n % 3}") for n in range(30)])
+    assert all(len({e["db_id"] for e in part}) <= 1 for part in three.values())
+
+
+def test_what_two_databases_ask_alike_is_in_one_part_only():
+    entries = [entry(n, db_id) for db_id in ("a", "b", "c", "d") for n in range(30)]
+    parts = divide(entries, {"train": 0.5, "dev": 0.5})
+
+    assert len(parts["train"]) == 60
+    assert parts["dev"] == []
+
+
+def test_a_question_with_other_capitals_and_blanks_is_the_same():
+    same = [entry(1), entry(2, question="question  1")]
+    parts = divide(same, {"train": 0.5, "dev": 0.5})
+
+    assert sum(map(len, parts.values())) in (1, 2)
+    assert len({plain_question(e["question"]) for e in same}) == 1
+    homes = [name for name, part in parts.items() if part]
+    assert len(homes) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from("abcd")), max_size=60))
+def test_no_question_and_no_query_is_in_two_parts(drawn):
+    parts = divide([entry(n, db_id) for n, db_id in drawn])
+    for key in ("question", "canonical"):
+        found = [{e[key] for e in part} for part in parts.values()]
+        assert sum(map(len, found)) == len(set().union(*found))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT a FROM t WHERE b = 'x' LIMIT 3", "SELECT a FROM t WHERE b = ? LIMIT ?"),
+        ("SELECT a FROM t WHERE b IN (1, 2, 3)", "SELECT a FROM t WHERE b IN (?)"),
+        ("SELECT a FROM t WHERE b > -2.5", "SELECT a FROM t WHERE b > ?"),
+        ("SELECT a, 'it''s' FROM (broken", "SELECT a, ? FROM (broken"),
+    ],
+)
+def test_a_skeleton_has_no_literal(query, expected):
+    assert skeleton(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("shares", "words"),
+    [
+        ({"train": 0.5, "dev": 0.6}, "must be positive and sum to 1"),
+        ({"train": 1.5, "dev": -0.5}, "must be positive"),
+        ({}, "must be positive"),
+        ({"../x": 1.0}, "cannot be the name of a split"),
+        ({"tables": 1.0}, "cannot be the name of a split"),
+    ],
+)
+def test_shares_that_make_no_parts_are_refused(shares, words):
+    with pytest.raises(ConfigurationError, match=words):
+        divide([entry(1)], shares)

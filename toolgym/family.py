@@ -1,0 +1,81 @@
+"""What a family of environments knows of its tasks, beyond playing them.
+
+The commands that look at a data set (`toolgym tasks stats`, `show`, `synth`) know no family. They
+ask the environment class for its `family`, an object of the class below; a family that can tell
+more of its tasks, or write new ones, overrides what it can do better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from toolgym.errors import ConfigurationError
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class SynthesisOrder:
+    """What `toolgym tasks synth` was asked for.
+
+    Attributes:
+        sources: What tasks are written for: files, or folders of them.
+        out: The folder to write.
+        splits: Split name to its share; the shares sum to 1.
+        options: For the family: how many, seed, and so on.
+        link: Refer to the sources instead of copying them.
+        force: Replace a folder that an earlier order has written.
+    """
+
+    sources: tuple[Path, ...]
+    out: Path
+    splits: Mapping[str, float]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    link: bool = False
+    force: bool = False
+
+
+class TaskFamily:
+    """What can be said of any task."""
+
+    orders: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """By fact, its values in the order in which people list them; others follow by name."""
+
+    def splits(self, dataset: Any) -> tuple[str, ...]:
+        """The splits of a data set; empty where the environment has none.
+
+        Raises:
+            ConfigurationError: There is no such data set.
+        """
+        return ()
+
+    def facts(self, task: Any) -> dict[str, str]:
+        """What tasks are counted by, the item first.
+
+        Raises:
+            TaskRefused: The task cannot be played, and so has not all of the facts.
+        """
+        return {"item": task.item or "none"}
+
+    def shown(self, task: Any) -> dict[str, str]:
+        """A task in full for a person, its solution included: heading to text.
+
+        Raises:
+            TaskRefused: The task cannot be played, and so has no solution.
+        """
+        return {"question": task.question, "item": task.item or "none"}
+
+    def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
+        """Write a data set for sources that have no tasks, and return a summary as plain data.
+
+        Returns:
+            `out`, `splits` (tasks by split), `dropped`, and `sources`: by name, `candidates`,
+            `kept`, `by_hardness`, `rejected`, `missing`, `left_out`.
+
+        Raises:
+            ConfigurationError: This family writes no tasks, or the order cannot be met.
+        """
+        raise ConfigurationError("the tasks of this environment cannot be written by a program.")
