@@ -15,6 +15,7 @@ EXAMPLES = ROOT / "examples"
 RUNS = {
     "gym_loop.py": (("1",), "correct: True, score 0.981"),
     "unit_test_an_environment.py": ((), "passed: the whole contract holds"),
+    "own_database.py": (("{folder}/staff.db",), "the expert solves 100% of 40 tasks of dev"),
     "own_environment.py": (("50",), "correct: True, score 0.9"),
     "trl_grpo.py": (("--steps", "1", "--warmup", "5"), "step 1: reward "),
 }
@@ -31,12 +32,12 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=MARKS.get(name, [])) for name in sorted(RUNS)]
 )
-def test_the_example_runs(name):
+def test_the_example_runs(name, tmp_path):
     arguments, told = RUNS[name]
     if name in MARKS:
         pytest.importorskip("trl", reason="needs the extra train")
 
-    done = run(str(EXAMPLES / name), *arguments)
+    done = run(str(EXAMPLES / name), *(each.format(folder=tmp_path) for each in arguments))
 
     assert done.returncode == 0, done.stderr
     assert told in done.stdout

@@ -154,15 +154,17 @@ def test_text_that_is_not_utf8_is_never_an_answer(tmp_path):
     assert all(isinstance(cell, int | float) for cell in cells)
 
 
-@pytest.mark.parametrize("rows", [30_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-def test_a_large_table_is_no_obstacle(tmp_path, rows):
+@pytest.mark.parametrize(
+    ("rows", "n"), [(30_000, 40), pytest.param(1_000_000, 16, marks=pytest.mark.slow)]
+)
+def test_a_large_table_is_no_obstacle(tmp_path, rows, n):
     path = large(tmp_path / "large.db", rows)
 
-    found = synthesize(path, n=40)
+    found = synthesize(path, n=n)
 
-    assert len(found.tasks) == 40
-    assert any("JOIN" in task.sql for task in found.tasks)
-    assert solved(path, 40) == 1.0
+    assert len(found.tasks) == n
+    assert any("sale" in task.tables for task in found.tasks)
+    assert solved(path, n) == 1.0
 
 
 @pytest.mark.parametrize(
