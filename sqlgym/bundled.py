@@ -13,6 +13,8 @@ meaning one task: a set that grows gets a new name.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +27,14 @@ _SOURCES: Final = {
     "bundled": "sql",
     "bundled-2": "sql2",
 }  # name -> folder under data/, for those kept as text
+
+
+def unknown_dataset(name: str) -> ConfigurationError:
+    """There is neither a data set nor a path of that name."""
+    known = ", ".join(sorted(DATASETS))
+    return ConfigurationError(
+        f"there is no data set {name!r}: it is neither a file or folder nor one of {known}."
+    )
 
 
 def dataset_folder(name: str, cache: Path | None = None) -> Path:
@@ -78,8 +88,7 @@ def build(source: Path, cache: Path | None = None) -> Path:
         EnvironmentFault: The source is missing or damaged (the message names file and place), or
             the cache cannot be written.
     """
-    place = (cache or cache_folder()) / "sql" / f"{source.name}-{content_hash(source)[:16]}"
-    return layout.install(place, lambda: read(source))
+    return layout.install(_place(source, cache or cache_folder()), lambda: read(source))
 
 
 def is_text(folder: Path) -> bool:
@@ -99,12 +108,28 @@ def spider_layout(folder: Path) -> Path:
     """
     if not is_text(folder):
         return folder
+    with _faults_of_its_owner():
+        place = _place(folder, cache_folder())
+
+    def own() -> layout.FolderSource:
+        with _faults_of_its_owner():
+            return read(folder)
+
+    return layout.install(place, own)
+
+
+@contextmanager
+def _faults_of_its_owner() -> Iterator[None]:
+    """What is wrong in a folder that somebody named is theirs to mend."""
     try:
-        source = read(folder)
+        yield
     except EnvironmentFault as fault:
         raise ConfigurationError(str(fault)) from fault
-    place = cache_folder() / "sql" / f"{folder.name}-{content_hash(folder)[:16]}"
-    return layout.install(place, lambda: source)
+
+
+def _place(source: Path, cache: Path) -> Path:
+    """Where the text in a folder is built: its name carries the hash of the content."""
+    return cache / "sql" / f"{source.name}-{content_hash(source)[:16]}"
 
 
 def read(source: Path) -> layout.FolderSource:

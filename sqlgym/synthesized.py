@@ -16,7 +16,6 @@ import functools
 import hashlib
 import json
 import os
-import sqlite3
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from sqlgym.source_state import source_state
 from sqlgym.sqlite_file import connect_readonly
 from toolgym import long_work
 from toolgym.cache import cache_folder
@@ -184,7 +184,8 @@ def _keep(file: Path, body: Mapping[str, Any]) -> None:
 def _file(database: Path, db_id: str, options: SynthesisOptions) -> Path:
     status = database.stat()
     content = content_hash(database, status.st_size, status.st_mtime_ns)
-    key = json.dumps([content, db_id, options.model_dump(), _rules()], sort_keys=True)
+    state = source_state("**/*.py")
+    key = json.dumps([content, db_id, options.model_dump(), state], sort_keys=True)
     name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return cache_folder() / "sql" / "synthesized" / f"{name}.json"
 
@@ -194,15 +195,6 @@ def content_hash(path: Path, size: int, changed: int) -> str:
     """The sha256 of a file; size and time of change are its key in this process."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@functools.cache
-def _rules() -> str:
-    """What the tasks depend on besides file and options: SQLite, and this package's source."""
-    digest = hashlib.sha256(sqlite3.sqlite_version.encode())
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def summary(written: Sequence[Written]) -> dict[str, Any]:

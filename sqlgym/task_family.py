@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sqlgym.hardness import hardness
-from toolgym.errors import ConfigurationError, TaskRefused
+from toolgym.errors import TaskRefused
 from toolgym.family import Progress, SynthesisOrder, TaskFamily
 
 _USUAL = ("train", "dev", "test")
@@ -33,17 +33,13 @@ class SqlTaskFamily(TaskFamily):
             ConfigurationError: There is no such data set.
         """
         from sqlgym.bare_databases import SPLITS, bare_databases
-        from sqlgym.bundled import DATASETS, dataset_folder, spider_layout
+        from sqlgym.bundled import DATASETS, dataset_folder, spider_layout, unknown_dataset
 
         path = dataset_folder(dataset) if dataset in DATASETS else Path(dataset).expanduser()
         if path.suffix == ".jsonl":
             return (path.stem if path.stem in _USUAL else _USUAL[0],)
         if not path.exists():
-            known = ", ".join(sorted(DATASETS))
-            raise ConfigurationError(
-                f"there is no data set {str(dataset)!r}: it is neither a file or folder nor one of"
-                f" {known}."
-            )
+            raise unknown_dataset(str(dataset))
         if bare_databases(path):
             return SPLITS[:-1]  # the last one is all of them
         return _splits_of_folder(spider_layout(path.resolve())) if path.is_dir() else ()

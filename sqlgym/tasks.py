@@ -21,7 +21,7 @@ from typing import Any
 from sqlgym import verdicts
 from sqlgym.answers import GoldAnswer, refusal
 from sqlgym.bare_databases import Files, bare_databases, load_bare, stamps_of
-from sqlgym.bundled import DATASETS, dataset_folder, spider_layout
+from sqlgym.bundled import DATASETS, dataset_folder, spider_layout, unknown_dataset
 from sqlgym.database import Database, QueryResult, open_database
 from sqlgym.diagnosis import TRANSIENT
 from sqlgym.results import is_ordered
@@ -139,10 +139,7 @@ def _of_path(path: Path, split: str, name: str, databases: Path | None) -> TaskS
     if path.is_file():
         return _of_file(path.resolve(), split, name, databases)
     if not path.is_dir():
-        raise ConfigurationError(
-            f"there is no data set {name!r}: it is neither a file or folder nor one of"
-            f" {', '.join(sorted(DATASETS))}."
-        )
+        raise unknown_dataset(name)
     path = spider_layout(path.resolve())
     lines = path / f"{split}.jsonl"
     if lines.is_file() and split not in splits_of(path):

@@ -16,11 +16,11 @@ import functools
 import hashlib
 import json
 import os
-import sqlite3
 import zlib
 from pathlib import Path
 from typing import NamedTuple
 
+from sqlgym.source_state import source_state
 from toolgym.cache import cache_folder
 
 
@@ -82,18 +82,10 @@ def _file(database: Path) -> Path | None:
         status = database.stat()
     except OSError:
         return None
-    name = f"{database.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{_rules()}"
+    state = source_state("*.py")
+    name = f"{database.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{state}"
     digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
     return cache_folder() / "sql" / "verdicts" / f"{digest[:32]}.txt"
-
-
-@functools.cache
-def _rules() -> str:
-    """What a verdict depends on besides file and query: SQLite, and this package as it stands."""
-    digest = hashlib.sha256(sqlite3.sqlite_version.encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _key(sql: str) -> str:

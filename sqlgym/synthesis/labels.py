@@ -47,7 +47,7 @@ def label_of(database: Database, entity: Entity) -> Label | None:
 
 
 def _can_be_name(field: Field) -> bool:
-    return field.role is Role.NAME and not field.nulls and not field.has_blanks
+    return field.role is Role.NAME and field.is_full
 
 
 def _is_own(field: Field, entity: Entity) -> bool:
@@ -65,7 +65,7 @@ def _is_of_another(field: Field) -> bool:
 
 def _says_what(field: Field) -> bool:
     """Whether a text is one short line, different in each row and no address or number."""
-    clean = not field.nulls and not field.has_blanks and field.is_unique
+    clean = field.is_full and field.is_unique
     words = set(field.noun.one.split(" "))
     return (
         clean

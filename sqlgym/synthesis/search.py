@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlgym.database import Database
 from sqlgym.hardness import Hardness, hardness
+from sqlgym.splits import plain_question
 from sqlgym.synthesis import english
 from sqlgym.synthesis.canonical import canonical_sql, skeleton
 from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
@@ -78,7 +79,7 @@ class Search:
                 continue
             if self.rephraser is not None:
                 task = self.rephraser.reworded(task)
-                self.questions.add(normal_question(task.question))
+                self.questions.add(plain_question(task.question))
             self.report.kept += 1
             self.report.by_hardness[level] += 1
             self.report.by_shape[task.shape] += 1
@@ -196,18 +197,9 @@ class Search:
 
     def is_taken(self, question: str) -> bool:
         """Whether a task has this question already."""
-        return normal_question(question) in self.questions
+        return plain_question(question) in self.questions
 
     def _note(self, task: SynthTask) -> None:
         self.kept_shapes[task.shape] += 1
         self.gave[task.shape][task.hardness] += 1
-        self.questions.add(normal_question(task.question))
-
-
-def normal_question(text: str) -> str:
-    """A question as it is compared: no case, single blanks, no punctuation at its end.
-
-    >>> normal_question("How many  singers? ")
-    'how many singers'
-    """
-    return " ".join(text.casefold().split()).rstrip(" ?.!")
+        self.questions.add(plain_question(task.question))

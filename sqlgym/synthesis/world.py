@@ -76,6 +76,11 @@ class Field:
         """Its values can be more or less."""
         return self.role in (Role.QUANTITY, Role.YEAR, Role.DATE)
 
+    @property
+    def is_full(self) -> bool:
+        """Every row has a value, and none of them stands for nothing."""
+        return not self.nulls and not self.has_blanks
+
     @cached_property
     def is_added(self) -> bool:
         """A sum of its values means something."""

@@ -19,6 +19,7 @@ from sqlgym.answers import refusal
 from sqlgym.database import open_database
 from sqlgym.hardness import hardness
 from sqlgym.several_results import several_results
+from sqlgym.splits import plain_question
 from sqlgym.synthesis import (
     LEVELS,
     REJECTIONS,
@@ -28,7 +29,7 @@ from sqlgym.synthesis import (
     synthesize,
 )
 from sqlgym.synthesis.canonical import skeleton
-from sqlgym.synthesis.search import COMMON, VARIANTS, WAITING, normal_question
+from sqlgym.synthesis.search import COMMON, VARIANTS, WAITING
 from toolgym import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -257,7 +258,7 @@ def test_each_task_has_the_hardness_that_is_measured(made):
 
 
 def test_no_two_tasks_share_a_question_or_a_query(made):
-    assert len({normal_question(task.question) for task in made.tasks}) == N
+    assert len({plain_question(task.question) for task in made.tasks}) == N
     assert len({task.canonical for task in made.tasks}) == N
     assert all(task.canonical == canonical_sql(task.sql) for task in made.tasks)
 

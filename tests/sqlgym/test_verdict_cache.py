@@ -88,7 +88,7 @@ def test_a_changed_database_is_judged_anew(folder, run_golds):
 
 def test_other_rules_judge_anew(folder, run_golds, monkeypatch):
     fresh(folder).check()
-    monkeypatch.setattr(verdicts, "_rules", lambda: "another version")
+    monkeypatch.setattr(verdicts, "source_state", lambda pattern: "another version")
     fresh(folder).check()
     assert run_golds == GOLDS * 2
     assert len(cache_files(folder)) == 2
@@ -146,7 +146,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from sqlgym import verdicts
-verdicts._rules = lambda: "these"  # the same in all, even while somebody edits the source
+verdicts.source_state = lambda pattern: "these"  # in all, even while somebody edits the source
 for n in range(400):
     sql = f"SELECT {sys.argv[2]}, {n}"
     verdicts.keep(Path(sys.argv[1]), sql, verdicts.GoldVerdict("code", "x" * 300))
@@ -154,7 +154,7 @@ for n in range(400):
 
 
 def test_processes_that_write_at_once_lose_nothing(folder, monkeypatch):
-    monkeypatch.setattr(verdicts, "_rules", lambda: "these")
+    monkeypatch.setattr(verdicts, "source_state", lambda pattern: "these")
     database = folder / "database" / "d.sqlite"
     root = str(Path(verdicts.__file__).parent.parent)
     writers = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlgym.synthesis import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query
 from sqlgym.synthesis.shapes import asking
-from sqlgym.synthesis.shapes.filters import readings
+from sqlgym.synthesis.shapes.filters import asked
 from sqlgym.synthesis.shapes.registry import shape
 from sqlgym.synthesis.world import Entity, Field, Role
 
@@ -88,14 +88,7 @@ def aggregate_filtered(draft: Draft) -> Candidate:
         f"Among the {many} {after}, what is the {noun}{unit}?",
     )
     question += known_only(function, field, entity)
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, *found),
-        (_valued(query, field),),
-    )
+    return asked(question, query, (entity.name,), *found, supports=(_valued(query, field),))
 
 
 @shape("two-aggregates")
@@ -136,7 +129,7 @@ def two_aggregates(draft: Draft) -> Candidate:
 def count_and_aggregate(draft: Draft) -> Candidate:
     """How many rows fulfil a condition, and an aggregate over them."""
     entity = draft.entity(lambda e: e.having(Role.QUANTITY))
-    field = draft.pick(f for f in entity.having(Role.QUANTITY) if not f.nulls and not f.has_blanks)
+    field = draft.pick(f for f in entity.having(Role.QUANTITY) if f.is_full)
     function = draft.pick(functions(field))
     found = conditions.condition(draft, entity, besides=(field.name,))
     query = Query(("count(*)", aggregate_sql(function, field)), entity.sql, (found.sql,))
@@ -149,14 +142,7 @@ def count_and_aggregate(draft: Draft) -> Candidate:
         f"Give the number and the {noun} of the {many} {after}.",
         f"Count the {many} {after}, and give their {noun}.",
     )
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, found),
-        (query.counted(),),
-    )
+    return asked(question, query, (entity.name,), found, supports=(query.counted(),))
 
 
 def known_only(function: str, field: Field, entity: Entity) -> str:

@@ -157,8 +157,7 @@ def outputs(entity: Entity) -> list[Field]:
         if field.role
         in (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.NAME, Role.TEXT, Role.CODE)
         and field not in label
-        and not field.nulls
-        and not field.has_blanks
+        and field.is_full
         and (field.role is not Role.CODE or field.noun.is_readable)
         and not _is_private(field)
         and not _is_bit(field)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlgym.synthesis import conditions, dates
 from sqlgym.synthesis.condition_forms import happened
 from sqlgym.synthesis.drafting import Candidate, Draft, Query
-from sqlgym.synthesis.shapes.filters import readings
+from sqlgym.synthesis.shapes.filters import asked
 from sqlgym.synthesis.shapes.registry import shape
 from sqlgym.synthesis.world import Entity, Field, Role
 
@@ -17,7 +17,7 @@ def _dated(entity: Entity) -> list[Field]:
     return [
         f
         for f in entity.having(Role.DATE)
-        if f.noun.is_readable and not f.nulls and not f.has_blanks and len(dates.years_of(f)) > 1
+        if f.noun.is_readable and f.is_full and len(dates.years_of(f)) > 1
     ]
 
 
@@ -38,14 +38,7 @@ def count_per_year(draft: Draft) -> Candidate:
         f"Count the {many}{after} that {when} in each {calendar}; show the {part} and the"
         f" count.{how}",
     )
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, *found),
-        several=True,
-    )
+    return asked(question, query, (entity.name,), *found, several=True)
 
 
 @shape("year-with-most")
@@ -65,14 +58,7 @@ def year_with_most(draft: Draft) -> Candidate:
         else None,
         f"Which year is the one in which the most {many}{after} {when}?" if event == when else None,
     )
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, *found),
-        one_row=True,
-    )
+    return asked(question, query, (entity.name,), *found, one_row=True)
 
 
 def _when(field: Field) -> str:

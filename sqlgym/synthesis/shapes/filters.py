@@ -5,6 +5,8 @@ The plainest questions; most of them are easy or medium.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlgym.synthesis import conditions, named
 from sqlgym.synthesis.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, the
@@ -17,6 +19,22 @@ def readings(query: Query, *found: Condition) -> tuple[str, ...]:
     """The query with other readings of its conditions, where these have any."""
     sql = query.sql()
     return tuple(sql.replace(one.sql, other, 1) for one in found for other in one.readings)
+
+
+def asked(
+    question: str, query: Query, tables: tuple[str, ...], *found: Condition, **shown: Any
+) -> Candidate:
+    """A question whose conditions must all matter, however they are read.
+
+    Args:
+        question: What is asked.
+        query: What answers it.
+        tables: What it reads.
+        found: The conditions in both.
+        shown: What else has to be shown, as in `Candidate`.
+    """
+    contrasts, others = query.weakened(), readings(query, *found)
+    return Candidate(question, query.sql(), tables, contrasts, others, **shown)
 
 
 def listing(draft: Draft, entity: Entity, *found: Condition) -> tuple[Field, ...]:
@@ -38,9 +56,7 @@ def list_filtered(draft: Draft) -> Candidate:
     draft.unless(found.column in [field.name for field in fields[:1]])
     query = Query(columns(fields), entity.sql, (found.sql,))
     question = asking.list_rows(draft, entity, fields, found.after(draft), found.verb(draft))
-    return Candidate(
-        question, query.sql(), (entity.name,), query.weakened(), readings(query, found)
-    )
+    return asked(question, query, (entity.name,), found)
 
 
 @shape("list-filtered-twice")
@@ -67,9 +83,7 @@ def list_filtered_twice(draft: Draft) -> Candidate:
     after, verb = conditions.joined(draft, first, second)
     query = Query(columns(fields), entity.sql, (first.sql, second.sql))
     question = asking.list_rows(draft, entity, fields, after, verb)
-    return Candidate(
-        question, query.sql(), (entity.name,), query.weakened(), readings(query, first, second)
-    )
+    return asked(question, query, (entity.name,), first, second)
 
 
 @shape("count-filtered")
@@ -79,9 +93,7 @@ def count_filtered(draft: Draft) -> Candidate:
     found = conditions.condition(draft, entity)
     query = Query(("count(*)",), entity.sql, (found.sql,))
     question = asking.count_rows(draft, entity, found.after(draft), found.verb(draft))
-    return Candidate(
-        question, query.sql(), (entity.name,), query.weakened(), readings(query, found)
-    )
+    return asked(question, query, (entity.name,), found)
 
 
 @shape("count-filtered-twice")
@@ -92,9 +104,7 @@ def count_filtered_twice(draft: Draft) -> Candidate:
     after, verb = conditions.joined(draft, first, second)
     query = Query(("count(*)",), entity.sql, (first.sql, second.sql))
     question = asking.count_rows(draft, entity, after, verb)
-    return Candidate(
-        question, query.sql(), (entity.name,), query.weakened(), readings(query, first, second)
-    )
+    return asked(question, query, (entity.name,), first, second)
 
 
 @shape("lookup")
@@ -131,9 +141,7 @@ def _how(entity: Entity, field: Field, said: str) -> str | None:
 def distinct_values(draft: Draft) -> Candidate:
     """The different values of a column among rows that fulfil a condition, each once."""
     entity = draft.entity(lambda e: e.having(Role.CATEGORY, Role.YEAR))
-    field = draft.pick(
-        f for f in entity.having(Role.CATEGORY, Role.YEAR) if not f.nulls and not f.has_blanks
-    )
+    field = draft.pick(f for f in entity.having(Role.CATEGORY, Role.YEAR) if f.is_full)
     found = conditions.condition(draft, entity, besides=(field.name,))
     query = Query(columns((field,)), entity.sql, (found.sql,), distinct=True)
     after, many, one = found.after(draft), entity.noun.many, field.noun.many
@@ -143,9 +151,7 @@ def distinct_values(draft: Draft) -> Candidate:
         f"What are the different {one} of the {many} {after}?",
         f"Give the {one} of the {many} {after}, without repeating any.",
     )
-    return Candidate(
-        question, query.sql(), (entity.name,), query.weakened(), readings(query, found)
-    )
+    return asked(question, query, (entity.name,), found)
 
 
 @shape("count-distinct")

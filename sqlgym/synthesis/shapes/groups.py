@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlgym.synthesis import conditions, english, values
 from sqlgym.synthesis.drafting import Candidate, Draft, Query
 from sqlgym.synthesis.shapes import aggregates
-from sqlgym.synthesis.shapes.filters import readings
+from sqlgym.synthesis.shapes.filters import asked
 from sqlgym.synthesis.shapes.registry import shape
 from sqlgym.synthesis.world import Entity, Field, Role
 
@@ -22,8 +22,7 @@ def grouping(draft: Draft, entity: Entity) -> Field:
         field
         for field in entity.having(Role.CATEGORY, Role.YEAR)
         if 2 <= field.distinct <= MOST_GROUPS
-        and not field.nulls
-        and not field.has_blanks
+        and field.is_full
         and field.distinct < entity.rows
         and len({str(value).casefold().strip() for value in field.values}) == len(set(field.values))
     )
@@ -48,14 +47,7 @@ def group_count(draft: Draft) -> Candidate:
         f"Group the {many}{after} by {one}, and give each {one} with the number of {many}.",
         f"List every {one} together with the number of {many}{after} that have it.{only}",
     )
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, *found),
-        several=True,
-    )
+    return asked(question, query, (entity.name,), *found, several=True)
 
 
 @shape("group-aggregate")
@@ -63,9 +55,7 @@ def group_aggregate(draft: Draft) -> Candidate:
     """An aggregate for each value of a column."""
     entity = draft.entity(lambda e: _groupable(e) and e.having(Role.QUANTITY))
     field = grouping(draft, entity)
-    measure = draft.pick(
-        f for f in entity.having(Role.QUANTITY) if not f.nulls and not f.has_blanks
-    )
+    measure = draft.pick(f for f in entity.having(Role.QUANTITY) if f.is_full)
     function = draft.pick(aggregates.functions(measure))
     noun = aggregates.aggregate_noun(draft, function, measure)
     where, after, found = conditions.perhaps(draft, 0.3, entity, besides=(field.name, measure.name))
@@ -77,14 +67,7 @@ def group_aggregate(draft: Draft) -> Candidate:
         f"For each {one}, find the {noun} of the {many}{after}. Show the {one} first.",
         f"Give each {one} together with the {noun} of its {many}{after}.",
     )
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, *found),
-        several=True,
-    )
+    return asked(question, query, (entity.name,), *found, several=True)
 
 
 @shape("group-having")
@@ -121,9 +104,7 @@ def group_having_aggregate(draft: Draft) -> Candidate:
     """Values whose rows have a high or low average."""
     entity = draft.entity(lambda e: _groupable(e) and e.having(Role.QUANTITY))
     field = grouping(draft, entity)
-    measure = draft.pick(
-        f for f in entity.having(Role.QUANTITY) if not f.nulls and not f.has_blanks
-    )
+    measure = draft.pick(f for f in entity.having(Role.QUANTITY) if f.is_full)
     limit = values.threshold(measure, draft.rng)
     draft.unless(limit is None)
     sign = draft.pick((">", "<"))
@@ -163,14 +144,7 @@ def group_most(draft: Draft) -> Candidate:
         f"What is the {'most' if is_most else 'least'} common {one} among the {many}{after}"
         f"{', and how many of them have it' if with_count else ''}?",
     )
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, *found),
-        one_row=True,
-    )
+    return asked(question, query, (entity.name,), *found, one_row=True)
 
 
 @shape("group-top-aggregate")
@@ -178,9 +152,7 @@ def group_top_aggregate(draft: Draft) -> Candidate:
     """The value whose rows have the highest or lowest average or sum."""
     entity = draft.entity(lambda e: _groupable(e) and e.having(Role.QUANTITY))
     field = grouping(draft, entity)
-    measure = draft.pick(
-        f for f in entity.having(Role.QUANTITY) if not f.nulls and not f.has_blanks
-    )
+    measure = draft.pick(f for f in entity.having(Role.QUANTITY) if f.is_full)
     function = draft.pick(f for f in aggregates.functions(measure) if f in ("avg", "sum"))
     is_most = draft.chance(0.6)
     where, after, found = conditions.perhaps(draft, 0.4, entity, besides=(field.name, measure.name))
@@ -195,11 +167,4 @@ def group_top_aggregate(draft: Draft) -> Candidate:
         if not after.startswith((" whose", " for which"))
         else None,
     )
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, *found),
-        one_row=True,
-    )
+    return asked(question, query, (entity.name,), *found, one_row=True)

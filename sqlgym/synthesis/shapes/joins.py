@@ -9,7 +9,7 @@ from sqlgym.synthesis import conditions, english, named
 from sqlgym.synthesis.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
 from sqlgym.synthesis.shapes import aggregates, asking, relations
-from sqlgym.synthesis.shapes.filters import readings
+from sqlgym.synthesis.shapes.filters import asked
 from sqlgym.synthesis.shapes.registry import shape
 from sqlgym.synthesis.world import Role, identifier
 
@@ -28,7 +28,7 @@ def list_of_parent(draft: Draft) -> Candidate:
     shown = (*label, draft.pick(others)) if others and draft.chance(0.3) else label
     query = Query(columns(shown, "T1"), chain.source, where)
     question = asking.list_rows(draft, chain.start, shown, after)
-    return Candidate(question, query.sql(), chain.tables, query.weakened(), readings(query, *found))
+    return asked(question, query, chain.tables, *found)
 
 
 @shape("list-of-parent-filtered")
@@ -40,9 +40,7 @@ def list_of_parent_filtered(draft: Draft) -> Candidate:
     shown = label_of(draft, chain.start)
     query = Query(columns(shown, "T1"), chain.source, (own.sql, *where))
     question = asking.list_rows(draft, chain.start, shown, _both(draft, own, after))
-    return Candidate(
-        question, query.sql(), chain.tables, query.weakened(), readings(query, own, *found)
-    )
+    return asked(question, query, chain.tables, own, *found)
 
 
 @shape("count-of-parent")
@@ -56,7 +54,7 @@ def count_of_parent(draft: Draft) -> Candidate:
         own, after, found = (one.sql,), _both(draft, one, after), (one, *found)
     query = Query(("count(*)",), chain.source, (*own, *where))
     question = asking.count_rows(draft, chain.start, after)
-    return Candidate(question, query.sql(), chain.tables, query.weakened(), readings(query, *found))
+    return asked(question, query, chain.tables, *found)
 
 
 @shape("aggregate-of-parent")
@@ -76,9 +74,7 @@ def aggregate_of_parent(draft: Draft) -> Candidate:
     )
     question += aggregates.known_only(function, field, chain.start)
     supports = (Query((f"count(DISTINCT {field.sql('T1')})",), chain.source, where).sql(),)
-    return Candidate(
-        question, query.sql(), chain.tables, query.weakened(), readings(query, *found), supports
-    )
+    return asked(question, query, chain.tables, *found, supports=supports)
 
 
 @shape("fact-of-parent")
@@ -120,7 +116,7 @@ def pairs(draft: Draft) -> Candidate:
         f"Which {role} does each {one} {after_one} have? Show {the(mine)} of the {one}, then"
         f" {the(theirs)} of the {role}.",
     )
-    return Candidate(question, query.sql(), chain.tables, query.weakened(), readings(query, own))
+    return asked(question, query, chain.tables, own)
 
 
 @shape("linked")

@@ -19,9 +19,7 @@ def _measured(entity: Entity) -> bool:
 
 def _measure(draft: Draft, entity: Entity, *roles: Role) -> Field:
     return draft.pick(
-        f
-        for f in entity.having(*(roles or (Role.QUANTITY,)))
-        if not f.has_blanks and not f.nulls and f.distinct > 2
+        f for f in entity.having(*(roles or (Role.QUANTITY,))) if f.is_full and f.distinct > 2
     )
 
 

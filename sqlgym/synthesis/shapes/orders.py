@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlgym.synthesis import conditions, english
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, the
 from sqlgym.synthesis.shapes import asking
-from sqlgym.synthesis.shapes.filters import listing, readings
+from sqlgym.synthesis.shapes.filters import asked, listing, readings
 from sqlgym.synthesis.shapes.registry import shape
 from sqlgym.synthesis.world import Entity, Field, Role
 
@@ -18,7 +18,7 @@ def ordering(draft: Draft, entity: Entity) -> Field:
     return draft.pick(
         field
         for field in entity.having(Role.QUANTITY, Role.YEAR, Role.DATE)
-        if not field.has_blanks and not field.nulls and field.distinct > 2
+        if field.is_full and field.distinct > 2
     )
 
 
@@ -67,15 +67,7 @@ def superlative_filtered(draft: Draft) -> Candidate:
         if not after.startswith(("whose", "for which"))
         else None,
     )
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, found),
-        (query.counted(),),
-        one_row=True,
-    )
+    return asked(question, query, (entity.name,), found, supports=(query.counted(),), one_row=True)
 
 
 @shape("fact-of-superlative")
@@ -142,14 +134,7 @@ def list_ordered(draft: Draft) -> Candidate:
         f"{' ' + english.of_one(after.strip()) if after else ''}, {sorted_}.",
         f"What are the {names(shown)} of {all_} {many}{after}, {sorted_}?",
     )
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, *found),
-        several=True,
-    )
+    return asked(question, query, (entity.name,), *found, several=True)
 
 
 @shape("list-alphabetical")
@@ -169,15 +154,7 @@ def list_alphabetical(draft: Draft) -> Candidate:
         f"Give {the(shown)} of each {entity.noun.one} {english.of_one(after)}, in {word}{by}.",
         f"What are the {names(shown)} of the {many} {after}, in {word}{by}?",
     )
-    return Candidate(
-        question,
-        query.sql(),
-        (entity.name,),
-        query.weakened(),
-        readings(query, found),
-        several=True,
-        alphabetical=(0,),
-    )
+    return asked(question, query, (entity.name,), found, several=True, alphabetical=(0,))
 
 
 def _way(downwards: bool) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlgym.synthesis import conditions, english
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
 from sqlgym.synthesis.shapes import aggregates, groups, relations
-from sqlgym.synthesis.shapes.filters import readings
+from sqlgym.synthesis.shapes.filters import asked
 from sqlgym.synthesis.shapes.registry import shape
 from sqlgym.synthesis.world import Field, Link, Role, identifier
 
@@ -60,14 +60,7 @@ def count_per_parent(draft: Draft) -> Candidate:
         f"Give {the(label)} of each {parent.one} that {relations.has(link, at_least_one)}, with the"
         f" number of such {link.child.noun.many}.",
     )
-    return Candidate(
-        question,
-        query.sql(),
-        _tables(link),
-        query.weakened(),
-        readings(query, *found),
-        several=True,
-    )
+    return asked(question, query, _tables(link), *found, several=True)
 
 
 @shape("parents-with-many")
@@ -93,9 +86,7 @@ def parents_with_many(draft: Draft) -> Candidate:
         f"List the {names(label)} of the {parents} {relations.having(link, things)}"
         f"{f', with the number of {child.many} of each' if with_count else ''}.",
     )
-    return Candidate(
-        question, query.sql(), _tables(link), query.weakened(), readings(query, *found)
-    )
+    return asked(question, query, _tables(link), *found)
 
 
 @shape("parent-with-most")
@@ -116,14 +107,7 @@ def parent_with_most(draft: Draft) -> Candidate:
         f"{', and how many these are' if with_count else ''}.",
         f"Find the {parent} that {relations.has(link, things)}. Show {the(label)}{extra}.",
     )
-    return Candidate(
-        question,
-        query.sql(),
-        _tables(link),
-        query.weakened(),
-        readings(query, *found),
-        one_row=True,
-    )
+    return asked(question, query, _tables(link), *found, one_row=True)
 
 
 @shape("parents-with-child")
@@ -142,7 +126,7 @@ def parents_with_child(draft: Draft) -> Candidate:
         f"Find every {link.parent.noun.one} that {relations.has(link, things)}, and list each"
         f" {bare(label)} once.",
     )
-    return Candidate(question, query.sql(), _tables(link), query.weakened(), readings(query, found))
+    return asked(question, query, _tables(link), found)
 
 
 @shape("aggregate-per-parent")
@@ -191,7 +175,7 @@ def _measured(draft: Draft) -> tuple[Link, Field]:
     link = relations.child_link(
         draft, lambda link: link.is_plain and link.parent.label and link.child.having(Role.QUANTITY)
     )
-    fields = [f for f in link.child.having(Role.QUANTITY) if not f.nulls and not f.has_blanks]
+    fields = [f for f in link.child.having(Role.QUANTITY) if f.is_full]
     return link, draft.pick(fields)
 
 

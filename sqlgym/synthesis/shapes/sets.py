@@ -5,6 +5,8 @@ Neither of the two alone may have the result of both together.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlgym.synthesis import conditions
 from sqlgym.synthesis.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
@@ -27,18 +29,20 @@ def _two_ways(
     return first, second
 
 
-def _together(draft: Draft, first: Query, second: Query, word: str) -> tuple[str, tuple[str, ...]]:
-    """The set operation, and what it must differ from: each side alone, and the other way round."""
-    sql = f"{first.sql()} {word} {second.sql()}"
-    sides = [Query(q.select, q.source, q.where, distinct=True).sql() for q in (first, second)]
-    return sql, tuple(sides)
+def _together(
+    select: tuple[str, ...], source: str, word: str, *sides: Condition
+) -> tuple[str, tuple[str, ...]]:
+    """The set operation, and what it must differ from: each side alone."""
+    queries = [Query(select, source, (side.sql,)) for side in sides]
+    alone = tuple(replace(query, distinct=True).sql() for query in queries)
+    return f" {word} ".join(query.sql() for query in queries), alone
 
 
 def _valued(entity: Entity) -> list[Field]:
     return [
         f
         for f in entity.having(Role.CATEGORY, Role.YEAR)
-        if not f.nulls and not f.has_blanks and 3 <= f.distinct < entity.rows
+        if f.is_full and 3 <= f.distinct < entity.rows
     ]
 
 
@@ -48,8 +52,7 @@ def values_in_both(draft: Draft) -> Candidate:
     entity = draft.entity(_valued)
     field = draft.pick(_valued(entity))
     first, second = _two_ways(draft, entity, (field.name,))
-    one, other = (Query(columns((field,)), entity.sql, (c.sql,)) for c in (first, second))
-    sql, contrasts = _together(draft, one, other, "INTERSECT")
+    sql, contrasts = _together(columns((field,)), entity.sql, "INTERSECT", first, second)
     many, values = entity.noun.many, field.noun.many
     a, b = first.after(draft), second.after(draft)
     question = draft.say(
@@ -66,8 +69,7 @@ def values_in_one_only(draft: Draft) -> Candidate:
     entity = draft.entity(_valued)
     field = draft.pick(_valued(entity))
     first, second = _two_ways(draft, entity, (field.name,))
-    one, other = (Query(columns((field,)), entity.sql, (c.sql,)) for c in (first, second))
-    sql, contrasts = _together(draft, one, other, "EXCEPT")
+    sql, contrasts = _together(columns((field,)), entity.sql, "EXCEPT", first, second)
     many, values = entity.noun.many, field.noun.many
     a, b = first.after(draft), second.after(draft)
     question = draft.say(
@@ -86,8 +88,7 @@ def values_in_either(draft: Draft) -> Candidate:
     field = draft.pick(_valued(entity))
     first = conditions.condition(draft, entity, besides=(field.name,))
     second = conditions.condition(draft, entity, besides=(field.name, first.column))
-    one, other = (Query(columns((field,)), entity.sql, (c.sql,)) for c in (first, second))
-    sql, contrasts = _together(draft, one, other, "UNION")
+    sql, contrasts = _together(columns((field,)), entity.sql, "UNION", first, second)
     many, values = entity.noun.many, field.noun.many
     a, b = first.after(draft), second.after(draft)
     question = draft.say(
@@ -103,10 +104,8 @@ def parents_with_both(draft: Draft) -> Candidate:
     link = relations.child_link(draft, lambda link: link.parent.label)
     label = label_of(draft, link.parent)
     first, second = _two_ways(draft, link.child, (), "T2")
-    one, other = (
-        Query(columns(label, "T1"), per_parent.source(link), (c.sql,)) for c in (first, second)
-    )
-    sql, contrasts = _together(draft, one, other, "INTERSECT")
+    shown, source = columns(label, "T1"), per_parent.source(link)
+    sql, contrasts = _together(shown, source, "INTERSECT", first, second)
     child, parents = link.child.noun.one, link.parent.noun.many
     a, b = first.after_one(draft), second.after_one(draft)
     both = relations.haves(link, f"at least one {child} {a} and at least one {child} {b}")
@@ -123,10 +122,8 @@ def parents_with_one_only(draft: Draft) -> Candidate:
     link = relations.child_link(draft, lambda link: link.parent.label)
     label = label_of(draft, link.parent)
     first, second = _two_ways(draft, link.child, (), "T2")
-    one, other = (
-        Query(columns(label, "T1"), per_parent.source(link), (c.sql,)) for c in (first, second)
-    )
-    sql, contrasts = _together(draft, one, other, "EXCEPT")
+    shown, source = columns(label, "T1"), per_parent.source(link)
+    sql, contrasts = _together(shown, source, "EXCEPT", first, second)
     child, parents = link.child.noun.one, link.parent.noun.many
     a, b = first.after_one(draft), second.after_one(draft)
     if link.is_plain:
