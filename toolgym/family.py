@@ -1,8 +1,9 @@
 """What a family of environments knows of its tasks, beyond playing them.
 
-The commands that look at a data set (`toolgym tasks stats`, `show`, `synth`) know no family. They
-ask the environment class for its `family`, an object of the class below; a family that can tell
-more of its tasks, or write new ones, overrides what it can do better.
+The commands that look at a data set (`toolgym tasks stats`, `show`, `synth`) or at what was played
+(`toolgym audit`) know no family. They ask the environment class for its `family`, an object of the
+class below; a family that can tell more of its tasks, or write new ones, overrides what it can do
+better.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from toolgym.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from toolgym.env import ToolEnv
 
 Progress = Callable[[int, int], None]
 
@@ -67,6 +71,25 @@ class TaskFamily:
             TaskRefused: The task cannot be played, and so has no solution.
         """
         return {"question": task.question, "item": task.item or "none"}
+
+    def recheck(
+        self, env: ToolEnv[Any], task: Any, turns: Sequence[Mapping[str, Any]]
+    ) -> bool | None:
+        """Whether a recorded episode ended with the right answer, by a second, independent rule.
+
+        A verdict that is checked by the code that gave it is not checked. So a family that
+        overrides this shares nothing with its environment's own verdict but the task: another way
+        to the gold, another comparison.
+
+        Args:
+            env: Made as it was for the episode; for its tools and options, not to be played.
+            task: What was asked.
+            turns: As in `EpisodeRecord.turns`.
+
+        Returns:
+            None where the second rule cannot tell.
+        """
+        return None
 
     def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
         """Write a data set for sources that have no tasks, and return a summary as plain data.

@@ -15,6 +15,7 @@ from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.policies import Policy, Situation
 from toolgym.records import EpisodeRecord, Evaluation
+from toolgym.tasks import seed_of
 
 __all__ = ["EpisodeRecord", "Evaluation", "evaluate", "play", "run"]
 
@@ -90,7 +91,7 @@ def run(
         situations = []
         for offset, task_id in enumerate(chunk):
             slot = start + offset
-            observation, _ = envs[offset].reset(options={"task_id": task_id})
+            observation, _ = envs[offset].reset(seed=seed_of(task_id), options={"task_id": task_id})
             situations.append(Situation(slot, envs[offset], observation, seed * 1_000_003 + slot))
         opened = list(situations)
         while situations:

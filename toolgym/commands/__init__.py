@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -138,14 +138,19 @@ def environment_creator(env_id: str) -> Callable[..., Any]:
     return creator
 
 
+_AS_PYTHON_WRITES: Final = {"True": True, "False": False, "None": None}
+
+
 def settings_of(pairs: list[str] | None) -> dict[str, Any]:
-    """What `--set NAME=VALUE` sets: JSON where the value is JSON, else its text.
+    """What `--set NAME=VALUE` sets: JSON where the value is JSON (True and None too), else text.
 
     Raises:
         ConfigurationError: One is not of that form, or sets what another has set.
 
     >>> settings_of(["match=spider", 'tools=["answer"]'])
     {'match': 'spider', 'tools': ['answer']}
+    >>> settings_of(["dynamic_sampling=False"])
+    {'dynamic_sampling': False}
     """
     found: dict[str, Any] = {}
     for pair in pairs or ():
@@ -157,7 +162,7 @@ def settings_of(pairs: list[str] | None) -> dict[str, Any]:
         if name in found:
             raise ConfigurationError(f"--set {name}=... is given twice; leave one out.")
         try:
-            found[name] = json.loads(text)
+            found[name] = _AS_PYTHON_WRITES[text] if text in _AS_PYTHON_WRITES else json.loads(text)
         except ValueError:
             found[name] = text
     return found

@@ -176,10 +176,16 @@ def frame(vertical: Axis, horizontal: Axis | None, label: str) -> str:
         shown = number_text(tick, vertical.step, vertical.unit)
         marks.append(element("text", class_="tick end", x=LEFT - 6, y=y + 4, text=shown))
     if horizontal is not None:
-        marks.extend(_tick_below(horizontal, tick) for tick in horizontal.ticks())
-        if horizontal.ticks()[0] - horizontal.low > horizontal.step / 2:
-            marks.append(_tick_below(horizontal, horizontal.low))  # the first step is step 1
-    middle = (LEFT + WIDTH - RIGHT) / 2
+        marks.append(ticks_along(horizontal, label))
+    return "".join(marks)
+
+
+def ticks_along(horizontal: Axis, label: str) -> str:
+    """The numbers of a horizontal axis, and under them what it counts."""
+    marks = [_tick_below(horizontal, tick) for tick in horizontal.ticks()]
+    if horizontal.ticks()[0] - horizontal.low > horizontal.step / 2:
+        marks.append(_tick_below(horizontal, horizontal.low))  # the first step is step 1
+    middle = (horizontal.start + horizontal.end) / 2
     marks.append(element("text", class_="label mid", x=middle, y=HEIGHT - 5, text=label))
     return "".join(marks)
 

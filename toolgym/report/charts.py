@@ -1,54 +1,34 @@
-"""Which plots a report has, and the sentence under each.
+"""The plots of a report, each with its title, legend and note, out of the runs' numbers.
 
-One table (`METRICS`) says what is drawn and what it means. A metric that no run has is left out,
-and its absence is named in one sentence rather than shown as an empty frame. Several runs are laid
-over each other, one plot for each metric; a single run's plot may hold two that are read together.
+Which there are and what they mean stands in `catalogue`. Several runs are laid over each other, one
+plot for each metric; a single run's plot may hold several that are read together. A metric that no
+run has is named in one sentence rather than shown as an empty frame, and so is one that never
+changes where a change is what would matter.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
 from toolgym.report.axes import Unit, is_drawable, number_text
-from toolgym.report.plot import (
-    Bars,
-    Line,
-    Point,
-    Points,
-    bar_plot,
-    line_plot,
-    point_plot,
-    swatch,
-)
+from toolgym.report.catalogue import ACTIONS, SECTIONS, SEVERITY
+from toolgym.report.category_plots import Bars, Point, Points, bar_plot, point_plot
+from toolgym.report.guard_plot import Incidents, guard_plot
+from toolgym.report.limits import limits
+from toolgym.report.outline import Plot, Section, Series
+from toolgym.report.plot import Level, Line, line_plot, swatch
 from toolgym.report.series import Curve, band, curve, running_mean, window
 from toolgym.report.view import Record, RunView, interval
 
-
-@dataclass(frozen=True)
-class Metric:
-    """One plot over steps.
-
-    Attributes:
-        keys: The metrics it shows, with their names in a legend.
-        title: Stands above it.
-        note: What it means, for a reader who meets it for the first time.
-        unit: How values are written.
-        phase: Whose steps.
-        spread: The metric that is drawn as a band; empty for none.
-        is_smoothed: Each step is so noisy that a running mean is needed to see where it goes.
-    """
-
-    keys: tuple[tuple[str, str], ...]
-    title: str
-    note: str
-    unit: Unit = "number"
-    phase: str = "grpo"
-    spread: str = ""
-    is_smoothed: bool = True
+STEP_NAMES = {"grpo": "GRPO step", "warmup": "warm-up step"}
+CROWDED = 3
+"""More runs than this hide each other behind bands and thin lines, which are left out then."""
+FAR = 2.0
+"""A limit further up than this many times the highest value would press the curve flat."""
 
 
 @dataclass(frozen=True)
@@ -61,136 +41,155 @@ class Chart:
     legend: tuple[tuple[Markup, str], ...] = ()
 
 
-METRICS = (
-    Metric(
-        (("reward", "reward"),),
-        "Reward",
-        "Mean episode score of each step's rollouts. The band is one standard deviation within "
-        "a group to either side: where it closes, a group has nothing left to compare.",
-        spread="reward_std",
-    ),
-    Metric(
-        (("accuracy", "accuracy"),),
-        "Sampled accuracy",
-        "Share of each step's rollouts, sampled on training tasks, whose answer was right.",
-        "share",
-    ),
-    Metric(
-        (("validity", "validity"),),
-        "Validity",
-        "Share of turns in which every call could be bound without an error.",
-        "share",
-    ),
-    Metric(
-        (("dead_groups", "dead groups"), ("zero_variance_groups", "zero-variance groups")),
-        "Groups that teach nothing",
-        "Dead: all members had the same outcome. Zero variance: all earned the same reward, "
-        "so the gradient of the group is zero.",
-        "share",
-    ),
-    Metric(
-        (("answered", "answered"),),
-        "Answered",
-        "Share of rollouts that ended with an answer. A fall means that the policy learns to stop.",
-        "share",
-    ),
-    Metric(
-        (("repairs_per_call", "repairs"),),
-        "Repairs per call",
-        "How often a call had to be repaired before it could run. It falls as calls become clean.",
-    ),
-    Metric(
-        (("entropy", "entropy"),),
-        "Entropy",
-        "In nats per token. Near zero the policy no longer explores.",
-    ),
-    Metric(
-        (("kl", "KL"),),
-        "KL divergence",
-        "How far the policy has moved from its reference, in nats per token.",
-    ),
-    Metric(
-        (("grad_norm", "gradient norm"),),
-        "Gradient norm",
-        "Before clipping. Zero means that the step taught nothing.",
-    ),
-    Metric(
-        (("tool_failures", "failed calls"),),
-        "Failed calls",
-        "Share of calls that ended in an error observation.",
-        "share",
-    ),
-    Metric(
-        (("completion_length", "tokens"),),
-        "Completion length",
-        "Mean tokens that the model wrote in a rollout, tool results left out.",
-    ),
-    Metric(
-        (("loss", "loss"),),
-        "Warm-up loss",
-        "Cross-entropy of the supervised warm-up on demonstrations, in nats per token.",
-        phase="warmup",
-        is_smoothed=False,
-    ),
-)
-STEP_NAMES = {"grpo": "GRPO step", "warmup": "warm-up step"}
+@dataclass
+class Charts:
+    """All plots over steps.
+
+    Attributes:
+        sections: Title and plots of each section that has any.
+        missing: Titles of the plots that no run has numbers for.
+        constant: The quiet series that never change, each with its value.
+    """
+
+    sections: list[tuple[str, list[Chart]]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    constant: list[str] = field(default_factory=list)
 
 
-def metric_charts(runs: Sequence[RunView]) -> tuple[list[Chart], list[str]]:
-    """The plots over steps that the runs have numbers for, and the titles of the others."""
+def metric_charts(runs: Sequence[RunView]) -> Charts:
+    """The plots over steps that the runs have numbers for, and what is not drawn."""
+    found = Charts()
+    for section in SECTIONS:
+        charts = _section(section, runs, found)
+        if section.title == "Guards":
+            charts = [*_guards(runs, found), *charts]
+        if charts:
+            found.sections.append((section.title, charts))
+    return found
+
+
+def _section(section: Section, runs: Sequence[RunView], found: Charts) -> list[Chart]:
     drawn: list[Chart] = []
-    missing: list[str] = []
-    for metric in METRICS:
-        charts = [chart for part in _parts(metric, len(runs)) if (chart := _chart(part, runs))]
-        drawn.extend(charts)
-        missing.extend([] if charts else [metric.title])
-    return drawn, missing
+    for plot in section.plots:
+        curves = {
+            series.key: [curve(run.metrics(plot.phase), series.key) for run in runs]
+            for series in plot.series
+        }
+        if not any(one for each in curves.values() for one in each):
+            found.missing.append(plot.title)
+        kept = tuple(s for s in plot.series if any(curves[s.key]))
+        still = {s.key: value for s in kept if (value := _constant(s, curves[s.key])) is not None}
+        for series in kept:
+            if series.key in still:
+                found.constant.append(f"{series.name} ({_told(still[series.key], plot.unit)})")
+        kept = tuple(series for series in kept if series.key not in still)
+        for part in _parts(plot, kept, len(runs)):
+            drawn.append(_chart(plot, part, curves, runs))
+    return drawn
 
 
-def _parts(metric: Metric, runs: int) -> list[Metric]:
-    """Several runs need the legend for themselves, so then each key has its own plot."""
-    if runs == 1 or len(metric.keys) == 1:
-        return [metric]
-    return [replace(metric, keys=(key,), title=key[1].capitalize()) for key in metric.keys]
+def _constant(series: Series, curves: Sequence[Curve | None]) -> float | None:
+    """The one value that a quiet series has at every step of every run; None where it changes."""
+    values = {value for one in curves if one for value in one.known}
+    return values.pop() if series.is_quiet and len(values) == 1 else None
 
 
-def _chart(metric: Metric, runs: Sequence[RunView]) -> Chart | None:
+def _told(value: float, unit: Unit) -> str:
+    return f"{value * 100:.4g} %" if unit == "share" else f"{value:.4g}"
+
+
+def _parts(plot: Plot, series: tuple[Series, ...], runs: int) -> list[tuple[Series, ...]]:
+    """Several runs need the legend for themselves, so then each series has its own plot."""
+    if runs == 1:
+        return [series] if series else []
+    return [(one,) for one in series]
+
+
+def _chart(
+    plot: Plot,
+    shown: Sequence[Series],
+    curves: dict[str, list[Curve | None]],
+    runs: Sequence[RunView],
+) -> Chart:
     lines: list[Line] = []
+    levels: list[Level] = []
     told: list[str] = []
-    widths: set[int] = set()
-    for run in runs:
-        records = run.metrics(metric.phase)
-        for number, (key, name) in enumerate(metric.keys):
-            found = curve(records, key)
+    for place, run in enumerate(runs):
+        for number, series in enumerate(shown):
+            found = curves[series.key][place]
             if found is None:
                 continue
-            label = run.label if len(runs) > 1 else name
-            spread = curve(records, metric.spread) if metric.spread else None
-            width = window(len(found.steps)) if metric.is_smoothed else 1
-            lines.append(_line(found, spread, width, label, number + run.style))
-            told.append(_in_words(label, found, metric.unit))
-            widths.add(width)
-    if not lines:
-        return None
-    smoothed = f" Thick: mean of the last {max(widths)} steps; thin: each step."
-    note = metric.note + (smoothed if max(widths) > 1 else "")
-    label = STEP_NAMES[metric.phase]
-    svg = line_plot(lines, metric.title, " ".join(told), label, metric.unit)
-    return Chart(metric.title, note, Markup(svg), _legend(lines))
+            label = run.label if len(runs) > 1 else series.name
+            lines.append(_line(plot, series, found, run, label, number + run.style))
+            levels += _levels(series.key, found, run)
+            told.append(_in_words(label, found, plot.unit))
+    if len(runs) > CROWDED:
+        lines = [replace(line, faint=(), low=(), high=()) for line in lines]
+    title = plot.title if len(runs) == 1 else shown[0].name
+    axis, floor = STEP_NAMES[plot.phase], 0.0 if plot.from_zero else None
+    named = _named_once(levels)
+    svg = line_plot(lines, title, " ".join(told), axis, plot.unit, levels=named, floor=floor)
+    legend = _legend(lines, is_needed=len(runs) > 1)
+    return Chart(title, _note(plot, shown, lines, levels), Markup(svg), legend)
 
 
-def _line(found: Curve, spread: Curve | None, width: int, label: str, style: int) -> Line:
+def _note(
+    plot: Plot, shown: Sequence[Series], lines: Sequence[Line], levels: Sequence[Level]
+) -> str:
+    """What the plot means, and how to read it."""
+    if len(shown) == 1:
+        parts = [shown[0].meaning]
+    else:
+        parts = [f"{one.name}: {one.meaning[:1].lower()}{one.meaning[1:]}" for one in shown]
+    parts += [plot.note] if plot.note else []
+    if plot.spread and any(line.low for line in lines):
+        parts.append(plot.spread.meaning)
+    width = max(window(len(line.x)) for line in lines) if plot.is_smoothed else 1
+    if width > 1:
+        thin = "; thin: each step" if any(line.faint for line in lines) else ""
+        parts.append(f"{'Thick: mean' if thin else 'Mean'} of the last {width} steps{thin}.")
+    if levels:
+        parts.append("Dotted: the limits of the guards.")
+    return " ".join(parts)
+
+
+def _levels(key: str, found: Curve, run: RunView) -> list[Level]:
+    """The limits of the run's guards that can be shown beside the curve."""
+    highest = max(found.known)
+    return [
+        Level(limit.name, run.style, limit.value, limit.since)
+        for limit in limits(key, found.steps, found.values, run.guards)
+        if limit.value <= FAR * highest
+    ]
+
+
+def _named_once(levels: Sequence[Level]) -> list[Level]:
+    """The levels, with a name where it is the only one of that name."""
+    names = Counter(level.name for level in levels)
+    return [
+        level if names[level.name] == 1 else Level("", level.style, level.value, level.since)
+        for level in levels
+    ]
+
+
+def _line(plot: Plot, series: Series, found: Curve, run: RunView, label: str, style: int) -> Line:
+    width = window(len(found.steps)) if plot.is_smoothed else 1
     middle = running_mean(found.values, width)
     low: list[float | None] = []
     high: list[float | None] = []
-    if spread is not None:
-        low, high = band(middle, running_mean(spread.values, width))
+    if plot.spread and series is plot.series[0]:
+        spread = curve(run.metrics(plot.phase), plot.spread.key)
+        if spread is not None:
+            low, high = band(middle, running_mean(spread.values, width))
     faint = found.values if width > 1 else ()
     return Line(label, style, found.steps, middle, faint, low, high)
 
 
-def _legend(lines: Sequence[Line | Points | Bars]) -> tuple[tuple[Markup, str], ...]:
-    if len(lines) == 1:
+def _legend(
+    lines: Sequence[Line | Points | Bars | Incidents], *, is_needed: bool = False
+) -> tuple[tuple[Markup, str], ...]:
+    """A lone line needs none, unless nothing else says which run it is of."""
+    if len(lines) == 1 and not is_needed:
         return ()
     return tuple(
         (Markup(swatch(line.style, bar=isinstance(line, Bars))), line.label) for line in lines
@@ -200,6 +199,33 @@ def _legend(lines: Sequence[Line | Points | Bars]) -> tuple[tuple[Markup, str], 
 def _in_words(label: str, found: Curve, unit: Unit) -> str:
     first, last = (number_text(value, 0.01, unit) for value in (found.known[0], found.known[-1]))
     return f"{label}: from {first} to {last} over {len(found.steps)} steps."
+
+
+def _guards(runs: Sequence[RunView], found: Charts) -> list[Chart]:
+    """What the guards did; in words only where they did nothing."""
+    curves = [(run, curve(run.metrics("grpo"), SEVERITY)) for run in runs]
+    seen = [_incidents(run, one) for run, one in curves if one is not None]
+    if not seen:
+        found.missing.append("Guards")
+        return []
+    if not any(one.severities for one in seen):
+        found.constant.append("Guards (ok)")
+        return []
+    last = max(one.steps[-1] for _, one in curves if one is not None)
+    told = " ".join(
+        f"{one.label + ': ' if len(runs) > 1 else 'They acted '}{one.in_words(ACTIONS)}"
+        for one in seen
+    )
+    title = "What the guards did"
+    svg = guard_plot(seen, ACTIONS, title, told, last)
+    return [Chart(title, told, Markup(svg), _legend(seen, is_needed=len(runs) > 1))]
+
+
+def _incidents(run: RunView, found: Curve) -> Incidents:
+    """The steps at which the guards of a run acted."""
+    known = [(step, v) for step, v in zip(found.steps, found.values, strict=True) if v is not None]
+    severities = {step: min(round(v), len(ACTIONS) - 1) for step, v in known if round(v) > 0}
+    return Incidents(run.label, run.style, len(known), severities)
 
 
 def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
@@ -213,7 +239,7 @@ def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
     )
     svg = point_plot(series, ("before", "after"), "Held-out accuracy", told, "share")
     note = "Greedy, on tasks that were not trained on. Bars are 95 % Wilson intervals."
-    return Chart("Held-out accuracy", note, Markup(svg), _legend(series))
+    return Chart("Held-out accuracy", note, Markup(svg), _legend(series, is_needed=len(runs) > 1))
 
 
 def _share(point: Point | None) -> str:

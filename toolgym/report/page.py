@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from toolgym.errors import ConfigurationError
 from toolgym.json_files import replace_file
-from toolgym.report import tables, transcripts
+from toolgym.report import seeds, tables, transcripts
 from toolgym.report.axes import visible
 from toolgym.report.charts import accuracy_chart, endings_chart, metric_charts
 from toolgym.report.plot import swatch
@@ -74,7 +74,7 @@ def _finalize(value: Any) -> Any:
 
 
 def _content(runs: Sequence[RunView]) -> dict[str, Any]:
-    charts, missing = metric_charts(runs)
+    charts = metric_charts(runs)
     records = [run.reproducibility for run in runs]
     return {
         "title": _title(runs),
@@ -85,7 +85,8 @@ def _content(runs: Sequence[RunView]) -> dict[str, Any]:
         "results": tables.results(runs),
         "accuracy": accuracy_chart(runs),
         "charts": charts,
-        "missing": missing,
+        "differences": tables.differences(runs),
+        "together": seeds.together(runs),
         "endings": [endings_chart(run) for run in runs],
         "tasks": [transcripts.choose(run.episodes_before, run.episodes_after) for run in runs],
         "settings": tables.settings([run.config for run in runs]),

@@ -1,4 +1,4 @@
-"""Three plots as SVG: lines with a band, points with error bars, bars.
+"""Lines over steps as SVG, with bands and levels, and what all plots have in common.
 
 A reader who cannot see colours is told by dashes and by position what belongs together, one who
 cannot see the plot by its title and description, and one who wants a number by resting the pointer
@@ -59,30 +59,20 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Point:
-    """A value with the interval it may lie in."""
+class Level:
+    """A value that something begins or ends at, as a thin line across the plot.
 
+    Attributes:
+        name: Written above its right end; empty where the legend has to do.
+        style: Number of its colour.
+        value: Where it lies.
+        since: The step from which it holds.
+    """
+
+    name: str
+    style: int
     value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Points:
-    """One point for each category, joined by a thin line."""
-
-    label: str
-    style: int
-    points: Sequence[Point | None]
-
-
-@dataclass(frozen=True)
-class Bars:
-    """One bar for each category."""
-
-    label: str
-    style: int
-    heights: Values
+    since: float
 
 
 def style_class(style: int) -> str:
@@ -103,7 +93,14 @@ def swatch(style: int, *, bar: bool = False) -> str:
 
 
 def line_plot(
-    lines: Sequence[Line], title: str, description: str, label: str, unit: Unit = "number"
+    lines: Sequence[Line],
+    title: str,
+    description: str,
+    label: str,
+    unit: Unit = "number",
+    *,
+    levels: Sequence[Level] = (),
+    floor: float | None = 0.0,
 ) -> str:
     """Lines over steps, each with an optional band and a faint line behind it.
 
@@ -113,60 +110,21 @@ def line_plot(
         description: What it shows, in words; for the same reader.
         label: What the horizontal axis counts.
         unit: How the vertical axis is written.
+        levels: Drawn behind the lines.
+        floor: A value that the vertical axis shows in any case; None for none.
     """
     horizontal = along(x for line in lines for x in line.x)
-    spans = (v for line in lines for v in (*line.y, *line.faint, *line.low, *line.high))
-    vertical = upward((v for v in spans if v is not None), unit)
-    drawn = [_line(line, horizontal, vertical) for line in reversed(lines)]
+    spans = [v for line in lines for v in (*line.y, *line.faint, *line.low, *line.high)]
+    spans += [level.value for level in levels]
+    vertical = upward((v for v in spans if v is not None), unit, floor)
+    drawn = [_level(level, horizontal, vertical) for level in levels]
+    drawn += [_line(line, horizontal, vertical) for line in reversed(lines)]
     hover = _hover(lines, horizontal, vertical)
-    return _figure([frame(vertical, horizontal, label), *drawn, hover], title, description)
+    return figure([frame(vertical, horizontal, label), *drawn, hover], title, description)
 
 
-def point_plot(
-    series: Sequence[Points],
-    categories: Sequence[str],
-    title: str,
-    description: str,
-    unit: Unit = "number",
-) -> str:
-    """Points with error bars: one category beside the other, in each of them the series."""
-    points = [point for one in series for point in one.points if point is not None]
-    vertical = upward((v for p in points for v in (p.value, p.low, p.high)), unit)
-    slot = (WIDTH - LEFT - RIGHT) / len(categories)
-    gap = slot / (len(series) + 1)
-    drawn = [
-        _points(
-            one, [LEFT + slot * i + gap * (number + 1) for i in range(len(categories))], vertical
-        )
-        for number, one in enumerate(series)
-    ]
-    names = _category_names(categories)
-    return _figure([frame(vertical, None, ""), names, *drawn], title, description)
-
-
-def bar_plot(
-    series: Sequence[Bars],
-    categories: Sequence[str],
-    title: str,
-    description: str,
-    unit: Unit = "number",
-) -> str:
-    """Bars: one category beside the other, in each of them one bar for each series."""
-    heights = [v for one in series for v in one.heights if v is not None]
-    vertical = upward(heights, unit)
-    slot = (WIDTH - LEFT - RIGHT) / len(categories)
-    width = slot * 0.8 / len(series)
-    drawn = [
-        _bar(one, height, LEFT + slot * (i + 0.1) + width * number, width, vertical)
-        for number, one in enumerate(series)
-        for i, height in enumerate(one.heights)
-        if height is not None and is_drawable(height)
-    ]
-    names = _category_names(categories)
-    return _figure([frame(vertical, None, ""), names, *drawn], title, description)
-
-
-def _figure(parts: Iterable[str], title: str, description: str) -> str:
+def figure(parts: Iterable[str], title: str, description: str) -> str:
+    """A plot out of its parts, with what it shows in words."""
     texts = element("title", text=title) + element("desc", text=description)
     box = f"0 0 {WIDTH:g} {HEIGHT:g}"
     return element("svg", texts, *parts, class_="plot", viewBox=box, role="img", aria_label=title)
@@ -177,10 +135,17 @@ def _line(line: Line, horizontal: Axis, vertical: Axis) -> str:
     if line.low and line.high:
         parts.append(_band(line, horizontal, vertical))
     for values, name in ((line.faint, "faint"), (line.y, "line")):
-        path = " ".join(_path(run) for run in _runs(line.x, values, horizontal, vertical))
+        path = " ".join(path_of(run) for run in _runs(line.x, values, horizontal, vertical))
         if path:
             parts.append(element("path", class_=name, d=path))
     return element("g", *parts, class_=style_class(line.style))
+
+
+def _level(level: Level, horizontal: Axis, vertical: Axis) -> str:
+    y, start = vertical.place(level.value), horizontal.place(level.since)
+    line = element("line", class_="level", x1=start, x2=horizontal.end, y1=y, y2=y)
+    name = element("text", class_="tick end", x=horizontal.end, y=y - 4, text=level.name)
+    return element("g", line, name, class_=f"c{level.style % COLOURS}")
 
 
 def _runs(
@@ -198,7 +163,8 @@ def _runs(
         yield run
 
 
-def _path(places: Sequence[tuple[float, float]]) -> str:
+def path_of(places: Sequence[tuple[float, float]]) -> str:
+    """A line through some places as the data of a path; a lone one becomes a dot."""
     if len(places) == 1:
         return f"M{_pair(places[0])} h0"  # round line ends make a dot of it
     return "M" + " L".join(_pair(place) for place in places)
@@ -235,46 +201,10 @@ def _hover(lines: Sequence[Line], horizontal: Axis, vertical: Axis) -> str:
         title = element("title", text="\n".join([f"step {step:g}", *told]))
         left = max(LEFT, horizontal.place(step) - width / 2)
         right = min(WIDTH - RIGHT, horizontal.place(step) + width / 2)
-        strips.append(_box(title, "hover", left, TOP, right - left, HEIGHT - TOP - BOTTOM))
+        strips.append(box(title, "hover", left, TOP, right - left, HEIGHT - TOP - BOTTOM))
     return "".join(strips)
 
 
-def _box(title: str, name: str, x: float, y: float, width: float, height: float) -> str:
+def box(title: str, name: str, x: float, y: float, width: float, height: float) -> str:
+    """A rectangle of a class, with a title that the pointer shows."""
     return element("rect", title, class_=name, x=x, y=y, width=width, height=height)
-
-
-def _points(series: Points, places: Sequence[float], vertical: Axis) -> str:
-    known = [
-        (x, point) for x, point in zip(places, series.points, strict=False) if point is not None
-    ]
-    joined = [(x, vertical.place(point.value)) for x, point in known]
-    parts = [element("path", class_="joint", d=_path(joined))] if len(joined) > 1 else []
-    for x, point in known:
-        y, low, high = (vertical.place(v) for v in (point.value, point.low, point.high))
-        shown = number_text(point.value, vertical.step / 100, vertical.unit)
-        parts.append(element("line", class_="error", x1=x, x2=x, y1=low, y2=high))
-        for end in (low, high):
-            parts.append(element("line", class_="error", x1=x - 6, x2=x + 6, y1=end, y2=end))
-        title = element("title", text=f"{series.label}: {shown}")
-        parts.append(element("circle", title, class_="point", cx=x, cy=y, r=5))
-        parts.append(element("text", class_="value", x=x + 10, y=y + 4, text=shown))
-    return element("g", *parts, class_=style_class(series.style))
-
-
-def _bar(series: Bars, height: float, x: float, width: float, vertical: Axis) -> str:
-    zero, top = vertical.place(0.0), vertical.place(height)
-    counted = vertical.unit == "number" and float(height).is_integer()
-    shown = number_text(height, 1 if counted else vertical.step / 100, vertical.unit)
-    title = element("title", text=f"{series.label}: {shown}")
-    bar = _box(title, "bar", x + 1, min(zero, top), width - 2, abs(zero - top))
-    above = min(zero, top) - 4
-    value = element("text", class_="value mid", x=x + width / 2, y=above, text=shown)
-    return element("g", bar, value, class_=style_class(series.style))
-
-
-def _category_names(categories: Sequence[str]) -> str:
-    slot = (WIDTH - LEFT - RIGHT) / len(categories)
-    return "".join(
-        element("text", class_="tick mid", x=LEFT + slot * (i + 0.5), y=HEIGHT - 22, text=name)
-        for i, name in enumerate(categories)
-    )

@@ -42,6 +42,15 @@ class Setting:
         """The runs do not agree on it."""
         return len(set(self.values)) > 1
 
+    @property
+    def is_partial(self) -> bool:
+        """Some of the runs do not have it at all."""
+        return NOTHING in self.values
+
+    def is_told_by(self, other: Setting) -> bool:
+        """Another row says the same under a longer key."""
+        return other.key.endswith(f".{self.key}") and other.values == self.values
+
 
 def results(runs: Sequence[RunView]) -> list[list[Result]]:
     """For each run its evaluations before and after."""
@@ -80,9 +89,10 @@ def headline(run: RunView) -> str:
     env_id = run.fact("env_id") or "an environment that the run does not name"
     data = run.fact("dataset")
     trainer = run.fact("trainer")
+    by = {"trl": "TRL", "reference": "the reference trainer"}.get(trainer, trainer)
     parts = [f"{model} was trained on {env_id}"]
     parts.append(f" (data set {data})" if data else "")
-    parts.append(f" by {trainer.upper() if trainer == 'trl' else trainer}" if trainer else "")
+    parts.append(f" by {by}" if by else "")
     seconds = run.summary.get("seconds")
     parts.append(f" in {duration(seconds)}" if is_drawable(seconds) else "")
     sentence = "".join(parts)
@@ -129,6 +139,19 @@ def settings(records: Sequence[Mapping[str, Any]]) -> list[Setting]:
     flat = [dict(_flat(record, "")) for record in records]
     keys = list(dict.fromkeys(key for record in flat for key in record))
     return [Setting(key, [record.get(key, NOTHING) for record in flat]) for key in keys]
+
+
+def differences(runs: Sequence[RunView]) -> list[Setting]:
+    """The settings and the circumstances on which the runs do not agree, each told once.
+
+    A run folder keeps some facts twice, at the top and among the settings; the longer key stays.
+    What only some of the runs have, as each trainer has settings of its own, comes last.
+    """
+    rows = settings([run.config for run in runs])
+    rows += settings([run.reproducibility for run in runs])
+    differing = [row for row in rows if row.differs]
+    once = [row for row in differing if not any(row.is_told_by(other) for other in differing)]
+    return sorted(once, key=lambda row: row.is_partial)
 
 
 def _flat(record: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:

@@ -13,8 +13,9 @@ from markupsafe import Markup
 
 from toolgym.json_files import replace_file
 from toolgym.report.axes import WIDTH, element
+from toolgym.report.category_plots import Bars, bar_plot
 from toolgym.report.page import template_of
-from toolgym.report.plot import Bars, bar_plot, style_class, swatch
+from toolgym.report.plot import style_class, swatch
 from toolgym.task_stats import TOTAL, TaskStats
 
 _ROW, _NAMES, _NUMBERS = 22.0, 150.0, 44.0

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgym.report.axes import is_drawable
+from toolgym.report.limits import Thresholds, thresholds
 from toolgym.runs import Run
 
 Record = dict[str, Any]
@@ -63,15 +64,28 @@ class RunView:
         return bool(self.summary.get("status") == "complete")
 
     @property
+    def guards(self) -> Thresholds:
+        """The settings of its guards; empty where the config tells none."""
+        return thresholds(self.config)
+
+    @property
     def where_it_stands(self) -> str:
         """One sentence on how far an incomplete run came; empty for a complete one."""
         if self.is_complete:
             return ""
         last = self.records[-1] if self.records else None
         reached = f"its last step is {last['phase']} {last['step']}" if last else "it has no steps"
+        if self.summary.get("status") == "stopped":
+            return f"This run was stopped: {reached}."
         if self.summary.get("status") == "interrupted":
             return f"This run was interrupted: {reached}."
         return f"This run did not come to its end, or is still going on: {reached}."
+
+    @property
+    def diagnosis(self) -> str:
+        """Why it was stopped and what to change; empty where it was not."""
+        told = self.summary.get("diagnosis")
+        return told if isinstance(told, str) else ""
 
     def fact(self, key: str) -> str:
         """A fact of the summary, or else of the config, as text; empty where neither has it."""
