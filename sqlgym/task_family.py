@@ -1,18 +1,22 @@
 """What can be told of SQL tasks beyond playing them, for the commands that look at data sets.
 
 The facts that tasks are counted by are the database, the hardness and the shape of the result; a
-task is shown with its gold SQL and result; and tasks are written for database files that have none.
+task is shown with its gold SQL and result; a recorded answer is judged a second time; and tasks are
+written for database files that have none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlgym.hardness import hardness
 from toolgym.errors import TaskRefused
 from toolgym.family import Progress, SynthesisOrder, TaskFamily
+
+if TYPE_CHECKING:
+    from toolgym.env import ToolEnv
 
 _USUAL = ("train", "dev", "test")
 SHAPES = ("one value", "one row", "one column", "a table")
@@ -77,6 +81,14 @@ class SqlTaskFamily(TaskFamily):
         told["tables"] = ", ".join(sorted(result.tables_read))
         told["result"] = show(result.columns, result.rows, "table")
         return {name: text for name, text in told.items() if text}
+
+    def recheck(
+        self, env: ToolEnv[Any], task: Any, turns: Sequence[Mapping[str, Any]]
+    ) -> bool | None:
+        """The gold SQL run by plain `sqlite3`, and another comparison; see `sqlgym.recheck`."""
+        from sqlgym.recheck import recheck
+
+        return recheck(env, task, turns)
 
     def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
         """Write a folder in the Spider layout for database files; see `sqlgym.synthesis_folder`.
