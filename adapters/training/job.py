@@ -1,6 +1,7 @@
 """A training run from beginning to end: imitate, measure, reinforce, measure again.
 
     warm-up   demonstrations are played and imitated        -> checkpoints/warmup
+    preflight can it learn anything at all?                 -> preflight.json
     before    greedy on held-out tasks                      -> summary.json
     grpo      by whichever trainer was chosen               -> its own checkpoints
     after     greedy on the same tasks                      -> checkpoints/final, summary.json
@@ -9,6 +10,8 @@ Each phase leaves its result in the run folder before the next begins, and a run
 again skips what is there; the trainer goes on from its own last checkpoint. So a run that was
 killed at any moment ends with the files that it would have had without. Until its end its summary
 says `interrupted`, because a killed process cannot say it any more.
+
+Where a launcher started several processes, the first does all of this, and the others train along.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.policy import ChatModelPolicy
-from adapters.training.preparation import prepare, save
+from adapters.training.preparation import prepare, prepared, save
 from adapters.training.settings import TrainSettings
 from adapters.training.verdict import gain_sentence
 from adapters.training.watch import Advance, Watch
@@ -31,6 +34,7 @@ from toolgym.runs import Run
 FINAL = "final"
 _MEASURED_ON = 0  # seed of the choice of held-out tasks: the same for every run
 _AT_ONCE = 192
+_PAUSE = 0.2  # seconds
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Grpo:
         run: Where metrics, rollouts and checkpoints go; the trainer's own last checkpoint in it is
             where to go on.
         advance: To be called after each step.
+        is_main: Whether this is the process that writes; the others only train.
     """
 
     model: PreTrainedModel
@@ -51,12 +56,27 @@ class Grpo:
     settings: TrainSettings
     run: Run
     advance: Advance
+    is_main: bool = True
+
+    def cut_off_after(self, step: int) -> None:
+        """Forget what was told of steps that will be done again, and say where it stands."""
+        if self.is_main:
+            self.run.cut_metrics("grpo", step)
+            self.run.cut_rollouts("grpo", step)
+        self.advance(step, "")
 
 
 Trainer = Callable[[Grpo], None]
+Check = Callable[[Run, PreTrainedModel, PreTrainedTokenizerBase], None]
 
 
-def train(run: Run, settings: TrainSettings, trainer: Trainer, watch: Watch) -> dict[str, Any]:
+def train(
+    run: Run,
+    settings: TrainSettings,
+    trainer: Trainer,
+    watch: Watch,
+    check: Check | None = None,
+) -> dict[str, Any]:
     """Do what is left to do of a run, and return its summary.
 
     Args:
@@ -64,6 +84,7 @@ def train(run: Run, settings: TrainSettings, trainer: Trainer, watch: Watch) -> 
         settings: Those it was created with.
         trainer: Does the reinforcement learning.
         watch: Is told how far it is.
+        check: Looks at the model before anything is spent on it, and raises if that is in vain.
 
     Raises:
         ConfigurationError: Model, data set or environment cannot be had.
@@ -79,18 +100,34 @@ def train(run: Run, settings: TrainSettings, trainer: Trainer, watch: Watch) -> 
     note()
     model, tokenizer = prepare(settings, run, watch)
     note()
+    if check is not None:
+        check(run, model, tokenizer)
     policy = _greedy(model, tokenizer, settings)
-    before = run.summary["before"]
-    if before is None:
-        before = measure(run, "before", policy, settings, watch)
-        note(before=before)
+    if run.summary["before"] is None:
+        note(before=measure(run, "before", policy, settings, watch))
     with watch.phase("GRPO", settings.steps) as advance:
         trainer(Grpo(model, tokenizer, settings, run, advance))
     save(model, tokenizer, run.checkpoints / FINAL)
     note()
     after = measure(run, "after", policy, settings, watch)
-    gain = gain_sentence(before, after, settings)
+    gain = gain_sentence(run.summary["before"], after, settings)
     return note(after=after, gain=gain, status="complete")
+
+
+def follow(run: Run, settings: TrainSettings, trainer: Trainer) -> None:
+    """The part of a run of every process but the first: train along, and write nothing.
+
+    They wait for the first one's evaluation by looking into the run folder, however long it takes;
+    a barrier would give up after some minutes.
+
+    Raises:
+        ConfigurationError: The model cannot be loaded.
+        EnvironmentFault: The environment keeps failing.
+    """
+    while Run.open(run.path).summary.get("before") is None:
+        time.sleep(_PAUSE)
+    model, tokenizer = prepared(settings, run)
+    trainer(Grpo(model, tokenizer, settings, run, lambda *_: None, is_main=False))
 
 
 def measure(

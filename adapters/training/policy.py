@@ -24,6 +24,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from adapters.training.generation import Sampling, continue_all
+from adapters.training.special_tokens import context_length, pad_id, stop_ids
 from toolgym.errors import ConfigurationError
 from toolgym.messages import episode_messages
 from toolgym.policies import Situation
@@ -66,13 +67,13 @@ class ChatModelPolicy:
         self.batch = batch
         self.seed = seed
         self.sampling = Sampling(
-            max_new_tokens, _stop_ids(model, tokenizer), _pad(tokenizer), temperature
+            max_new_tokens, stop_ids(model, tokenizer), pad_id(tokenizer), temperature
         )
 
     def act(self, situations: Sequence[Situation]) -> list[str]:
         """What the model says in each situation, in order."""
         prompts = [self._prompt(situation) for situation in situations]
-        room = _context(self.model) - self.sampling.max_new_tokens
+        room = context_length(self.model) - self.sampling.max_new_tokens
         fitting = [i for i, prompt in enumerate(prompts) if len(prompt) <= room]
         fitting.sort(key=lambda i: len(prompts[i]))  # little padding where lengths are alike
         said = [""] * len(situations)
@@ -182,22 +183,3 @@ def _cannot_load(name: str, problem: Exception) -> str:
         " the network (HF_HUB_OFFLINE=1 allows only what was downloaded before); else pass a"
         " folder."
     )
-
-
-def _stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    declared = getattr(model.generation_config, "eos_token_id", None)
-    ids = declared if isinstance(declared, list) else [declared]
-    return frozenset(int(i) for i in [*ids, tokenizer.eos_token_id] if i is not None)
-
-
-def _pad(tokenizer: PreTrainedTokenizerBase) -> int:
-    for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
-        if token is not None:
-            return int(token)
-    return 0
-
-
-def _context(model: PreTrainedModel) -> int:
-    """Tokens that the model has positions for."""
-    config = model.config.get_text_config()
-    return int(getattr(config, "max_position_embeddings", None) or 2**31)

@@ -42,17 +42,26 @@ def prepare(settings: TrainSettings, run: Run, watch: Watch) -> Pair:
         ConfigurationError: The model cannot be loaded, or the environment has no expert.
     """
     folder = run.checkpoints / WARMUP
-    if folder.is_dir():
-        return load_model(str(folder), for_training=True)
+    needs_none = not settings.is_tiny and not settings.warmup_steps
+    if folder.is_dir() or needs_none:
+        return prepared(settings, run)
     run.cut_metrics("warmup", 0)
-    if not settings.is_tiny and not settings.warmup_steps:
-        return load_model(settings.model, for_training=True)
     transcripts = _demonstrations(settings, watch)
     model, tokenizer = _fresh(settings, transcripts)
     if settings.warmup_steps:
         _imitate(model, tokenizer, transcripts, settings, run, watch)
     save(model, tokenizer, folder)
     return model, tokenizer
+
+
+def prepared(settings: TrainSettings, run: Run) -> Pair:
+    """The same where `prepare` has been called before.
+
+    Raises:
+        ConfigurationError: The model cannot be loaded.
+    """
+    folder = run.checkpoints / WARMUP
+    return load_model(str(folder) if folder.is_dir() else settings.model, for_training=True)
 
 
 def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:

@@ -30,6 +30,13 @@ class TrainSettings(BaseModel):
     """`tiny`, or the path or hub id of a chat model."""
     trainer: str = "trl"
     """Who does the reinforcement learning."""
+    trainer_options: dict[str, Any] = Field(default_factory=dict)
+    """Arguments of the trainer's own config, over those that these settings mean."""
+    lora: bool = False
+    """Reinforcement learning trains an adapter, which is merged into the model at its end."""
+    vllm: Literal["colocate", "server"] | None = None
+    """Who generates the rollouts: vLLM on the training GPU, or a server of its own; null: the
+    trainer."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """For the environment: data set, step limit, parsing, rewards; without the split."""
     split: str | None = "train"
@@ -70,6 +77,10 @@ class TrainSettings(BaseModel):
     """`shuffled-rewards` hands each rollout the reward of another one: nothing can be learnt from
     that, so whatever still improves has another cause."""
 
+    preflight: bool = True
+    """After the warm-up look whether the model can learn, and train nothing if it cannot."""
+    report_to: tuple[str, ...] = ()
+    """Dashboards that show the numbers too: `tensorboard`, `wandb`, `trackio`."""
     eval_tasks: int = Field(192, ge=1)
     """Held-out tasks of each evaluation."""
     max_new_tokens: int = Field(ge=1)
@@ -127,6 +138,7 @@ _PRETRAINED_DEFAULTS: Final[dict[str, Any]] = {
     "max_new_tokens": 512,
     "save_every": 20,
 }
+_ADAPTER_RATE: Final = 10.0  # an adapter that begins at 0 learns at ten times the rate
 
 
 def resolve(env_id: str, *, model: str | None = None, **given: Any) -> TrainSettings:
@@ -143,6 +155,8 @@ def resolve(env_id: str, *, model: str | None = None, **given: Any) -> TrainSett
     defaults = _TINY_DEFAULTS if model is None else _PRETRAINED_DEFAULTS
     if model is None and (given.get("env_kwargs") or {}).get("dataset", TINY) != TINY:
         defaults = {**defaults, **_TINY_ON_OTHER_DATA}
+    if given.get("lora"):
+        defaults = {**defaults, "learning_rate": _ADAPTER_RATE * defaults["learning_rate"]}
     chosen = {name: value for name, value in given.items() if value is not None}
     return _checked({**defaults, "env_id": env_id, "model": model or TINY, **chosen})
 

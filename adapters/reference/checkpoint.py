@@ -1,0 +1,132 @@
+"""Checkpoints: a folder that is whole or is not there, and from which a run goes on to the bit.
+
+    checkpoint-N/        a model folder (`from_pretrained` reads it), and beside the weights
+      optimizer.pt       AdamW's state, float32 weights where the model has others, random states
+      trainer_state.json step, drawn tasks, guards; written last
+
+A checkpoint is written under another name and renamed when it is complete, so a process that is
+killed at any moment leaves the one before it. What is drawn is named, not counted (`draw`), so no
+generator's position has to be kept for rollouts; PyTorch's global ones are, for models that draw by
+themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from toolgym.errors import ConfigurationError
+
+_STATE, _TENSORS = "trainer_state.json", "optimizer.pt"
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    Args:
+        folder: Where they are; it need not exist yet.
+        keep: How many are kept.
+    """
+
+    def __init__(self, folder: Path, keep: int) -> None:
+        self._folder, self._keep = folder, keep
+
+    def steps(self) -> list[int]:
+        """After which steps there is one, in order."""
+        found = (
+            path.name.removeprefix("checkpoint-") for path in self._folder.glob("checkpoint-*")
+        )
+        whole = [n for n in found if n.isdigit() and (self._place(int(n)) / _STATE).is_file()]
+        return sorted(map(int, whole))
+
+    def save(
+        self,
+        step: int,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        tensors: Mapping[str, Any],
+        state: Mapping[str, Any],
+        sound: Collection[int] = (),
+    ) -> None:
+        """Write one, and remove the oldest of those that are too many.
+
+        Args:
+            step: Steps done.
+            model: The policy.
+            tokenizer: Its tokenizer.
+            tensors: State that holds tensors.
+            state: State that JSON can hold.
+            sound: Steps whose weights are worth returning to; the latest checkpoint among them
+                stays, however many came after it.
+        """
+        place = self._place(step)
+        fresh = place.with_name(f".{place.name}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        model.save_pretrained(fresh)
+        tokenizer.save_pretrained(fresh)
+        torch.save({**tensors, "random": _random_states()}, fresh / _TENSORS)
+        (fresh / _STATE).write_text(json.dumps({"global_step": step, **state}))
+        shutil.rmtree(place, ignore_errors=True)
+        fresh.rename(place)
+        steps = self.steps()
+        staying = {*steps[-self._keep :], max(set(steps) & set(sound), default=step)}
+        for old in set(steps) - staying:
+            shutil.rmtree(self._place(old))
+
+    def load_weights(self, step: int, model: PreTrainedModel) -> Mapping[str, Any]:
+        """Put the weights of a checkpoint into the model, and return the state with tensors.
+
+        Raises:
+            ConfigurationError: They are those of another model.
+        """
+        place = self._place(step)
+        saved = type(model).from_pretrained(str(place), dtype=model.dtype)
+        try:
+            model.load_state_dict(saved.state_dict())
+        except RuntimeError as problem:
+            raise ConfigurationError(
+                f"{place} holds another model than the one that is trained: go on with that one, or"
+                " train into another folder."
+            ) from problem
+        # Not to the model's device: there AdamW copies what it needs, and two would be too many.
+        tensors: Mapping[str, Any] = torch.load(
+            place / _TENSORS, map_location="cpu", weights_only=True
+        )
+        return tensors
+
+    def load_state(self, step: int) -> dict[str, Any]:
+        """The state without tensors.
+
+        Raises:
+            ConfigurationError: It is not readable as what `save` wrote.
+        """
+        file = self._place(step) / _STATE
+        try:
+            state: dict[str, Any] = json.loads(file.read_text())
+        except (OSError, json.JSONDecodeError) as problem:
+            raise ConfigurationError(
+                f"{file} cannot be read ({problem}): remove its folder to go on from an older one."
+            ) from problem
+        return state
+
+    def _place(self, step: int) -> Path:
+        return self._folder / f"checkpoint-{step}"
+
+
+def _random_states() -> dict[str, Any]:
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return {"cpu": torch.get_rng_state(), "cuda": cuda}
+
+
+def restore_random(states: Mapping[str, Any]) -> None:
+    """Set PyTorch's global generators as they were when a checkpoint was written."""
+    torch.set_rng_state(states["cpu"].cpu())
+    if states["cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all([state.cpu() for state in states["cuda"]])

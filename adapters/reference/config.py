@@ -1,0 +1,153 @@
+"""The settings of the reference trainer, each with what it means and why its default is what it is.
+
+They are for any model; the defaults are careful ones for a pretrained chat model. What is not here
+is fixed for a reason: tokens are drawn from the whole distribution (`top_p` and `top_k` would make
+the recorded log-probabilities those of another policy), and the model is trained without dropout
+(with it, the policy that learns is not the one that spoke).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from adapters.reference.loss_config import LossConfig, loss_config
+from adapters.training.advantages import ESTIMATORS, TURN_ESTIMATORS
+from adapters.training.guard_config import GuardConfig
+from adapters.training.sampling import SamplingConfig
+from toolgym.errors import ConfigurationError
+
+
+class ReferenceConfig(BaseModel):
+    """What `ReferenceTrainer` is told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    steps: int = Field(60, ge=1)
+    """Updates of the weights."""
+    seed: int = Field(0, ge=0)
+    """Of the tasks, and of what the policy draws."""
+
+    group_size: int = Field(8, ge=2)
+    """Rollouts of one task that are compared with each other."""
+    prompts: int = Field(4, ge=1)
+    """Tasks from which one batch learns."""
+    temperature: float = Field(1.0, gt=0)
+    """Of the rollouts; the loss takes log-probabilities at the same one."""
+    max_completion_length: int = Field(1024, ge=2)
+    """Tokens of one rollout, results of the tools included."""
+    at_once: int = Field(64, ge=1)
+    """Rollouts that are played together. What they keep in memory grows with it."""
+    workers: int = Field(8, ge=1)
+    """Threads in which the tools of different rollouts run."""
+    sampling: SamplingConfig | None = SamplingConfig()
+    """Dynamic sampling: groups whose members all had the same outcome are replaced by others, since
+    they teach nothing but thrift. None learns from the groups as they are drawn."""
+
+    advantages: str = "batch_normalized_baseline"
+    """An estimator of `adapters.training.advantages`. The default keeps a small lead small, which
+    division by a group's own deviation does not."""
+    advantage_limit: float | None = Field(5.0, gt=0)
+    """Advantages are cut off at plus and minus this; None cuts nothing. A single right answer among
+    many wrong ones otherwise makes the whole step."""
+    turn_discount: float = Field(1.0, gt=0, le=1)
+    """Of later turns, for the estimators that tell turns apart."""
+    spare_conflicts: bool = False
+    """Leave the tokens that good and bad rollouts begin or end with out of the bad ones' loss, and
+    count them twice in the good ones' (`adapters.training.conflict_tokens`)."""
+    learn_from_unfinished: bool = False
+    """Whether a rollout that ran out of tokens takes part in the loss. Its reward says that it did
+    not answer, when it was not allowed to."""
+
+    loss: LossConfig = Field(default_factory=lambda: loss_config("dapo", beta=0.01))
+    """What is minimised: the fields of a `LossConfig`, or the name of a loss, or both, as in
+    `{"name": "gspo", "beta": 0.01}`. By default with a light anchor to the model as it is when
+    training begins: a run without one lost the form of its calls within 30 steps."""
+    updates_per_batch: int = Field(1, ge=1)
+    """Updates from one batch of rollouts."""
+    tokens_per_pass: int = Field(8192, ge=1)
+    """Tokens in one forward and backward pass, padding included; a rollout that alone has more
+    makes a pass of its own. The gradients of the passes add up to those of the batch."""
+    gradient_checkpointing: bool = False
+    """Compute activations twice instead of keeping them: less memory, a third more time."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """What the model computes in. The optimizer keeps float32 weights either way, since in half
+    precision small updates are rounded away."""
+
+    learning_rate: float = Field(1e-6, gt=0)
+    """At its highest."""
+    ramp: int = Field(0, ge=0)
+    """Steps in which it rises to that."""
+    decay: Literal["constant", "linear", "cosine"] = "constant"
+    """How it falls to 0 afterwards, at the last step; `constant` does not."""
+    betas: tuple[float, float] = (0.9, 0.98)
+    """Of AdamW. The second is lower than usual: runs are short, and gradients change."""
+    weight_decay: float = Field(0.0, ge=0)
+    """Of AdamW, on every weight, norms and biases among them."""
+    max_grad_norm: float = Field(1.0, gt=0)
+    """Longer gradients are shortened to this."""
+
+    guards: GuardConfig = GuardConfig()
+    """When to warn, skip an update, lower the learning rate, roll back, or stop."""
+    save_every: int = Field(20, ge=1)
+    """Steps between checkpoints, which are made between batches only."""
+    keep: int = Field(2, ge=1)
+    """Checkpoints that are kept, beside the latest one whose weights the guards found sound."""
+    control: Literal["shuffled-rewards"] | None = None
+    """`shuffled-rewards` hands each rollout the reward of another: nothing can be learnt then."""
+
+    @field_validator("loss", mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        """A loss by its name, with changes."""
+        if isinstance(given, str):
+            return loss_config(given)
+        if isinstance(given, Mapping) and "name" in given:
+            return loss_config(**{str(key): value for key, value in given.items()})
+        return given
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        known = [*ESTIMATORS, *TURN_ESTIMATORS]
+        if self.advantages not in known:
+            raise ValueError(
+                f"there is no advantage estimator {self.advantages!r}; choose among"
+                f" {', '.join(known)}."
+            )
+        if self.loss.kl_in_reward and self.advantages in TURN_ESTIMATORS:
+            raise ValueError(
+                f"kl_in_reward changes the reward of whole rollouts, and {self.advantages!r} does"
+                " not read it: charge the divergence in the loss."
+            )
+        if self.control is not None and self.advantages in TURN_ESTIMATORS:
+            raise ValueError(
+                f"control={self.control!r} shuffles the rewards of whole rollouts, and"
+                f" {self.advantages!r} does not read them: choose another estimator."
+            )
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"betas must be at least 0 and below 1, got {self.betas}.")
+        return self
+
+    @property
+    def rollouts(self) -> int:
+        """Rollouts that one batch learns from."""
+        return self.group_size * self.prompts
+
+
+def reference_config(values: Mapping[str, Any]) -> ReferenceConfig:
+    """The config from plain values, as a file or a run's `config.json` holds them.
+
+    Raises:
+        ConfigurationError: A value is unknown or out of range, or two do not go together; the
+            message names each.
+    """
+    try:
+        return ReferenceConfig.model_validate(dict(values))
+    except ValidationError as problem:
+        found = "; ".join(
+            f"{'.'.join(map(str, error['loc'])) or 'settings'}: {error['msg']}"
+            for error in problem.errors()
+        )
+        raise ConfigurationError(f"these settings are refused: {found}.") from None

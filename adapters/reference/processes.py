@@ -1,0 +1,106 @@
+"""Several processes that train one model, each with whole groups of rollouts of its own.
+
+`torchrun` or `accelerate launch` starts them; where neither did, there is one, and nothing here
+does anything. Every process holds the whole model. They exchange three things: what rollouts
+earned, since advantages are compared over all of them; gradients, which are added up; and numbers.
+As tasks are dealt in turns and random numbers are named, any number of processes plays the same
+rollouts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+import torch
+from accelerate import PartialState
+from accelerate.utils import gather_object
+from torch import Tensor, nn
+
+from toolgym.errors import ConfigurationError
+
+T = TypeVar("T")
+M = TypeVar("M", bound=nn.Module)
+
+
+class Processes:
+    """This process among those that train together.
+
+    Attributes:
+        rank: Which one it is, from 0.
+        size: How many there are.
+    """
+
+    def __init__(self) -> None:
+        self.rank, self.size = 0, 1
+        self._device = torch.device("cpu")
+        started = int(os.environ.get("WORLD_SIZE", "1"))
+        if started > 1:
+            state = PartialState(cpu=not torch.cuda.is_available())
+            self.rank, self.size = int(state.process_index), int(state.num_processes)
+            self._device = state.device
+        if self.size != started:  # or each would train by itself, and write over the others' files
+            raise ConfigurationError(
+                f"{started} processes were started, and they found {self.size}: start them with"
+                " torchrun --nproc_per_node N, or with accelerate launch and a config for them."
+            )
+
+    @property
+    def is_main(self) -> bool:
+        """It is the one that writes files and tells numbers."""
+        return self.rank == 0
+
+    def share_of(self, prompts: int) -> int:
+        """How many of a batch's tasks each process plays.
+
+        Raises:
+            ConfigurationError: They cannot be dealt evenly.
+        """
+        if prompts % self.size:
+            raise ConfigurationError(
+                f"prompts must be a multiple of the number of processes, so that each has whole"
+                f" groups; got {prompts} for {self.size}."
+            )
+        return prompts // self.size
+
+    def gather(self, values: list[T]) -> list[T]:
+        """The values of all processes, those of process 0 first; the same on each."""
+        return list(gather_object(values)) if self.size > 1 else values
+
+    def sum_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """Numbers by name, added up over the processes that have them."""
+        summed: dict[str, float] = {}
+        for each in self.gather([dict(numbers)]):
+            for name, number in each.items():
+                summed[name] = summed.get(name, 0.0) + number
+        return summed
+
+    def add_up(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Add up the gradients of all processes in place; who has none has zeros."""
+        if self.size == 1:
+            return
+        learnt = list(parameters)
+        if not any(self.gather([any(parameter.grad is not None for parameter in learnt)])):
+            return
+        for parameter in learnt:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            torch.distributed.all_reduce(parameter.grad)
+
+    def place(self, model: M) -> M:
+        """Move a model to this process' own device; what all have loaded is often on one GPU."""
+        if self.size > 1:
+            model.to(self._device)
+        return model
+
+    def align(self, tensors: Iterable[Tensor]) -> None:
+        """Overwrite tensors with those of process 0."""
+        if self.size > 1:
+            for tensor in tensors:
+                torch.distributed.broadcast(tensor, 0)
+
+    def wait(self) -> None:
+        """Until all are here."""
+        if self.size > 1:
+            torch.distributed.barrier()

@@ -1,0 +1,276 @@
+"""The loop: play, compare, learn, decide, update.
+
+    gather      play a batch of groups with the current weights           (gathering, rollout)
+    compare     how much better than its group was each rollout           (comparing)
+    learn       the loss of the batch and its gradient                    (losses, learner)
+    decide      whether to make the update, and what else to do           (training.guards)
+    update      AdamW on float32 weights                                  (optimizer)
+
+A step is one update, made or left out. Its metrics are known before the weights move, so what the
+guards decide can be done exactly. A checkpoint holds all that decides over what comes next; a run
+that was killed goes on from its last one and ends with the same numbers.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from adapters.reference.batch import Batch
+from adapters.reference.chat import check_template
+from adapters.reference.checkpoint import Checkpoints, restore_random
+from adapters.reference.comparing import compare, learnt_tokens
+from adapters.reference.config import ReferenceConfig
+from adapters.reference.decoder import check_model
+from adapters.reference.gathering import Gathered, Gatherer
+from adapters.reference.learner import Learner
+from adapters.reference.optimizer import Optimizer
+from adapters.reference.processes import Processes
+from adapters.reference.ready import make_ready
+from adapters.reference.rollout import Player, PlaySettings
+from adapters.training.fault_limit import FaultLimit
+from adapters.training.guard_advice import Setup
+from adapters.training.guard_config import Action
+from adapters.training.guards import Decision, Guards
+from adapters.training.metric_names import METRICS
+from adapters.training.playable import playable_tasks
+from adapters.training.stopped import TrainingStopped
+
+OnMetrics = Callable[[int, dict[str, float]], None]
+OnRollouts = Callable[[int, list[dict[str, Any]]], None]
+
+_logger = logging.getLogger(__name__)
+
+
+class ReferenceTrainer:
+    """Trains a model in place.
+
+    Args:
+        model: The policy, on the device to train on; each of several processes moves it to its own.
+        tokenizer: With a chat template that renders tools.
+        env_id: A registered `ToolEnv`.
+        checkpoints: Folder of the run's checkpoints; the last one in it is gone on from.
+        config: The settings.
+        env_kwargs: For `gym.make`.
+        on_metrics: Called after each step with it and its numbers (`metric_names`).
+        on_rollouts: Called with the first step that learns from a batch and some of its episodes.
+        transcripts: How many of a batch `on_rollouts` gets.
+
+    Raises:
+        ConfigurationError: Model, template, environment and settings do not go together.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        env_id: str,
+        checkpoints: Path,
+        config: ReferenceConfig,
+        *,
+        env_kwargs: Mapping[str, Any] | None = None,
+        on_metrics: OnMetrics | None = None,
+        on_rollouts: OnRollouts | None = None,
+        transcripts: int = 4,
+    ) -> None:
+        self.step = 0
+        self._config, self._model, self._tokenizer = config, model, tokenizer
+        self._processes = Processes()
+        make_ready(self._processes.place(model), config)
+        player = Player(model, tokenizer, env_id, env_kwargs, play_settings(config))
+        tasks = _checked_tasks(player, tokenizer, config)
+        self._processes.align(parameter.data for parameter in model.parameters())
+        self._gatherer = Gatherer(player, tasks, config, self._processes)
+        # What it shall stay close to is what it is now, before any checkpoint is loaded.
+        reference = copy.deepcopy(model) if config.loss.beta else None
+        self._learner = Learner(model, reference, config, self._processes)
+        self._optimizer = Optimizer(model, config, self._processes)
+        self._guards = Guards(config.guards, _setup(config, player.env.parsing))
+        self._faults = FaultLimit(config.steps)
+        self._checkpoints = Checkpoints(checkpoints, config.keep)
+        self._saved = 0
+        self._on_metrics, self._on_rollouts, self._shown = on_metrics, on_rollouts, transcripts
+
+    def train(self) -> None:
+        """Train up to the last step, from the last checkpoint if there is one.
+
+        Raises:
+            TrainingStopped: The guards see no way on; the text is their diagnosis.
+            EnvironmentFault: The environment keeps failing.
+            ConfigurationError: The checkpoint is of another model, other tasks or another seed.
+        """
+        known = self._known_checkpoints()
+        if known:
+            self._resume(known[-1])
+        else:
+            self._save()
+        while self.step < self._config.steps:
+            began = time.perf_counter()
+            gathered = self._gatherer.gather(self.step + 1)
+            played = time.perf_counter() - began
+            self._tell_rollouts(gathered)
+            self._learn_from(gathered, played)
+            if self.step - self._saved >= self._config.save_every:
+                self._save()
+        if self._saved < self.step:
+            self._save()
+
+    def _learn_from(self, gathered: Gathered, played: float) -> None:
+        """Make the updates of one batch."""
+        began = time.perf_counter()
+        batch = Batch.of(gathered.rollouts, gathered.counts)
+        before = self._learner.old_log_probs(batch)
+        reference = self._learner.reference_log_probs(batch)
+        lead = compare(batch, reference, self._config, self._processes)
+        told = {**gathered.metrics, "rollout_seconds": played}
+        for _ in range(min(self._config.updates_per_batch, self._config.steps - self.step)):
+            self.step += 1
+            norm, learnt = self._gradient(batch, lead, before, reference)
+            told |= learnt
+            decision = self._guards.observe(self.step, told)
+            rate = self._optimizer.rate(self.step) * decision.learning_rate_scale
+            self._carry_out(decision, rate, norm)
+            seconds, began = time.perf_counter() - began, time.perf_counter()
+            told |= {"learning_rate": rate, "update_seconds": seconds}
+            self._tell_metrics(told | self._guards.metrics())
+            if decision.action is Action.STOP:
+                raise TrainingStopped(self.step, decision.diagnosis)
+            if decision.action is Action.ROLL_BACK:
+                return self._roll_back()
+            told = {}
+
+    def _gradient(
+        self, batch: Batch, lead: Tensor, before: Tensor | None, reference: Tensor | None
+    ) -> tuple[Tensor, dict[str, float]]:
+        """Compute the gradient of a batch: its norm, and the numbers of the update to be."""
+        found = self._learner.accumulate(batch, lead, before, reference)
+        norm, broken = self._optimizer.gradient()
+        return norm, {
+            **found,
+            "grad_norm": float(norm),
+            **self._processes.sum_of({"learnt_tokens": learnt_tokens(batch)}),
+            "nonfinite_gradients": float(broken),
+            "nonfinite_weights": float(self._optimizer.nonfinite_weights()),
+        }
+
+    def _carry_out(self, decision: Decision, rate: float, norm: Tensor) -> None:
+        if decision.update:
+            self._optimizer.step(rate, norm)
+        else:
+            self._optimizer.discard()
+        if decision.action is not Action.OK:
+            told = "; ".join(decision.reasons)
+            cures = " ".join(decision.advice)
+            _logger.warning("step %d, %s: %s. %s", self.step, decision.action.value, told, cures)
+
+    def _roll_back(self) -> None:
+        """Go back to the weights of the last healthy checkpoint; steps and tasks go on.
+
+        Raises:
+            TrainingStopped: There is none.
+        """
+        place = self._guards.choose_snapshot(self._known_checkpoints())
+        if place is None:
+            told = "the guards ask for a return to healthy weights, and no checkpoint holds any"
+            raise TrainingStopped(
+                self.step,
+                f"Training stops at step {self.step}: {told}. Lower save_every or raise keep.",
+            )
+        tensors = self._checkpoints.load_weights(place, self._model)
+        self._optimizer.load_state_dict(tensors["optimizer"])
+
+    def _tell_rollouts(self, gathered: Gathered) -> None:
+        faults = self._processes.gather([rollout.fault for rollout in gathered.drawn])
+        lost = [fault for fault in faults if fault]
+        self._faults.note(self.step + 1, len(faults), len(lost), lost[-1] if lost else "")
+        if self._on_rollouts is not None and self._processes.is_main:
+            some = [r.episode for r in gathered.rollouts[: self._shown]]
+            told = [episode.to_json() for episode in some if episode is not None]
+            self._on_rollouts(self.step + 1, told)
+
+    def _tell_metrics(self, numbers: Mapping[str, float]) -> None:
+        """Hand them on, without those that had nothing to be a share of."""
+        if self._on_metrics is not None and self._processes.is_main:
+            known = {**numbers, "peak_memory": _peak_memory(self._model.device)}
+            told = {k: v for k, v in known.items() if math.isfinite(v) or METRICS[k].breaks}
+            self._on_metrics(self.step, told)
+
+    def _save(self) -> None:
+        state = {
+            "gatherer": self._gatherer.state_dict(),
+            "guards": self._guards.state_dict(),
+            "faults": self._faults.state_dict(),
+        }
+        tensors = {"optimizer": self._optimizer.state_dict()}
+        if self._processes.is_main:
+            sound = state["guards"]["sound"]
+            self._checkpoints.save(self.step, self._model, self._tokenizer, tensors, state, sound)
+        self._processes.wait()
+        self._saved = self.step
+
+    def _known_checkpoints(self) -> list[int]:
+        """After which steps there are some, as process 0 sees it before it writes another."""
+        return self._processes.gather([self._checkpoints.steps()])[0]
+
+    def _resume(self, step: int) -> None:
+        state = self._checkpoints.load_state(step)
+        self._gatherer.load_state_dict(state["gatherer"])
+        self._guards.load_state_dict(state["guards"])
+        self._faults.load_state_dict(state["faults"])
+        tensors = self._checkpoints.load_weights(step, self._model)
+        self._optimizer.load_state_dict(tensors["optimizer"])
+        restore_random(tensors["random"])
+        self.step = self._saved = step
+
+
+def play_settings(config: ReferenceConfig) -> PlaySettings:
+    """How a trainer with these settings plays."""
+    return PlaySettings(
+        temperature=config.temperature,
+        max_tokens=config.max_completion_length,
+        at_once=config.at_once,
+        workers=config.workers,
+    )
+
+
+def _checked_tasks(
+    player: Player, tokenizer: PreTrainedTokenizerBase, config: ReferenceConfig
+) -> list[str]:
+    """The tasks to draw from; model and template are held against what they must keep to."""
+    ids = list(playable_tasks(player.env.tasks, None, config.seed).ids)
+    player.env.reset(options={"task_id": ids[0]})
+    check_model(player.model)
+    check_template(player.model, tokenizer, player.env)
+    return ids
+
+
+def _setup(config: ReferenceConfig, parsing: str) -> Setup:
+    return Setup(
+        group_size=config.group_size,
+        divides_by_std=config.advantages == "group_normalized",
+        kl_weight=config.loss.beta,
+        learning_rate=config.learning_rate,
+        ratio_high=config.loss.epsilon_high,
+        updates_per_batch=config.updates_per_batch,
+        has_sampling=config.sampling is not None,
+        parsing=parsing,
+    )
+
+
+def _peak_memory(device: torch.device) -> float:
+    """The most that the process, or its GPU, has held, in MiB."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return held / (2**20 if sys.platform == "darwin" else 2**10)

@@ -1,0 +1,73 @@
+"""Conflict tokens: what a good and a bad rollout have in common at their beginnings or their ends.
+
+Every rollout of a group opens with the same `<tool_call>{"name": "` and closes with the same
+tokens. The good ones push those up, the bad ones push them down, and a group in which most are bad
+unlearns the form that all of them need. Trajectory-based GTPO (Simoni et al. 2025,
+arXiv:2508.03772) spares such tokens in rollouts of negative advantage, and lets those of positive
+advantage speak twice. It is an option: the weights multiply the advantages, and with them the
+expected gradient is no longer that of the reward.
+
+Only the masking is taken over. The paper also drops rollouts of high entropy and divides each
+rollout by its number of conflict tokens; here entropy is the guards' affair, and the loss says what
+it divides by.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def conflict_weights(
+    tokens: Tensor,
+    lengths: Tensor,
+    advantages: Tensor,
+    groups: Tensor,
+    *,
+    amplify: float = 2.0,
+) -> Tensor:
+    """What to multiply the advantage of each token by.
+
+        w_{i,t} = 0         where t is a conflict token and A_i < 0
+                  amplify   where t is a conflict token and A_i > 0
+                  1         elsewhere
+
+    A token is in conflict if its run from the beginning, or its run back from the end, consists of
+    tokens that some rollout of the group with the other sign of advantage has at the same places.
+
+    Paper: arXiv:2508.03772, where `amplify` is 2.
+
+    Args:
+        tokens: [N, T] int, completions from their first token on, padded on the right; results of
+            tools are part of them and of the runs.
+        lengths: [N] int, tokens of each completion.
+        advantages: [N] or [N, T] float; rollouts with 0 neither give nor get conflicts.
+        groups: [N] int, equal for the rollouts of one task.
+        amplify: Weight of a conflict token in a rollout of positive advantage.
+
+    Returns:
+        [N, T] in the dtype of `advantages`; 1 at padding.
+    """
+    places = torch.arange(tokens.shape[1], device=tokens.device)
+    present = places < lengths[:, None]
+    signs = advantages.sign()
+    signs = (signs if signs.dim() == 2 else signs[:, None]).expand(tokens.shape)
+    signs = torch.where(present, signs, torch.zeros_like(signs))
+    backwards = (lengths[:, None] - 1 - places).clamp(min=0)
+    leading = _runs(tokens, signs, present, groups)
+    turned = _runs(tokens.gather(1, backwards), signs.gather(1, backwards), present, groups)
+    conflict = leading | (turned.gather(1, backwards) & present)
+    weights = torch.ones_like(signs)
+    weights = torch.where(conflict & (signs > 0), amplify, weights)
+    return torch.where(conflict & (signs < 0), 0.0, weights)
+
+
+def _runs(tokens: Tensor, signs: Tensor, present: Tensor, groups: Tensor) -> Tensor:
+    """The run from the first token on that is met by the other sign: [N, T] bool."""
+    opposed = torch.zeros_like(present)
+    for group in set(groups.tolist()):
+        rows = (groups == group).nonzero().squeeze(1)
+        words, side, there = tokens[rows], signs[rows], present[rows]
+        same = (words[:, None] == words[None, :]) & there[:, None] & there[None, :]
+        opposed[rows] = (same & (side[:, None] * side[None, :] < 0)).any(dim=1)
+    return opposed.int().cumprod(dim=1).bool()

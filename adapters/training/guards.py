@@ -1,0 +1,274 @@
+"""Guards: from the metrics of a step, whether to make its update, and what else to do.
+
+    every step   rollouts -> loss and gradient -> observe -> the optimizer moves, or does not
+
+`Guards.observe` is called once for each optimizer step, when the gradient is known and before the
+optimizer moves, so that whatever it decides can still be done exactly. The metrics of the rollouts
+describe the weights before the update; so those of the next step tell what this update has done.
+Metrics that a step does not have (a second update from the same rollouts has no new validity) are
+left out of the dict, never repeated.
+
+Only decisions are made here. The trainer carries them out: it makes the update if
+`Decision.update`, multiplies its learning rate by `learning_rate_scale`, restores the snapshot that
+`choose_snapshot` names when told to roll back, and raises or returns with `diagnosis` when told to
+stop. It takes a snapshot before the first step, and others as it likes. Each guard, with what it
+does at its first, second and third trip, stands in `guard_checks.GUARDS`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adapters.training.guard_advice import Setup, advice
+from adapters.training.guard_checks import GUARDS, Guard
+from adapters.training.guard_config import Action, GuardConfig, GuardName
+from adapters.training.guard_history import History, Look
+
+_SOUND: Final = 1000  # steps of which it is remembered whether their weights were sound
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One guard that tripped.
+
+    Attributes:
+        guard: Its name.
+        action: What it asks for.
+        reason: What was seen, with the numbers.
+        advice: What to change, the likeliest cure first.
+        drops_update: The step's update must not be made, whatever the action.
+    """
+
+    guard: GuardName
+    action: Action
+    reason: str
+    advice: tuple[str, ...]
+    drops_update: bool
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do at a step.
+
+    Attributes:
+        step: The step.
+        action: The severest that any guard asks for.
+        findings: The guards that tripped, in the order of `GUARDS`.
+        update: Whether to make the step's update.
+        learning_rate_scale: What the trainer's own learning rate is multiplied by from now on.
+        diagnosis: Why to stop and what to change, for the user; empty unless the action is `stop`.
+    """
+
+    step: int
+    action: Action
+    findings: tuple[Finding, ...]
+    update: bool
+    learning_rate_scale: float
+    diagnosis: str = ""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """`guard: what was seen`, of each guard that tripped."""
+        return tuple(f"{finding.guard}: {finding.reason}" for finding in self.findings)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to change, of the severest finding first, each sentence once."""
+        order = sorted(self.findings, key=lambda finding: -finding.action.severity)
+        return tuple(dict.fromkeys(line for finding in order for line in finding.advice))
+
+
+class Guards:
+    """All guards of one run.
+
+    Args:
+        config: Thresholds and actions.
+        setup: What is known of the trainer's settings, for the advice.
+
+    >>> guards = Guards()
+    >>> guards.observe(1, {"reward": 0.2, "loss": 0.1, "grad_norm": 1.0}).action.value
+    'ok'
+    >>> decision = guards.observe(2, {"loss": float("nan"), "grad_norm": float("nan")})
+    >>> decision.action.value, decision.update, decision.reasons
+    ('skip', False, ('non_finite: loss and grad_norm not finite',))
+    """
+
+    def __init__(self, config: GuardConfig | None = None, setup: Setup | None = None) -> None:
+        self._config, self._setup = config or GuardConfig(), setup or Setup()
+        self._history = History(self._config)
+        self._streaks: dict[str, int] = {}
+        self._trips: dict[str, list[int]] = {}
+        self._sound: deque[int] = deque([0], maxlen=_SOUND)
+        self._returned: tuple[int, int] | None = None  # to which snapshot, and when
+        self._step = 0
+        self._scale = 1.0
+        self._roll_backs = 0
+        self._last = Action.OK
+
+    def observe(self, step: int, metrics: Mapping[str, Any]) -> Decision:
+        """Decide over the update that makes the weights of `step` out of those of `step - 1`.
+
+        Args:
+            step: The optimizer step, from 1; it goes on counting after a roll-back.
+            metrics: By the names of `metric_names`, as they are: a loss that is nan must be seen.
+                Of all processes together, so that each of them decides the same.
+        """
+        self._step = step
+        look = self._history.look(metrics)
+        findings = [finding for guard in GUARDS if (finding := self._ask(guard, look, step))]
+        self._judge_weights(step, look)
+        action = max((f.action for f in findings), key=lambda a: a.severity, default=Action.OK)
+        if action is Action.ROLL_BACK and self._roll_backs >= self._config.max_roll_backs:
+            action = Action.STOP
+        update = action.severity <= Action.LOWER_LR.severity and not any(
+            f.drops_update or f.action is Action.SKIP for f in findings
+        )
+        lowers = any(finding.action is Action.LOWER_LR for finding in findings)
+        if self._config.only_warn:
+            action, update = min(action, Action.WARN, key=lambda a: a.severity), True
+            lowers = False
+        self._carry(action, lowers, update)
+        diagnosis = self._diagnosis(step, findings) if action is Action.STOP else ""
+        return Decision(step, action, tuple(findings), update, self._scale, diagnosis)
+
+    def _ask(self, guard: Guard, look: Look, step: int) -> Finding | None:
+        """What one guard has to say; it waits, trips, and grows stricter here."""
+        actions = self._config.actions.get(guard.name, guard.actions)
+        if not actions or any(key not in look.numbers for key in guard.needs):
+            return None
+        reason = guard.check(look, self._config)
+        streak = self._streaks.get(guard.name, 0) + 1 if reason is not None else 0
+        patience = guard.steps(self._config)
+        self._streaks[guard.name] = streak
+        if reason is None or streak < patience:
+            return None
+        since = step - self._config.memory - patience * len(actions)
+        trips = [trip for trip in self._trips.get(guard.name, []) if trip > since]
+        action = actions[min(len(trips), len(actions) - 1)]
+        self._trips[guard.name] = [*trips, step][-len(actions) :]
+        self._streaks[guard.name] = 0
+        lasted = f" ({patience} steps in a row)" if patience > 1 else ""
+        cures = advice(guard.name, self._setup)
+        return Finding(guard.name, action, reason + lasted, cures, guard.drops_update)
+
+    def _judge_weights(self, step: int, look: Look) -> None:
+        """Remember whether the weights that the step began with are worth returning to.
+
+        A guard that was switched off has no say in it: under one of drift, say, no weights would
+        ever be worth it again.
+        """
+        off = {name for name, actions in self._config.actions.items() if not actions}
+        spoilers = [guard for guard in GUARDS if guard.spoils and guard.name not in off]
+        asked = any(guard.needs and set(guard.needs) <= look.numbers.keys() for guard in spoilers)
+        is_spoilt = any(
+            set(guard.needs) <= look.numbers.keys() and guard.check(look, self._config)
+            for guard in spoilers
+        )
+        if asked and not is_spoilt and step - 1 not in self._sound:
+            self._sound.append(step - 1)
+
+    def _carry(self, action: Action, lowers: bool, update: bool) -> None:
+        """Take note of what the trainer is about to do."""
+        self._last = action
+        self._history.note(update)
+        if action is Action.ROLL_BACK:
+            self._roll_backs += 1
+            self._history.forget_batch()
+        if action is Action.ROLL_BACK or (lowers and action is not Action.STOP):
+            lowered = self._scale * self._config.lower_by
+            self._scale = max(self._config.lowest_scale, lowered)
+
+    def choose_snapshot(self, steps: Iterable[int]) -> int | None:
+        """Which snapshot to restore on a roll-back.
+
+        Args:
+            steps: The optimizer steps after which a snapshot was taken, 0 for the one before the
+                first step.
+
+        Returns:
+            The latest whose weights sampled a batch in which no guard saw harm. Weights that were
+            returned to lately are passed over, since they led here again; unless there are no
+            others. None where there is none: then the trainer has to stop.
+        """
+        sound = sorted(set(steps) & set(self._sound))
+        if self._returned is not None and self._step - self._returned[1] <= self._config.memory:
+            # A snapshot taken when they had just been returned to holds the same weights.
+            while len(sound) > 1 and sound[-1] in self._returned:
+                sound.pop()
+        if not sound:
+            return None
+        self._returned = (sound[-1], self._step)
+        kept = (step for step in self._sound if step <= sound[-1])
+        self._sound = deque(kept, maxlen=_SOUND)
+        return sound[-1]
+
+    @property
+    def learning_rate_scale(self) -> float:
+        """What the trainer's learning rate is multiplied by, a resumed trainer's too."""
+        return self._scale
+
+    def metrics(self) -> dict[str, float]:
+        """The guards' own numbers after the last `observe`, by the names of `metric_names`."""
+        history = self._history
+        numbers = {
+            "guard_severity": float(self._last.severity),
+            "updates": float(history.updates),
+            "skipped_updates": float(history.skipped),
+            "roll_backs": float(self._roll_backs),
+            "learning_rate_scale": self._scale,
+        }
+        if history.measured:
+            numbers["collapse_share"] = history.collapsed / history.measured
+        return numbers
+
+    def _diagnosis(self, step: int, findings: Iterable[Finding]) -> str:
+        """Why the run stops, what led there, and what to change."""
+        severest = sorted(findings, key=lambda finding: -finding.action.severity)
+        history = self._history
+        told = [f"Training stops at step {step}."]
+        told += [f"- {finding.guard}: {finding.reason}." for finding in severest]
+        told.append(
+            f"Until then: {history.updates} updates, {history.skipped} left out,"
+            f" {self._roll_backs} roll-backs, learning rate at {self._scale:g} of its own."
+        )
+        if all(finding.action is not Action.STOP for finding in severest):
+            told.append("It would be rolled back once more, but that has not helped so far.")
+        if history.collapsed:
+            told.append(
+                f"{history.collapsed} of {history.measured} updates"
+                f" ({history.collapsed / history.measured:.1%}) were at once followed by a collapse"
+                " of validity."
+            )
+        cures = dict.fromkeys(line for finding in severest for line in finding.advice)
+        if cures:
+            told.append("What to change, the likeliest first:")
+            told += [f"{number}. {line}" for number, line in enumerate(cures, 1)]
+        return "\n".join(told)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps, as JSON can hold it."""
+        return {
+            "history": self._history.state_dict(),
+            "streaks": dict(self._streaks),
+            "trips": {name: list(steps) for name, steps in self._trips.items()},
+            "sound": list(self._sound),
+            "returned": list(self._returned) if self._returned else None,
+            "step": self._step,
+            "scale": self._scale,
+            "roll_backs": self._roll_backs,
+            "last": self._last.value,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from such a state, as if the run had never stopped."""
+        self._history.load_state_dict(state["history"])
+        self._streaks = dict(state["streaks"])
+        self._trips = {name: list(steps) for name, steps in state["trips"].items()}
+        self._sound = deque(state["sound"], maxlen=_SOUND)
+        returned = state["returned"]
+        self._returned = (returned[0], returned[1]) if returned else None
+        self._step, self._scale = state["step"], state["scale"]
+        self._roll_backs, self._last = state["roll_backs"], Action(state["last"])

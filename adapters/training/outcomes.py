@@ -1,0 +1,190 @@
+"""Which groups can teach anything, and how large a group must be so that many can.
+
+A group is all rollouts of one task in one step. What tells its members apart is their outcome:
+correct or not, and the bin of the best progress. A group is dead when its scored members all have
+the same outcome; where their rewards differ all the same, it is by the cost of a call more or less.
+Other trainers count groups with equal rewards instead, so both are told here. A rollout that a
+fault left unscored has no outcome and no reward (None; nan or infinity is no reward either), and a
+group with fewer than two scored members has nothing to compare.
+
+With success rate p, a group of K has both outcomes with chance 1 - p^K - (1-p)^K. `group_size`
+weighs that against K, from what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from toolgym.curriculum import mixed_chance
+from toolgym.episode import Outcome
+from toolgym.errors import ConfigurationError
+
+T = TypeVar("T")
+Counts = tuple[int, int]
+"""Of one task, or one group: right rollouts and scored rollouts."""
+
+SAME: Final = 1e-8  # rewards that are closer are equal
+SIZES: Final = (2, 4, 8, 16)
+WANTED: Final = 0.5
+
+
+def by_group(values: Iterable[T], groups: Iterable[int]) -> dict[int, list[T]]:
+    """The values of each group, in order; members need not be adjacent.
+
+    >>> by_group("abcd", [7, 5, 7, 5])
+    {7: ['a', 'c'], 5: ['b', 'd']}
+
+    Raises:
+        ValueError: There are not as many values as group numbers.
+    """
+    members: dict[int, list[T]] = {}
+    for value, group in zip(values, groups, strict=True):
+        members.setdefault(group, []).append(value)
+    return members
+
+
+def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
+    """Whether one group has fewer than two different outcomes; None is an unscored member.
+
+    >>> is_dead([Outcome(False, 3), Outcome(False, 4), None])
+    False
+    """
+    return len({outcome for outcome in outcomes if outcome is not None}) < 2
+
+
+def has_equal_rewards(rewards: Iterable[float | None]) -> bool:
+    """Whether the scored members of one group all earned the same, or there are fewer than two."""
+    known = [reward for reward in rewards if reward is not None and math.isfinite(reward)]
+    return len(known) < 2 or max(known) - min(known) < SAME
+
+
+def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> float:
+    """The share of groups that are dead (metric `dead_groups`); nan without any group."""
+    return _share([is_dead(members) for members in by_group(outcomes, groups).values()])
+
+
+def equal_rewards_share(rewards: Iterable[float | None], groups: Iterable[int]) -> float:
+    """The share of groups with equal rewards (metric `zero_variance_groups`); nan without any."""
+    return _share([has_equal_rewards(members) for members in by_group(rewards, groups).values()])
+
+
+def counts_of(outcomes: Iterable[Outcome | None]) -> Counts:
+    """How many of one group's scored members are right, and how many are scored."""
+    scored = [outcome for outcome in outcomes if outcome is not None]
+    return sum(outcome.correct for outcome in scored), len(scored)
+
+
+def live_chance(rate: float, group_size: int) -> float:
+    """The chance 1 - p^K - (1-p)^K that K rollouts with success rate p are not all alike.
+
+    >>> [round(live_chance(0.2, size), 2) for size in (2, 4, 8, 16)]
+    [0.32, 0.59, 0.83, 0.97]
+    """
+    return 1.0 - rate**group_size - (1.0 - rate) ** group_size
+
+
+def live_share(counts: Sequence[Counts], group_size: int) -> float:
+    """The share of groups of a size that would have right and wrong members.
+
+    Putting the measured rate of each task into the formula is wrong by much: of a task that was
+    right in 0 of 4 rollouts it says that no group can ever be live. Where every task has at least
+    K scored rollouts, the share of mixed ones among their subsets of K is taken instead, which is
+    right on average whatever the rates are. For larger groups the rates are taken to be spread
+    like a Beta distribution with the mean and the spread that were measured.
+
+    Args:
+        counts: One for each task or group; those without a scored rollout are passed over.
+        group_size: K.
+
+    Returns:
+        nan where nothing was scored. Groups that differ in progress only are not counted, so where
+        progress earns something this is a lower bound.
+    """
+    known = [(right, scored) for right, scored in counts if scored > 0]
+    if not known:
+        return math.nan
+    if all(scored >= group_size for _, scored in known):
+        return _share([_mixed_subsets(right, scored, group_size) for right, scored in known])
+    return _fitted(known, group_size)
+
+
+def _mixed_subsets(right: int, scored: int, size: int) -> float:
+    alike = math.comb(right, size) + math.comb(scored - right, size)
+    return 1.0 - alike / math.comb(scored, size)
+
+
+def _fitted(known: Sequence[Counts], size: int) -> float:
+    """The share under a Beta distribution of rates with the measured mean and correlation."""
+    mean = _share([right / scored for right, scored in known])
+    pairs = [r * (r - 1) / (n * (n - 1)) for r, n in known if n > 1]  # each unbiased for p^2
+    if mean in (0.0, 1.0):
+        return 0.0
+    alike = (_share(pairs) - mean**2) / (mean - mean**2) if pairs else 0.0
+    if alike >= 1.0:
+        return 0.0  # every task is always right or always wrong
+    if alike <= 0.0:
+        return live_chance(mean, size)
+    weight = 1.0 / alike - 1.0
+    return mixed_chance(mean * weight, (1.0 - mean) * weight, size)
+
+
+@dataclass(frozen=True)
+class GroupSizeAdvice:
+    """How many rollouts of a task to compare.
+
+    Attributes:
+        shares: By group size the share of groups with right and wrong members.
+        size: The smallest size of which enough are live; None where none is large enough.
+        sentence: The same in words, with what to do where the size does not help.
+    """
+
+    shares: Mapping[int, float]
+    size: int | None
+    sentence: str
+
+
+def group_size(
+    counts: Sequence[Counts], sizes: Collection[int] = SIZES, wanted: float = WANTED
+) -> GroupSizeAdvice:
+    """Advise a group size from measured successes.
+
+    Args:
+        counts: Right and scored rollouts of each task.
+        sizes: The sizes to choose from, each at least 2.
+        wanted: The share of groups that should be live.
+
+    Raises:
+        ConfigurationError: There is no size, or one is below 2.
+    """
+    if not sizes or min(sizes) < 2:
+        raise ConfigurationError(f"a group has at least 2 members, got the sizes {list(sizes)}.")
+    shares = {size: live_share(counts, size) for size in sorted(sizes)}
+    enough = [size for size, share in shares.items() if share >= wanted]
+    size = enough[0] if enough else None
+    return GroupSizeAdvice(shares, size, _sentence(counts, shares, size, wanted))
+
+
+def _sentence(
+    counts: Sequence[Counts], shares: Mapping[int, float], size: int | None, wanted: float
+) -> str:
+    right, scored = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)
+    if not scored:
+        return "No rollout was scored, so no group size can be advised."
+    if size is not None:
+        return (
+            f"Groups of {size}: {shares[size]:.0%} of them would have right and wrong members,"
+            f" at {size / shares[size]:.0f} rollouts for each that has."
+        )
+    largest = max(shares)
+    told = f"Even of groups of {largest} only {shares[largest]:.0%} would have right and wrong"
+    told += f" members ({right / scored:.0%} of the rollouts were right, {wanted:.0%} is wanted)."
+    if right * 2 > scored:
+        return f"{told} The tasks are too easy: train on harder ones."
+    return f"{told} The tasks are too hard: warm up longer, or start with easier ones."
+
+
+def _share(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan

@@ -1,0 +1,564 @@
+"""Before training: what a preflight refuses, what it lets pass, and that it leaves no trace."""
+
+import dataclasses
+import itertools
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+import torch
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from adapters.commands import preflight as on_the_command_line
+from adapters.reference.chat import check_template
+from adapters.tiny.corpus import null_padded
+from adapters.tiny.model import TinySize, build_model
+from adapters.tiny.template import CHAT_TEMPLATE
+from adapters.tiny.tokenizer import train_tokenizer
+from adapters.training.demonstrations import demonstrate
+from adapters.training.examples import Example, examples_of
+from adapters.training.preflight import NoGo, Scope, before_training, preflight
+from adapters.training.preflight_cost import entropy_of, update_seconds
+from adapters.training.preflight_figures import _differing, figures_of
+from adapters.training.preflight_format import check_prompt, check_round_trip, check_schemas
+from adapters.training.preflight_report import Report
+from adapters.training.preflight_sample import Played, SamplePlayed
+from adapters.training.preflight_verdict import Limits, judge
+from adapters.training.preparation import save
+from adapters.training.settings import TrainSettings, resolve
+from adapters.training.warmup import WarmupSettings, warm_up
+from adapters.training.watch import Silent
+from toolgym import ConfigurationError, Task, ToolEnv, registration
+from toolgym.cli import told_in_sentences
+from toolgym.episode import Outcome
+from toolgym.messages import episode_messages
+from toolgym.records import EpisodeRecord
+from toolgym.runs import Run
+
+pytestmark = pytest.mark.torch
+
+NOTES = "trl-tests/Notes-v0"
+EXPLORE = "sqlgym/Explore-v0"
+QUICK = Scope(tasks=4, tries=6, transcripts=2)
+
+
+def of_notes(**changes: Any) -> TrainSettings:
+    """Settings for the notes, whose environment has no splits."""
+    env_kwargs = {"step_limit": 6, **changes.pop("env_kwargs", {})}
+    values: dict[str, Any] = {"group_size": 4, "prompts": 2, "max_completion_length": 128}
+    settings = resolve(NOTES, env_kwargs=env_kwargs, **{**values, **changes})
+    return settings.model_copy(update={"split": None, "held_out": None})
+
+
+def transcripts_of_notes(padded: bool) -> list[Any]:
+    """Every note read and answered, rightly and wrongly; with all arguments in each call."""
+    env: Any = gym.make(NOTES, disable_env_checker=True).unwrapped
+    found = []
+    for number, is_right in itertools.product(range(6), (True, False)):
+        env.reset(options={"task_id": f"note-{number}"})
+        env.step({"name": "read", "arguments": {"note": f"note-{number}"}})
+        env.step({"name": "answer", "arguments": {"value": 10 + number if is_right else 5}})
+        messages = episode_messages(env, final="done")
+        found.append(null_padded(messages, env.tool_schemas()) if padded else messages)
+    return found
+
+
+def taught(transcripts: list[Any], steps: int = 200) -> tuple[Any, Any]:
+    """A small model that imitates the transcripts, and its tokenizer."""
+    tools = registration.make(NOTES).tool_schemas()
+    tokenizer = train_tokenizer(transcripts)
+    model = build_model(tokenizer, size=TinySize(hidden=64, heads=2, feed_forward=128))
+    examples = [e for each in transcripts for e in examples_of(each, tools, tokenizer)]
+    warm_up(model, examples, WarmupSettings(steps, batch=12, learning_rate=1e-2, ramp=10))
+    return model, tokenizer
+
+
+@pytest.fixture(scope="module")
+def null_padded_model() -> tuple[Any, Any]:
+    """A model that learnt from calls in which every argument of every tool stands."""
+    return taught(transcripts_of_notes(padded=True))
+
+
+@pytest.fixture(scope="module")
+def clean_model() -> tuple[Any, Any]:
+    """The same from clean calls."""
+    return taught(transcripts_of_notes(padded=False))
+
+
+def stops(report: Report) -> dict[str, str]:
+    """The checks that say no, with reason and advice."""
+    return {f.check: f"{f.reason} {f.advice}" for f in report.findings if f.level == "no-go"}
+
+
+def warnings(report: Report) -> dict[str, str]:
+    return {f.check: f"{f.reason} {f.advice}" for f in report.findings if f.level == "warn"}
+
+
+def test_null_padded_calls_are_a_no_go_under_strict_parsing_and_the_report_says_why(
+    null_padded_model: tuple[Any, Any],
+) -> None:
+    settings = of_notes(env_kwargs={"parsing": "strict"})
+
+    report = preflight(settings, *null_padded_model, Silent(), scope=QUICK)
+
+    assert report.verdict == "no-go"
+    assert "unexpected_argument" in stops(report)["validity"]
+    assert "null for arguments" in stops(report)["validity"]
+    assert 'parsing="strict" refuses such calls' in stops(report)["validity"]
+    assert report.figures["validity"] < 0.1
+    assert set(report.figures["signal"].values()) == {0.0}
+
+
+def test_the_same_model_is_a_go_with_default_parsing_and_a_warning(
+    null_padded_model: tuple[Any, Any],
+) -> None:
+    report = preflight(of_notes(), *null_padded_model, Silent(), scope=QUICK)
+
+    assert report.verdict == "go"
+    assert stops(report) == {}
+    assert "dropped_null" in warnings(report)["repairs_per_call"]
+    assert report.figures["validity"] > 0.9
+    assert report.figures["null_arguments"] > 0.9
+
+
+@pytest.mark.slow
+def test_a_null_padded_tiny_model_is_a_no_go_under_strict_parsing_and_else_a_go() -> None:
+    tools = registration.make(EXPLORE, dataset="tiny").tool_schemas()
+    played = demonstrate(EXPLORE, 2400, dataset="tiny", split="train")
+    transcripts = [null_padded(transcript, tools) for transcript in played]
+    tokenizer = train_tokenizer(transcripts)
+    model = build_model(tokenizer)
+    examples = [e for each in transcripts for e in examples_of(each, tools, tokenizer)]
+    warm_up(model, examples, WarmupSettings(400, learning_rate=8e-3))
+    reports = {}
+    for parsing in ("strict", "lenient"):
+        env_kwargs = {"dataset": "tiny", "parsing": parsing}
+        settings = resolve(EXPLORE, env_kwargs=env_kwargs, max_completion_length=384)
+        reports[parsing] = preflight(settings, model, tokenizer, Silent(), needs=check_template)
+
+    assert reports["strict"].verdict == "no-go"
+    assert "null for arguments" in stops(reports["strict"])["validity"]
+    assert reports["strict"].figures["dead_groups"] == 1.0
+    assert reports["lenient"].verdict == "go"
+    assert reports["lenient"].figures["validity"] > 0.9
+    assert reports["lenient"].figures["live_groups"][8] > 0.5
+
+
+def test_a_model_from_clean_calls_needs_no_repairs_under_either_parsing(
+    clean_model: tuple[Any, Any],
+) -> None:
+    for parsing in ("strict", "lenient"):
+        settings = of_notes(env_kwargs={"parsing": parsing})
+        report = preflight(settings, *clean_model, Silent(), scope=QUICK, needs=check_template)
+        assert report.go
+        assert report.figures["repairs_per_call"] < 0.1
+        assert report.figures["seconds_per_step"] > 0
+
+
+def test_a_model_that_never_learnt_to_call_is_a_no_go(clean_model: tuple[Any, Any]) -> None:
+    tokenizer = clean_model[1]
+    model = build_model(tokenizer, size=TinySize(hidden=64, heads=2, feed_forward=128))
+
+    report = preflight(of_notes(), model, tokenizer, Silent(), scope=QUICK)
+
+    assert "Warm the model up" in stops(report)["validity"]
+    assert report.reasons[0].startswith("validity: ")
+
+
+def test_model_and_random_state_are_as_before(clean_model: tuple[Any, Any]) -> None:
+    model, tokenizer = clean_model
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    model.train(True)
+    state = torch.random.get_rng_state()
+    try:
+        first = preflight(of_notes(), model, tokenizer, Silent(), scope=QUICK)
+        second = preflight(of_notes(), model, tokenizer, Silent(), scope=QUICK)
+    finally:
+        is_training = model.training
+        model.train(False)
+
+    assert is_training
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert all(torch.equal(weights[name], now) for name, now in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+    timed = {"rollout_seconds", "update_seconds", "seconds_per_step"}
+    assert {k: v for k, v in first.figures.items() if k not in timed} == {
+        k: v for k, v in second.figures.items() if k not in timed
+    }
+
+
+def test_rollouts_that_run_out_of_tokens_are_a_no_go(clean_model: tuple[Any, Any]) -> None:
+    short = of_notes(max_completion_length=16)
+
+    report = preflight(short, *clean_model, Silent(), scope=QUICK)
+
+    assert "rollouts of the expert do not fit into 16 tokens" in stops(report)["room"]
+    assert "rollouts" not in report.figures
+
+
+# The chat format ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def notes() -> ToolEnv[Task]:
+    env = registration.make(NOTES)
+    env.reset(seed=0)
+    return env
+
+
+def with_template(tokenizer: Any, template: str) -> Any:
+    changed = type(tokenizer)(
+        tokenizer_object=tokenizer.backend_tokenizer,
+        eos_token=tokenizer.eos_token,
+        pad_token=tokenizer.pad_token,
+    )
+    changed.chat_template = template
+    return changed
+
+
+LISTED = "{{- ' ' + (tool.function if tool.function is defined else tool).name -}}"
+ARGUMENTS = "function.arguments if function.arguments is string else function.arguments | tojson"
+BROKEN = {
+    "hides a tool": (LISTED, "", "does not show the tools read, count, answer, explode"),
+    "drops calls": ("message.tool_calls or []", "[]", "drops calls or results (toolgym_name"),
+    "writes null": ('"name": "', '"id": null, "name": "', "writes null where nobody did"),
+    "refuses": (LISTED, "{{ raise_exception('no tools') }}", "refuses a chat with tools: no tools"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_template_is_a_no_go_that(
+    what: str, clean_model: tuple[Any, Any], notes: ToolEnv[Task]
+) -> None:
+    old, new, words = BROKEN[what]
+    assert old in CHAT_TEMPLATE
+    tokenizer = with_template(clean_model[1], CHAT_TEMPLATE.replace(old, new))
+
+    findings = list(check_prompt(notes, tokenizer))
+
+    assert [finding.level for finding in findings] == ["no-go"]
+    assert words in findings[0].reason
+    assert stops(
+        preflight(of_notes(), clean_model[0], tokenizer, Silent(), scope=QUICK)
+    ).keys() == {"template"}
+
+
+@pytest.mark.parametrize("template", ["qwen3", "qwen2_5", "qwen3_instruct_2507", "llama3_2"])
+def test_a_template_of_a_tool_calling_model_passes(
+    make_tokenizer: Any, tiny_model: Any, notes: ToolEnv[Task], template: str
+) -> None:
+    tokenizer = make_tokenizer(template)
+    transcripts = demonstrate(NOTES, 3, demonstrator="expert")
+
+    assert list(check_prompt(notes, tokenizer)) == []
+    assert list(check_round_trip(notes, transcripts, tiny_model, tokenizer)) == []
+
+
+def test_a_template_whose_calls_need_repairs_does_not_come_back(
+    clean_model: tuple[Any, Any], notes: ToolEnv[Task]
+) -> None:
+    model, tokenizer = clean_model
+    python = with_template(tokenizer, CHAT_TEMPLATE.replace(ARGUMENTS, "function.arguments"))
+    transcripts = demonstrate(NOTES, 2, demonstrator="expert")
+
+    (finding,) = check_round_trip(notes, transcripts, model, python)
+
+    assert (finding.check, finding.level) == ("round_trip", "no-go")
+    assert "repaired_json" in finding.reason
+    assert list(check_round_trip(notes, transcripts, model, tokenizer)) == []
+
+
+def test_a_call_with_a_null_that_nobody_wrote_does_not_come_back(
+    clean_model: tuple[Any, Any], notes: ToolEnv[Task]
+) -> None:
+    model, tokenizer = clean_model
+    padded = CHAT_TEMPLATE.replace("| tojson }}", '| tojson }}, "id": null')
+    transcripts = demonstrate(NOTES, 1, demonstrator="expert")
+
+    (finding,) = check_round_trip(notes, transcripts, model, with_template(tokenizer, padded))
+
+    assert finding.level == "no-go"
+    assert "null" in finding.reason
+
+
+def test_a_turn_that_is_not_rendered_after_its_prompt_is_a_warning(
+    clean_model: tuple[Any, Any], notes: ToolEnv[Task]
+) -> None:
+    model, tokenizer = clean_model
+    thinking = CHAT_TEMPLATE.replace(
+        "{%- if add_generation_prompt -%}\n{{- '<|im_start|>assistant\\n' -}}",
+        "{%- if add_generation_prompt -%}\n{{- '<|im_start|>assistant\\n<think>' -}}",
+    )
+    assert thinking != CHAT_TEMPLATE
+    transcripts = demonstrate(NOTES, 1, demonstrator="expert")
+
+    (finding,) = check_round_trip(notes, transcripts, model, with_template(tokenizer, thinking))
+
+    assert finding.level == "warn"
+    assert "--warmup-steps 0" in finding.advice
+
+
+def test_a_template_that_rewrites_earlier_turns_stops_the_reference_trainer_only(
+    clean_model: tuple[Any, Any],
+) -> None:
+    model, tokenizer = clean_model
+    dated = "{{- messages | length -}}" + CHAT_TEMPLATE
+    changed = with_template(tokenizer, dated)
+
+    reports = {
+        trainer: preflight(
+            of_notes(trainer=trainer), model, changed, Silent(), scope=QUICK, needs=check_template
+        )
+        for trainer in ("reference", "trl")
+    }
+
+    assert "rewrites earlier messages" in stops(reports["reference"])["tool_turn"]
+    assert "tool_turn" in warnings(reports["trl"])
+
+
+def test_schemas_that_tell_nothing_are_a_no_go(notes: ToolEnv[Task]) -> None:
+    read = notes.tools["read"]
+    silent = dataclasses.replace(read, description="")
+    env: Any = SimpleNamespace(tools={"read": silent, "count": notes.tools["count"]})
+
+    (finding,) = check_schemas(env)
+
+    assert "The tool read cannot be shown to a model: it has no description" in finding.reason
+    assert list(check_schemas(notes)) == []
+
+
+# Figures and verdict ------------------------------------------------------------------------------
+
+
+def played(correct: bool, *, score: float, progress: int = 0, **changes: Any) -> Played:
+    turn = {
+        "action": "<tool_call>...</tool_call>",
+        "calls": [{"name": "answer", "arguments": {}}],
+        "observation": "",
+        "reward": score,
+        "repairs": [],
+        "errors": [],
+        "valid": True,
+        **changes,
+    }
+    record = EpisodeRecord(
+        env_id=NOTES,
+        task_id="note-0",
+        seed=0,
+        question="",
+        turns=(turn,),
+        score=score,
+        correct=correct,
+        scored=math.isfinite(score),
+        answered=True,
+        progress_bin=progress,
+        reward_parts={},
+    )
+    return Played(record, [], written=4, cut_off=False, unfinished=False)
+
+
+def judged(rollouts: list[Played], tries: int = 4, **numbers: float) -> dict[str, str]:
+    found = figures_of(SamplePlayed(tuple(rollouts), tries, (1.0,), len(rollouts)))
+    settings = of_notes(group_size=4)
+    return {
+        finding.check: finding.level
+        for finding in judge(found, {**found.numbers, **numbers}, settings, Limits())
+    }
+
+
+RIGHT, WRONG = played(True, score=0.97), played(False, score=-0.02)
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "expected"),
+    [
+        ([RIGHT, WRONG, RIGHT, WRONG] * 4, {}),
+        ([RIGHT] * 16, {"reward_spread": "no-go"}),
+        ([WRONG, played(False, score=-0.03)] * 8, {"signal": "no-go"}),
+        ([WRONG, played(False, score=0.2, progress=5)] * 8, {"live_groups": "warn"}),
+        ([RIGHT, WRONG, played(False, score=math.nan), WRONG] * 4, {"faults": "warn"}),
+        ([played(False, score=math.nan)] * 16, {"faults": "no-go"}),
+    ],
+)
+def test_a_sample_is_judged_by_whether_tries_at_one_task_differ(
+    rollouts: list[Played], expected: dict[str, str]
+) -> None:
+    assert judged(rollouts) == expected
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0.1, {}), (0.3, {"validity": "warn"}), (0.6, {"validity": "no-go"})],
+)
+def test_the_share_of_turns_that_are_not_understood_decides(
+    share: float, expected: dict[str, str]
+) -> None:
+    bad = round(share * 20)
+    rollouts = [
+        played(i % 2 == 0, score=float(i % 2 == 0), valid=i >= bad, errors=["no_call"] * (i < bad))
+        for i in range(20)
+    ]
+
+    assert judged(rollouts) == expected
+
+
+@pytest.mark.parametrize(
+    ("entropy", "expected"),
+    [(0.05, {}), (1e-5, {"entropy": "warn"}), (math.nan, {"entropy": "no-go"})],
+)
+def test_entropy_is_judged_where_it_could_be_measured(
+    entropy: float, expected: dict[str, str]
+) -> None:
+    assert judged([RIGHT, WRONG] * 8, entropy=entropy) == expected
+
+
+def test_answers_that_are_wrong_although_the_result_was_found_are_a_warning() -> None:
+    found = played(False, score=0.4, progress=10)
+
+    assert judged([found, RIGHT] + [found] * 10) == {"answers": "warn", "live_groups": "warn"}
+
+
+@given(
+    outcomes=st.lists(st.sampled_from([None, (True, 10), (False, 0), (False, 3)]), max_size=7),
+    size=st.integers(2, 4),
+)
+def test_the_share_of_groups_with_signal_is_the_share_of_subsets_that_differ(
+    outcomes: list[tuple[bool, int] | None], size: int
+) -> None:
+    members = [None if outcome is None else Outcome(*outcome) for outcome in outcomes]
+    scored = [member for member in members if member is not None]
+    subsets = list(itertools.combinations(scored, min(size, len(scored))))
+    expected = sum(len(set(subset)) > 1 for subset in subsets) / max(len(subsets), 1)
+
+    assert _differing(members, size) == pytest.approx(expected)
+
+
+def test_the_entropy_of_a_model_that_knows_nothing_is_the_logarithm_of_its_vocabulary(
+    clean_model: tuple[Any, Any],
+) -> None:
+    tokenizer = clean_model[1]
+    model = build_model(tokenizer, size=TinySize(hidden=64, heads=2, feed_forward=128))
+    with torch.no_grad():
+        model.lm_head.weight.zero_()
+    examples = [Example((1, 2, 3, 4), (False, True, False, True))] * 3
+
+    assert entropy_of(model, examples, 1.0) == pytest.approx(math.log(len(tokenizer)), rel=1e-5)
+    assert math.isnan(entropy_of(model, [], 1.0))
+    with torch.no_grad():
+        model.lm_head.weight.fill_(math.nan)
+    assert math.isnan(entropy_of(model, examples, 1.0))
+
+
+def test_an_update_over_nothing_takes_no_known_time(clean_model: tuple[Any, Any]) -> None:
+    assert math.isnan(update_seconds(clean_model[0], [], 8))
+
+
+def test_an_update_that_does_not_fit_into_memory_is_a_warning(
+    clean_model: tuple[Any, Any],
+) -> None:
+    model, tokenizer = clean_model
+
+    def refuse(module: Any, *_: Any) -> None:
+        if module.training:
+            raise torch.OutOfMemoryError("there is no more")
+
+    hook = model.register_forward_pre_hook(refuse)
+    try:
+        report = preflight(of_notes(), model, tokenizer, Silent(), scope=QUICK)
+    finally:
+        hook.remove()
+
+    assert report.go
+    assert "do not fit into memory" in warnings(report)["memory"]
+    assert report.to_json()["figures"]["seconds_per_step"] is None
+    assert not model.training
+
+
+# In a run, and on the command line ----------------------------------------------------------------
+
+
+def test_a_run_keeps_the_report_and_is_stopped_by_a_no_go(
+    tmp_path: Path, null_padded_model: tuple[Any, Any]
+) -> None:
+    run = Run.create(tmp_path / "run", {})
+    strict = of_notes(env_kwargs={"parsing": "strict"})
+
+    with pytest.raises(NoGo, match=r"nothing was trained:\n- validity: "):
+        before_training(run, strict, *null_padded_model, Silent())
+    kept = json.loads((run.path / "preflight.json").read_text())
+    assert kept["verdict"] == "no-go"
+
+    assert before_training(run, of_notes(), *null_padded_model, Silent()) is not None
+    assert json.loads((run.path / "preflight.json").read_text())["verdict"] == "go"
+    assert before_training(run, of_notes(), *null_padded_model, Silent()) is None
+
+
+@pytest.fixture(scope="module")
+def folder(null_padded_model: tuple[Any, Any], tmp_path_factory: Any) -> Path:
+    """The model as a checkpoint of a run that was made with strict parsing."""
+    run = Run.create(
+        tmp_path_factory.mktemp("runs") / "notes-001",
+        {"settings": of_notes(env_kwargs={"parsing": "strict"}).model_dump()},
+    )
+    save(*null_padded_model, run.checkpoints / "warmup")
+    return run.checkpoints / "warmup"
+
+
+def on_command_line(*arguments: object) -> Any:
+    app = typer.Typer()
+    app.command()(told_in_sentences(on_the_command_line.command))
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+SMALL = ("--tasks", 4, "--tries", 6, "--quiet")
+
+
+def test_the_command_takes_settings_from_the_run_of_a_checkpoint(folder: Path) -> None:
+    shown = on_command_line(NOTES, "--model", folder, *SMALL)
+
+    assert shown.exit_code == 1
+    assert shown.stdout.splitlines()[-1].startswith("NO-GO  (")
+    assert "no-go: validity. 0% of the turns" in shown.stdout
+
+
+def test_what_is_given_goes_before_the_run_and_json_is_one_object(folder: Path) -> None:
+    shown = on_command_line(NOTES, "--model", folder, *SMALL, "--parsing", "lenient", "--json")
+
+    assert shown.exit_code == 0, shown.output
+    told = json.loads(shown.stdout)
+    assert told["verdict"] == "go"
+    assert told["figures"]["live_groups"].keys() == {"2", "4", "8", "16"}
+    assert told["env_kwargs"]["parsing"] == "lenient"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sqlgym/Exlore-v0"], "Did you mean"),
+        ([NOTES, "--model", "./nowhere"], "There is no model folder ./nowhere"),
+        ([NOTES, "--trainer", "nobody"], "--trainer must be trl or reference"),
+        ([NOTES, "--rewards", "{"], "--rewards is not JSON"),
+        ([EXPLORE, "--group-size", 1], "--group-size"),
+        ([EXPLORE, "--set", "nothing=1"], "has no argument 'nothing'"),
+    ],
+)
+def test_wrong_use_is_told_in_a_sentence(arguments: list[object], words: str) -> None:
+    shown = on_command_line(*arguments, "--quiet")
+
+    assert shown.exit_code == 2
+    assert words in shown.output
+
+
+def test_nothing_to_look_at_is_wrong_use(clean_model: tuple[Any, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="two tries"):
+        preflight(of_notes(), *clean_model, Silent(), scope=Scope(tries=1))
