@@ -9,8 +9,9 @@
         args=GRPOConfig(...),
     )
 
-`build_trainer` does the same with what a long run wants besides: settings that train, the parser
-that evaluation uses, metrics of groups, transcripts, and a stop when the environment keeps failing.
+`build_trainer` does the same with what a long run wants besides: safe settings, the parser that
+evaluation uses, dynamic sampling, guards over every update, metrics of groups, transcripts, and a
+stop when the environment keeps failing.
 
 Importing this package is cheap. What needs torch, transformers, trl or datasets is imported when it
 is first used.
@@ -27,14 +28,19 @@ from adapters.trl.questions import training_dataset
 from adapters.trl.rendering import FormatReport, check_format
 
 if TYPE_CHECKING:
+    from adapters.trl.build import build_trainer
+    from adapters.trl.config import StableGRPOConfig
     from adapters.trl.faults import FaultStop
-    from adapters.trl.trainer import ToolGRPOTrainer, build_trainer
+    from adapters.trl.stable import StableGRPOTrainer
+    from adapters.trl.trainer import ToolGRPOTrainer
 
 __all__ = [
     "CallRefused",
     "FaultStop",
     "FormatReport",
     "RolloutEnvironment",
+    "StableGRPOConfig",
+    "StableGRPOTrainer",
     "ToolGRPOTrainer",
     "build_trainer",
     "check_format",
@@ -45,8 +51,10 @@ __all__ = [
 
 _NEEDS_TRL = {
     "FaultStop": "adapters.trl.faults",
+    "StableGRPOConfig": "adapters.trl.config",
+    "StableGRPOTrainer": "adapters.trl.stable",
     "ToolGRPOTrainer": "adapters.trl.trainer",
-    "build_trainer": "adapters.trl.trainer",
+    "build_trainer": "adapters.trl.build",
 }
 
 

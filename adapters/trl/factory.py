@@ -19,8 +19,9 @@ import functools
 import logging
 import math
 import re
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from adapters.trl.signatures import tool_method
@@ -28,6 +29,7 @@ from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import turn_messages, user_prompt
+from toolgym.tasks import seed_of
 
 T = TypeVar("T")
 UNAVAILABLE = "The environment is not available. Stop here: this episode is not counted."
@@ -51,6 +53,13 @@ class Tally:
     rollouts: int = 0
     faults: int = 0
     latest: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def blame(self, what: str) -> None:
+        """Count a fault; the tools of different rollouts run in different threads."""
+        with self._lock:
+            self.faults += 1
+            self.latest = what
 
 
 class RolloutEnvironment:
@@ -65,6 +74,7 @@ class RolloutEnvironment:
         self._env: ToolEnv[Any] | None = None
         self._begun = 0
         self._is_open = False
+        self._is_unfinished = False
         self._fault = "reset() was not called."
 
     def reset(self, /, **row: Any) -> str:
@@ -73,14 +83,15 @@ class RolloutEnvironment:
         Args:
             row: All its columns. `task_id` chooses the task, else `seed`; without both, the n-th
                 episode of every instance has the same task, so that a group still shares one
-                question.
+                question. What an environment draws besides is the same in the whole group too, by
+                `seed`, else by the task.
 
         Returns:
             The user's message, for TRL to add to the prompt.
         """
         self._begun += 1
         self._tally.rollouts += 1
-        self._is_open, self._fault = False, ""
+        self._is_open, self._is_unfinished, self._fault = False, False, ""
         return self._guarded(functools.partial(self._begin, row), UNAVAILABLE)
 
     def get_reward(self) -> float | None:
@@ -102,16 +113,23 @@ class RolloutEnvironment:
         return self._env
 
     @classmethod
+    def _sample(cls) -> ToolEnv[Any]:
+        """An environment to look at, which a rollout will play in later."""
+        if not cls._spare:
+            cls._spare.append(cls._made())
+        return cls._spare[0]
+
+    @classmethod
     def _made(cls) -> ToolEnv[Any]:
         return registration.make(cls._env_id, **cls._env_kwargs)
 
     def _begin(self, row: Mapping[str, Any]) -> str:
-        if row.get("task_id") is not None:
-            self._playing.reset(options={"task_id": row["task_id"]})
-        elif row.get("seed") is not None:
-            self._playing.reset(seed=int(row["seed"]))
+        task_id, seed = row.get("task_id"), row.get("seed")
+        if task_id is not None:
+            chance = seed_of(str(task_id)) if seed is None else int(seed)
+            self._playing.reset(seed=chance, options={"task_id": task_id})
         else:
-            self._playing.reset(seed=self._begun)
+            self._playing.reset(seed=self._begun if seed is None else int(seed))
         self._is_open = True
         return _separator(row.get("prompt")) + user_prompt(self._playing)
 
@@ -151,8 +169,7 @@ class RolloutEnvironment:
 
     def _blame(self, what: str) -> None:
         self._fault = what
-        self._tally.faults += 1
-        self._tally.latest = what
+        self._tally.blame(what)
         _logger.warning("a rollout of %s is left out: %s", self._env_id, what)
 
 

@@ -1,31 +1,24 @@
-"""When the environment keeps failing, the run stops and says why.
+"""`FaultStop`: the fault limit of `adapters.training`, as a callback of TRL's trainers.
 
-A rollout that a fault of the machine left unscored is left out of training, so one bad moment costs
-one rollout. But a run whose database has vanished would go on for hours and learn nothing.
-`FaultStop` looks at the last 20 steps and raises the fault that TRL could not be shown from inside
-a tool.
+A fault in a tool cannot be raised through TRL, which would make it a message to the model. So it is
+counted where it happens (`factory.Tally`), and held against the limit at the end of each step.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Any
+from typing import Any, Final
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from adapters.training.fault_limit import FaultLimit
 from adapters.trl.factory import RolloutEnvironment
-from toolgym.errors import EnvironmentFault
+from adapters.trl.kept import keep, kept
 
-WINDOW = 20
-SHORTEST = 5
+_STATE: Final = "toolgym-faults"
 
 
 class FaultStop(TrainerCallback):
-    """Ends a run with `EnvironmentFault` when too many rollouts are lost.
-
-    The faults of the last 20 steps are held against what 20 such steps bring in all, so that one
-    bad step at the start stops nothing, while a total failure stops the run at its fifth step. A
-    run of fewer steps is its own window, of five steps at least.
+    """Ends a run with `EnvironmentFault` when too many rollouts are lost; see `FaultLimit`.
 
     Args:
         environment: What `environment_factory` returned.
@@ -36,17 +29,21 @@ class FaultStop(TrainerCallback):
     """
 
     def __init__(self, environment: type[RolloutEnvironment], limit: float = 0.2) -> None:
-        self._tally = environment._tally
-        self._limit = limit
+        self._tally, self._share = environment._tally, limit
         self._seen = (self._tally.rollouts, self._tally.faults)
-        self._steps: deque[tuple[int, int]] = deque(maxlen=WINDOW)
+        self._limit: FaultLimit | None = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Go on from a checkpoint's counts, if there are any."""
+        self._limit = FaultLimit(state.max_steps, self._share)
+        counts = kept(state, _STATE)
+        if counts is not None:
+            self._limit.load_state_dict(counts)
 
     def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Count the step's rollouts and faults, and stop if there are too many.
 
@@ -54,15 +51,9 @@ class FaultStop(TrainerCallback):
             EnvironmentFault: The share of faults is above the limit.
         """
         rollouts, faults = self._tally.rollouts, self._tally.faults
-        self._steps.append((rollouts - self._seen[0], faults - self._seen[1]))
+        played, lost = rollouts - self._seen[0], faults - self._seen[1]
         self._seen = (rollouts, faults)
-        played = sum(step[0] for step in self._steps)
-        lost = sum(step[1] for step in self._steps)
-        window = min(WINDOW, max(state.max_steps, SHORTEST))
-        if lost > self._limit * played * max(1.0, window / len(self._steps)):
-            raise EnvironmentFault(
-                f"training stopped at step {state.global_step}: the environment failed in {lost} of"
-                f" the last {played} rollouts, and {self._limit:.0%} of what {window} steps bring"
-                f" may be lost. The latest fault: {self._tally.latest}",
-                "Repair that, then start again from the last checkpoint.",
-            )
+        if self._limit is None:
+            return
+        self._limit.note(state.global_step, played, lost, self._tally.latest)
+        keep(state, _STATE, self._limit.state_dict())

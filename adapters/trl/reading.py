@@ -6,18 +6,16 @@ reaches the environment, so the model is neither told what was wrong nor charged
 `toolgym.parse_calls` decides what is a call, and the message goes to `ToolEnv.step` as it was
 written.
 
-Two small objects stand where TRL looks: a tokenizer that parses a response our way (and asks TRL's
-parser where ours finds nothing, for formats that only a model's own template knows), and, for each
-rollout, a tool dictionary that holds every name.
+Two small objects stand where TRL looks: here a tokenizer that parses a response our way (and asks
+TRL's parser where ours finds nothing, for formats that only a model's own template knows), and, for
+each rollout, a tool dictionary that holds every name (`crew`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from typing import Any
 
-from adapters.trl.factory import RolloutEnvironment
 from toolgym.calls import ToolCall, parse_calls
 from toolgym.tools import ToolSpec
 
@@ -101,30 +99,3 @@ def _shown(call: ToolCall) -> dict[str, Any]:
     arguments = {"json": json.dumps(call.arguments, ensure_ascii=False, default=repr)}
     function = {"name": call.name or "unknown", "arguments": arguments}
     return {"type": "function", "function": function}
-
-
-class RolloutTools(dict[str, Callable[..., str]]):
-    """The tools of one rollout, to TRL: every name is one, and a message is played as a whole.
-
-    Args:
-        environment: The rollout's environment.
-        completion: Its messages so far; TRL appends to this list.
-    """
-
-    def __init__(self, environment: RolloutEnvironment, completion: list[dict[str, Any]]) -> None:
-        super().__init__()
-        self._environment = environment
-        self._completion = completion
-        self._message: Any = None
-        self._results: Iterator[str] = iter(())
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __getitem__(self, name: str) -> Callable[..., str]:
-        message = self._completion[-1]
-        if message is not self._message:
-            self._message = message
-            self._results = iter(self._environment._say(getattr(message, "action", message)))
-        result = next(self._results, "")
-        return lambda **arguments: result

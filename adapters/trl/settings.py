@@ -2,24 +2,23 @@
 
 TRL's own defaults suit a large model on a GPU. Some of them train nothing here, or fail without a
 word: bf16 and gradient checkpointing on a CPU, one log line in ten steps, a data set with fewer
-rows than a generation batch has groups (TRL then runs zero steps), a reference model that is loaded
-from where the policy once came from rather than copied from what it is now.
+rows than a generation batch has groups (TRL then runs zero steps), texts of tools whose control
+tokens become real ones.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Mapping, Sized
 from typing import Any
 
 import torch
-from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 from trl import GRPOConfig
 from trl.chat_template_utils import add_response_schema
 
-from adapters.trl.factory import RolloutEnvironment
+from adapters.training.special_tokens import SANITIZED, can_sanitize
+from adapters.trl.config import StableGRPOConfig
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 
@@ -37,7 +36,7 @@ DEFAULTS: dict[str, Any] = {
     "report_to": "none",
     "save_strategy": "no",
 }
-"""What `build_trainer` sets where a dict of settings says nothing.
+"""What a dict of settings for TRL's own `GRPOConfig` means where it says nothing.
 
 Dr. GRPO without scaling (Liu et al. 2025, arXiv:2503.20783): no division by a group's standard
 deviation, so that a small lead stays small.
@@ -52,43 +51,43 @@ _PLAIN_RESPONSES: dict[str, Any] = {
 }
 
 
-def prepare(
-    model: Any,
-    tokenizer: PreTrainedTokenizerBase,
-    environment: type[RolloutEnvironment],
+def grpo_config(
     config: GRPOConfig | Mapping[str, Any],
+    step_limit: int,
+    config_class: type[GRPOConfig] = StableGRPOConfig,
 ) -> GRPOConfig:
-    """A config for this model on this environment, and the tokenizer made ready for it.
-
-    Raises:
-        ConfigurationError: See `grpo_config` and `check_reference`.
-    """
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # it warns of environment_factory
-    env = environment._spare[0]
-    made = grpo_config(config, env.step_limit)
-    check_reference(model, made)
-    prepare_tokenizer(tokenizer, env, made)
-    return made
-
-
-def grpo_config(config: GRPOConfig | Mapping[str, Any], step_limit: int) -> GRPOConfig:
     """A config from itself or from settings that go over the defaults.
 
     Args:
-        config: A finished `GRPOConfig` (which is copied, not changed), or a dict of its arguments.
+        config: A finished config (which is copied, not changed), or a dict of its arguments.
         step_limit: The environment's budget of calls; the terminal call comes on top.
+        config_class: What a dict makes: `StableGRPOConfig`, or TRL's own over `DEFAULTS`.
 
     Raises:
-        ConfigurationError: A setting is unknown or out of range.
+        ConfigurationError: A setting is unknown, out of range, or known to fail.
     """
     if isinstance(config, GRPOConfig):
-        made = copy.copy(config)
-    else:
-        machine = {} if torch.cuda.is_available() else ON_CPU
-        try:
-            made = GRPOConfig(**{**DEFAULTS, **machine, **config})
-        except (TypeError, ValueError) as problem:
-            raise ConfigurationError(f"these settings make no GRPOConfig: {problem}") from problem
+        return fitted(config, step_limit)
+    is_stable = issubclass(config_class, StableGRPOConfig)  # knows the machine by itself
+    defaults = {} if is_stable else DEFAULTS
+    machine = {} if torch.accelerator.is_available() else {"use_cpu": True} if is_stable else ON_CPU
+    try:
+        made = config_class(**{**defaults, **machine, **config})
+    except ConfigurationError:
+        raise
+    except (TypeError, ValueError) as problem:
+        raise ConfigurationError(f"these settings make no GRPOConfig: {problem}") from problem
+    return fitted(made, step_limit)
+
+
+def fitted(config: GRPOConfig, step_limit: int) -> GRPOConfig:
+    """A copy that keeps the columns a row is reset by, and lets an episode use its budget.
+
+    Args:
+        config: Any config of TRL's.
+        step_limit: The environment's budget of calls; the terminal call comes on top.
+    """
+    made = copy.copy(config)
     made.remove_unused_columns = False  # `reset` needs the task id
     if made.max_tool_calling_iterations is None:
         made.max_tool_calling_iterations = step_limit + 1
@@ -111,20 +110,32 @@ def check_rows(dataset: Any, config: GRPOConfig) -> None:
         )
 
 
-def check_reference(model: Any, config: GRPOConfig) -> None:
-    """Make sure that the reference of a KL penalty is the model that is about to be trained.
+def check_tasks(dataset: Any, env: ToolEnv[Any], name: str) -> None:
+    """Make sure that the environment has the tasks that the rows of a data set name.
+
+    Args:
+        dataset: One, or a dict of them; those without a column `task_id` are left alone.
+        env: The environment that is trained in.
+        name: Of the data set, for the message.
 
     Raises:
-        ConfigurationError: TRL would load it by a name that the model does not have.
+        ConfigurationError: It has not; every rollout of such a row would be lost to a fault.
     """
-    if (
-        config.beta
-        and not isinstance(model, str)
-        and not getattr(model.config, "_name_or_path", "")
-    ):
+    if isinstance(dataset, Mapping):
+        for each in dataset.values():
+            check_tasks(each, env, name)
+        return
+    columns = getattr(dataset, "column_names", None)
+    if not isinstance(dataset, Sized) or not isinstance(columns, list) or "task_id" not in columns:
+        return
+    known = {*env.tasks.ids, *env.tasks.refused}
+    named = [str(task) for task in dataset["task_id"] if task is not None]  # type: ignore[index]
+    strange = [task for task in dict.fromkeys(named) if task not in known]
+    if strange:
         raise ConfigurationError(
-            f"beta={config.beta:g} needs a reference model, which TRL loads by path, and this model"
-            " is in memory only: save it with save_pretrained and pass the folder instead."
+            f"{name} names {len(strange)} tasks that the environment does not have, {strange[0]!r}"
+            " among them: make it with training_dataset and the arguments of environment_factory,"
+            " `split` included. Tasks of another split are for `toolgym eval`."
         )
 
 
@@ -143,27 +154,5 @@ def prepare_tokenizer(
         except ValueError:
             tokenizer.response_template = _PLAIN_RESPONSES
     wanted = dict(config.chat_template_kwargs or {})
-    if "sanitize_control_tokens" not in wanted and _can_sanitize(tokenizer, env):
-        config.chat_template_kwargs = {**wanted, "sanitize_control_tokens": True}
-
-
-def _can_sanitize(tokenizer: Any, env: ToolEnv[Any]) -> bool:
-    """Whether this tokenizer can, and a harmless chat is not changed by it."""
-    name = next(iter(env.tools))
-    call = {"type": "function", "function": {"name": name, "arguments": {"a": 1}}}
-    chat: list[dict[str, Any]] = [
-        {"role": "user", "content": "hello"},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "name": name, "content": "one, two"},
-    ]
-    rendered = []
-    try:
-        for options in ({}, {"sanitize_control_tokens": True}):
-            rendered.append(
-                tokenizer.apply_chat_template(
-                    chat, tools=env.tool_schemas(), tokenize=True, return_dict=False, **options
-                )
-            )
-    except (NotImplementedError, TypeError, ValueError, TemplateError):
-        return False
-    return bool(rendered[0] == rendered[1])
+    if not SANITIZED.keys() & wanted.keys() and can_sanitize(tokenizer, env):
+        config.chat_template_kwargs = {**wanted, **SANITIZED}

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from adapters.trl.factory import RolloutEnvironment
+from toolgym.errors import ConfigurationError
 
+Sequences = list[list[int]]
 Turns = tuple[list[list[int]], list[list[float]] | None]
 """What one call of generation returns: token ids per sequence, and log-probabilities or None."""
+Generate = Callable[[Sequences], Turns]
 
 
 @dataclass
@@ -23,32 +27,35 @@ class ToolLoop:
 
     Attributes:
         environments: One per rollout.
-        prompt_ids: Token ids of each prompt.
-        completion_ids: Token ids of each rollout so far.
+        completions: The messages of each.
         end_of_turn: The token that ends a turn.
         stopped: Rollouts that were ended here.
     """
 
     environments: Sequence[RolloutEnvironment]
-    prompt_ids: list[list[int]]
-    completion_ids: list[list[int]]
+    completions: Sequence[Sequence[dict[str, Any]]]
     end_of_turn: int
     stopped: set[int] = field(default_factory=set)
+    _told: list[int] = field(init=False)
 
-    def generate(
-        self, sequences: list[list[int]], generate: Callable[[list[list[int]]], Turns]
-    ) -> Turns:
+    def __post_init__(self) -> None:
+        self._told = [len(messages) for messages in self.completions]
+
+    def generate(self, sequences: Sequences, generate: Generate) -> Turns:
         """Generate a turn for those of the sequences whose episode goes on.
 
         Args:
             sequences: Token ids of the rollouts that called a tool, results included.
-            generate: TRL's generation for some of them.
+            generate: Takes some of them, or none.
+
+        Raises:
+            ConfigurationError: This version of TRL passes other rollouts than those that called.
         """
-        over = self._over(sequences)
-        if not any(over):
-            return generate(sequences)
+        speakers = self._speakers(len(sequences))
+        over = [self.environments[rollout]._is_over() for rollout in speakers]
         going = [sequence for sequence, done in zip(sequences, over, strict=True) if not done]
-        ids, log_probs = generate(going) if going else ([], None)
+        ids, log_probs = generate(going)
+        self.stopped |= {rollout for rollout, done in zip(speakers, over, strict=True) if done}
         fresh, scores = iter(ids), iter(log_probs or [])
         turns = [[self.end_of_turn] if done else next(fresh) for done in over]
         if going and log_probs is None:
@@ -60,26 +67,27 @@ class ToolLoop:
         for rollout in self.stopped:
             tool_mask[rollout][-1] = 0
 
-    def _over(self, sequences: list[list[int]]) -> list[bool]:
-        """Whether each sequence belongs to a rollout that is over.
+    def _speakers(self, count: int) -> list[int]:
+        """The rollouts that the sequences belong to, in their order.
 
-        TRL passes the sequences in the order of the rollouts but leaves some out; a rollout is
-        known by its tokens, with which its sequence begins. Twins have the same tokens, so they
-        have made the same calls to the same task, and stand at the same point.
+        They are those that have just been told something. TRL takes a result back that did not fit,
+        and a turn of which nothing fitted leaves no message, so both are known by the number of
+        messages. Their tokens would not tell them apart: twins differ once a tool answers them
+        differently.
         """
-        over, rollout = [], 0
-        for sequence in sequences:
-            rollout = self._owner(sequence, rollout)
-            done = rollout < len(self.environments) and self.environments[rollout]._is_over()
-            if done:
-                self.stopped.add(rollout)
-            over.append(done)
-            rollout += 1
-        return over
+        lengths = [len(messages) for messages in self.completions]
+        before, self._told = self._told, lengths
+        grown = [i for i, (old, new) in enumerate(zip(before, lengths, strict=True)) if new > old]
+        speakers = [i for i in grown if self.completions[i][-1].get("role") == "tool"]
+        if len(speakers) != count:
+            raise ConfigurationError(
+                f"TRL generates for {count} rollouts where {len(speakers)} were told a result: its"
+                " tool loop is not the one this was written for. Install the version of trl that"
+                " constraints.txt names."
+            )
+        return speakers
 
-    def _owner(self, sequence: list[int], start: int) -> int:
-        for rollout in range(start, len(self.prompt_ids)):
-            begun = self.prompt_ids[rollout] + self.completion_ids[rollout]
-            if sequence[: len(begun)] == begun:
-                return rollout
-        return len(self.prompt_ids)
+
+def ended_only(generate: Generate) -> Generate:
+    """Generation of one process by itself, which may be left out where nobody goes on."""
+    return lambda sequences: generate(sequences) if sequences else ([], None)

@@ -1,9 +1,13 @@
-"""`build_trainer`: TRL's `GRPOTrainer` on an environment, ready to train.
+"""`ToolGRPOTrainer`: TRL's `GRPOTrainer` on an environment of tools, with its own update.
 
-`ToolGRPOTrainer` adds to TRL's what a run on tools needs, each by wrapping a method and calling it,
-never by a copy, since copies drift: messages are read as in evaluation (`reading`), a rollout stops
-with its episode (`stopping`), groups are measured by outcome (`figures`), prompts show the tools by
-the schemas of evaluation and demonstrations, and the control experiment shuffles rewards.
+It adds to TRL's what a run on tools needs, each by wrapping a method and calling it, never by a
+copy, since copies drift: messages are read as in evaluation (`reading`), tools of different
+rollouts run at the same time (`crew`), a rollout stops with its episode (`stopping`) and is marked
+when it ran out before (`endings`), processes that generate together come equally often (`meeting`),
+groups are measured by outcome (`figures`), prompts show the tools by the schemas of evaluation and
+demonstrations, and encode control tokens in texts as text (`settings`), the reference of a KL
+penalty is the model as it is (`reference`), a run that loses too many rollouts ends (`faults`), and
+the control experiment shuffles rewards.
 
 The environment alone also works with a plain `GRPOTrainer`; then TRL's own limits hold: a malformed
 call ends the rollout without a word, a misspelt tool is "not found", and one turn more is generated
@@ -13,22 +17,31 @@ after the answer.
 from __future__ import annotations
 
 import math
+import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
-from adapters.trl import settings
-from adapters.trl.factory import RolloutEnvironment, environment_factory
+from adapters.training.figures import Figures, batch_metrics
+from adapters.training.workers import Workers
+from adapters.trl.config import StableGRPOConfig
+from adapters.trl.crew import Crew
+from adapters.trl.endings import End, endings
+from adapters.trl.factory import RolloutEnvironment
 from adapters.trl.faults import FaultStop
-from adapters.trl.figures import PREFIX, Figures, batch_metrics, step_metrics
-from adapters.trl.questions import training_dataset
-from adapters.trl.reading import ReadingTokenizer, RolloutTools
-from adapters.trl.stopping import ToolLoop
+from adapters.trl.figures import PREFIX, figures_of, step_metrics
+from adapters.trl.meeting import Meeting, shared_prompts
+from adapters.trl.reading import ReadingTokenizer
+from adapters.trl.reference import named_reference
+from adapters.trl.refill import Draw, Rows
+from adapters.trl.settings import check_tasks, fitted, prepare_tokenizer
+from adapters.trl.stopping import Generate, Sequences, ToolLoop, Turns, ended_only
 from toolgym.errors import ConfigurationError
 from toolgym.rollout import EpisodeRecord
 
@@ -41,41 +54,57 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
     """`GRPOTrainer` for one environment made by `environment_factory`.
 
     Args:
-        args: Passed to `GRPOTrainer`, as are all other keywords.
+        model: The policy, or its path or hub id.
+        args: TRL's config; other keywords are passed to `GRPOTrainer` too.
         environment_factory: The environment class.
+        reference: Path or hub id of the model that a KL penalty holds the policy to; None: the
+            model as it is now. An adapter is held to the model below it, whatever is named here.
         control: None, or "shuffled-rewards": every reward goes to a random rollout of the batch, so
             whatever is learnt then is not learnt from the environment.
         on_metrics: Called with the optimizer step and its numbers, whenever TRL logs.
         on_rollouts: Called with the step that a generation batch is for and some of its episodes.
         transcripts: How many episodes of each batch `on_rollouts` gets, from the first group on.
+
+    Raises:
+        ConfigurationError: A row names a task that the environment does not have, model or
+            reference cannot be loaded, or a keyword goes past the environment.
     """
 
     def __init__(
         self,
-        *args: Any,
+        model: Any,
+        *,
+        args: Any,
         environment_factory: type[RolloutEnvironment],
+        reference: Path | str | None = None,
         control: str | None = None,
         on_metrics: OnMetrics | None = None,
         on_rollouts: OnRollouts | None = None,
         transcripts: int = 4,
         **kwargs: Any,
     ) -> None:
-        if control not in (None, SHUFFLED_REWARDS):
-            raise ConfigurationError(
-                f"control must be None or {SHUFFLED_REWARDS!r}, got {control!r}."
+        _check(control, kwargs)
+        args = _prepared(args, environment_factory, kwargs)
+        adapter = bool(kwargs.get("peft_config")) or hasattr(model, "peft_config")
+        with named_reference(model, args, reference, has_adapter=adapter), _loading(reference):
+            super().__init__(
+                model=model, args=args, environment_factory=environment_factory, **kwargs
             )
-        if kwargs.get("tools") or kwargs.get("rollout_func"):
-            raise ConfigurationError(
-                "tools and rollout_func go past the environment, which would neither see nor score"
-                " them: make each tool a @tool of the environment."
-            )
-        super().__init__(*args, environment_factory=environment_factory, **kwargs)
-        self._control = control
-        self._on_metrics = on_metrics
-        self._on_rollouts = on_rollouts
-        self._transcripts = transcripts
+        self._control, self._transcripts = control, transcripts
+        self._on_metrics, self._on_rollouts = on_metrics, on_rollouts
+        self._workers = Workers(getattr(args, "tool_workers", StableGRPOConfig.tool_workers))
         self._loop: ToolLoop | None = None
+        self._meeting: Meeting | None = None
+        self._ends: list[End] = []
+        self._played: tuple[list[Figures], list[float]] = ([], [])
+        self._read_as_in_evaluation()
+        if not any(isinstance(each, FaultStop) for each in self.callback_handler.callbacks):
+            self.add_callback(FaultStop(environment_factory))
+
+    def _read_as_in_evaluation(self) -> None:
         env = self._environment_pool[None][0]._playing
+        prepare_tokenizer(self._tokenizer, env, self.args)  # TRL may have loaded it by itself
+        self.chat_template_kwargs: dict[str, Any] = self.args.chat_template_kwargs or {}
         self._env_tools = {None: env.tool_schemas()}
         self._is_lenient = env.parsing == "lenient"
         if self._is_lenient:
@@ -91,30 +120,56 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
     ) -> Any:
         """Play messages as they were written, and end the rollouts whose episodes are over."""
         if self._is_lenient:
-            pairs = zip(self.environments, completions, strict=True)
-            self._sync_tool_dicts = [RolloutTools(env, messages) for env, messages in pairs]
-        # Several processes must generate equally often; images would have to be sorted too.
-        has_images = any(rest[1:])
-        if self.accelerator.num_processes == 1 and not has_images:
+            self._sync_tool_dicts = Crew(self.environments, completions, self._workers).tools()
+        has_images = any(rest[1:])  # they would have to be sorted too
+        if not has_images:
             eos = self._tokenizer.eos_token_id
-            self._loop = ToolLoop(self.environments, prompt_ids, completion_ids, eos)
+            self._loop = ToolLoop(self.environments, completions, eos)
+        if self._loop is not None and self._generates_together():
+            self._meeting = Meeting(lambda n: gather_object([n]), min(prompt_ids, key=len))
         try:
             outcome = super()._tool_call_loop(
                 prompts, prompt_ids, completion_ids, completions, *rest
             )
             if self._loop is not None:
                 self._loop.mask(outcome[0])
+            if self._meeting is not None:
+                self._meeting.see_off(self._trls_turn(None, {}, 1))
         finally:
-            self._loop = None
+            self._loop = self._meeting = None
+        tool_mask, messages, ids = outcome[:3]
+        ends = {*self.eos_token_ids, self._tokenizer.pad_token_id}
+        self._ends = endings(self.environments, messages, ids, tool_mask, ends)
         return outcome
 
-    def _generate_single_turn(
-        self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any
-    ) -> tuple[Any, Any]:
-        def generate(sequences: list[list[int]]) -> Any:
-            return super(ToolGRPOTrainer, self)._generate_single_turn(sequences, *args, **kwargs)
+    def _generates_together(self) -> bool:
+        """Whether the processes meet inside generation, and so must generate equally often."""
+        if self.accelerator.num_processes == 1:
+            return False
+        return bool(self.use_vllm or self.is_deepspeed_enabled or self.is_fsdp_enabled)
 
-        return self._loop.generate(prompt_ids, generate) if self._loop else generate(prompt_ids)
+    def _generate_single_turn(
+        self,
+        prompt_ids: Sequences,
+        images: Any,
+        multimodal_fields: Any,
+        num_generations: int,
+        **named: Any,
+    ) -> Turns:
+        """Words of the model for every prompt, except where an episode is over."""
+        if self._loop is None and self.use_vllm and self.vllm_mode == "server":
+            # It is sent one prompt for a whole group, whose members a fault can make different.
+            is_shared = all(gather_object([shared_prompts(prompt_ids, num_generations)]))
+            num_generations = num_generations if is_shared else 1
+        generate = self._trls_turn(images, multimodal_fields, num_generations, **named)
+        if self._loop is None:
+            return generate(prompt_ids)
+        meet = self._meeting.joined if self._meeting is not None else ended_only
+        return self._loop.generate(prompt_ids, meet(generate))
+
+    def _trls_turn(self, *args: Any, **named: Any) -> Generate:
+        turn: Any = super()._generate_single_turn
+        return lambda sequences: turn(sequences, *args, **named)
 
     def _calculate_rewards(
         self,
@@ -130,9 +185,11 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         )
         if self._control == SHUFFLED_REWARDS and self.model.training:
             rewards = rewards[self._shuffled_rows(rewards)]
-        self._measure(early, rewards)
-        if self._on_rollouts and self.model.training and self.accelerator.is_main_process:
-            self._on_rollouts(self.state.global_step + 1, self._episode_records())
+        rollouts = zip(self.environments, early, self._ends, strict=True)
+        own = [figures_of(*rollout) for rollout in rollouts]
+        weighted = rewards * self.reward_weights.to(rewards.device)
+        totals = weighted.nansum(dim=1).masked_fill(rewards.isnan().all(dim=1), math.nan)
+        self._played = (gather_object(own), totals.tolist())
         return rewards
 
     def _shuffled_rows(self, rewards: torch.Tensor) -> list[int]:
@@ -145,79 +202,88 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
             rows[row] = other
         return rows
 
-    def _measure(self, early: list[bool], rewards: torch.Tensor) -> None:
-        """Add the figures of a generation batch to what TRL will log."""
-        mode = "train" if self.model.training else "eval"
-        group = self.num_generations if self.model.training else self.num_generations_eval
-        played = [environment._played() for environment in self.environments]
-        own = [
-            Figures(scored=False) if env is None else Figures.of(env, stopped)
-            for env, stopped in zip(played, early, strict=True)
-        ]
-        weighted = rewards * self.reward_weights.to(rewards.device)
-        totals = weighted.nansum(dim=1).masked_fill(rewards.isnan().all(dim=1), math.nan)
-        numbers = batch_metrics(gather_object(own), totals.tolist(), group)
+    def _generate_and_score_completions(self, inputs: Rows) -> dict[str, Any]:
+        draw = self._draw(inputs)
+        self._show_some()
+        self._note("train" if self.model.training else "eval", self._numbers_of([draw]))
+        return draw.batch
+
+    def _draw(self, inputs: Rows) -> Draw:
+        """Play some rows of this process, once, as TRL does."""
+        batch = super()._generate_and_score_completions(inputs)
+        figures, rewards = self._played
+        return Draw(batch, figures, rewards, self.accelerator.process_index * len(inputs))
+
+    def _numbers_of(self, draws: Sequence[Draw]) -> dict[str, float]:
+        """The figures of all that was played for a generation batch."""
+        size = self.num_generations if self.model.training else self.num_generations_eval
+        figures = [figure for draw in draws for figure in draw.figures]
+        rewards = [reward for draw in draws for reward in draw.rewards]
+        return batch_metrics(figures, rewards, [row // size for row in range(len(figures))])
+
+    def _note(self, mode: str, numbers: dict[str, float]) -> None:
+        """Add figures to what TRL will log."""
         for name, number in numbers.items():
             self._metrics[mode][PREFIX + name].append(number)
 
-    def _episode_records(self) -> list[dict[str, Any]]:
-        some = [environment._played() for environment in self.environments[: self._transcripts]]
-        env_id = type(self.environments[0])._env_id
-        return [EpisodeRecord.of(env, env_id).to_json() for env in some if env is not None]
+    def _show_some(self) -> None:
+        """Hand over some episodes, before the environments begin others."""
+        if self._on_rollouts and self.model.training and self.accelerator.is_main_process:
+            some = [environment._played() for environment in self.environments[: self._transcripts]]
+            env_id = type(self.environments[0])._env_id
+            shown = [EpisodeRecord.of(env, env_id).to_json() for env in some if env is not None]
+            self._on_rollouts(self.state.global_step + 1, shown)
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Train, as TRL does, and end the threads of the tools with it."""
+        with self._workers:
+            return super().train(*args, **kwargs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log as TRL does, then hand the step's numbers on under our names."""
         training = "loss" in logs
         super().log(logs, start_time)
         if training and self._on_metrics and self.accelerator.is_main_process:
-            self._on_metrics(self.state.global_step, step_metrics(logs))
+            self._on_metrics(self.state.global_step, self._told(logs))
+
+    def _told(self, logs: dict[str, float]) -> dict[str, float]:
+        """The numbers that `on_metrics` gets, from what was logged."""
+        return step_metrics(logs)
 
 
-def build_trainer(
-    model: PreTrainedModel | str,
-    tokenizer: PreTrainedTokenizerBase,
-    env_id: str,
-    *,
-    env_kwargs: Mapping[str, Any] | None = None,
-    config: GRPOConfig | Mapping[str, Any],
-    dataset: Any = None,
-    control: str | None = None,
-    on_metrics: OnMetrics | None = None,
-    on_rollouts: OnRollouts | None = None,
-    callbacks: Sequence[TrainerCallback] = (),
-    trainer_class: type[ToolGRPOTrainer] = ToolGRPOTrainer,
-) -> ToolGRPOTrainer:
-    """A trainer on which only `train()` is left to call.
+@contextmanager
+def _loading(reference: Path | str | None) -> Iterator[None]:
+    """Say of a model that is not there which one it is."""
+    try:
+        yield
+    except OSError as problem:
+        named = f" or the reference {str(reference)!r}" if reference is not None else ""
+        raise ConfigurationError(
+            f"the model{named} cannot be loaded: give a folder that save_pretrained wrote, or an id"
+            f" of the hub. {problem}"
+        ) from problem
 
-    Args:
-        model: The policy, or its path or hub id.
-        tokenizer: With a chat template that renders tools; its padding must not be its end of turn.
-        env_id: A registered `ToolEnv`.
-        env_kwargs: For `gym.make`.
-        config: A `GRPOConfig`, or settings over the defaults of `adapters.trl.settings`.
-        dataset: As `training_dataset` makes it; None makes one of all tasks.
-        control: None or "shuffled-rewards".
-        on_metrics: Called with a step and its numbers (`figures.step_metrics`) at each log.
-        on_rollouts: Called with a step and some `EpisodeRecord`s as dicts, once per batch.
-        callbacks: More callbacks; `FaultStop` is always there.
-        trainer_class: A subclass of `ToolGRPOTrainer`.
 
-    Raises:
-        ConfigurationError: Something would train nothing, or something else; the message says what.
-    """
-    options = dict(env_kwargs or {})
-    environment = environment_factory(env_id, **options)
-    made = settings.prepare(model, tokenizer, environment, config)
-    rows = training_dataset(env_id, seed=made.seed, **options) if dataset is None else dataset
-    settings.check_rows(rows, made)
-    return trainer_class(
-        model=model,
-        processing_class=tokenizer,
-        args=made,
-        train_dataset=rows,
-        environment_factory=environment,
-        control=control,
-        on_metrics=on_metrics,
-        on_rollouts=on_rollouts,
-        callbacks=[FaultStop(environment), *callbacks],
-    )
+def _prepared(
+    args: Any, environment_factory: type[RolloutEnvironment], keywords: Mapping[str, Any]
+) -> Any:
+    """The config for this environment, and data sets and tokenizer looked at."""
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # it warns of environment_factory
+    env = environment_factory._sample()
+    for name in ("train_dataset", "eval_dataset"):
+        check_tasks(keywords.get(name), env, name)
+    made = fitted(args, env.step_limit)
+    if keywords.get("processing_class") is not None:
+        prepare_tokenizer(keywords["processing_class"], env, made)
+    return made
+
+
+def _check(control: str | None, keywords: Mapping[str, Any]) -> None:
+    """Refuse what would go past the environment, or is no control."""
+    if control not in (None, SHUFFLED_REWARDS):
+        raise ConfigurationError(f"control must be None or {SHUFFLED_REWARDS!r}, got {control!r}.")
+    if keywords.get("tools") or keywords.get("rollout_func"):
+        raise ConfigurationError(
+            "tools and rollout_func go past the environment, which would neither see nor score"
+            " them: make each tool a @tool of the environment."
+        )

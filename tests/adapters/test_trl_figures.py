@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
-from adapters.trl.figures import Figures, batch_metrics, step_metrics
+from adapters.training.figures import Figures, batch_metrics
+from adapters.training.metric_names import unknown
+from adapters.trl.figures import step_metrics
 from toolgym import Outcome
 
 LOST = Figures(scored=False)
+PAIRS = [0, 0, 1, 1]
 
 
 def rollout(correct: bool = False, progress: int = 0, **more: Any) -> Figures:
@@ -17,7 +20,7 @@ def rollout(correct: bool = False, progress: int = 0, **more: Any) -> Figures:
 
 def test_a_group_is_dead_when_its_members_agree_in_outcome() -> None:
     figures = [rollout(progress=3), rollout(progress=3), rollout(True, 3), rollout(progress=3)]
-    numbers = batch_metrics(figures, [0.1, 0.2, 1.0, 0.2], group_size=2)
+    numbers = batch_metrics(figures, [0.1, 0.2, 1.0, 0.2], PAIRS[: len(figures)])
     assert numbers["dead_groups"] == 0.5
     assert numbers["zero_variance_groups"] == 0.0
     assert numbers["accuracy"] == 0.25
@@ -27,7 +30,7 @@ def test_a_group_is_dead_when_its_members_agree_in_outcome() -> None:
 
 def test_unscored_rollouts_count_in_nothing_but_the_faults() -> None:
     figures = [rollout(True, answered=True, calls=2, failures=1), LOST, LOST, LOST]
-    numbers = batch_metrics(figures, [1.0, math.nan, math.nan, math.nan], group_size=2)
+    numbers = batch_metrics(figures, [1.0, math.nan, math.nan, math.nan], PAIRS[: len(figures)])
     assert numbers["faults"] == 3.0
     assert numbers["reward"] == numbers["accuracy"] == numbers["answered"] == 1.0
     assert numbers["dead_groups"] == numbers["zero_variance_groups"] == 1.0
@@ -40,16 +43,34 @@ def test_shares_are_over_all_turns_and_calls_of_the_batch() -> None:
         rollout(turns=4, valid_turns=3, calls=4, repairs=2, failures=1),
         rollout(turns=1, valid_turns=0),
     ]
-    numbers = batch_metrics(figures, [0.0, 0.0], group_size=2)
+    numbers = batch_metrics(figures, [0.0, 0.0], PAIRS[: len(figures)])
     assert numbers["validity"] == 0.6
     assert numbers["repairs_per_call"] == 0.5
     assert numbers["tool_failures"] == 0.25
 
 
 def test_a_batch_without_any_score_is_all_nan_but_the_counts() -> None:
-    numbers = batch_metrics([LOST, LOST], [math.nan, math.nan], group_size=2)
+    numbers = batch_metrics([LOST, LOST], [math.nan, math.nan], [0, 0])
     counted = {key for key, value in numbers.items() if not math.isnan(value)}
-    assert counted == {"dead_groups", "zero_variance_groups", "faults"}
+    ends = {"completion_length", "clipped", "unfinished"}
+    assert counted == {"dead_groups", "zero_variance_groups", "faults", "turns", "deadlines"} | ends
+
+
+def test_ends_and_deadlines_are_counted() -> None:
+    figures = [
+        rollout(deadlines=2, written=10, clipped=True, unfinished=True),
+        rollout(written=20, unfinished=True),
+        Figures(scored=False, written=30),
+        rollout(turns=3, valid_turns=3, written=40),
+    ]
+    numbers = batch_metrics(figures, [0.0, 0.5, math.nan, 0.25], PAIRS[: len(figures)])
+    assert numbers["deadlines"] == 2.0
+    assert numbers["clipped"] == 0.25
+    assert numbers["unfinished"] == 0.5
+    assert numbers["completion_length"] == 25.0
+    assert numbers["reward_max"] == 0.5
+    assert numbers["turns"] == 3.0
+    assert not unknown(numbers)
 
 
 def test_a_steps_numbers_have_our_names_and_are_finite() -> None:
@@ -59,9 +80,11 @@ def test_a_steps_numbers_have_our_names_and_are_finite() -> None:
         "kl": math.nan,
         "reward": 9.0,
         "completions/mean_length": 70.5,
+        "clip_ratio/high_mean": 0.125,
         "toolgym/reward": 0.25,
         "toolgym/accuracy": None,
         "epoch": 1.0,
     }
     expected = {"loss": 0.5, "entropy": 1.0, "completion_length": 70.5, "reward": 0.25}
+    expected["clip_high"] = 0.125
     assert step_metrics(logs) == expected

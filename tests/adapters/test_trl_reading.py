@@ -7,8 +7,10 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
+from adapters.training.workers import Workers
 from adapters.trl import environment_factory, settings
-from adapters.trl.reading import ReadingTokenizer, RolloutTools
+from adapters.trl.crew import Crew
+from adapters.trl.reading import ReadingTokenizer
 
 pytestmark = pytest.mark.torch
 
@@ -57,7 +59,7 @@ def test_a_call_in_the_models_own_format_runs_with_its_arguments(
     reader = ReadingTokenizer(tokenizer, env.tools)
     message = reader.parse_response(call, prefix=prompt, tools=env.tool_schemas())
     (each,) = message["tool_calls"]
-    tools = RolloutTools(environment, [message])
+    (tools,) = Crew([environment], [[message]], Workers(1)).tools()
     result = tools[each["function"]["name"]](**each["function"]["arguments"])
     assert result == str(2 * len(ARGUMENTS["text"]))
     assert [ran.arguments for ran in env.episode.turns[-1].calls] == [ARGUMENTS]
@@ -81,7 +83,7 @@ def test_every_call_of_a_message_gets_its_own_result(tokenizer: Any) -> None:
     text = "".join(f"<tool_call>{json.dumps(call)}</tool_call>" for call in calls)
     reader = ReadingTokenizer(tokenizer, environment._playing.tools)
     message = reader.parse_response(tokenizer(text)["input_ids"])
-    tools = RolloutTools(environment, [message])
+    (tools,) = Crew([environment], [[message]], Workers(1)).tools()
     results = [tools[each["function"]["name"]]() for each in message["tool_calls"]]
     assert [result.split("\n")[0] for result in results] == ["1", "2"]
     assert results[1].endswith("(1 call left)")
@@ -94,7 +96,7 @@ def test_a_rollout_with_a_fault_answers_every_call_of_a_message(tokenizer: Any) 
     text = '<tool_call>{"name": "explode", "arguments": {}}</tool_call>' * 2
     reader = ReadingTokenizer(tokenizer, environment._playing.tools)
     message = reader.parse_response(tokenizer(text)["input_ids"])
-    tools = RolloutTools(environment, [message])
+    (tools,) = Crew([environment], [[message]], Workers(1)).tools()
     results = [tools[each["function"]["name"]]() for each in message["tool_calls"]]
     assert len(results) == 2
     assert "not counted" in results[0]

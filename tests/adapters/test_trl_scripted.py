@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,100 +12,31 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 import torch
 from datasets import Dataset
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig
 
 from adapters.trl import (
     FaultStop,
-    ToolGRPOTrainer,
     build_trainer,
     environment_factory,
     sft_dataset,
     training_dataset,
+)
+from tests.adapters.scripted_trl import (
+    END,
+    NOTES,
+    SETTINGS,
+    Scripted,
+    ScriptedTools,
+    always,
+    call,
+    logged,
 )
 from toolgym import ConfigurationError, EnvironmentFault, policies, registration
 from toolgym.rollout import play
 
 pytestmark = pytest.mark.torch
 
-NOTES = "trl-tests/Notes-v0"
 EXPLORE = "sqlgym/Explore-v0"
-END = "<|im_end|>"
-SETTINGS: dict[str, Any] = {
-    "per_device_train_batch_size": 4,
-    "num_generations": 4,
-    "max_completion_length": 400,
-    "max_steps": 1,
-    "learning_rate": 1e-3,
-    "disable_tqdm": True,
-}
-
-
-def call(name: str, **arguments: Any) -> str:
-    body = json.dumps({"name": name, "arguments": arguments})
-    return f"<tool_call>\n{body}\n</tool_call>{END}"
-
-
-class Scripted(GRPOTrainer):
-    """Says what the script says: one list of turns per rollout, then "done"."""
-
-    script: Callable[[int, list[dict[str, Any]]], list[list[str]]]
-    in_loop = False
-    batches = 0
-
-    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Any:
-        self.batches += 1
-        self.turns = [iter(turns) for turns in self.script(self.batches, inputs)]
-        self.generated: list[int] = []
-        self.output = super()._generate_and_score_completions(inputs)
-        return self.output
-
-    def _generate(self, prompts: list[Any]) -> Any:
-        self.prompts = prompts
-        return super()._generate(prompts)
-
-    def _tool_call_loop(self, *args: Any, **kwargs: Any) -> Any:
-        self.in_loop = True
-        try:
-            self.outcome = super()._tool_call_loop(*args, **kwargs)
-        finally:
-            self.in_loop = False
-        return self.outcome
-
-    def _generate_single_turn(self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any) -> Any:
-        if not self.in_loop:
-            self.last = [list(ids) for ids in prompt_ids]
-            speakers = list(range(len(prompt_ids)))
-        else:
-            speakers = self._speakers(prompt_ids)
-        self.generated.append(len(speakers))
-        turns = []
-        for ids, speaker in zip(prompt_ids, speakers, strict=True):
-            text = next(self.turns[speaker], f"done{END}")
-            said = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-            turns.append(said[: self.max_completion_length])
-            self.last[speaker] = list(ids) + turns[-1]
-        return turns, None
-
-    def _speakers(self, prompt_ids: list[list[int]]) -> list[int]:
-        found: list[int] = []
-        for ids in prompt_ids:
-            begun = [
-                i for i, last in enumerate(self.last) if i not in found and ids[: len(last)] == last
-            ]
-            found.append(max(begun, key=lambda i: len(self.last[i])))
-        return found
-
-
-class ScriptedTools(ToolGRPOTrainer, Scripted):
-    """The same under our own trainer."""
-
-
-def always(*rollouts: Sequence[str]) -> Any:
-    return lambda batch, inputs: [list(turns) for turns in rollouts]
-
-
-def logged(trainer: GRPOTrainer, key: str) -> list[float]:
-    return [entry[key] for entry in trainer.state.log_history if "loss" in entry and key in entry]
 
 
 @pytest.fixture
@@ -475,11 +405,6 @@ def test_a_data_set_that_would_train_zero_steps_is_refused(build: Any) -> None:
         ConfigurationError, match=r"6 rows, but .* 32 rollouts in groups of 4 needs 8"
     ):
         build(answers, settings={"per_device_train_batch_size": 32})
-
-
-def test_a_reference_that_is_not_the_model_is_refused(build: Any) -> None:
-    with pytest.raises(ConfigurationError, match="save it with save_pretrained"):
-        build(answers, settings={"beta": 0.04})
 
 
 def test_settings_that_do_not_exist_are_refused(build: Any) -> None:
