@@ -6,16 +6,22 @@ names and run in an empty folder.
 """
 
 import ast
+import dataclasses
 import doctest
 import importlib
 import inspect
 import json
 import re
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
+from adapters.training.fault_limit import WINDOW
+from adapters.training.guard_checks import GUARDS
+from adapters.training.guard_config import Action, GuardConfig
+from adapters.training.metric_names import METRICS
 from sqlgym.answers import GoldAnswer, matches, refusal
 from sqlgym.bundled import dataset_folder
 from sqlgym.database import open_database
@@ -253,12 +259,71 @@ def test_every_reason_and_every_option_of_the_synthesis_is_told():
     assert {name.strip("`") for name, _ in rows} == taken
 
 
-def test_the_table_of_metrics_has_every_metric_and_no_other():
-    figures = importlib.import_module("adapters.trl.figures")
-    measured = figures.batch_metrics([], [], 1).keys() | set(figures._FROM_TRL.values())
-    told = [name.strip("`") for name, _ in table_under("training.md", "| metric | definition |")]
+def test_the_tables_of_metrics_are_the_vocabulary():
+    told = table_under("metrics.md", "| metric | unit | meaning |")
 
-    assert sorted(told) == sorted(measured)
+    assert told == [[f"`{key}`", each.unit, each.meaning] for key, each in METRICS.items()]
+    units = {unit for row in table_under("metrics.md", "| unit | what it is |") for unit in row[:1]}
+    assert set(", ".join(units).split(", ")) == {each.unit for each in METRICS.values()}
+
+
+def test_the_page_on_metrics_says_which_of_them_break_and_which_the_warmup_has():
+    def listed(names):
+        *most, last = (f"`{name}`" for name in names)
+        return f"{', '.join(most)} and {last}"
+
+    text = " ".join(TEXT["metrics.md"].split())
+    assert f"Of {listed(m.key for m in METRICS.values() if m.breaks)} a value" in text
+    warm = (m.key for m in METRICS.values() if "warmup" in m.phases)
+    assert f"In the warm-up there are {listed(warm)}." in text
+
+
+def test_the_table_of_guards_is_that_of_the_program():
+    def doing(guard):
+        runs = [(action, len(list(same))) for action, same in groupby(guard.actions)]
+        return ", ".join(f"{count} × {action}" if count > 1 else action for action, count in runs)
+
+    rows = table_under("training.md", "| guard | trips when | steps | does |")
+    expected = [[f"`{g.name}`", str(g.steps(GuardConfig())), doing(g)] for g in GUARDS]
+    assert [[name, steps, does] for name, _, steps, does in rows] == expected
+    actions = table_under("training.md", "| action | what the trainer does |")
+    assert [row[0].strip("`") for row in actions] == list(Action)
+
+
+@pytest.mark.parametrize(
+    ("guard", "fields"),
+    [
+        ("update_collapse", ("collapse_ratio", "collapse_errors")),
+        ("collapse_share", ("collapse_share", "collapse_window")),
+        ("validity", ("min_validity",)),
+        ("entropy_floor", ("entropy_floor",)),
+        ("entropy_ceiling", ("entropy_ceiling",)),
+        ("kl", ("kl_ceiling",)),
+        ("kl_spike", ("kl_spike",)),
+        ("grad_norm", ("grad_norm_spike",)),
+        ("flat_reward", ("reward_floor",)),
+        ("dead_groups", ("dead_groups",)),
+        ("solved", ("solved",)),
+        ("tool_failures", ("tool_failures",)),
+        ("repairs", ("repairs_per_call",)),
+    ],
+)
+def test_what_trips_a_guard_is_told_with_its_threshold(guard, fields):
+    rows = table_under("training.md", "| guard | trips when | steps | does |")
+    (told,) = (when for name, when, *_ in rows if name == f"`{guard}`")
+
+    for field in fields:
+        assert re.search(rf"(?<![\d.]){getattr(GuardConfig(), field):g}(?![\d.])", told), field
+
+
+@pytest.mark.torch
+def test_the_table_of_arguments_for_trl_has_the_defaults_of_the_config():
+    config = pytest.importorskip("adapters.trl.config", reason="needs the extra train")
+    fields = {field.name: field for field in dataclasses.fields(config.StableGRPOConfig)}
+    for argument, default, _ in table_under("training.md", "| argument | default | why |"):
+        field = fields[argument.strip("`")]
+        made = field.default_factory() if callable(field.default_factory) else field.default
+        assert default == str(made), argument
 
 
 @pytest.mark.parametrize(
@@ -284,6 +349,9 @@ def test_the_table_of_metrics_has_every_metric_and_no_other():
         ("synthesis.md", f"The first {MOST_TABLES} tables are used"),
         ("synthesis.md", f"the first {table_reading.MOST_COLUMNS} columns of each"),
         ("rewards.md", f"{IN_WORDS[round(10 * TABLES)]} tenths of it are the share"),
+        ("training.md", f"the learning rate by {GuardConfig().lower_by:g} from now on"),
+        ("training.md", f"are the median of the first {GuardConfig().baseline_steps}."),
+        ("training.md", f"of the last {WINDOW} steps are lost"),
     ],
 )
 def test_a_figure_in_a_sentence_is_that_of_the_program(page, sentence):

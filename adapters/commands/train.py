@@ -18,12 +18,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from toolgym.commands import Settings, arguments_for, environment_creator, parameters_of
+from adapters.commands.train_options import divided
+from toolgym.commands import arguments_for, environment_creator, parameters_of
 from toolgym.errors import ConfigurationError
 
 NEEDED: Final = ("torch", "transformers", "tokenizers", "trl", "datasets", "accelerate")
-TRAINERS: Final = ("trl",)
+TRAINERS: Final = ("trl", "reference")
 CONTROLS: Final = ("shuffled-rewards",)
+VLLM_MODES: Final = ("colocate", "server")
 
 Number = int | None
 Real = float | None
@@ -56,6 +58,24 @@ SaveEvery = Annotated[Number, _option("Steps between checkpoints; 20.")]
 Seed = Annotated[int, _option("Of everything that draws.", min=0)]
 Out = Annotated[Path | None, _option("The run folder; else runs/NAME-001 and so on.")]
 Resume = Annotated[Path | None, _option("Go on with this run folder, with its own settings.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Another argument of the environment, or of TRL's config; may be repeated.",
+    ),
+]
+Config = Annotated[Path | None, _option("YAML file with arguments of TRL's config, one a line.")]
+Lora = Annotated[bool, typer.Option("--lora", help="Train an adapter, and merge it at the end.")]
+Vllm = Annotated[Text, _option("Generate with vLLM: colocate (on the training GPU) or server.")]
+NoPreflight = Annotated[
+    bool, typer.Option("--no-preflight", help="Train without asking first whether it can work.")
+]
+ReportTo = Annotated[
+    list[str] | None,
+    _option("tensorboard, wandb or trackio: show the numbers there too; may be repeated."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
 
@@ -77,6 +97,9 @@ def command(
     parsing: Parsing = None,
     rewards: Rewards = None,
     settings: Settings = None,
+    config: Config = None,
+    lora: Lora = False,
+    vllm: Vllm = None,
     control: Control = None,
     trainer: Trainer = "trl",
     eval_tasks: EvalTasks = None,
@@ -84,21 +107,25 @@ def command(
     seed: Seed = 0,
     out: Out = None,
     resume: Resume = None,
+    no_preflight: NoPreflight = False,
+    report_to: ReportTo = None,
     quiet: Quiet = False,
 ) -> None:
     """Teach a model to use an environment's tools, and show whether it learnt anything.
 
-    It imitates demonstrations, is measured on held-out tasks, trained by GRPO, and measured again.
+    It imitates demonstrations, is looked at (see preflight), measured on held-out tasks, trained by
+    GRPO, and measured again.
     The run folder holds all numbers, transcripts and checkpoints, and a report as one HTML page.
 
     Example:
         toolgym train sqlgym/Explore-v0
         toolgym train sqlgym/Explore-v0 --dataset my.db
         toolgym train sqlgym/Explore-v0 --control shuffled-rewards
+        toolgym train sqlgym/Explore-v0 --set dynamic_sampling=true --set beta=0.02
         toolgym train --resume runs/explore-001
     """
     check_installed()
-    begin(dict(context.params)) if resume is None else take_up(context, resume, quiet)
+    begin(dict(context.params)) if resume is None else take_up(context, resume)
 
 
 def check_installed() -> None:
@@ -117,7 +144,7 @@ def check_installed() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # it warns of every fork otherwise
 
 
-def take_up(context: typer.Context, folder: Path, quiet: bool) -> None:
+def take_up(context: typer.Context, folder: Path) -> None:
     """Go on with an interrupted run.
 
     Raises:
@@ -127,13 +154,14 @@ def take_up(context: typer.Context, folder: Path, quiet: bool) -> None:
         parameter.opts[0]
         for parameter in context.command.params
         if getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
-        and parameter.name not in ("resume", "quiet")
+        and parameter.name not in ("resume", "no_preflight", "quiet")
     ]
     if given:
         raise ConfigurationError(f"--resume takes all settings from the run: leave out {given[0]}.")
     from adapters.commands import train_run
 
-    train_run.resume(folder, quiet)
+    options = context.params
+    train_run.resume(folder, options["quiet"], look_first=not options["no_preflight"])
 
 
 def begin(options: dict[str, Any]) -> None:
@@ -144,12 +172,17 @@ def begin(options: dict[str, Any]) -> None:
     """
     quiet, folder = options.pop("quiet"), options.pop("out")
     options.pop("resume")
+    options["preflight"] = not options.pop("no_preflight")
     env_id = options.pop("env_id")
     if env_id is None:
         raise ConfigurationError("say which environment, as in: toolgym train sqlgym/Explore-v0")
     _refuse_unknown("--trainer", options["trainer"], TRAINERS)
     _refuse_unknown("--control", options["control"], CONTROLS)
+    _refuse_unknown("--vllm", options["vllm"], VLLM_MODES)
+    pairs, file = options.pop("settings"), options.pop("config")
+    options["settings"], own = divided(env_id, options["trainer"], pairs, file)
     places = _places(env_id, options)
+    options["trainer_options"] = own
     options["demonstrations"] = options.pop("demos")
     from adapters.commands import train_run
     from adapters.training.settings import resolve

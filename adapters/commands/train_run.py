@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,12 +24,19 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
+from adapters.commands.needs import needs_of
+from adapters.reference.processes import Processes
 from adapters.training import job
+from adapters.training.guard_config import GuardConfig
+from adapters.training.preflight import NoGo, before_training
 from adapters.training.preparation import use_threads
 from adapters.training.record import differences, reproducibility
+from adapters.training.reporting import check_services, reported
 from adapters.training.settings import TrainSettings, read_settings
+from adapters.training.stopped import TrainingStopped
 from adapters.training.watch import Advance, Silent, Watch
 from toolgym import registration
 from toolgym.commands import console
@@ -47,6 +55,8 @@ def start(settings: TrainSettings, folder: Path | None, quiet: bool) -> None:
     """
     for env_kwargs in (settings.training_kwargs, settings.held_out_kwargs):
         registration.make(settings.env_id, **env_kwargs)  # both are there, before anything is done
+    check_services(settings.report_to)
+    guards = check_trainer(settings)
     threads = use_threads(settings)
     record = reproducibility(
         settings.env_id, threads, settings.training_kwargs, settings.held_out_kwargs
@@ -59,35 +69,50 @@ def start(settings: TrainSettings, folder: Path | None, quiet: bool) -> None:
         "control": settings.control,
         "trainer": settings.trainer,
         "settings": settings.model_dump(),
+        "guards": guards.model_dump(mode="json"),
         "reproducibility": record,
     }
-    typer.echo(announcement(settings))
-    run = Run.create(folder or next_folder(settings.env_id), config)
-    typer.echo(f"Run folder: {run.path}")
-    _see_through(run, settings, quiet)
+    processes = Processes()
+    if processes.is_main:
+        typer.echo(announcement(settings))
+        run = Run.create(folder or next_folder(settings.env_id), config)
+        typer.echo(f"Run folder: {run.path}")
+        processes.gather([str(run.path)])
+    else:
+        run = Run.open(processes.gather(list[str]())[0])
+    _see_through(run, settings, quiet, is_main=processes.is_main)
 
 
-def resume(folder: Path, quiet: bool) -> None:
+def resume(folder: Path, quiet: bool, *, look_first: bool = True) -> None:
     """Go on with a run; a finished one is left as it is.
+
+    Args:
+        folder: Of the run.
+        quiet: No progress bars.
+        look_first: False leaves out a preflight that the run has not passed yet.
 
     Raises:
         ConfigurationError: It is no run folder of this command.
     """
     run = Run.open(folder)
     settings = read_settings(run.config.get("settings"))
+    if not look_first:
+        settings = settings.model_copy(update={"preflight": False})
     if run.is_complete:
         typer.echo(f"{run.path} is complete; there is nothing left to do.")
         return
+    is_main = Processes().is_main
     now = reproducibility(
         settings.env_id,
         use_threads(settings),
         settings.training_kwargs,
         settings.held_out_kwargs,
     )
-    typer.echo(announcement(settings))
-    for line in differences(run.config.get("reproducibility") or {}, now):
-        typer.echo(f"Not as it was when the run began: {line}", err=True)
-    _see_through(run, settings, quiet)
+    if is_main:
+        typer.echo(announcement(settings))
+        for line in differences(run.config.get("reproducibility") or {}, now):
+            typer.echo(f"Not as it was when the run began: {line}", err=True)
+    _see_through(run, settings, quiet, is_main=is_main)
 
 
 def model_title(settings: TrainSettings) -> str:
@@ -121,20 +146,77 @@ def trainer_named(name: str) -> job.Trainer:
         from adapters.commands.train_with_trl import train_with_trl
 
         return train_with_trl
-    raise ConfigurationError(f"there is no trainer {name!r}; take trl.")
+    if name == "reference":
+        from adapters.commands.train_with_reference import train_with_reference
+
+        return train_with_reference
+    raise ConfigurationError(f"there is no trainer {name!r}; take trl or reference.")
 
 
-def _see_through(run: Run, settings: TrainSettings, quiet: bool) -> None:
-    watch: Watch = Silent() if quiet else Bars()
+def check_trainer(settings: TrainSettings) -> GuardConfig:
+    """Make sure that the trainer takes these settings, before a run is begun.
+
+    Returns:
+        The settings of the guards that will watch.
+
+    Raises:
+        ConfigurationError: It does not, or what it needs is not installed.
+    """
+    if settings.trainer == "trl":
+        from adapters.commands.train_with_trl import check_settings
+    else:
+        from adapters.commands.train_with_reference import check_settings
+    return check_settings(settings)
+
+
+def _see_through(run: Run, settings: TrainSettings, quiet: bool, *, is_main: bool) -> None:
     disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
+    if not is_main:
+        return _train_along(run, settings)
+    watch: Watch = Silent() if quiet else Bars()
+    check = partial(look, settings, watch) if settings.preflight else None
     try:
-        summary = job.train(run, settings, trainer_named(settings.trainer), watch)
+        with reported(run, settings.report_to) as told:
+            summary = job.train(told, settings, trainer_named(settings.trainer), watch, check)
     except KeyboardInterrupt:
         typer.echo(f"\nGo on with it: toolgym train --resume {run.path}", err=True)
         raise
+    except (TrainingStopped, NoGo) as stop:
+        run.write_summary({**run.summary, "status": "stopped", "diagnosis": str(stop)})
+        typer.echo(f"{stop}\nReport: {write_report(run)}", err=True)
+        if isinstance(stop, NoGo):
+            again = f"toolgym train --resume {run.path} --no-preflight"
+            typer.echo(f"Train all the same: {again}", err=True)
+        raise typer.Exit(1) from None
     report = write_report(run)
     console().print(results(summary))
     typer.echo(f"{summary['gain']}\nReport: {report}")
+
+
+def _train_along(run: Run, settings: TrainSettings) -> None:
+    """What a process does that is not the first; the first says whatever there is to say."""
+    try:
+        job.follow(run, settings, trainer_named(settings.trainer))
+    except TrainingStopped:
+        raise typer.Exit(1) from None
+
+
+def look(
+    settings: TrainSettings,
+    watch: Watch,
+    run: Run,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    """Ask before training whether it can work, and say what may spoil it.
+
+    Raises:
+        NoGo: It cannot.
+    """
+    needs = needs_of(settings.trainer)
+    report = before_training(run, settings, model, tokenizer, watch, needs=needs)
+    for finding in report.findings if report is not None else ():
+        typer.echo(f"Preflight, {finding.check}: {finding.reason} {finding.advice}", err=True)
 
 
 class Bars:

@@ -1,4 +1,4 @@
-"""The reinforcement learning of a run, done by TRL's `GRPOTrainer`.
+"""The reinforcement learning of a run, done by `StableGRPOTrainer` on top of TRL.
 
 What is here is only what binds the two: our settings in TRL's words, its numbers into our run
 folder, and the last checkpoint that was written whole, from which an interrupted run goes on.
@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import transformers
 from transformers import PreTrainedModel
 from transformers.trainer_callback import PrinterCallback
 
+from adapters.training.guard_config import GuardConfig
 from adapters.training.job import Grpo
+from adapters.training.preparation import WARMUP
 from adapters.training.settings import TrainSettings
-from adapters.trl import build_trainer
+from adapters.trl import StableGRPOConfig, ToolGRPOTrainer, build_trainer
+from adapters.trl.settings import grpo_config
+from toolgym.errors import ConfigurationError
 from toolgym.runs import Run
 
 
@@ -31,14 +36,22 @@ def train_with_trl(job: Grpo) -> None:
     Raises:
         ConfigurationError: TRL cannot train with these settings.
         EnvironmentFault: The environment keeps failing.
+        TrainingStopped: The guards ended the run.
     """
     settings, run = job.settings, job.run
     checkpoint, done = last_checkpoint(run)
-    run.cut_metrics("grpo", done)
-    run.cut_rollouts("grpo", done)
-    job.advance(done, "")
+    job.cut_off_after(done)
     if checkpoint is not None and done >= settings.steps:
-        return _load_weights(job.model, checkpoint)
+        return _load_weights(job.model, checkpoint, settings.lora)
+    trainer = _trainer(job)
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    if settings.lora:
+        trainer.accelerator.unwrap_model(trainer.model).merge_and_unload()
+
+
+def _trainer(job: Grpo) -> ToolGRPOTrainer:
+    """The trainer of a job, which writes into its run."""
+    settings, run = job.settings, job.run
 
     def on_metrics(step: int, numbers: dict[str, float]) -> None:
         run.log_metrics({"phase": "grpo", "step": step, **numbers})
@@ -48,27 +61,45 @@ def train_with_trl(job: Grpo) -> None:
         run.log_rollouts({"phase": "grpo", "step": step, **record} for record in records)
 
     _quieten()
+    warmup = run.checkpoints / WARMUP
     trainer = build_trainer(
         job.model,
         job.tokenizer,
         settings.env_id,
         env_kwargs=settings.training_kwargs,
         config=grpo_options(settings, run.checkpoints),
+        peft_config=adapter() if settings.lora else None,
+        reference=warmup if warmup.is_dir() else settings.model,
         control=settings.control,
         on_metrics=on_metrics,
         on_rollouts=on_rollouts,
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    return trainer
+
+
+def check_settings(settings: TrainSettings) -> GuardConfig:
+    """Make sure that TRL takes them, before anything is made.
+
+    Returns:
+        The settings of the guards that will watch.
+
+    Raises:
+        ConfigurationError: It does not, or they are known to fail, or a library is missing.
+    """
+    if settings.lora:
+        adapter()
+    config = grpo_config(grpo_options(settings, Path("checkpoints")), step_limit=1)
+    return cast("StableGRPOConfig", config).guard_config()
 
 
 def grpo_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
-    """The settings as arguments of TRL's `GRPOConfig`.
+    """The settings as arguments of `StableGRPOConfig`.
 
     The tiny model's rollouts of a step go through one forward pass; a pretrained model takes one
-    group at a time and adds the gradients up.
+    group at a time and adds the gradients up. Several processes share the tasks of a step.
     """
-    rollouts = settings.group_size * settings.prompts
+    rollouts = settings.group_size * share_of(settings.prompts)
     at_once = rollouts if settings.is_tiny else settings.group_size
     options: dict[str, Any] = {
         "output_dir": str(checkpoints),
@@ -91,8 +122,39 @@ def grpo_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
         "dataloader_pin_memory": False,
     }
     if settings.is_tiny:  # on the CPU wherever it runs, so that its numbers are the same
-        options |= {"use_cpu": True, "bf16": False, "gradient_checkpointing": False}
-    return options
+        options["use_cpu"] = True
+    if settings.vllm is not None:
+        options |= {"use_vllm": True, "vllm_mode": settings.vllm}
+    return options | settings.trainer_options
+
+
+def share_of(prompts: int) -> int:
+    """How many of a step's tasks each of the processes plays that a launcher has started.
+
+    Raises:
+        ConfigurationError: They cannot be dealt evenly.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if prompts % processes:
+        raise ConfigurationError(
+            f"--prompts {prompts} cannot be dealt to {processes} processes: take a multiple."
+        )
+    return prompts // processes
+
+
+def adapter() -> Any:
+    """The LoRA adapter of `--lora`: rank 16 on all linear layers.
+
+    Raises:
+        ConfigurationError: peft is not installed.
+    """
+    try:
+        from peft import LoraConfig
+    except ImportError:
+        raise ConfigurationError(
+            "--lora needs peft, not installed here; run: pip install 'toolgym[train]'"
+        ) from None
+    return LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
 def last_checkpoint(run: Run) -> tuple[Path | None, int]:
@@ -111,7 +173,12 @@ def _step(checkpoint: Path) -> int:
         return 0
 
 
-def _load_weights(model: PreTrainedModel, checkpoint: Path) -> None:
+def _load_weights(model: PreTrainedModel, checkpoint: Path, has_adapter: bool) -> None:
+    if has_adapter:
+        from peft import PeftModel
+
+        PeftModel.from_pretrained(model, str(checkpoint)).merge_and_unload()
+        return
     trained = type(model).from_pretrained(str(checkpoint), dtype=torch.float32)
     model.load_state_dict(trained.state_dict())
 
@@ -120,4 +187,5 @@ def _quieten() -> None:
     """Keep from the user what transformers and TRL only have to tell each other."""
     transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.getLogger("trl").setLevel(logging.ERROR)
+    logging.getLogger("adapters.trl.config").setLevel(logging.ERROR)  # told by `check_settings`
     warnings.filterwarnings("ignore", category=FutureWarning)

@@ -103,19 +103,24 @@ def notes_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def make_tokenizer() -> Any:
-    """Makes a tokenizer of 600 words with one of TRL's chat templates."""
+    """Makes a tokenizer of a few hundred words with one of TRL's chat templates.
+
+    Given texts like those that it will read, it needs a fifth of the tokens for them.
+    """
     pytest.importorskip("trl", reason="needs the extra `train`")
     import trl
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    def make(template: str = "qwen3") -> Any:
+    def make(
+        template: str = "qwen3", texts: tuple[str, ...] = ("read the note and answer",)
+    ) -> Any:
         inner = Tokenizer(models.BPE())
         inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         inner.decoder = decoders.ByteLevel()
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         learn = trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, show_progress=False)
-        inner.train_from_iterator(["read the note and answer"] * 20, learn)
+        inner.train_from_iterator(list(texts) * 20, learn)
         for words, special in ((CONTROL_TOKENS, True), (WORDS, False)):
             add = inner.add_special_tokens if special else inner.add_tokens
             add([AddedToken(word, special=special, normalized=False) for word in words])

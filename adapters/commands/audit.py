@@ -1,0 +1,98 @@
+"""`toolgym audit`: judge a sample of a run's rollouts again, by a second rule.
+
+The figures go to stdout, as a few lines or as one JSON object, and after them each rollout on which
+the two rules differ, with the task and its solution, so that a person can tell who is right.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolgym.commands import AsJson
+from toolgym.commands.evaluate import progress_bar
+
+if TYPE_CHECKING:
+    from adapters.training.audit import Audit, Disagreement
+
+DISAGREES = 1
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of `toolgym train`.")]
+Sample = Annotated[int | None, typer.Option("--n", min=1, help="Rollouts to judge at most.")]
+Everything = Annotated[bool, typer.Option("--all", help="Judge every rollout.")]
+Phase = Annotated[
+    list[str] | None, typer.Option(help="before, grpo or after; may be repeated; all without it.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Chooses the sample.")]
+Show = Annotated[int, typer.Option(min=0, help="Disagreements to print at most.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+
+
+def command(
+    run: RunFolder,
+    n: Sample = 500,
+    everything: Everything = False,
+    phase: Phase = None,
+    seed: Seed = 0,
+    show: Show = 20,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge a sample of a run's rollouts again, by a second, independent rule.
+
+    Tells how often the two agree, with the 95 % Wilson interval, and prints each rollout on which
+    they differ. The exit status is 1 where one does.
+
+    Example:
+        toolgym audit runs/explore-001
+        toolgym audit runs/explore-001 --phase grpo --n 2000 --json
+    """
+    from adapters.training.audit import audit
+    from toolgym.runs import ROLLOUT_PHASES, Run
+
+    with nullcontext() if quiet else progress_bar("audit") as progress:
+        found = audit(
+            Run.open(run),
+            n=None if everything else n,
+            phases=phase or ROLLOUT_PHASES,
+            seed=seed,
+            progress=progress,
+        )
+    typer.echo(json.dumps(found.to_json(), indent=2) if as_json else told(found, show))
+    if found.disagreements:
+        raise typer.Exit(DISAGREES)
+
+
+def told(found: Audit, show: int) -> str:
+    """The figures and the disagreements as a person reads them."""
+    lines = [
+        f"judged again   {found.sampled} of {found.rollouts} rollouts, {found.right} of them right",
+        f"undecided      {found.undecided}",
+        _agreement(found),
+    ]
+    if found.data_changed:
+        lines.append("The data are not what they were when the run began: a verdict may differ.")
+    for each in found.disagreements[:show]:
+        lines += ["", *_lines(each)]
+    left = len(found.disagreements) - show
+    return "\n".join([*lines, f"... and {left} more" if left > 0 else ""]).rstrip()
+
+
+def _agreement(found: Audit) -> str:
+    if found.agreement is None:
+        return "agreement      -  (the second rule could tell of none)"
+    low, high = found.interval
+    return f"agreement      {found.agreement:.1%}  [{low:.1%}, {high:.1%}]"
+
+
+def _lines(each: Disagreement) -> list[str]:
+    words = {True: "right", False: "wrong"}
+    step = f", step {each.step}" if each.step is not None else ""
+    head = f"--- {each.task_id} ({each.phase}{step}): recorded as {words[each.recorded]},"
+    lines = [f"{head} judged {words[each.rechecked]}"]
+    lines += [f"{name}: {text}" for name, text in each.task.items()]
+    return [*lines, f"> {each.said}"]

@@ -1,0 +1,269 @@
+"""`toolgym preflight`: before any GPU hour, can this model learn in this environment?
+
+The figures go to stdout, as a table or as one JSON object, then what is wrong, and last the verdict
+with what to change. `toolgym train` asks the same questions between its warm-up and its training.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.table import Table
+
+from adapters.commands.train import check_installed
+from toolgym.commands import (
+    AsJson,
+    EnvId,
+    Settings,
+    StepLimit,
+    arguments_for,
+    console,
+    environment_creator,
+    parameters_of,
+)
+from toolgym.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from adapters.training.preflight_report import Report
+    from adapters.training.settings import TrainSettings
+    from adapters.training.watch import Watch
+    from toolgym.runs import Run
+
+NO_GO: Final = 1
+TRAINERS: Final = ("trl", "reference")
+
+Number = int | None
+Text = str | None
+
+
+def _option(help_text: str, **more: Any) -> Any:
+    return typer.Option(help=help_text, **more)
+
+
+Model = Annotated[
+    Text, _option("A chat model, as it is: a folder or a hub id; else the tiny one, warmed up.")
+]
+Dataset = Annotated[Text, _option('As for train: "tiny" without --model, else "bundled".')]
+Split = Annotated[Text, _option("Of the training tasks; train.")]
+Parsing = Annotated[Text, _option("lenient (repairs what it can) or strict.")]
+Rewards = Annotated[Text, _option('Weights of the score as JSON, as in {"partial": 0.3}.')]
+Tasks = Annotated[int, _option("Training tasks that are played.", min=1)]
+Tries = Annotated[int, _option("Rollouts of each of them.", min=2)]
+GroupSize = Annotated[Number, _option("Rollouts of a task that training will compare; 8.")]
+Prompts = Annotated[Number, _option("Tasks per step of the training; 4.")]
+Temperature = Annotated[float | None, _option("Of the rollouts; 1.")]
+MaxCompletion = Annotated[Number, _option("Tokens of a rollout, results of tools included.")]
+WarmupSteps = Annotated[Number, _option("Of the tiny model, before it is looked at; 600.")]
+Demos = Annotated[Number, _option("That the tiny model imitates; 4800.")]
+Trainer = Annotated[str, _option(f"Who will train: {' or '.join(TRAINERS)}.")]
+Seed = Annotated[Number, _option("Of everything that draws; 0.", min=0)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
+
+
+def command(
+    context: typer.Context,
+    env_id: EnvId,
+    model: Model = None,
+    dataset: Dataset = None,
+    split: Split = None,
+    step_limit: StepLimit = None,
+    parsing: Parsing = None,
+    rewards: Rewards = None,
+    settings: Settings = None,
+    tasks: Tasks = 16,
+    tries: Tries = 8,
+    group_size: GroupSize = None,
+    prompts: Prompts = None,
+    temperature: Temperature = None,
+    max_completion_length: MaxCompletion = None,
+    warmup_steps: WarmupSteps = None,
+    demos: Demos = None,
+    trainer: Trainer = "trl",
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Tell whether a model can learn in an environment, before anything is spent on it.
+
+    Tools, chat template and parser are tried on an expert's transcripts; then a sample of rollouts
+    shows whether calls are understood, whether tries at one task differ, and what a step will cost.
+    Settings that are not given are those of the run that a checkpoint lies in, else of train. The
+    exit status is 0 for go and 1 for no-go.
+
+    Example:
+        toolgym preflight sqlgym/Explore-v0
+        toolgym preflight sqlgym/Explore-v0 --model runs/explore-001/checkpoints/warmup
+        toolgym preflight sqlgym/Explore-v0 --model Qwen/Qwen3-1.7B --json
+    """
+    check_installed()
+    options = {k: v for k, v in context.params.items() if k not in _OF_THE_LOOK}
+    chosen = training_settings(**_sorted_out(options))
+    report = look(chosen, tasks, tries, quiet)
+    (print_object if as_json else print_results)(report, chosen)
+    if not report.go:
+        raise typer.Exit(NO_GO)
+
+
+_OF_THE_LOOK: Final = ("tasks", "tries", "as_json", "quiet")
+
+
+def _sorted_out(options: dict[str, Any]) -> dict[str, Any]:
+    """The options as arguments of `training_settings`."""
+    trainer, env_id, model = (options.pop(name) for name in ("trainer", "env_id", "model"))
+    if trainer not in TRAINERS:
+        raise ConfigurationError(f"--trainer must be {' or '.join(TRAINERS)}, got {trainer!r}.")
+    wanted = {name: options.pop(name) for name in ("dataset", "step_limit", "parsing")}
+    wanted["rewards"] = _weights(options.pop("rewards"))
+    env_kwargs = arguments_for(env_id, options.pop("settings"), **wanted)
+    options["demonstrations"] = options.pop("demos")
+    given = {name: value for name, value in options.items() if value is not None}
+    given["trainer"] = trainer
+    return {"env_id": env_id, "model": model, "given": given, "env_kwargs": env_kwargs}
+
+
+def training_settings(
+    env_id: str, model: str | None, given: dict[str, Any], env_kwargs: dict[str, Any]
+) -> TrainSettings:
+    """The settings of the training that is to come.
+
+    Args:
+        env_id: The environment.
+        model: A path or hub id; None is the tiny model.
+        given: Fields that were asked for.
+        env_kwargs: Arguments of the environment that were asked for.
+
+    Raises:
+        ConfigurationError: A value is out of range.
+    """
+    from adapters.training.settings import resolve
+
+    run = run_of(model, env_id)
+    before = run.config["settings"] if run is not None else {}
+    inherited = {key: before[key] for key in _INHERITED if key in before}
+    accepted, _ = parameters_of(environment_creator(env_id))
+    arguments_for(env_id, split=given.get("split"))  # refuses one that it does not take
+    kwargs = {**inherited.pop("env_kwargs", {}), **env_kwargs}
+    if "dataset" in accepted and "dataset" not in kwargs:
+        kwargs["dataset"] = "tiny" if model is None else "bundled"
+    settings = resolve(env_id, model=model, **{**inherited, **given}, env_kwargs=kwargs)
+    if "split" in accepted or "split" in given:
+        return settings
+    return settings.model_copy(update={"split": None, "held_out": None})
+
+
+_INHERITED: Final = (
+    *("env_kwargs", "split", "held_out", "group_size", "prompts", "temperature"),
+    *("max_completion_length", "seed"),
+)
+
+
+def run_of(model: str | None, env_id: str) -> Run | None:
+    """The run of this environment in whose `checkpoints` the model lies; None if there is none."""
+    from toolgym.runs import Run
+
+    folder = Path(model).expanduser() if model is not None else Path()
+    place = folder.resolve().parent
+    if place.name != "checkpoints" or not (place.parent / "config.json").is_file():
+        return None
+    run = Run.open(place.parent)
+    settings = run.config.get("settings")
+    return run if isinstance(settings, dict) and settings.get("env_id") == env_id else None
+
+
+def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report:
+    """Load or build the model, and look at it."""
+    from transformers.utils.logging import disable_progress_bar
+
+    from adapters.commands.needs import needs_of
+    from adapters.commands.train_run import Bars
+    from adapters.training.preflight import Scope, preflight
+    from adapters.training.preparation import use_threads
+    from adapters.training.watch import Silent
+
+    watch: Watch = Silent() if quiet else Bars()
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
+    use_threads(settings)
+    model, tokenizer = _model(settings, watch)
+    scope = Scope(tasks=tasks, tries=tries)
+    return preflight(
+        settings, model, tokenizer, watch, scope=scope, needs=needs_of(settings.trainer)
+    )
+
+
+def _model(
+    settings: TrainSettings, watch: Watch
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    from adapters.training.policy import load_model
+    from adapters.training.preparation import prepare
+    from toolgym.runs import Run
+
+    if not settings.is_tiny:
+        return load_model(settings.model, for_training=True)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run.create(Path(folder) / "run", {"settings": settings.model_dump()})
+        return prepare(settings, run, watch)
+
+
+def _weights(text: str | None) -> dict[str, Any] | None:
+    try:
+        weights = None if text is None else json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise ConfigurationError(f"--rewards is not JSON: {problem}.") from None
+    if not isinstance(weights, dict | None):
+        raise ConfigurationError('--rewards must be a JSON object, such as {"partial": 0.3}.')
+    return weights
+
+
+def print_object(report: Report, settings: TrainSettings) -> None:
+    """One JSON object: verdict, findings, figures, and of what."""
+    told: dict[str, Any] = {"env_id": settings.env_id, "model": settings.model}
+    told["env_kwargs"] = settings.training_kwargs
+    typer.echo(json.dumps({**report.to_json(), **told}, indent=2, default=str))
+
+
+def print_results(report: Report, settings: TrainSettings) -> None:
+    """The figures as a table, what is wrong, and the verdict."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, text in _rows(report.figures, settings):
+        table.add_row(name, text)
+    if report.figures.get("rollouts"):
+        console().print(table)
+    for finding in report.findings:
+        typer.echo(f"\n{finding.level}: {finding.check}. {finding.reason}\n  {finding.advice}")
+    warnings = sum(finding.level == "warn" for finding in report.findings)
+    stops = len(report.findings) - warnings
+    counted = f"{stops} reason{'s' * (stops != 1)}, " if stops else ""
+    typer.echo(f"\n{report.verdict.upper()}  ({counted}{warnings} warning{'s' * (warnings != 1)})")
+
+
+def _rows(figures: Mapping[str, Any], settings: TrainSettings) -> Iterator[tuple[str, str]]:
+    """The figures as a person reads them."""
+    if not figures.get("rollouts"):
+        return
+    size = settings.group_size
+    yield "rollouts", f"{figures['rollouts']:.0f}: {figures['tries']} at {figures['tasks']} tasks"
+    for name in ("validity", "tool_failures", "null_arguments", "answered", "unfinished"):
+        yield name.replace("_", " "), _share(figures[name])
+    yield "repairs per call", f"{figures['repairs_per_call']:.2f}"
+    yield "accuracy", _share(figures["accuracy"])
+    low, high = figures["reward_min"], figures["reward_max"]
+    spread = f"{figures['reward_std']:.3f} within a task"
+    yield "reward", f"{figures['reward']:.3f} ({low:.3f} to {high:.3f}; {spread})"
+    yield "entropy", f"{figures['entropy']:.3f} nats per token"
+    for title, key in (("groups with signal", "signal"), ("right and wrong", "live_groups")):
+        shares = (f"{_share(share)} of {k}" for k, share in figures[key].items())
+        yield title, ", ".join(shares)
+    yield "group size", f"{size} is set. {figures['group_size_advice']}"
+    parts = f"{figures['rollout_seconds']:.2f} playing, {figures['update_seconds']:.2f} learning"
+    yield "seconds per step", f"{figures['seconds_per_step']:.2f} ({parts})"
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}"

@@ -1,0 +1,141 @@
+"""`--set` and `--config` of `toolgym train`: what is whose."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra `train`")
+
+from adapters.commands.train_options import OWN_OPTIONS, arguments_of, divided
+from adapters.commands.train_with_reference import reference_options
+from adapters.commands.train_with_trl import check_settings, grpo_options
+from adapters.reference.loss_config import loss_config
+from adapters.training.sampling import SamplingConfig
+from adapters.training.settings import read_settings, resolve
+from adapters.trl import StableGRPOConfig
+from adapters.trl.settings import grpo_config
+from toolgym import ConfigurationError
+
+pytestmark = pytest.mark.torch
+
+EXPLORE = "sqlgym/Explore-v0"
+
+
+def test_a_name_is_the_environments_or_else_the_trainers() -> None:
+    pairs = ["step_limit=9", "beta=0.02", 'guards={"patience": 3}', "loss_type=bnpo"]
+    wanted, options = divided(EXPLORE, "trl", pairs, None)
+    assert wanted == ["step_limit=9"]
+    assert options == {"beta": 0.02, "guards": {"patience": 3}, "loss_type": "bnpo"}
+
+
+def test_a_file_holds_arguments_of_the_trainer_and_set_goes_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("beta: 1e-2\nloss_type: bnpo\ntop_k: 5\nguards:\n  patience: 3\n")
+    wanted, options = divided(EXPLORE, "trl", ["beta=0.5"], file)
+    assert wanted == []
+    assert options == {"beta": 0.5, "loss_type": "bnpo", "top_k": 5, "guards": {"patience": 3}}
+    assert divided(EXPLORE, "trl", None, file)[1]["beta"] == 0.01
+
+
+@pytest.mark.parametrize(
+    ("pairs", "text", "words"),
+    [
+        (["bta=1"], None, "has no argument 'bta', and the trainer's config has none. .* beta"),
+        (["max_steps=3"], None, "set by --steps"),
+        (["use_vllm=true"], None, "set by --vllm"),
+        (["beta"], None, "NAME=VALUE"),
+        (None, "num_generations: 4", "set by --group-size"),
+        (None, "- beta", "one a line"),
+        (None, "a: [", "cannot be read"),
+        (None, "step_limit: 4", "no argument 'step_limit'"),
+    ],
+)
+def test_what_is_nobodys_is_refused_with_a_hint(
+    pairs: list[str] | None, text: str | None, words: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(text or "")
+    with pytest.raises(ConfigurationError, match=words):
+        divided(EXPLORE, "trl", pairs, file if text else None)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        divided(EXPLORE, "trl", None, tmp_path / "nowhere.yaml")
+
+
+def test_every_argument_of_trls_config_can_be_reached() -> None:
+    assert {"beta", "delta", "vllm_server_port", "optim", "deepspeed", "top_entropy_quantile"} < {
+        *arguments_of("trl")
+    }
+    assert {"max_steps", "num_generations", "vllm_mode"} < {*arguments_of("trl")} & {*OWN_OPTIONS}
+
+
+def config_of(tmp_path: Path, **given: Any) -> StableGRPOConfig:
+    settings = resolve(EXPLORE, **given)
+    made = grpo_config(grpo_options(settings, tmp_path), step_limit=5)
+    assert isinstance(made, StableGRPOConfig)
+    return made
+
+
+@pytest.mark.parametrize("model", [None, "Qwen/Qwen3-0.6B"])
+def test_every_model_is_trained_with_everything_that_is_safe(
+    model: str | None, tmp_path: Path
+) -> None:
+    config = config_of(tmp_path, model=model)
+    assert (config.num_generations, config.generation_batch_size) == (8, 32)
+    assert config.estimator == "batch_normalized_baseline"
+    assert config.beta > 0
+    assert config.dynamic_sampling
+    assert config.mask_truncated_completions
+    assert config.epsilon_high == 0.28
+    assert not config.only_warns
+
+
+def test_both_trainers_have_the_same_defaults(tmp_path: Path) -> None:
+    """As far as a setting of the one has a counterpart in the other."""
+    one, other = config_of(tmp_path), reference_options(resolve(EXPLORE))
+    loss = other.loss
+    assert one.loss_type == "dapo"
+    assert loss == loss_config("dapo", beta=one.beta)
+    assert (one.epsilon, one.epsilon_high) == (loss.epsilon_low, loss.epsilon_high)
+    assert (one.estimator, one.advantage_clip) == (other.advantages, other.advantage_limit)
+    assert one.mask_truncated_completions is not other.learn_from_unfinished
+    assert other.sampling == SamplingConfig(max_draws=one.max_draws)
+    assert one.guard_config() == other.guards
+    assert (one.num_generations, one.generation_batch_size) == (other.group_size, other.rollouts)
+    assert (one.adam_beta1, one.adam_beta2) == other.betas
+    assert (one.learning_rate, one.weight_decay, one.max_grad_norm, one.temperature) == (
+        *(other.learning_rate, other.weight_decay, other.max_grad_norm, other.temperature),
+    )
+
+
+def test_what_is_set_goes_before_everything(tmp_path: Path) -> None:
+    options = {"dynamic_sampling": True, "beta": 0.1, "per_device_train_batch_size": 8}
+    config = config_of(tmp_path, trainer_options={**options, "gradient_accumulation_steps": 4})
+    assert (config.dynamic_sampling, config.beta) == (True, 0.1)
+    assert config.per_device_train_batch_size == 8
+
+
+def test_an_adapter_learns_at_ten_times_the_rate_unless_a_rate_is_given() -> None:
+    full = resolve(EXPLORE, model="Qwen/Qwen3-0.6B")
+    assert resolve(EXPLORE, model="Qwen/Qwen3-0.6B", lora=True).learning_rate == pytest.approx(
+        10 * full.learning_rate
+    )
+    assert resolve(EXPLORE, lora=True, learning_rate=1e-5).learning_rate == 1e-5
+
+
+def test_what_the_trainer_refuses_is_told_before_a_run_begins() -> None:
+    with pytest.raises(ConfigurationError, match=r"37 of its 38"):
+        check_settings(resolve(EXPLORE, group_size=2, trainer_options={"scale_rewards": "group"}))
+    with pytest.raises(ConfigurationError, match=r"trl\[vllm\]"):
+        check_settings(resolve(EXPLORE, vllm="server"))
+    check_settings(resolve(EXPLORE, lora=True))
+
+
+def test_runs_of_before_these_options_can_be_resumed() -> None:
+    saved = resolve(EXPLORE).model_dump()
+    for name in ("trainer_options", "lora", "vllm"):
+        del saved[name]
+    assert read_settings(saved) == resolve(EXPLORE)

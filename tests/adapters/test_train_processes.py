@@ -1,0 +1,100 @@
+"""`toolgym train` under a launcher: one run, whoever many processes do it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+from adapters.training.metric_names import METRICS
+from toolgym.runs import Run
+
+pytestmark = pytest.mark.torch
+
+ENV = "sqlgym/Explore-v0"
+SMALL = ["--demos", "80", "--warmup-steps", "10", "--steps", "2", "--group-size", "4"]
+SMALL += ["--prompts", "2", "--eval-tasks", "8", "--step-limit", "5", "--no-preflight", "--quiet"]
+
+
+def launched(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """What two processes say that `torchrun` starts."""
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    return subprocess.run(
+        [*launch, "-m", "toolgym", "train", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("trainer", ["trl", "reference"])
+def test_two_processes_write_one_run(trainer: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+
+    done = launched(ENV, *SMALL, "--trainer", trainer, "--out", folder)
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [line.split()[0] for line in done.stdout.splitlines()].count("Training") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    run = Run.open(folder)
+    assert run.is_complete
+    steps = run.metrics("grpo")
+    assert [line["step"] for line in steps] == [1, 2]
+    assert len(run.metrics("warmup")) == 10
+    assert json.loads((folder / "config.json").read_text())["settings"]["prompts"] == 2
+    episodes = [line for line in run.rollouts() if line["phase"] == "after"]
+    assert len(episodes) == 8
+
+
+def test_a_run_is_taken_up_by_two_processes_where_one_left_it(tmp_path: Path) -> None:
+    """The reference trainer plays the same rollouts, however many processes share them."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    options = [*SMALL, "--trainer", "reference", "--save-every", "1", "--out", str(one)]
+    command = [sys.executable, "-m", "toolgym", "train", ENV, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    shutil.copytree(one, two)
+    _interrupt_in_step_2(Run.open(two))
+
+    done = launched("--resume", two, "--quiet")
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    alone, together = (_repeatable(Run.open(folder).metrics("grpo")) for folder in (one, two))
+    assert [line["step"] for line in together] == [1, 2]
+    for line, expected in zip(together, alone, strict=True):
+        assert line == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def _interrupt_in_step_2(run: Run) -> None:
+    """Make a complete run of two steps one that was killed in its second."""
+    assert (run.checkpoints / "checkpoint-1").is_dir()
+    for name in ("checkpoint-2", "final"):
+        shutil.rmtree(run.checkpoints / name)
+    run.write_summary({**run.summary, "after": None, "gain": None, "status": "interrupted"})
+
+
+def _repeatable(lines: list[dict[str, Any]]) -> list[dict[str, float]]:
+    passing = {key for key, metric in METRICS.items() if not metric.repeats}
+    return [
+        {k: v for k, v in line.items() if k not in {*passing, "phase"} and v is not None}
+        for line in lines
+    ]
+
+
+def test_tasks_that_cannot_be_dealt_evenly_are_refused_before_anything_is_made(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "run"
+
+    done = launched(ENV, *SMALL, "--prompts", "3", "--out", folder)
+
+    assert done.returncode != 0
+    assert "--prompts 3 cannot be dealt to 2 processes" in done.stderr
+    assert not folder.exists()
