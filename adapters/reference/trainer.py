@@ -169,7 +169,7 @@ class ReferenceTrainer:
             self._optimizer.step(rate, norm)
         else:
             self._optimizer.discard()
-        if decision.action is not Action.OK:
+        if decision.action is not Action.OK and self._processes.is_main:
             told = "; ".join(decision.reasons)
             cures = " ".join(decision.advice)
             _logger.warning("step %d, %s: %s. %s", self.step, decision.action.value, told, cures)

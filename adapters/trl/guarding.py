@@ -118,7 +118,8 @@ class Guarding(TrainerCallback):
     ) -> None:
         """Ask the guards, and leave the update out if they say so."""
         decision = self.guards.observe(state.global_step + 1, self._measure())
-        self._tell(decision)
+        if state.is_world_process_zero:
+            self._tell(decision)
         self.decision = decision
         groups, scheduler = kwargs["optimizer"].param_groups, kwargs["lr_scheduler"]
         rates = [group["lr"] for group in groups]
