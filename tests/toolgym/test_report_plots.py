@@ -3,6 +3,7 @@
 import re
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,6 +62,13 @@ def test_any_intervals_and_bars_are_drawn_inside_their_box(
 
     for svg in drawn:
         assert all(-20 <= place <= axes.WIDTH + 10 for place in places(svg))
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-310, -1e-200, 1e-12])
+def test_the_smallest_numbers_are_drawn_too(value: float) -> None:
+    svg = category_plots.bar_plot([category_plots.Bars("a", 0, [value, 0.0])], ["b", "c"], "d", "e")
+
+    assert all(-20 <= place <= axes.WIDTH + 10 for place in places(svg))
 
 
 @given(

@@ -17,6 +17,8 @@ WIDTH, HEIGHT = 480.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 50.0, 14.0, 12.0, 40.0
 LARGEST = 1e150
 """Beyond this a number is treated as missing: differences of larger ones overflow."""
+SMALLEST = 1e-150
+"""What is nearer to 0 counts as 0: parts of smaller spans underflow."""
 
 Unit = Literal["share", "number"]
 
@@ -72,7 +74,7 @@ def nice_step(span: float, count: int) -> float:
     >>> [nice_step(span, 5) for span in (1.0, 7.0, 60.0)]
     [0.2, 2.0, 10.0]
     """
-    power = math.floor(math.log10(span / count))
+    power = math.floor(math.log10(max(span, SMALLEST) / count))
     for factor in (1, 2, 5):
         # Divided where that is exact: 3 / 10 is 0.3, and 3 * 0.1 is not.
         step = factor * 10.0**power if power >= 0 else factor / 10.0**-power
@@ -136,7 +138,8 @@ def upward(values: Iterable[float], unit: Unit, floor: float | None = 0.0) -> Ax
         unit: A share ends at 1, even where a band goes beyond.
         floor: A value that must be seen too; None for none.
     """
-    seen = [v for v in values if is_drawable(v)] + ([] if floor is None else [floor])
+    seen = [v if abs(v) >= SMALLEST else 0.0 for v in values if is_drawable(v)]
+    seen += [] if floor is None else [floor]
     low, high = min(seen, default=0.0), max(seen, default=1.0)
     if unit == "share":
         low, high = max(low, 0.0), min(high, 1.0)
