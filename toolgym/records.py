@@ -14,7 +14,7 @@ from typing import Any
 
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
-from toolgym.episode import Turn
+from toolgym.episode import Outcome, Turn
 from toolgym.errors import ConfigurationError
 
 
@@ -38,6 +38,11 @@ class EpisodeRecord:
     answered: bool
     progress_bin: int
     reward_parts: dict[str, float]
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What tells it apart from other episodes of its task; None where it is unscored."""
+        return Outcome(self.correct, self.progress_bin) if self.scored else None
 
     @classmethod
     def of(cls, env: ToolEnv[Any], env_id: str, seed: int = 0) -> EpisodeRecord:

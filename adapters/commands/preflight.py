@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.table import Table
 
-from adapters.commands.train import check_installed
+from adapters.commands.train import TRAINERS, check_installed, refuse_unknown, weights_of
 from toolgym.commands import (
     AsJson,
     EnvId,
@@ -26,7 +26,6 @@ from toolgym.commands import (
     environment_creator,
     parameters_of,
 )
-from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from toolgym.runs import Run
 
 NO_GO: Final = 1
-TRAINERS: Final = ("trl", "reference")
 
 Number = int | None
 Text = str | None
@@ -117,10 +115,9 @@ _OF_THE_LOOK: Final = ("tasks", "tries", "as_json", "quiet")
 def _sorted_out(options: dict[str, Any]) -> dict[str, Any]:
     """The options as arguments of `training_settings`."""
     trainer, env_id, model = (options.pop(name) for name in ("trainer", "env_id", "model"))
-    if trainer not in TRAINERS:
-        raise ConfigurationError(f"--trainer must be {' or '.join(TRAINERS)}, got {trainer!r}.")
+    refuse_unknown("--trainer", trainer, TRAINERS)
     wanted = {name: options.pop(name) for name in ("dataset", "step_limit", "parsing")}
-    wanted["rewards"] = _weights(options.pop("rewards"))
+    wanted["rewards"] = weights_of(options.pop("rewards"))
     env_kwargs = arguments_for(env_id, options.pop("settings"), **wanted)
     options["demonstrations"] = options.pop("demos")
     given = {name: value for name, value in options.items() if value is not None}
@@ -209,16 +206,6 @@ def _model(
     with tempfile.TemporaryDirectory() as folder:
         run = Run.create(Path(folder) / "run", {"settings": settings.model_dump()})
         return prepare(settings, run, watch)
-
-
-def _weights(text: str | None) -> dict[str, Any] | None:
-    try:
-        weights = None if text is None else json.loads(text)
-    except json.JSONDecodeError as problem:
-        raise ConfigurationError(f"--rewards is not JSON: {problem}.") from None
-    if not isinstance(weights, dict | None):
-        raise ConfigurationError('--rewards must be a JSON object, such as {"partial": 0.3}.')
-    return weights
 
 
 def print_object(report: Report, settings: TrainSettings) -> None:

@@ -176,9 +176,9 @@ def begin(options: dict[str, Any]) -> None:
     env_id = options.pop("env_id")
     if env_id is None:
         raise ConfigurationError("say which environment, as in: toolgym train sqlgym/Explore-v0")
-    _refuse_unknown("--trainer", options["trainer"], TRAINERS)
-    _refuse_unknown("--control", options["control"], CONTROLS)
-    _refuse_unknown("--vllm", options["vllm"], VLLM_MODES)
+    refuse_unknown("--trainer", options["trainer"], TRAINERS)
+    refuse_unknown("--control", options["control"], CONTROLS)
+    refuse_unknown("--vllm", options["vllm"], VLLM_MODES)
     pairs, file = options.pop("settings"), options.pop("config")
     options["settings"], own = divided(env_id, options["trainer"], pairs, file)
     places = _places(env_id, options)
@@ -195,7 +195,7 @@ def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     names = ("dataset", "step_limit", "parsing", "rewards")
     wanted = {name: options.pop(name) for name in names}
     settings = options.pop("settings")
-    wanted["rewards"] = _weights(wanted["rewards"])
+    wanted["rewards"] = weights_of(wanted["rewards"])
     accepted, open_ended = parameters_of(environment_creator(env_id))
     if "dataset" in accepted and wanted["dataset"] is None:
         wanted["dataset"] = "tiny" if options["model"] is None else "bundled"
@@ -207,7 +207,7 @@ def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"env_kwargs": arguments_for(env_id, settings, **wanted), **splits}
 
 
-def _weights(text: str | None) -> dict[str, Any] | None:
+def weights_of(text: str | None) -> dict[str, Any] | None:
     """The reward weights from JSON; whether they are lawful, the environment says."""
     if text is None:
         return None
@@ -220,6 +220,11 @@ def _weights(text: str | None) -> dict[str, Any] | None:
     return weights
 
 
-def _refuse_unknown(option: str, value: str | None, known: tuple[str, ...]) -> None:
+def refuse_unknown(option: str, value: str | None, known: tuple[str, ...]) -> None:
+    """Make sure that an option, if it was given, has a value that is known.
+
+    Raises:
+        ConfigurationError: It has another; the message names those that are.
+    """
     if value is not None and value not in known:
         raise ConfigurationError(f"{option} must be {' or '.join(known)}, got {value!r}.")

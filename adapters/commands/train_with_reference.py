@@ -31,13 +31,6 @@ def train_with_reference(job: Grpo) -> None:
     done = max(Checkpoints(run.checkpoints, config.keep).steps(), default=0)
     job.cut_off_after(done)
 
-    def on_metrics(step: int, numbers: dict[str, float]) -> None:
-        run.log_metrics({"phase": "grpo", "step": step, **numbers})
-        job.advance(step, f"reward {numbers.get('reward', float('nan')):.3f}")
-
-    def on_rollouts(step: int, records: list[dict[str, Any]]) -> None:
-        run.log_rollouts({"phase": "grpo", "step": step, **record} for record in records)
-
     ReferenceTrainer(
         job.model,
         job.tokenizer,
@@ -45,8 +38,8 @@ def train_with_reference(job: Grpo) -> None:
         run.checkpoints,
         config,
         env_kwargs=settings.training_kwargs,
-        on_metrics=on_metrics,
-        on_rollouts=on_rollouts,
+        on_metrics=job.tell_metrics,
+        on_rollouts=job.tell_rollouts,
     ).train()
 
 

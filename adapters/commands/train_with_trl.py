@@ -53,13 +53,6 @@ def _trainer(job: Grpo) -> ToolGRPOTrainer:
     """The trainer of a job, which writes into its run."""
     settings, run = job.settings, job.run
 
-    def on_metrics(step: int, numbers: dict[str, float]) -> None:
-        run.log_metrics({"phase": "grpo", "step": step, **numbers})
-        job.advance(step, f"reward {numbers.get('reward', float('nan')):.3f}")
-
-    def on_rollouts(step: int, records: list[dict[str, Any]]) -> None:
-        run.log_rollouts({"phase": "grpo", "step": step, **record} for record in records)
-
     _quieten()
     warmup = run.checkpoints / WARMUP
     trainer = build_trainer(
@@ -71,8 +64,8 @@ def _trainer(job: Grpo) -> ToolGRPOTrainer:
         peft_config=adapter() if settings.lora else None,
         reference=warmup if warmup.is_dir() else settings.model,
         control=settings.control,
-        on_metrics=on_metrics,
-        on_rollouts=on_rollouts,
+        on_metrics=job.tell_metrics,
+        on_rollouts=job.tell_rollouts,
     )
     trainer.remove_callback(PrinterCallback)
     return trainer

@@ -102,9 +102,7 @@ class Rollout:
     @property
     def outcome(self) -> Outcome | None:
         """What tells it apart in its group; None where it is unscored."""
-        if self.episode is None or not self.scored:
-            return None
-        return Outcome(self.episode.correct, self.episode.progress_bin)
+        return self.episode.outcome if self.episode is not None and self.scored else None
 
     @property
     def sampled(self) -> int:

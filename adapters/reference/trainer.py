@@ -16,14 +16,11 @@ from __future__ import annotations
 import copy
 import logging
 import math
-import resource
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -43,6 +40,7 @@ from adapters.training.fault_limit import FaultLimit
 from adapters.training.guard_advice import Setup
 from adapters.training.guard_config import Action
 from adapters.training.guards import Decision, Guards
+from adapters.training.memory import peak_memory
 from adapters.training.metric_names import METRICS
 from adapters.training.playable import playable_tasks
 from adapters.training.stopped import TrainingStopped
@@ -202,7 +200,7 @@ class ReferenceTrainer:
     def _tell_metrics(self, numbers: Mapping[str, float]) -> None:
         """Hand them on, without those that had nothing to be a share of."""
         if self._on_metrics is not None and self._processes.is_main:
-            known = {**numbers, "peak_memory": _peak_memory(self._model.device)}
+            known = {**numbers, "peak_memory": peak_memory(self._model.device)}
             told = {k: v for k, v in known.items() if math.isfinite(v) or METRICS[k].breaks}
             self._on_metrics(self.step, told)
 
@@ -214,7 +212,7 @@ class ReferenceTrainer:
         }
         tensors = {"optimizer": self._optimizer.state_dict()}
         if self._processes.is_main:
-            sound = state["guards"]["sound"]
+            sound = self._guards.sound_steps
             self._checkpoints.save(self.step, self._model, self._tokenizer, tensors, state, sound)
         self._processes.wait()
         self._saved = self.step
@@ -266,11 +264,3 @@ def _setup(config: ReferenceConfig, parsing: str) -> Setup:
         has_sampling=config.sampling is not None,
         parsing=parsing,
     )
-
-
-def _peak_memory(device: torch.device) -> float:
-    """The most that the process, or its GPU, has held, in MiB."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return held / (2**20 if sys.platform == "darwin" else 2**10)

@@ -68,13 +68,14 @@ class Figures:
             clipped: The rollout was cut off inside a turn.
             unfinished: It ran out of tokens or turns.
         """
-        if episode is None or not episode.scored:
+        outcome = episode.outcome if episode is not None else None
+        if episode is None or outcome is None:
             return cls(False, written=written, clipped=clipped, unfinished=unfinished)
         turns = episode.turns
         errors = [code for turn in turns if turn["calls"] for code in turn["errors"]]
         return cls(
             scored=True,
-            outcome=Outcome(episode.correct, episode.progress_bin),
+            outcome=outcome,
             answered=episode.answered,
             turns=len(turns) + stopped_early,
             valid_turns=sum(turn["valid"] for turn in turns),

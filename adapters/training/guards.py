@@ -210,6 +210,11 @@ class Guards:
         """What the trainer's learning rate is multiplied by, a resumed trainer's too."""
         return self._scale
 
+    @property
+    def sound_steps(self) -> list[int]:
+        """The steps after which the weights were worth returning to, as far as is remembered."""
+        return list(self._sound)
+
     def metrics(self) -> dict[str, float]:
         """The guards' own numbers after the last `observe`, by the names of `metric_names`."""
         history = self._history

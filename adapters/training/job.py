@@ -65,6 +65,15 @@ class Grpo:
             self.run.cut_rollouts("grpo", step)
         self.advance(step, "")
 
+    def tell_metrics(self, step: int, numbers: dict[str, float]) -> None:
+        """Write down the numbers of a step, and show how far the run is."""
+        self.run.log_metrics({"phase": "grpo", "step": step, **numbers})
+        self.advance(step, f"reward {numbers.get('reward', float('nan')):.3f}")
+
+    def tell_rollouts(self, step: int, records: list[dict[str, Any]]) -> None:
+        """Keep some episodes of the batch that a step learns from."""
+        self.run.log_rollouts({"phase": "grpo", "step": step, **record} for record in records)
+
 
 Trainer = Callable[[Grpo], None]
 Check = Callable[[Run, PreTrainedModel, PreTrainedTokenizerBase], None]

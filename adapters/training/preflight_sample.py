@@ -25,6 +25,7 @@ from toolgym.errors import EnvironmentFault
 from toolgym.messages import Message, episode_messages
 from toolgym.policies import Situation
 from toolgym.records import EpisodeRecord
+from toolgym.tasks import seed_of
 
 Progress = Callable[[int], None]
 
@@ -50,9 +51,7 @@ class Played:
     @property
     def outcome(self) -> Outcome | None:
         """What tells it apart from other tries; None where a fault left it unscored."""
-        if not self.record.scored:
-            return None
-        return Outcome(self.record.correct, self.record.progress_bin)
+        return self.record.outcome
 
 
 @dataclass
@@ -162,7 +161,7 @@ class _Table:
             made = registration.make(self._settings.env_id, **self._settings.training_kwargs)
             self._envs.append(made)
         env = self._envs[place]
-        observation, _ = env.reset(options={"task_id": task_id})
+        observation, _ = env.reset(seed=seed_of(task_id), options={"task_id": task_id})
         seed = self._settings.seed * 1_000_003 + first + place
         situation = Situation(first + place, env, observation, seed)
         return _Open(situation, self._settings.max_completion_length)

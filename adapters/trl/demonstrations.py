@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from adapters.trl.questions import playable_tasks
+from adapters.training.playable import playable_tasks
 from toolgym import policies, registration
 from toolgym.env import ToolEnv
 from toolgym.messages import Message, episode_messages

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from adapters.training.playable import playable_tasks
 from toolgym import registration
-from toolgym.errors import ConfigurationError
 from toolgym.messages import system_prompt
-from toolgym.tasks import Task, TaskSet
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -49,21 +48,3 @@ def training_dataset(
     features = Features({"prompt": List(message), "task_id": Value("string")})
     columns = {"prompt": [prompt] * len(tasks), "task_id": tasks.ids}
     return Dataset.from_dict(columns, features=features)
-
-
-def playable_tasks(tasks: TaskSet[Task], n: int | None, seed: int) -> TaskSet[Task]:
-    """All playable tasks or `n` of them, in an order chosen by the seed.
-
-    Raises:
-        ConfigurationError: `n` is below 1, or none is playable.
-    """
-    if n is not None and n < 1:
-        raise ConfigurationError(f"n must be at least 1, or None for all tasks; got {n}.")
-    shuffled = tasks.shuffle(seed)
-    chosen = shuffled.playable() if n is None else shuffled.first_playable(n)
-    if not len(chosen):
-        codes = sorted({refusal.code for refusal in tasks.refused.values()})
-        raise ConfigurationError(
-            f"no task of {tasks.name} is playable: {', '.join(codes) or 'none'}."
-        )
-    return chosen

@@ -12,7 +12,6 @@ Each part wraps a method of TRL's and calls it. What TRL computes of a loss stay
 from __future__ import annotations
 
 import math
-import resource
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -24,6 +23,7 @@ from torch import Tensor
 from adapters.training import advantages
 from adapters.training.guard_advice import Setup
 from adapters.training.guards import Guards
+from adapters.training.memory import peak_memory
 from adapters.training.metric_names import finite
 from adapters.training.sampling import DynamicSampling, SamplingConfig, Tally, TaskStream
 from adapters.training.stopped import TrainingStopped
@@ -214,7 +214,7 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         if self.accelerator.scaler is not None:  # it makes such steps smaller by itself
             update = {k: v for k, v in update.items() if k in finite(update)}
         learnt = self._seconds - played.get("rollout_seconds", 0.0)
-        clock = {"update_seconds": learnt, "peak_memory": peak_memory()}
+        clock = {"update_seconds": learnt, "peak_memory": peak_memory(self.accelerator.device)}
         self._unlogged.append({**played, **update, **clock})
         self._numbers, self._seconds = StepNumbers(), 0.0
         return {**played, **update}
@@ -269,10 +269,3 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         if "learning_rate" in told:
             told["learning_rate"] *= self._guarding.guards.learning_rate_scale
         return finite(told)
-
-
-def peak_memory() -> float:
-    """The most that the GPU, or else this process, has held, in MiB."""
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10

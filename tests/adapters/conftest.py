@@ -137,6 +137,14 @@ def make_tokenizer() -> Any:
     return make
 
 
+@pytest.fixture(scope="session")
+def read_tokenizer(make_tokenizer: Any) -> Any:
+    """A tokenizer that has read the prompts, which makes attention over them cheap."""
+    from tests.adapters.scripted_trl import prompt_texts
+
+    return make_tokenizer(texts=prompt_texts())
+
+
 @pytest.fixture
 def tokenizer(make_tokenizer: Any) -> Any:
     """A fresh tokenizer with the template of Qwen 3."""

@@ -28,7 +28,6 @@ from tests.adapters.scripted_trl import (
     Scripted,
     always,
     call,
-    prompt_texts,
     recorded,
     same,
     scripted,
@@ -39,12 +38,6 @@ pytestmark = pytest.mark.torch
 Make = Callable[..., Any]
 BROKEN = "<tool_call>\n### Step 1: analyze the problem\n</tool_call><|im_end|>"
 NEVER = {"all_invalid": [], "update_collapse": [], "validity": [], "no_signal": []}
-
-
-@pytest.fixture(scope="module")
-def read_tokenizer(make_tokenizer: Any) -> Any:
-    """A tokenizer that has read the prompts, which makes attention over them cheap."""
-    return make_tokenizer(texts=prompt_texts())
 
 
 @pytest.fixture

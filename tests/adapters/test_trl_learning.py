@@ -27,7 +27,6 @@ from tests.adapters.scripted_trl import (
     SETTINGS,
     always,
     call,
-    prompt_texts,
     recorded,
     scripted,
 )
@@ -36,12 +35,6 @@ from toolgym import ConfigurationError, Task, tool
 pytestmark = pytest.mark.torch
 
 Make = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def read_tokenizer(make_tokenizer: Any) -> Any:
-    """A tokenizer that has read the prompts, which makes attention over them cheap."""
-    return make_tokenizer(texts=prompt_texts())
 
 
 @pytest.fixture

@@ -32,7 +32,6 @@ from tests.adapters.scripted_trl import (
     ScriptedTools,
     always,
     call,
-    prompt_texts,
     recorded,
     same,
     scripted,
@@ -42,12 +41,6 @@ from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, tool
 pytestmark = pytest.mark.torch
 
 Make = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def read_tokenizer(make_tokenizer: Any) -> Any:
-    """A tokenizer that has read the prompts, which makes attention over them cheap."""
-    return make_tokenizer(texts=prompt_texts())
 
 
 @pytest.fixture
