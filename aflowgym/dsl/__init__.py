@@ -1,0 +1,172 @@
+"""The language of workflows: text in, a typed tree or an explanation out.
+
+`parse` is the one door. A text that is a workflow, or holds exactly one beyond doubt, gives that
+workflow and tells in warnings and notes how it was read. Any other text gives no workflow and at
+least one error, with a corrected workflow beside it; nothing is run in place of what was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from aflowgym.dsl.bounds import Calls, calls
+from aflowgym.dsl.checking import DEFAULT_LIMITS, Limits, check
+from aflowgym.dsl.diagnostics import CODES, Diagnostic
+from aflowgym.dsl.extraction import Region, faulty_piece, located, longest, spans, unmarked
+from aflowgym.dsl.mending import mended
+from aflowgym.dsl.nodes import (
+    DONE,
+    Cond,
+    Done,
+    ListOf,
+    Node,
+    Op,
+    Repeat,
+    Seq,
+    children,
+    operators_of,
+    size,
+)
+from aflowgym.dsl.parsing import GRAMMAR, read
+from aflowgym.dsl.reading import Syntax
+from aflowgym.operators import OPERATORS, Registry
+
+__all__ = [
+    "CODES",
+    "DONE",
+    "GRAMMAR",
+    "Calls",
+    "Cond",
+    "Diagnostic",
+    "Done",
+    "Limits",
+    "ListOf",
+    "Node",
+    "Op",
+    "Parsed",
+    "Repeat",
+    "Seq",
+    "calls",
+    "check",
+    "children",
+    "operators_of",
+    "parse",
+    "size",
+]
+
+#: Longer texts are not searched for a workflow.
+LONGEST_TEXT = 20_000
+#: Records of one text, the gravest first; what comes after is not told.
+MOST_RECORDS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a text says.
+
+    Args:
+        workflow: The workflow to run; None if there is any error.
+        diagnostics: Errors, warnings and notes, in that order of severity, then of place.
+    """
+
+    workflow: Node | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The records that keep it from running."""
+        return tuple(found for found in self.diagnostics if found.severity == "error")
+
+
+def parse(
+    text: str,
+    *,
+    kind: str | None = None,
+    operators: Registry = OPERATORS,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Parsed:
+    """Read a workflow, wherever in the text it stands, and check its types.
+
+    No text raises.
+
+    Args:
+        text: What a model or a person wrote.
+        kind: The kind of task it is for, `math`, `code` or `qa`; None checks what holds for all.
+        operators: The operators it can name.
+        limits: How large it may be.
+
+    >>> str(parse("custom → Review ? Revise").workflow)
+    'Custom -> Review ? Revise : done'
+    >>> print(parse("Custom -> ScEnsemble").errors[0])
+    error[E-NEEDS-LIST] at 10: ScEnsemble chooses among the branches of a list; put one before it. \
+Expected [a, b].
+    This works: [Custom, Custom, Custom] -> ScEnsemble
+    """
+    if len(text) > LONGEST_TEXT:
+        message = f"A text of {len(text):,} characters is not read; {LONGEST_TEXT:,} are allowed."
+        syntax = Syntax(None, [Diagnostic("E-NO-WORKFLOW", message, (0, len(text)))])
+        return _finished(syntax, kind, operators, limits)
+    whole = read(text, operators)
+    if whole.sound:
+        return _finished(whole, kind, operators, limits)
+    return _finished(_searched(text, whole, operators), kind, operators, limits)
+
+
+def _noted(syntax: Syntax, region: Region) -> Syntax:
+    return Syntax(syntax.tree, [*syntax.diagnostics, *region.notes])
+
+
+def _searched(text: str, whole: Syntax, operators: Registry) -> Syntax:
+    """The workflow in a text that is not one as a whole."""
+    region = located(text, operators)
+    clean = unmarked(region)
+    for attempt in (region, clean):
+        syntax = read(attempt.text, operators)
+        if syntax.sound:
+            return _noted(syntax, attempt)
+    found = longest(spans(clean.text, operators))
+    if len(found) == 1:
+        span = (found[0].start, found[0].end)
+        note = Diagnostic("N-SPAN", "Taken out of the text around it.", span, text[slice(*span)])
+        return _noted(Syntax(found[0].syntax.tree, [*found[0].syntax.diagnostics, note]), clean)
+    if found:
+        return _noted(
+            _undecided(text, [(one.start, one.end) for one in found], found[-1].syntax), clean
+        )
+    return _noted(_hopeless(clean, syntax, operators), clean)
+
+
+def _undecided(text: str, places: list[tuple[int, int]], last: Syntax) -> Syntax:
+    message = f"{len(places)} workflows, and no sign which is meant; write one."
+    start, end = places[1]
+    return Syntax(
+        last.tree, [Diagnostic("E-TWO-WORKFLOWS", message, (start, end), text[start:end])]
+    )
+
+
+def _hopeless(region: Region, syntax: Syntax, operators: Registry) -> Syntax:
+    """The errors of a faulty workflow, or that there is none at all."""
+    if any(note.code in ("N-TAG", "N-FENCE", "N-LABEL") for note in region.notes):
+        return syntax
+    piece = faulty_piece(region.text, operators)
+    if piece is None:
+        message = "There is no workflow in this text."
+        return Syntax(None, [Diagnostic("E-NO-WORKFLOW", message, (0, len(region.text)))])
+    narrowed = read(piece, operators)
+    # A piece that reads well alone went on in something that does not: the errors are there.
+    return syntax if narrowed.sound else narrowed
+
+
+def _finished(syntax: Syntax, kind: str | None, operators: Registry, limits: Limits) -> Parsed:
+    """Check the types, and put a corrected workflow beside whatever was found."""
+    found = syntax.diagnostics
+    tree = syntax.tree
+    if tree is not None and syntax.sound:
+        found = [*found, *check(tree, operators, kind, limits)]
+        if not found:
+            return Parsed(tree)
+    sound = tree is not None and not any(record.code[0] == "E" for record in found)
+    works = str(tree) if sound else mended(tree, operators, kind, limits)
+    ordered = sorted(found, key=lambda record: ("EWN".index(record.code[0]), record.span))
+    records = tuple(replace(record, suggestion=works) for record in ordered[:MOST_RECORDS])
+    return Parsed(tree if sound else None, records)

@@ -1,0 +1,208 @@
+"""Whether the types of a workflow fit.
+
+The checker runs a workflow on slots that are either filled or empty, in place of their contents. A
+list is a state of its own: only an operator that needs candidates takes it. A loop is checked twice
+over, because its second round starts where its first one ends; both branches of a condition start
+from the state of its check, and what neither is sure to leave behind is not there afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aflowgym.dsl.bounds import calls, can_exit
+from aflowgym.dsl.diagnostics import Diagnostic
+from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, size
+from aflowgym.operators import BIT, SLOTS, Operator, Registry
+
+# A state is a number: one bit per filled slot.
+_SOLUTION, _CODE, _LIST = BIT["solution"], BIT["code"], BIT["candidates"]
+_FEEDBACK = BIT["feedback"]
+_LONE = 1 << len(SLOTS)  # the list has one branch
+EMPTY = 0
+_NOUNS = {
+    "solution": "a solution",
+    "code": "a program",
+    "verdict": "a verdict",
+    "feedback": "a review",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a workflow may be.
+
+    Args:
+        calls: Most calls of the model that it may come to.
+        depth: Most lists, loops and conditions inside one another.
+        operators: Most operators, those of every branch counted.
+    """
+
+    calls: int = 32
+    depth: int = 4
+    operators: int = 12
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def after(operator: Operator, state: int) -> int:
+    """The slots that are filled once an operator has run on a state that suits it."""
+    stays, fills = operator.effect
+    return (state & stays) | fills
+
+
+def gives_verdict(node: Node | Done, operators: Registry) -> bool:
+    """Whether a condition can ask this node: its last step is a check."""
+    match node:
+        case Op():
+            return operators[node.name].is_check
+        case Seq():
+            return gives_verdict(node.steps[-1], operators)
+        case Repeat():
+            return gives_verdict(node.body, operators)
+        case _:
+            return False
+
+
+class Checker:
+    """One walk over a tree, collecting what does not fit."""
+
+    def __init__(self, operators: Registry, kind: str | None) -> None:
+        self.operators = operators
+        self.kind = kind
+        self.found: list[Diagnostic] = []
+
+    def say(self, code: str, message: str, node: Node, expected: tuple[str, ...] = ()) -> None:
+        """Record something, once."""
+        new = Diagnostic(code, message, node.span, str(node), expected)
+        if new not in self.found:
+            self.found.append(new)
+
+    def walk(self, node: Node | Done, state: int) -> int:
+        """The state after a node that starts from `state`."""
+        kind = type(node)
+        if kind is Op:
+            return self._op(node, state)  # type: ignore[arg-type]
+        if kind is Seq:
+            for step in node.steps:  # type: ignore[union-attr]
+                state = self.walk(step, state)
+            return state
+        if kind is Cond:
+            return self._cond(node, state)  # type: ignore[arg-type]
+        if kind is Repeat:
+            return self._repeat(node, state)  # type: ignore[arg-type]
+        return self._list(node, state) if isinstance(node, ListOf) else state
+
+    def _op(self, node: Op, state: int) -> int:
+        operator = self.operators[node.name]
+        if operator.kinds and self.kind is not None and self.kind not in operator.kinds:
+            self._wrong_kind(node, operator)
+        if state & _LIST and not operator.is_ensemble:
+            message = f"{node.name} takes one solution, not a list."
+            self.say("E-LIST", message, node, ("ScEnsemble", "MdEnsemble"))
+            state = _SOLUTION
+        if operator.requirement & ~state:
+            state = self._lacking(node, operator, state)
+        if state & _LONE:
+            self.say("W-LIST-ONE", "A list of one leaves nothing to choose.", node)
+        return after(operator, state)
+
+    def _lacking(self, node: Op, operator: Operator, state: int) -> int:
+        """Say what is missing, and go on as if it were there, so that it is said once."""
+        for slot in operator.needs:
+            if not state & BIT[slot]:
+                self._lacks(node, slot)
+                break
+        for slot in operator.wants:
+            if not state & BIT[slot]:
+                message = f"{node.name} works by {slot}, and nothing before it gives any."
+                self.say("W-NO-FEEDBACK", message, node, ("Review",))
+        return state | operator.requirement
+
+    def _wrong_kind(self, node: Op, operator: Operator) -> None:
+        code = "E-NEEDS-CODE" if "code" in operator.needs else "E-KIND"
+        message = f"{node.name} is for {' and '.join(operator.kinds)} tasks; this is {self.kind}."
+        self.say(code, message, node, ("Review",))
+
+    def _lacks(self, node: Op, slot: str) -> None:
+        if slot == "candidates":
+            message = f"{node.name} chooses among the branches of a list; put one before it."
+            self.say("E-NEEDS-LIST", message, node, ("[a, b]",))
+            return
+        givers = tuple(
+            name
+            for name, operator in self.operators.items()
+            if slot in operator.writes and not operator.needs
+        )
+        message = f"{node.name} needs {_NOUNS[slot]}, and nothing before it gives one."
+        self.say(f"E-NEEDS-{slot.upper()}", message, node, givers)
+
+    def _one_solution(self, node: Node, state: int) -> int:
+        """A branch ends here: a list must have been closed by an ensemble."""
+        if not state & _LIST:
+            return state
+        message = "A branch ends in one solution, not in a list."
+        self.say("E-LIST", message, node, ("-> ScEnsemble", "-> MdEnsemble"))
+        return _SOLUTION
+
+    def _list(self, node: ListOf, state: int) -> int:
+        if state & _LIST:
+            self.say("E-LIST", "A list cannot take a list.", node, ("-> ScEnsemble",))
+            state = _SOLUTION
+        code = _CODE
+        for branch in node.branches:
+            code &= self._one_solution(branch, self.walk(branch, state))
+        return _LIST | code | (_LONE if len(node.branches) == 1 else 0)
+
+    def _repeat(self, node: Repeat, state: int) -> int:
+        if not can_exit(node.body, self.operators):
+            message = f"No check inside, so this runs {node.times} times whatever happens."
+            self.say("W-LOOP-NOEXIT", message, node, ("Review",))
+        for _ in range(min(node.times, 2)):
+            state = self.walk(node.body, state)
+        return state
+
+    def _cond(self, node: Cond, state: int) -> int:
+        state = self.walk(node.check, state)
+        if not gives_verdict(node.check, self.operators):
+            checks = tuple(name for name, op in self.operators.items() if op.is_check)
+            message = f"{node.check} gives no verdict, so `?` has nothing to ask."
+            self.say("E-COND-TYPE", message, node.check, checks)
+            state |= BIT["verdict"] | _FEEDBACK
+        ends = [
+            self._one_solution(side, self.walk(side, state))
+            if not isinstance(side, Done)
+            else state
+            for side in (node.fail, node.passed)
+        ]
+        sure = ends[0] & ends[1]
+        return sure | ((ends[0] | ends[1]) & _FEEDBACK)
+
+
+def check(tree: Node, operators: Registry, kind: str | None, limits: Limits) -> list[Diagnostic]:
+    """What does not fit in a tree: nothing, for a workflow that runs without remarks.
+
+    Args:
+        tree: A tree as the parser leaves it.
+        operators: Declarations of every operator in it.
+        kind: The kind of task it is for; None checks what holds for all kinds.
+        limits: How large it may be.
+    """
+    checker = Checker(operators, kind)
+    count, deep = size(tree)
+    if count > limits.operators or deep > limits.depth:
+        message = (
+            f"Operators: {count}, at most {limits.operators}; lists, loops and conditions inside "
+            f"one another: {deep}, at most {limits.depth}."
+        )
+        checker.say("E-SIZE", message, tree)
+        return checker.found
+    if checker.walk(tree, EMPTY) & _LIST:
+        message = "The workflow ends in a list; close it by an ensemble."
+        checker.say("E-LIST-END", message, tree, ("-> ScEnsemble", "-> MdEnsemble"))
+    most = calls(tree, operators).most
+    if most > limits.calls:
+        message = f"Up to {most} calls of the model; {limits.calls} are allowed."
+        checker.say("E-BUDGET", message, tree)
+    return checker.found

@@ -1,0 +1,174 @@
+"""A workflow as a tree, and its canonical text.
+
+Nodes are frozen data classes that compare and hash by what they mean; where in the text they stood
+is carried along and not compared. A tree has one form for one meaning of the grammar: a sequence
+never holds a sequence, a replicated list item stands there as often as it runs, parentheses leave
+no trace of their own. `str(node)` is the canonical text, which parses back to the same tree, so
+that it can serve as the name of a workflow wherever workflows are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operator, with an instruction of its own where there is one."""
+
+    name: str
+    instruction: str = ""
+    span: Span = field(default=(0, 0), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return printed(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """`a -> b`: two steps or more, one after the other; none of them is a sequence."""
+
+    steps: tuple[Node, ...]
+    span: Span = field(default=(0, 0), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return printed(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """`[a, b]`: branches that each start from a copy of the state."""
+
+    branches: tuple[Node, ...]
+    span: Span = field(default=(0, 0), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return printed(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`body * times`: run again until a check inside the body passes."""
+
+    body: Node
+    times: int
+    span: Span = field(default=(0, 0), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return printed(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """`done`: leave everything as it is."""
+
+    def __str__(self) -> str:
+        return "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Cond:
+    """`check ? fail : passed`: `fail` runs when the check finds the solution wrong."""
+
+    check: Node
+    fail: Node | Done
+    passed: Node | Done
+    span: Span = field(default=(0, 0), compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return printed(self)
+
+
+Node = Op | Seq | ListOf | Repeat | Cond
+DONE = Done()
+
+
+def sequence(steps: list[Node], span: Span) -> Node:
+    """One node for steps in a row: sequences among them are spliced in, a lone step is itself.
+
+    Args:
+        steps: One step or more.
+        span: Where the whole stands in the text.
+    """
+    if len(steps) == 1:
+        return steps[0]
+    flat: list[Node] = []
+    for step in steps:
+        if type(step) is Seq:
+            flat.extend(step.steps)
+        else:
+            flat.append(step)
+    return Seq(tuple(flat), span)
+
+
+def children(node: Node | Done) -> tuple[Node | Done, ...]:
+    """The nodes directly below one, in reading order."""
+    match node:
+        case Seq():
+            return node.steps
+        case ListOf():
+            return node.branches
+        case Repeat():
+            return (node.body,)
+        case Cond():
+            return (node.check, node.fail, node.passed)
+        case _:
+            return ()
+
+
+def operators_of(node: Node | Done) -> Iterator[Op]:
+    """Every operator of a tree, in reading order."""
+    if isinstance(node, Op):
+        yield node
+    for child in children(node):
+        yield from operators_of(child)
+
+
+def size(node: Node | Done) -> tuple[int, int]:
+    """How many operators there are, and how deep lists, loops and conditions are nested."""
+    kind = type(node)
+    if kind is Op:
+        return 1, 0
+    operators = inner = 0
+    for child in children(node):
+        count, depth = size(child)
+        operators += count
+        if depth > inner:
+            inner = depth
+    return operators, inner if kind is Seq or kind is Done else inner + 1
+
+
+def printed(node: Node | Done) -> str:
+    """The canonical text of a tree: `parse(printed(node)).workflow == node` if it is well typed."""
+    match node:
+        case Op():
+            return node.name if not node.instruction else f"{node.name}({quoted(node.instruction)})"
+        case Seq():
+            return " -> ".join(printed(step) for step in node.steps)
+        case ListOf():
+            # Directly inside a list `X * n` would mean n branches, so a loop stands in parentheses.
+            return f"[{', '.join(_inside(branch, Repeat) for branch in node.branches)}]"
+        case Repeat():
+            return f"{_inside(node.body, Seq | Cond | Repeat)} * {node.times}"
+        case Cond():
+            check = _inside(node.check, Seq | Cond)
+            fail, passed = (_inside(side, Seq | Cond) for side in (node.fail, node.passed))
+            return f"{check} ? {fail} : {passed}"
+        case Done():
+            return "done"
+
+
+def _inside(node: Node | Done, grouped: object) -> str:
+    text = printed(node)
+    return f"({text})" if isinstance(node, grouped) else text  # type: ignore[arg-type]
+
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+
+
+def quoted(instruction: str) -> str:
+    """An instruction as it stands in a workflow, in double quotes."""
+    return '"' + "".join(_ESCAPES.get(char, char) for char in instruction) + '"'

@@ -1,0 +1,77 @@
+"""From characters to tokens.
+
+Blanks and line breaks separate and mean nothing else; a comment runs from `#` or `//` to the end of
+its line. A character that the language does not use becomes a token of its own, so that every text
+has tokens and the parser says where it stumbled.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+#: The arrows that are understood, the first one is canonical.
+ARROWS = ("->", "-->", "=>", "→", "⇒", "|>", ">>", "⟶", "⟹", "➜", "➔", "➡")
+#: The signs of a repetition, the first one is canonical.
+TIMES = ("*", "×")
+
+_ARROW = "|".join(re.escape(arrow) for arrow in sorted(ARROWS, key=len, reverse=True))
+_TOKEN = re.compile(
+    rf"""
+      \s* (?:
+      (?P<word> [A-Za-z_][A-Za-z0-9_]* (?: -[A-Za-z0-9_]+ )* )
+    | (?P<arrow> {_ARROW} )
+    | (?P<mark> [][()?:,] )
+    | (?P<comment> (?: \# | // ) [^\n]* )
+    | (?P<times> [*×] )
+    | (?P<int> [0-9]+ )
+    | (?P<string> " (?: [^"\\\n] | \\[^\n] )* " )
+    | (?P<other> \S ) )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class Token(NamedTuple):
+    """One token: a kind, its text, and where it stands.
+
+    The kind is `word`, `arrow`, `times`, `int`, `string`, `other`, `end`, or the mark itself.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def tokenize(text: str) -> tuple[list[Token], list[Token]]:
+    """The tokens of a text, with one of kind `end` behind them; and its comments."""
+    tokens: list[Token] = []
+    comments: list[Token] = []
+    # Blanks at the end, before no token, would be tried from each of their places.
+    for found in _TOKEN.finditer(text, 0, len(text.rstrip())):
+        kind = found.lastgroup or "other"
+        written = found[kind]
+        start, end = found.span(kind)
+        if kind == "mark":
+            kind = written
+        if kind == "comment":
+            comments.append(Token(kind, written, start, end))
+        else:
+            tokens.append(Token(kind, written, start, end))
+    length = len(text)
+    tokens.append(Token("end", "", length, length))
+    return tokens, comments
+
+
+_ESCAPE = re.compile(r'\\([\\"nt])')
+_MEANS = {"\\": "\\", '"': '"', "n": "\n", "t": "\t"}
+
+
+def unquoted(string: str) -> str:
+    r"""What a quoted instruction says.
+
+    Only `\"`, `\\`, `\n` and `\t` are escapes: a backslash before anything else is a backslash, for
+    the sake of formulas.
+    """
+    return _ESCAPE.sub(lambda found: _MEANS[found[1]], string[1:-1])

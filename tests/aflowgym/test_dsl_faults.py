@@ -1,0 +1,164 @@
+"""What AFlow's first implementation of this language got wrong, and what happens here instead.
+
+Each row was seen there: rejected though advertised, rewritten in silence, run on the wrong types,
+or answered by a default workflow. Here a text either is what it says, or is refused with a
+workflow that works.
+"""
+
+import pytest
+
+from aflowgym import parse
+from aflowgym.dsl import DONE, Cond, Op, Repeat, Seq
+
+
+def codes(text, **options):
+    return [found.code for found in parse(text, **options).diagnostics]
+
+
+RUN = [
+    ("AnswerGenerate -> (Review -> Revise) * 2 -> Format", None, []),
+    ("Custom -> (Review -> Revise) * 3", None, []),
+    ("Custom -> Review ? Revise : done", None, []),
+    ("Custom -> Review ? Revise : Format", None, []),
+    (
+        "Custom -> Review ? done : Revise",
+        "Custom -> Review ? Revise : done",
+        ["W-COND-POLARITY"],
+    ),
+    ("Programmer -> Review ? Revise : done -> Test ? Revise : done", None, []),
+    ("[Custom, Programmer] -> ScEnsemble", None, []),
+    ("Custom -> [Custom, Review] -> MdEnsemble", None, []),
+    ("-> Custom", "Custom", ["W-ARROW-EXTRA"]),
+    ("Custom ->", "Custom", ["W-ARROW-EXTRA"]),
+    ("Custom -> -> Review", "Custom -> Review", ["W-ARROW-EXTRA"]),
+    ("custom", "Custom", ["W-OP-NAME"]),
+    ("Custom*3", "Custom * 3", ["W-LOOP-NOEXIT"]),
+    ("Custom → Review", "Custom -> Review", ["W-ARROW-SPELLING"]),
+    ("Custom => Review", "Custom -> Review", ["W-ARROW-SPELLING"]),
+    ("Custom -> Review;", "Custom -> Review", ["N-MARKUP"]),
+    ("(Custom)", "Custom", []),
+    ("[Custom, Custom,] -> ScEnsemble", "[Custom, Custom] -> ScEnsemble", ["W-COMMA"]),
+    ("[Custom -> Review, Custom] -> ScEnsemble", None, []),
+    ("# comment\nCustom -> Review", "Custom -> Review", ["N-COMMENT"]),
+    ("**Custom -> Review**", "Custom -> Review", ["N-MARKUP"]),
+    ("DSL: Custom -> Review", "Custom -> Review", ["N-LABEL"]),
+    ("Here is the workflow: Custom -> Review", "Custom -> Review", ["N-LABEL"]),
+    ("[Custom,\n Custom\n] -> ScEnsemble", "[Custom, Custom] -> ScEnsemble", []),
+    ("```\nCustom -> Review\n```", "Custom -> Review", ["N-FENCE"]),
+    ("<workflow>Custom -> Review</workflow>", "Custom -> Review", ["N-TAG"]),
+    ("1. Custom -> Review", "Custom -> Review", ["N-MARKUP"]),
+    ("Let me think about it.\nCustom -> Review", "Custom -> Review", ["N-SPAN"]),
+]
+
+
+@pytest.mark.parametrize(("text", "canonical", "said"), RUN, ids=[row[0] for row in RUN])
+def test_what_was_rejected_or_rewritten_runs_as_written(text, canonical, said):
+    parsed = parse(text)
+
+    assert str(parsed.workflow) == (canonical or text)
+    assert [found.code for found in parsed.diagnostics] == said
+
+
+REFUSED = [
+    ("(Review -> Revise) * 3", ["E-NEEDS-SOLUTION"], "Custom -> (Review -> Revise) * 3"),
+    ("Review ? Revise : done", ["E-NEEDS-SOLUTION"], "Custom -> Review ? Revise : done"),
+    ("Review ? Revise : Format", ["E-NEEDS-SOLUTION"], "Custom -> Review ? Revise : Format"),
+    ("Custom ? Revise : done", ["E-COND-TYPE"], "Custom -> Review ? Revise : done"),
+    ("[Custom, Review] -> MdEnsemble", ["E-NEEDS-SOLUTION"],
+     "[Custom, Custom -> Review] -> MdEnsemble"),
+    ("[Custom, Custom]", ["E-LIST-END"], "[Custom, Custom] -> ScEnsemble"),
+    ("[Custom, Custom] -> Review", ["E-LIST"], "[Custom, Custom] -> ScEnsemble -> Review"),
+    ("[Custom, Custom] -> Custom", ["E-LIST"], "[Custom, Custom] -> ScEnsemble -> Custom"),
+    ("Custom -> ScEnsemble", ["E-NEEDS-LIST"], "[Custom, Custom, Custom] -> ScEnsemble"),
+    ("ScEnsemble", ["E-NEEDS-LIST"], "[Custom, Custom, Custom] -> ScEnsemble"),
+    ("Custom * 3 -> ScEnsemble", ["E-NEEDS-LIST", "W-LOOP-NOEXIT"],
+     "[Custom, Custom, Custom] -> ScEnsemble"),
+    ("Review", ["E-NEEDS-SOLUTION"], "Custom -> Review"),
+    ("Revise", ["E-NEEDS-SOLUTION", "W-NO-FEEDBACK"], "Custom -> Revise"),
+    ("Test", ["E-NEEDS-SOLUTION"], "Programmer -> Test"),
+    ("Testing", ["E-OP-UNKNOWN"], "Programmer -> Test"),
+    ("Customer -> Review", ["E-OP-UNKNOWN"], "Custom -> Review"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said", "works"), REFUSED, ids=[row[0] for row in REFUSED])
+def test_what_ran_on_the_wrong_types_is_refused_with_what_works(text, said, works):
+    parsed = parse(text)
+
+    assert parsed.workflow is None
+    assert [found.code for found in parsed.diagnostics] == said
+    assert {found.suggestion for found in parsed.diagnostics} == {works}
+    assert str(parse(works).workflow) == works
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I cannot do this.",
+        "### Step 1: Analyze the problem and review the code.",
+        "I would test and revise it, then format the code.",
+        "graph = Workflow()\nreturn await self.run(problem)",
+        "Customers are Testing the Formatting",
+    ],
+)
+def test_text_without_a_workflow_is_no_default_workflow(text):
+    parsed = parse(text)
+
+    assert parsed.workflow is None
+    assert "E-NO-WORKFLOW" in [found.code for found in parsed.diagnostics]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Custom -> Review -> Foo",
+        "Foo -> Custom -> Review",
+        "Custom -> Foo -> Review",
+        "I choose Custom -> Review -> because it works.",
+        "Custom -> [Custom, Foo] -> ScEnsemble",
+        "Best: (Custom -> Review Foo) * 3 -> Format",
+        "Custom -> done -> Review",
+        "Use Custom -> Review Programmer -> Test",
+        "Custom -> Review; Programmer -> Review",
+        "1. Custom -> Review\n2. Custom -> Programmer",
+    ],
+)
+def test_no_part_of_a_faulty_workflow_is_run(text):
+    assert parse(text).workflow is None
+
+
+def test_a_condition_keeps_both_branches_and_its_place():
+    tree = parse("Custom -> Review ? Revise : Format -> Review ? Custom : done").workflow
+
+    first, second = tree.steps[1], tree.steps[2]
+    assert first == Cond(Op("Review"), Op("Revise"), Op("Format"))
+    assert second == Cond(Op("Review"), Op("Custom"), DONE)
+
+
+def test_a_loop_is_a_loop():
+    tree = parse("AnswerGenerate -> (Review -> Revise) * 2 -> Format").workflow
+
+    assert tree.steps[1] == Repeat(Seq((Op("Review"), Op("Revise"))), 2)
+
+
+SEED = [
+    "Custom -> Programmer -> Review ? Revise : done",
+    "Custom -> Programmer -> Review -> Revise",
+    "Programmer",
+    "Custom -> Programmer",
+    "Custom -> Programmer -> Review",
+    "Programmer -> Review ? Revise : done",
+    "Programmer -> Review -> Revise",
+    "Custom",
+    "Programmer -> Review",
+    "Custom -> Review ? Revise : done",
+]
+
+
+@pytest.mark.parametrize("kind", [None, "math", "code", "qa"])
+@pytest.mark.parametrize("text", SEED)
+def test_the_ten_patterns_of_the_seed_are_canonical(text, kind):
+    parsed = parse(text, kind=kind)
+
+    assert (str(parsed.workflow), parsed.diagnostics) == (text, ())

@@ -1,0 +1,80 @@
+import pickle
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aflowgym import parse
+from aflowgym.dsl import CODES, DONE, Cond, ListOf, Op, Repeat
+from aflowgym.dsl.nodes import sequence
+from aflowgym.dsl.parsing import read
+from aflowgym.operators import OPERATORS
+
+OPS = st.builds(
+    Op,
+    st.sampled_from(list(OPERATORS)),
+    st.sampled_from(["", "", "", "think"]) | st.text(max_size=8),
+)
+
+
+def larger(inner):
+    chains = st.lists(inner, min_size=1, max_size=3)
+    return st.one_of(
+        chains.map(lambda steps: sequence(steps, (0, 0))),
+        chains.map(lambda branches: ListOf(tuple(branches))),
+        st.builds(Repeat, inner, st.integers(1, 5)),
+        st.builds(Cond, inner, inner, inner | st.just(DONE)),
+        st.builds(Cond, inner, st.just(DONE), st.just(DONE)),
+    )
+
+
+TREES = st.recursive(OPS, larger, max_leaves=8)
+PIECES = st.sampled_from(
+    [
+        *[*OPERATORS, "done", "->", "→", "(", ")", "[", "]", ",", "?", ":", "*", "3", '"x"', '"'],
+        *["\n", "#", "`", "**", "<workflow>", "</workflow>", "```", "DSL:", "<think>", "1. ", ";"],
+    ]
+)
+TEXTS = st.text(max_size=60) | st.lists(PIECES, max_size=14).map(" ".join)
+
+
+@given(TREES)
+def test_the_parse_of_the_print_is_the_same_tree(tree):
+    syntax = read(str(tree), OPERATORS)
+
+    assert syntax.sound
+    assert syntax.tree == tree
+    assert str(syntax.tree) == str(tree)
+
+
+@settings(max_examples=400)
+@given(TEXTS)
+def test_any_text_gives_a_workflow_or_an_error(text):
+    parsed = parse(text)
+
+    assert (parsed.workflow is None) == bool(parsed.errors)
+    for found in parsed.diagnostics:
+        assert found.code in CODES
+        assert 0 <= found.span[0] <= found.span[1] <= len(text)
+
+
+@settings(max_examples=400)
+@given(TEXTS | TREES.map(str), st.sampled_from([None, "math", "code", "qa"]))
+def test_what_is_suggested_works(text, kind):
+    for found in parse(text, kind=kind).diagnostics:
+        assert found.suggestion is not None
+        again = parse(found.suggestion, kind=kind)
+        assert str(again.workflow) == found.suggestion
+
+
+@given(TREES)
+def test_what_is_accepted_keeps_its_canonical_form(tree):
+    parsed = parse(str(tree))
+
+    if parsed.workflow is not None:
+        assert parsed.workflow == tree
+        assert all(found.severity == "warning" for found in parsed.diagnostics)
+
+
+@given(TEXTS)
+def test_a_result_survives_a_pickle_and_is_the_same_again(text):
+    assert pickle.loads(pickle.dumps(parse(text))) == parse(text)

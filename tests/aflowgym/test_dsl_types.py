@@ -1,0 +1,182 @@
+import pytest
+
+from aflowgym import parse
+from aflowgym.dsl import CODES, Limits, calls
+from aflowgym.dsl.extraction import longest, spans
+from aflowgym.operators import OPERATORS
+
+
+def codes(text, **options):
+    return [found.code for found in parse(text, **options).diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Custom -> Test", ["E-NEEDS-CODE"]),
+        ("CustomCodeGenerate -> Test", []),
+        ("Programmer -> Custom -> Test", ["E-NEEDS-CODE"]),
+        ("Programmer -> Review -> Revise -> Test", []),
+        ("[Programmer, CustomCodeGenerate] -> ScEnsemble -> Test", []),
+        ("[Programmer, Custom] -> ScEnsemble -> Test", ["E-NEEDS-CODE"]),
+        ("Programmer -> Review ? Custom : done -> Test", ["E-NEEDS-CODE"]),
+        ("Programmer -> Review ? Revise : done -> Test", []),
+        ("Custom -> Revise", ["W-NO-FEEDBACK"]),
+        ("Custom -> Review -> Custom -> Revise", ["W-NO-FEEDBACK"]),
+        ("Custom -> (Revise -> Review) * 2", ["W-NO-FEEDBACK"]),
+        ("[Custom, Custom] -> [Custom, Custom] -> ScEnsemble", ["E-LIST"]),
+        ("[[Custom, Custom], Custom] -> ScEnsemble", ["E-LIST"]),
+        ("Custom -> Review ? [Custom, Custom] : done", ["E-LIST"]),
+        ("Custom -> Review ? ([Custom, Custom] -> MdEnsemble) : done", []),
+        ("[Custom] -> MdEnsemble", ["W-LIST-ONE"]),
+        ("[Custom, Custom] * 2 -> ScEnsemble", ["E-LIST", "W-LOOP-NOEXIT"]),
+        ("Custom -> (Review ? Revise : done) ? Custom : done", ["E-COND-TYPE"]),
+        ("Custom -> (Custom -> Review) * 2 ? Revise : done", []),
+        ("Custom -> Review ? done : done", ["W-COND-EMPTY"]),
+        ("(Custom -> [Custom -> Review, Custom] -> ScEnsemble) * 2", ["W-LOOP-NOEXIT"]),
+        ("((((Custom -> Review) * 2) * 2) * 2) * 3", ["E-BUDGET"]),
+        ("(((((Custom -> Review) * 1) * 1) * 1) * 1) * 1", ["E-SIZE"]),
+        ("[Custom * 5] -> ScEnsemble -> [Custom * 5] -> ScEnsemble -> Custom", ["E-SIZE"]),
+        ("(Programmer -> Test ? Revise : done) * 5", ["E-BUDGET"]),
+    ],
+)
+def test_the_typed_slots_decide(text, said):
+    assert codes(text) == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("code", []), (None, []), ("math", ["E-NEEDS-CODE"]), ("qa", ["E-NEEDS-CODE"])],
+)
+def test_tests_are_for_code_tasks_only(kind, said):
+    parsed = parse("Programmer -> Test ? Revise : done", kind=kind)
+
+    assert [found.code for found in parsed.diagnostics] == said
+    if said:
+        assert parsed.diagnostics[0].suggestion == "Programmer -> Review ? Revise : done"
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("Custom", 1, 1),
+        ("Programmer -> Test", 1, 6),
+        ("[Custom * 5] -> ScEnsemble", 5, 6),
+        ("[Custom] -> MdEnsemble", 1, 1),
+        ("[Custom, Custom] -> MdEnsemble", 7, 7),
+        ("Custom -> Review ? Revise : done", 2, 3),
+        ("Custom -> (Review -> Revise) * 3", 2, 7),
+        ("Custom -> (Revise -> Review) * 3", 3, 7),
+        ("Custom * 3", 3, 3),
+        ("Custom -> ((Custom -> Review) ? Revise : Format) * 2", 3, 7),
+    ],
+)
+def test_the_bound_on_calls_is_that_of_the_declarations(text, least, most):
+    assert calls(parse(text).workflow, OPERATORS) == (least, most)
+
+
+def test_the_limits_are_the_callers():
+    text = "Custom -> (Review -> Revise) * 5"
+
+    assert parse(text, limits=Limits(calls=11)).workflow is not None
+    refused = parse(text, limits=Limits(calls=10))
+    assert [found.code for found in refused.diagnostics] == ["E-BUDGET"]
+    assert refused.diagnostics[0].suggestion == "Custom -> (Review -> Revise) * 4"
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "said"),
+    [
+        ("Custom -> Review ? Revise", "Custom -> Review ? Revise : done", "W-COND-ELSE"),
+        ("Custom -> (Review -> Revise", "Custom -> Review -> Revise", "W-CLOSE"),
+        ("Custom -> (Review -> Revise) * 9", "Custom -> (Review -> Revise) * 5", "W-LOOP-RANGE"),
+        ("Custom -> Review × 2", "Custom -> Review * 2", "W-TIMES-SPELLING"),
+        ("Custom -> Review -> done", "Custom -> Review", "W-DONE-END"),
+        ("Custom -> Review ? Revise : END", "Custom -> Review ? Revise : done", "W-DONE-SPELLING"),
+        ("answer generate -> Review", "AnswerGenerate -> Review", "W-OP-NAME"),
+        ("custom_code-generate -> Review", "CustomCodeGenerate -> Review", "W-OP-NAME"),
+        ("CoT -> Review", "AnswerGenerate -> Review", "W-OP-NAME"),
+        ("<think>Custom -> Review?</think>Programmer", "Programmer", "N-THINK"),
+    ],
+)
+def test_what_is_read_in_spite_of_a_slip_is_said(text, canonical, said):
+    parsed = parse(text)
+
+    assert str(parsed.workflow) == canonical
+    assert [found.code for found in parsed.diagnostics] == [said]
+    assert parsed.diagnostics[0].suggestion == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "start"),
+    [
+        ("Custom Review", "E-EXPECTED", 7),
+        ("Custom -> Review ? Revise : done * 3", "E-EXPECTED", 33),
+        ("Custom -> Review ? Revise : Review ? Revise : done", "E-COND-NESTED", 35),
+        ("Custom -> [] -> ScEnsemble", "E-EMPTY", 11),
+        ("Custom -> () -> Review", "E-EMPTY", 11),
+        ("done", "E-DONE-PLACE", 0),
+        ("Custom -> Revewi", "E-OP-UNKNOWN", 10),
+        ("Custom -> (Review -> Revise) * many", "E-EXPECTED", 31),
+        ("Custom -> Review ?", "E-EXPECTED", 18),
+        ("Custom; Review", "E-TWO-WORKFLOWS", 6),
+        ("Custom & Review", "E-CHAR", 7),
+        ("(" * 60 + "Custom" + ")" * 60, "E-SIZE", 40),
+    ],
+)
+def test_an_error_names_its_place(text, said, start):
+    first = parse(text).errors[0]
+
+    assert (first.code, first.span[0]) == (said, start)
+    assert parse(first.suggestion).workflow is not None
+
+
+def test_the_last_tag_wins_over_the_last_fence_over_the_last_label():
+    text = "Workflow: Custom\n```\nProgrammer\n```\n<workflow>Format</workflow> or \
+<workflow>\n```dsl\nDSL: AnswerGenerate -> Review\n```\n</workflow>\nWorkflow: Custom"
+    parsed = parse(text)
+
+    assert str(parsed.workflow) == "AnswerGenerate -> Review"
+    assert [found.code for found in parsed.diagnostics] == ["N-TAG", "N-FENCE", "N-LABEL"]
+    start, end = parsed.diagnostics[-1].span
+    assert text[start:end].strip() == "AnswerGenerate -> Review"
+
+
+def test_places_in_wrapped_text_are_places_in_the_text():
+    text = "Sure!\n\n```\n- Custom -> Revies\n```\nIt drafts, then reviews."
+    (error,) = parse(text).errors
+
+    assert text[slice(*error.span)] == error.found == "Revies"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The review says Custom is fine.", []),
+        ("We go: Custom -> Review. I think so", ["Custom -> Review"]),
+        ("We go: Custom -> Review ? I think so", []),
+        ("Programmer\nis what I would use", ["Programmer"]),
+        ("programmer\nis what I would use", []),
+        ("Run Custom -> Review (short), or Custom -> Review -> Revise.",
+         ["Custom -> Review -> Revise"]),
+        ("[Custom, Custom] -> ScEnsemble is good", ["[Custom, Custom] -> ScEnsemble"]),
+    ],
+)  # fmt: skip
+def test_a_workflow_in_prose_is_one_that_stands_alone(text, found):
+    assert [str(span.syntax.tree) for span in longest(spans(text, OPERATORS))] == found
+
+
+def test_a_record_can_be_read_by_a_person():
+    (error,) = parse("[Custom, Custom] -> Review").errors
+
+    assert str(error) == (
+        "error[E-LIST] at 20: Review takes one solution, not a list. "
+        "Expected ScEnsemble, MdEnsemble.\n"
+        "This works: [Custom, Custom] -> ScEnsemble -> Review"
+    )
+    assert error.severity == "error"
+
+
+def test_every_code_has_a_meaning_and_a_severity():
+    assert {code[0] for code in CODES} == {"E", "W", "N"}
+    assert all(meaning.endswith(".") for meaning in CODES.values())
