@@ -1,0 +1,250 @@
+"""Is this program right? All its tests, judged here from the values that it returned elsewhere.
+
+A test is an assertion over literals, `assert f([1, 2]) == 3`, read with `ast` and never executed.
+A sandbox is given the calls only; it returns, for each, the text of a plain value or the name of
+what was raised (`Outcome`), and the comparison is made in this process. So nothing that the program
+defines takes part in it: an object that equals everything has no literal, and printing "passed"
+passes nothing. An assertion of another form is refused (`UnsupportedTest`), since a solution that
+was not held against all tests has not passed them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aflowgym.answers.verdict import RIGHT, Verdict, wrong
+
+MAX_LITERAL: Final = 200_000
+_FENCE: Final = re.compile(r"```[ \t]*(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.I)
+_FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
+
+
+class UnsupportedTest(ValueError):
+    """An assertion that cannot be judged from a returned value; the message quotes it."""
+
+
+@dataclass(frozen=True)
+class CodeTest:
+    """One call and what it must return; all three are texts of literals.
+
+    Attributes:
+        function: The name that is called.
+        arguments: The positional arguments, as a tuple.
+        keywords: The named arguments, as a dict.
+        expected: What it must return.
+        tolerance: How far from it a number may be; 0 means equal.
+    """
+
+    function: str
+    arguments: str
+    expected: str
+    keywords: str = "{}"
+    tolerance: float = 0.0
+
+    def call(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as values, made anew: what a solution does to them stays with it."""
+        return read_literal(self.arguments), read_literal(self.keywords)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one call in the sandbox.
+
+    Attributes:
+        value: The text of the value it returned, as `repr` writes plain data; empty with an error.
+        error: The name of what was raised, `timeout`, `memory` or `no_literal`; empty if none.
+    """
+
+    value: str = ""
+    error: str = ""
+
+
+def read_literal(text: str) -> Any:
+    """The value of a literal: plain data, negative numbers, `inf`, `nan`, `set()`.
+
+    Raises:
+        ValueError: It is something else, too long, or nested too deeply.
+    """
+    if len(text) > MAX_LITERAL:
+        raise ValueError("the literal is too long")
+    try:
+        return _value(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError, TypeError) as problem:
+        raise ValueError(f"no literal: {text[:80]!r}") from problem
+
+
+def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
+    """The tests that a text of assertions holds, in order.
+
+    Args:
+        source: Assertions, bare or inside functions (`def check(candidate): ...`).
+        entry_point: The function under test; `candidate` is another name for it.
+
+    Raises:
+        UnsupportedTest: An assertion is not over literals, or there is none at all.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError) as problem:
+        raise UnsupportedTest(f"the tests are no Python: {problem}") from problem
+    found = sorted(
+        (node for node in ast.walk(tree) if isinstance(node, ast.Assert)),
+        key=lambda node: (node.lineno, node.col_offset),
+    )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.While | ast.If | ast.With | ast.Try):
+            raise UnsupportedTest(f"line {node.lineno} of the tests is no assertion over literals")
+    tests = tuple(_test(node, entry_point) for node in found if not _is_void(node))
+    if not tests:
+        raise UnsupportedTest("there is no assertion in the tests")
+    return tests
+
+
+def judge_code(tests: Sequence[CodeTest], outcomes: Sequence[Outcome]) -> Verdict:
+    """Judge recorded outcomes, one per test in their order. Never raises for what was returned.
+
+    Args:
+        tests: All the tests; at least one.
+        outcomes: What became of each call. Those that are missing have failed.
+
+    Raises:
+        ValueError: There are no tests, or more outcomes than tests.
+    """
+    if not tests or len(outcomes) > len(tests):
+        raise ValueError(f"{len(outcomes)} outcomes do not fit {len(tests)} tests")
+    passed, reason = 0, ""
+    for place, test in enumerate(tests):
+        outcome = outcomes[place] if place < len(outcomes) else Outcome(error="missing")
+        if passes(test, outcome):
+            passed += 1
+        elif not reason:
+            reason = f"test {place + 1} fails" + (f": {outcome.error}" if outcome.error else "")
+    return RIGHT if passed == len(tests) else wrong(reason, passed / len(tests))
+
+
+def passes(test: CodeTest, outcome: Outcome) -> bool:
+    """Is the value that came back the expected one, as Python compares plain data?"""
+    if outcome.error:
+        return False
+    try:
+        value = read_literal(outcome.value)
+    except ValueError:
+        return False
+    expected = read_literal(test.expected)
+    if not test.tolerance:
+        return bool(expected == value)
+    numbers = isinstance(value, int | float) and isinstance(expected, int | float)
+    return numbers and abs(value - expected) <= test.tolerance
+
+
+def extract_code(text: str, entry_point: str) -> str | None:
+    """The program in a text: its last fenced block that defines the function, or the whole text.
+
+    Returns:
+        The source, which parses and defines the function at top level; None if there is none.
+    """
+    blocks: list[str] = _FENCE.findall(text)[::-1] or [text]
+    return next((block for block in blocks if _defines(block, entry_point)), None)
+
+
+def _defines(source: str, entry_point: str) -> bool:
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(isinstance(node, ast.FunctionDef) and node.name == entry_point for node in body)
+
+
+def _test(node: ast.Assert, entry_point: str) -> CodeTest:
+    """One assertion as a test; raises `UnsupportedTest` if it is of another form."""
+    form = node.test
+    try:
+        match form:
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
+                if isinstance(form.ops[0], ast.Is) and not isinstance(right, ast.Constant):
+                    raise ValueError
+                return _called(left, right, entry_point)
+            case ast.Compare(
+                left=ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left, ast.Sub(), right)]),
+                ops=[ast.Lt() | ast.LtE()],
+                comparators=[ast.Constant(value=float() | int() as tolerance)],
+            ):
+                return _called(left, right, entry_point, float(tolerance))
+    except ValueError:
+        pass
+    raise UnsupportedTest(f"this assertion is not over literals: {ast.unparse(node)[:200]}")
+
+
+def _called(left: ast.expr, right: ast.expr, entry_point: str, tolerance: float = 0.0) -> CodeTest:
+    """The test that a call on one side and a literal on the other make; raises ValueError."""
+    call, expected = (left, right) if _is_call(left, entry_point) else (right, left)
+    if not isinstance(call, ast.Call) or not _is_call(call, entry_point):
+        raise ValueError
+    arguments = ast.Tuple(call.args, ast.Load())
+    named = {keyword.arg: keyword.value for keyword in call.keywords}
+    if None in named:
+        raise ValueError
+    for node in (arguments, expected, *named.values()):
+        _value(node)
+    keywords = ", ".join(f"{name!r}: {ast.unparse(value)}" for name, value in named.items())
+    return CodeTest(
+        entry_point, ast.unparse(arguments), ast.unparse(expected), f"{{{keywords}}}", tolerance
+    )
+
+
+def _is_call(node: ast.expr, entry_point: str) -> bool:
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return named and node.func.id in (entry_point, "candidate")  # type: ignore[attr-defined]
+
+
+def _is_void(node: ast.Assert) -> bool:
+    """`assert True`, which some data sets have as a filler, tests nothing."""
+    return isinstance(node.test, ast.Constant) and node.test.value is True
+
+
+def _value(node: ast.expr) -> Any:
+    """The value of a literal's tree; raises ValueError for anything else."""
+    match node:
+        case ast.Constant(value=value) if value is not Ellipsis:
+            return value
+        case ast.List(elts=items):
+            return [_value(item) for item in items]
+        case ast.Tuple(elts=items):
+            return tuple(_value(item) for item in items)
+        case ast.Set(elts=items):
+            return {_value(item) for item in items}
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True)}  # type: ignore[arg-type]
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+            value = _number(operand)
+            return -value if isinstance(sign, ast.USub) else value
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(complex())):
+            imaginary = _number(node.right)
+            return _number(left) + (imaginary if isinstance(sign, ast.Add) else -imaginary)
+    return _named(node)
+
+
+def _named(node: ast.expr) -> Any:
+    """`inf`, `nan` (as `repr` writes them), `float("inf")`, `set()`, `frozenset({...})`."""
+    match node:
+        case ast.Name(id=name) if name in _FLOATS:
+            return _FLOATS[name]
+        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str() as name)]):
+            if name.lstrip("+-") in _FLOATS:
+                return float(name)
+        case ast.Call(func=ast.Name(id="set" | "frozenset" as kind), args=args, keywords=[]):
+            items = _value(args[0]) if len(args) == 1 else ()
+            if len(args) <= 1 and isinstance(items, list | tuple | set):
+                return frozenset(items) if kind == "frozenset" else set(items)
+    raise ValueError("no literal")
+
+
+def _number(node: ast.expr) -> Any:
+    value = _value(node)
+    if isinstance(value, int | float | complex) and not isinstance(value, bool):
+        return value
+    raise ValueError("no number")

@@ -1,0 +1,125 @@
+"""Find the final answer in what a model or an operator wrote.
+
+In this order, and the last of its kind each time: `\\boxed{...}`, `<answer>...</answer>`,
+`#### ...`, "the answer is ..." or "Answer: ...", the last line. Exactly one place is taken: an
+answer is never searched for among all the numbers of a text, so hedging gains nothing and an error
+message with the right number in it stays wrong. `stated` goes one step further, for one line of
+prose: what stands after its last "we get", "equals" or "=".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from aflowgym.answers.latex import group_end
+
+Place = Literal["boxed", "tag", "mark", "said", "last_line", "nothing"]
+MAX_TEXT: Final = 100_000
+
+_BOXED: Final = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
+_TAG_END: Final = re.compile(r"</(answer|final_answer|solution)>")
+_LAST_BOXES: Final = 8
+_LONGEST: Final = 20_000
+_MARK: Final = re.compile(r"^####[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_SAID: Final = re.compile(
+    r"\b(?:the\s+)?(?:final\s+|correct\s+|right\s+)?answer(?:\s+is|\s*[:=]|\s+would\s+be)[ \t*:]*",
+    re.IGNORECASE,
+)
+_CLOSE: Final = re.compile(r"(?<=[^\s.])[.!](?=\s+[A-Z(]|\s*$)|\n")
+_LINKS: Final = re.compile(
+    r"(?:\bwe (?:get|have|obtain|find)\b|\b(?:gives|equals|is|are|was|were|yields|leaves|makes"
+    r"|costs|becomes)\b|=|≈)\s*:?\s*",
+    re.IGNORECASE,
+)
+_DENIED: Final = re.compile(r"\b(?:not|never|n't|no longer|cannot)\b|n't\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class FinalAnswer:
+    """The final answer of a text, without the decoration around it, and where it stood."""
+
+    text: str
+    place: Place
+
+
+def final_answer(text: str) -> FinalAnswer:
+    """The final answer that a text gives.
+
+    >>> final_answer(r"So x = 3. Thus \\boxed{\\frac{1}{2}}.")
+    FinalAnswer(text='\\\\frac{1}{2}', place='boxed')
+    >>> final_answer("I think of 4. The answer is 5, since 2 + 3 = 5.").text
+    '5, since 2 + 3 = 5'
+    """
+    text = text[-MAX_TEXT:]
+    boxed = _last_boxed(text)
+    if boxed is not None:
+        return FinalAnswer(bare(boxed), "boxed")
+    if (tagged := _last_tagged(text)) is not None:
+        return FinalAnswer(bare(tagged), "tag")
+    if marks := _MARK.findall(text):
+        return FinalAnswer(bare(marks[-1]), "mark")
+    if said := _last_said(text):
+        return FinalAnswer(said, "said")
+    lines = [line for line in text.splitlines() if line.strip(" `*\t")]
+    if not lines:
+        return FinalAnswer("", "nothing")
+    return FinalAnswer(bare(lines[-1]), "last_line")
+
+
+def stated(line: str) -> str | None:
+    """What one line of prose states after its last link word; None if nothing, or if it denies it.
+
+    >>> stated("for n in the set we get 5"), stated("the sum is not 5")
+    ('5', None)
+    """
+    links = list(_LINKS.finditer(line))
+    if not links or _DENIED.search(line):
+        return None
+    return bare(line[links[-1].end() :]) or None
+
+
+def bare(text: str) -> str:
+    """The text without Markdown, dollar signs of formulas, quotes, and a full stop around it."""
+    text = text.strip()
+    while True:
+        before = text
+        text = text.strip().removesuffix(".").strip()
+        for mark in ("**", "__", "$$", "`", '"', "“", "”"):
+            if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
+                text = text[len(mark) : -len(mark)]
+        text = text.removeprefix("**").removesuffix("**") if text.count("**") == 1 else text
+        if text.startswith("$") and text.endswith("$") and len(text) > 2:
+            text = text[1:-1]
+        for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("“", "”")):
+            if text.startswith(opening) and text.endswith(closing):
+                text = text[len(opening) : -len(closing)]
+        if text == before:
+            return text
+
+
+def _last_boxed(text: str) -> str | None:
+    for found in list(_BOXED.finditer(text))[-_LAST_BOXES:][::-1]:
+        end = group_end(text[: found.end() + _LONGEST], found.end())
+        if end > 0:
+            return text[found.end() + 1 : end]
+    return None
+
+
+def _last_tagged(text: str) -> str | None:
+    for found in list(_TAG_END.finditer(text))[-_LAST_BOXES:][::-1]:
+        opening = f"<{found[1]}>"
+        start = text.rfind(opening, 0, found.start())
+        if start >= 0:
+            return text[start + len(opening) : found.start()]
+    return None
+
+
+def _last_said(text: str) -> str | None:
+    found = list(_SAID.finditer(text))
+    if not found:
+        return None
+    rest = text[found[-1].end() :].lstrip()
+    close = _CLOSE.search(rest)
+    return bare(rest[: close.start()] if close else rest) or None

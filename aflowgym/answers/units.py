@@ -1,0 +1,137 @@
+"""The units behind a number, and when they are the same.
+
+`5 cm`, `5 centimetres` and `5\\text{ cm}` have one unit; `5 cm^2` and `5 square centimetres` have
+another. A unit is no decoration: `50 cm` is not `50 m`. An answer without a unit is read in the
+gold's. A gold without one takes any unit, unless the question speaks of another of the same sort:
+`18 dollars` answers "how many dollars", `120 hours` does not answer "how many minutes". Other words
+may follow a number only if they stand in the question (`18 eggs`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+PERCENT: Final = "%"
+_SPELLINGS: Final = {
+    "%": "% percent pct", "$": "$ dollar dollars usd", "€": "€ euro euros eur",
+    "£": "£ pound-sterling gbp", "¢": "¢ cent cents", "°": "° degree degrees deg",
+    "mm": "mm millimeter millimeters millimetre millimetres",
+    "cm": "cm centimeter centimeters centimetre centimetres",
+    "m": "m meter meters metre metres", "km": "km kilometer kilometers kilometre kilometres kms",
+    "in": "inch inches", "ft": "ft foot feet", "yd": "yd yard yards", "mi": "mi mile miles",
+    "mg": "mg milligram milligrams", "g": "g gram grams", "kg": "kg kilogram kilograms kgs kilos",
+    "t": "tonne tonnes ton tons", "lb": "lb lbs pound pounds", "oz": "oz ounce ounces",
+    "ml": "ml milliliter milliliters millilitre millilitres",
+    "l": "l liter liters litre litres", "gal": "gal gallon gallons",
+    "s": "s sec secs second seconds", "min": "min mins minute minutes",
+    "h": "h hr hrs hour hours", "d": "day days", "wk": "week weeks", "mo": "month months",
+    "yr": "yr year years", "km/h": "kmh kph", "mi/h": "mph",
+    "rad": "rad radian radians", "unit": "unit units",
+}  # fmt: skip
+_UNIT: Final = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
+_DIMENSIONS: Final = tuple(
+    frozenset(units.split())
+    for units in (
+        "mm cm m km in ft yd mi",
+        "mg g kg t lb oz",
+        "ml l gal",
+        "s min h d wk mo yr",
+        "$ € £ ¢",
+    )
+)
+_LINK_WORDS: Final = "of a an the in per each every total altogether"
+_NEVER_WORDS: Final = """not no nor none never or and but than more less fewer minus plus times over
+half double twice hundred thousand million billion dozen approximately about"""
+_LINKS: Final = frozenset(_LINK_WORDS.split())
+_NEVER: Final = frozenset(_NEVER_WORDS.split())
+_WORD: Final = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)?|[%$€£¢°]")
+_PART: Final = re.compile(r"([A-Za-z-]+|[%$€£¢°])\s*(?:\^\s*\{?([23])\}?)?")
+_POWERS: Final = {"square": "2", "sq": "2", "cubic": "3", "squared": "2", "cubed": "3"}
+
+
+def words_of(question: str) -> frozenset[str]:
+    """The words of a question that may follow a number in its answer, in small letters."""
+    return frozenset(_WORD.findall(question.lower())) - _NEVER
+
+
+def units_of(words: Iterable[str]) -> frozenset[str]:
+    """The units that these words name, without their powers; a lone letter is no unit."""
+    named = (word for word in words if word in _UNIT and not (len(word) == 1 and word.isalpha()))
+    return frozenset(part for word in named for part in _UNIT[word].split("/"))
+
+
+def asks_percent(question: str) -> bool:
+    """Does the question want a number of percent, so that a bare number is one?"""
+    asked = r"what percent|percentage|how many percent|(?:in|as a) percent"
+    return re.search(asked, question.lower()) is not None
+
+
+def read_unit(text: str, nouns: frozenset[str]) -> str | None:
+    """The canonical unit that a text names; empty if it has known nouns only, None if it is none.
+
+    >>> read_unit("square centimetres", frozenset()), read_unit("km / h", frozenset())
+    ('cm2', 'km/h')
+    >>> read_unit("eggs per day", frozenset({"eggs"})), read_unit("or 6", frozenset({"eggs"}))
+    ('/d', None)
+    """
+    parts: list[str] = []
+    power = ""
+    rest = re.sub(r"\bper\b|/", " / ", text.lower())
+    for piece in re.findall(r"/|[^/]+", rest):
+        if piece == "/":
+            parts.append("/")
+            continue
+        for found in _pieces(piece):
+            if found is None:
+                return None
+            word, degree = found
+            if word in _POWERS:
+                power = _POWERS[word]
+                if parts and word in ("squared", "cubed"):
+                    parts[-1] += power
+                    power = ""
+            elif word in _UNIT:
+                parts.append(_UNIT[word] + (degree or power))
+                power = ""
+            elif word not in _LINKS and word not in nouns:
+                return None
+    return "".join(parts) if any(part != "/" for part in parts) else ""
+
+
+def _pieces(text: str) -> list[tuple[str, str] | None]:
+    """The words of a text with their powers; None stands for anything else in it."""
+    found: list[tuple[str, str] | None] = []
+    place = 0
+    for match in _PART.finditer(text):
+        if text[place : match.start()].strip():
+            found.append(None)
+        if match[1] in _NEVER:
+            found.append(None)
+        found.append((match[1], match[2] or ""))
+        place = match.end()
+    if text[place:].strip():
+        found.append(None)
+    return found
+
+
+def same_unit(gold: str, answer: str, asked: frozenset[str]) -> bool:
+    """May a number with the second unit answer for one with the first?
+
+    Args:
+        gold: The canonical unit of the gold; empty without one.
+        answer: That of the answer.
+        asked: The units that the question speaks of.
+    """
+    if not answer:
+        return True
+    if gold:
+        return gold == answer
+    named = {part.rstrip("23") for part in answer.split("/") if part}
+    return all(part in asked or not _rivals(part) & asked for part in named)
+
+
+def _rivals(unit: str) -> frozenset[str]:
+    """The units that measure the same."""
+    return next((group for group in _DIMENSIONS if unit in group), frozenset())

@@ -1,0 +1,109 @@
+"""Judging programs: literal assertions, recorded values, nothing executed here."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aflowgym.answers import CodeTest, Outcome, extract_code, judge_code, read_tests
+from aflowgym.answers.code import UnsupportedTest, read_literal
+
+TESTS = read_tests(
+    "assert add(1, 2) == 3\nassert add(-1, b=1) == 0\nassert [4] == add([4], [])", "add"
+)
+
+
+def test_assertions_become_calls_and_expected_values():
+    assert TESTS[0] == CodeTest("add", "(1, 2)", "3")
+    assert [test.call() for test in TESTS] == [((1, 2), {}), ((-1,), {"b": 1}), (([4], []), {})]
+    assert TESTS[2].expected == "[4]"
+
+
+def test_a_check_function_with_candidate_is_read():
+    source = "def check(candidate):\n    assert candidate(2.0) == 1.5, 'no'\n    assert True\n"
+    source += "    assert abs(candidate(1.0) - 0.5) < 1e-6\n"
+
+    tests = read_tests(source, "half")
+
+    assert [test.tolerance for test in tests] == [0.0, 1e-6]
+    assert judge_code(tests, [Outcome("1.5"), Outcome("0.5000001")]).correct is True
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "assert add(x, 2) == 3", "assert add(1, 2) != 3", "assert add(1, 2)", "x = 1",
+        "assert add(*[1, 2]) == 3", "for i in range(3):\n    assert add(i, i) == 2", "assert (",
+        "assert add(1, 2) == other(3)", "assert len(add(1, 2)) == 3", "assert add(**{'a': 1}) == 1",
+    ],
+)  # fmt: skip
+def test_what_is_no_assertion_over_literals_is_refused(source):
+    with pytest.raises(UnsupportedTest, match=r"assert|Python"):
+        read_tests(source, "add")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "progress"),
+    [
+        ([Outcome("3"), Outcome("0"), Outcome("[5]")], 2 / 3),
+        ([Outcome("3")], 1 / 3),
+        ([Outcome(error="timeout")] * 3, 0.0),  # an infinite loop
+        ([Outcome(error="SystemExit")] * 3, 0.0),
+        ([Outcome(error="no_literal")] * 3, 0.0),  # an object that equals everything
+        ([Outcome("Equal()")] * 3, 0.0),
+        ([Outcome("PASS")] * 3, 0.0),
+        ([Outcome("__import__('os')")] * 3, 0.0),
+        ([], 0.0),
+    ],
+)
+def test_a_program_is_right_only_if_every_test_passes(outcomes, progress):
+    verdict = judge_code(TESTS, outcomes)
+
+    assert verdict.correct is False
+    assert verdict.progress == pytest.approx(progress)
+
+
+def test_all_tests_passed_is_right():
+    assert judge_code(TESTS, [Outcome("3"), Outcome("0"), Outcome("[4]")]).correct is True
+
+
+def test_more_outcomes_than_tests_are_a_mistake_of_the_caller():
+    with pytest.raises(ValueError, match="4 outcomes do not fit 3 tests"):
+        judge_code(TESTS, [Outcome("3")] * 4)
+
+
+@pytest.mark.parametrize("text", ["42", "hello", "", "def other(a, b): pass", "def add(a, b:"])
+def test_a_text_that_does_not_define_the_function_is_no_program(text):
+    assert extract_code(text, "add") is None
+
+
+def test_the_last_block_that_defines_the_function_is_the_program():
+    text = (
+        "Try\n```python\ndef add(a, b): return 1\n```\nor\n```\ndef add(a, b): return a + b\n```\n"
+    )
+    text += "Use it:\n```python\nprint(add(1, 2))\n```"
+
+    assert extract_code(text, "add") == "def add(a, b): return a + b\n"
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.complex_numbers(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+    max_leaves=8,
+)
+
+
+@given(values)
+def test_what_repr_writes_of_plain_data_is_read_back(value):
+    assert repr(read_literal(repr(value))) == repr(value)
+
+
+def test_sets_are_read_and_other_calls_are_not():
+    assert read_literal("set()") == set()
+    assert read_literal("frozenset({1})") == frozenset({1})
+    with pytest.raises(ValueError, match="no literal"):
+        read_literal("open('x')")
+
+
+@given(st.text(max_size=80))
+def test_no_returned_text_raises(text):
+    assert judge_code(TESTS, [Outcome(text)]).correct is False

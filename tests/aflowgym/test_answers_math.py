@@ -1,0 +1,197 @@
+"""The math verifier: by value, exactly. Cases say where they come from."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aflowgym.answers import Verdict, exact, judge_math, outside
+from aflowgym.answers.exact import Unreadable
+from aflowgym.answers.expression import read_expression
+from aflowgym.answers.latex import plain
+from aflowgym.answers.math_reading import read_math
+
+# The misjudgements recorded of the original system: gold, answer, and what is right.
+ORIGINAL = [
+    pytest.param(r"\frac{1}{2}", r"\frac{1}{3}", False, id="first number of a fraction"),
+    pytest.param(r"2\sqrt5", r"2\sqrt3", False, id="first number before a root"),
+    pytest.param("100", "99.5", False, id="near"),
+    pytest.param("42", "WORKFLOW_ERROR: solve() failed at line 42", False, id="error message"),
+    pytest.param("0.5", r"\frac12", True, id="fraction without braces"),
+    pytest.param("1000", "1,000", True, id="thousands"),
+    pytest.param("5", "for n in the set we get 5", True, id="prose that looks like code"),
+    pytest.param("5", "I don't know", False, id="no answer"),
+    pytest.param("B", "A", False, id="option letters are not equal"),
+    pytest.param("B", "(B)", True, id="option letter in brackets"),
+    pytest.param("5", r"The length is \boxed{5\text{ cm}}.", True, id="unit in the box"),
+    pytest.param("-3+4i", "-3+2i", False, id="complex"),
+]
+RIGHT = [
+    (r"\frac{3}{4}", "0.75"), ("0.75", "3/4"), ("7/3", r"2\frac{1}{3}"), ("1.5", "1 1/2"),
+    ("1234567", r"1{,}234{,}567"), ("1000", "1 000"), ("3, 5", "5 and 3"), ("5", "x = 5"),
+    ("x=5", "5"), ("(1,2)", r"\left( 1, 2 \right)"), (r"\{1,2\}", r"\{2, 1\}"), ("5 cm", "5"),
+    (r"[0,\infty)", r"$[0, \infty)$"), (r"5 \text{ cm}", "5 centimetres"), ("1/2", "50%"),
+    ("(x+1)^2", "x^2+2x+1"), (r"\frac{\sqrt{2}}{2}", r"\frac{1}{\sqrt2}"), ("even", "Even."),
+    ("1/3", "0.3333"), (r"\sqrt{2}", "1.41421"), ("0.3", "0.30000000000000004"), ("2", "2.0000"),
+    ("1/6", r"0.1\overline{6}"), ("18", "**Answer:** $18.00"), ("72", "48 + 24 = 72."),
+    ("5", "five"),
+    ("10^{10^{10}}", "10^{10^{10}}"), ("90", r"90^\circ"), ("-5", "−5"), ("2\\pi", "2π"),
+]  # fmt: skip
+WRONG = [
+    ("x=5", "y=5"), ("5 cm", "5 m"), ("5 cm", "5 cm^2"), ("50", "50%"), ("1/3", "0.33"),
+    ("2/3", "0.6666"), ("1", "0.99999"), ("5", "3 or 5"), ("5", "5 or so"),
+    ("7", "The sum is not 7"),
+    ("(1,2)", "(2,1)"), ("(1,2)", "[1,2]"), ("1,2", "1,2,2"), ("12", "1 2"), ("3.14", r"\pi"),
+    ("5", "5m"), ("5", ""), ("5", r"\boxed{}"), ("5", r"\boxed{5} or \boxed{6}"), ("0", "nothing"),
+    ("xy", "x+y"), ("6", "5 6"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gold", "answer", "right"), ORIGINAL)
+def test_each_recorded_misjudgement_is_judged_rightly(gold, answer, right):
+    assert judge_math(gold, answer).correct is right
+
+
+@pytest.mark.parametrize(("gold", "answer"), RIGHT)
+def test_what_has_the_same_value_is_right(gold, answer):
+    assert judge_math(gold, answer) == Verdict(True, 1.0, "")
+
+
+@pytest.mark.parametrize(("gold", "answer"), WRONG)
+def test_what_has_another_value_is_wrong(gold, answer):
+    verdict = judge_math(gold, answer)
+
+    assert verdict.correct is False
+    assert verdict.progress == 0.0
+    assert verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "answer", "right"),
+    [
+        ("How many eggs are left?", "18", "18 eggs", True),
+        ("How many eggs are left?", "18", "18 hens", False),
+        ("How many minutes does it take?", "120", "120 minutes", True),
+        ("How many minutes does it take?", "120", "120 hours", False),
+        ("What percent of them is red?", "50", "50%", True),
+        ("What percent of them is red?", "50%", "50", True),
+        ("What percent of them is red?", "50%", "0.5", False),
+        ("What is the speed in km/h?", "60", "60 km/h", True),
+        ("How much does it cost on the second day?", "18", "18 dollars", True),
+        ("How many dollars are left?", "18", "$18 dollars", True),
+    ],
+)
+def test_the_question_tells_which_words_may_follow_a_number(question, gold, answer, right):
+    assert judge_math(gold, answer, question).correct is right
+
+
+def test_a_gold_nobody_can_read_leaves_the_answer_unscored():
+    verdict = judge_math(r"\log_2 x", "7")
+
+    assert verdict == Verdict(None, 0.0, "the gold answer cannot be read")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1/2x", "5 6", "x2", "hello", "2^{3000}", "1/0", r"\log 2", "((((", "1+", "∞-∞", "1..2"],
+)
+def test_what_is_unclear_or_too_large_is_refused(text):
+    with pytest.raises(Unreadable, match=r".+"):
+        read_math(text) if text == "∞-∞" else read_expression(plain(text))
+
+
+fractions = st.fractions(min_value=-1000, max_value=1000, max_denominator=997)
+
+
+@given(fractions)
+def test_every_spelling_of_a_fraction_is_the_same_number(value):
+    sign, above, below = "-" if value < 0 else "", abs(value.numerator), value.denominator
+    spellings = [f"{value}", f"{sign}\\frac{{{above}}}{{{below}}}", f"{sign}{above} / {below}"]
+
+    for spelling in [*spellings, f"${spellings[1]}$", f"\\boxed{{{spellings[1]}}}"]:
+        assert judge_math(str(value), spelling).correct is True
+
+
+@given(fractions, fractions)
+def test_two_fractions_are_the_same_answer_exactly_if_they_are_equal(one, other):
+    assert judge_math(str(one), str(other)).correct is (one == other)
+
+
+@given(st.integers(-(10**15), 10**15))
+def test_separators_between_thousands_change_nothing(value):
+    assert judge_math(str(value), f"{value:,}").correct is True
+
+
+@given(st.decimals(-(10**6), 10**6, places=3))
+def test_a_decimal_is_read_exactly(value):
+    assert exact.rational(read_expression(f"{value:f}")) == Fraction(value)
+
+
+surds = st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 40)), min_size=1, max_size=3)
+
+
+def written(terms: list[tuple[int, int]]) -> str:
+    return "+".join(f"({factor})\\sqrt{{{radicand}}}" for factor, radicand in terms)
+
+
+@given(surds, surds)
+def test_sums_of_roots_obey_the_laws_of_arithmetic(left, right):
+    a, b = read_expression(written(left)), read_expression(written(right))
+
+    product = exact.multiply(a, b)
+    assert product == exact.multiply(b, a)
+    assert exact.multiply(a, exact.add(b, b)) == exact.add(product, product)
+    given_, expected = exact.approximate(product), exact.approximate(a)
+    other = exact.approximate(b)
+    assert None not in (given_, expected, other)
+    assert given_ == pytest.approx(expected * other, abs=1e-6)
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_no_text_raises_as_gold_or_as_answer(gold, answer):
+    assert judge_math(gold, answer).correct in (True, False, None)
+
+
+@given(st.text(alphabet="0123456789.,+-*/^(){}[]\\ $%xifracsqrt=πe_", max_size=40))
+def test_no_formula_raises_and_each_that_is_read_equals_itself(text):
+    try:
+        read_math(text)
+    except Unreadable:
+        return
+    assert judge_math(text, f"\\boxed{{{text}}}").correct in (True, None, False)
+
+
+@pytest.mark.parametrize("text", ["I give up", "WORKFLOW_ERROR line 42", "x" * 400])
+def test_prose_is_never_asked_outside(text):
+    assert not outside.is_formula(text)
+
+
+needs_extra = pytest.mark.skipif(not outside.is_installed(), reason="needs the extra `math`")
+
+
+@needs_extra
+def test_the_outside_reader_is_asked_only_for_what_we_cannot_read():
+    reader = outside.Outside(seconds=20)
+    try:
+        assert judge_math(r"\log 8", r"3 \log 2", outside=reader).correct is True
+        assert judge_math(r"\log 8", r"4 \log 2", outside=reader).correct is False
+    finally:
+        reader.close()
+
+
+@needs_extra
+def test_an_outside_reader_that_hangs_is_stopped_and_starts_anew():
+    reader = outside.Outside(seconds=0.0)
+    try:
+        assert reader.same(r"\log 8", r"3 \log 2") is None
+        reader.seconds = 20
+        assert reader.same(r"\log 8", r"3 \log 2") is True
+    finally:
+        reader.close()
+
+
+@pytest.mark.skipif(outside.is_installed(), reason="the extra `math` is installed")
+def test_without_the_extra_the_outside_reader_says_what_to_install():
+    with pytest.raises(outside.ConfigurationError, match=r"pip install 'toolgym\[math\]'"):
+        outside.Outside()
