@@ -1,0 +1,147 @@
+"""Completions that were recorded once, and are given again word for word.
+
+`Recorder` stands in front of a backend and notes what it says and what its sandbox returns;
+`Replay` gives the same again, without either. A completion is found by all that it was asked with
+(task, operator, prompt, place, number of the call, seed), an outcome by program and calls. What was
+not recorded is an `EnvironmentFault`: there is nothing to say in its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from aflowgym.answers.code import Outcome
+from aflowgym.protocols import Backend, Completion, Job, Request, Sandbox
+from toolgym.errors import ConfigurationError, EnvironmentFault
+
+Records = dict[str, Any]
+_HINT: Final = "Record it again: the task, the workflow, the seed or a prompt has changed."
+
+
+def key_of(asked: Request | Job) -> str:
+    """What a completion or an outcome is found by."""
+    fields = list(asked)
+    if isinstance(asked, Request):
+        fields = [asked.operator, asked.prompt, asked.path, asked.number, asked.seed]
+    else:
+        fields = [asked.program, asked.function, *map(list, asked.calls)]
+    text = json.dumps([asked.task.id, *fields], ensure_ascii=True)
+    return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+
+
+class Recorder:
+    """A backend that passes everything on to another one, and notes it.
+
+    Args:
+        backend: Who answers.
+        sandbox: Where programs run; None takes the backend's own.
+    """
+
+    sandbox: Sandbox | None
+
+    def __init__(self, backend: Backend, sandbox: Sandbox | None = None) -> None:
+        self.backend = backend
+        self.records: Records = {}
+        inner = sandbox or backend.sandbox
+        self.sandbox = _Noting(inner, self.records) if inner is not None else None
+
+    def generate(self, request: Request) -> Completion:
+        """What the backend says."""
+        return self._note(request, self.backend.generate(request))
+
+    async def agenerate(self, request: Request) -> Completion:
+        """What the backend says."""
+        return self._note(request, await self.backend.agenerate(request))
+
+    def _note(self, request: Request, completion: Completion) -> Completion:
+        self.records[key_of(request)] = list(completion)
+        return completion
+
+    def save(self, path: Path) -> None:
+        """Write what was noted, one JSON object a line."""
+        lines = (
+            json.dumps({"key": key, "value": self.records[key]}) for key in sorted(self.records)
+        )
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+class _Noting:
+    def __init__(self, sandbox: Sandbox, records: Records) -> None:
+        self.sandbox, self.records = sandbox, records
+
+    def run(self, job: Job) -> Sequence[Outcome]:
+        """The outcomes of a job."""
+        return self._note(job, self.sandbox.run(job))
+
+    async def arun(self, job: Job) -> Sequence[Outcome]:
+        """The outcomes of a job."""
+        return self._note(job, await self.sandbox.arun(job))
+
+    def _note(self, job: Job, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        self.records[key_of(job)] = [[each.value, each.error] for each in outcomes]
+        return outcomes
+
+
+class Replay:
+    """A backend and sandbox that give again what a `Recorder` noted.
+
+    Args:
+        records: The `records` of a recorder.
+    """
+
+    sandbox: Sandbox | None
+
+    def __init__(self, records: Mapping[str, Any]) -> None:
+        self.records = records
+        self.sandbox = self
+
+    @classmethod
+    def load(cls, path: Path) -> Replay:
+        """What `Recorder.save` wrote.
+
+        Raises:
+            ConfigurationError: The file cannot be read, or holds something else.
+        """
+        try:
+            lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            return cls({line["key"]: line["value"] for line in lines})
+        except OSError as problem:
+            raise ConfigurationError(f"{path} cannot be read: {problem.strerror}.") from problem
+        except (ValueError, TypeError, KeyError) as problem:
+            raise ConfigurationError(f"{path} is no recording: {problem!r}.") from problem
+
+    def generate(self, request: Request) -> Completion:
+        """What was said then.
+
+        Raises:
+            EnvironmentFault: This was not asked then.
+        """
+        what = f"call {request.number} of {request.operator} at {request.path}"
+        text, read, written = self._found(request, what)
+        return Completion(text, read, written)
+
+    async def agenerate(self, request: Request) -> Completion:
+        """What was said then."""
+        return self.generate(request)
+
+    def run(self, job: Job) -> Sequence[Outcome]:
+        """What was returned then.
+
+        Raises:
+            EnvironmentFault: This was not run then.
+        """
+        return [Outcome(*each) for each in self._found(job, f"a program for {job.function}")]
+
+    async def arun(self, job: Job) -> Sequence[Outcome]:
+        """What was returned then."""
+        return self.run(job)
+
+    def _found(self, asked: Request | Job, what: str) -> Any:
+        record = self.records.get(key_of(asked))
+        if record is None:
+            raise EnvironmentFault(f"task {asked.task.id!r}: {what} was not recorded.", _HINT)
+        return record

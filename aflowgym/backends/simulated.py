@@ -1,0 +1,226 @@
+"""A backend without a model: seeded, and solvable exactly.
+
+Every reply is a real text, made from the task's own right and wrong answers, which goes through the
+real extractors and checkers; what an operator does next depends on what they read in it. Every draw
+is a hash of seed, task, place in the workflow, number of the call there and a label, so that equal
+beginnings of two workflows have equal results. `aflowgym.expected` computes from the same numbers
+what the mean over all draws comes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from aflowgym.backends.presets import GENERATORS, LEVELS, Preset, Skills, preset_of
+from aflowgym.backends.simulated_sandbox import BROKEN, SimulatedSandbox, solver
+from aflowgym.backends.simulated_world import World
+from aflowgym.draws import SEPARATOR, hashed, unit
+from aflowgym.executor_operators import ALL_PASS, RETRY
+from aflowgym.executor_replies import letters
+from aflowgym.protocols import Completion, Request, Sandbox
+from aflowgym.tasks import WorkflowTask
+
+NO_FAULT: Final = "I find no fault with it."
+_FAULT: Final = "One of the steps does not follow from what is given."
+_MOST_WORLDS: Final = 4096
+_CHARACTERS_PER_TOKEN: Final = 4
+
+
+class SimulatedBackend:
+    """Replies by draws.
+
+    Args:
+        preset: The name of a preset, or one of your own.
+
+    >>> from aflowgym import execute, load_tasks, parse
+    >>> task = load_tasks("bundled", "train")[0]
+    >>> execute(parse("Custom").workflow, task, SimulatedBackend("teaching"), seed=0).solution
+    'I work it out from the numbers that are given.\\nAnswer: 12'
+    """
+
+    sandbox: Sandbox | None
+
+    def __init__(self, preset: str | Preset = "teaching") -> None:
+        self.preset = preset_of(preset)
+        self._worlds: dict[int, World] = {}
+        self.sandbox = SimulatedSandbox(self.world)
+
+    def world(self, task: WorkflowTask) -> World:
+        """What is known of a task."""
+        known = self._worlds.get(id(task))
+        if known is None:
+            if len(self._worlds) >= _MOST_WORLDS:
+                self._worlds.clear()
+            known = self._worlds[id(task)] = World(task)
+        return known
+
+    def generate(self, request: Request) -> Completion:
+        """One reply.
+
+        Raises:
+            ConfigurationError: The preset says nothing of the operator.
+            EnvironmentFault: No right answer of the task can be written.
+        """
+        acted = self.preset.acts(request.operator)
+        draws = Draws(request, self.world(request.task), self.preset.skills(request.task.kind))
+        text = _generated(draws, acted) if acted in GENERATORS else _WRITERS[acted](draws)
+        read = len(request.prompt) // _CHARACTERS_PER_TOKEN + 1
+        return Completion(text, read, request.tokens)
+
+    async def agenerate(self, request: Request) -> Completion:
+        """One reply; there is nothing to wait for."""
+        return self.generate(request)
+
+
+class Draws:
+    """The draws of one request."""
+
+    def __init__(self, request: Request, world: World, skills: Skills) -> None:
+        self.request, self.world, self.skills = request, world, skills
+        self.inputs: Mapping[str, object] = request.inputs
+        self._task = f"{request.seed}{SEPARATOR}{request.task.id}{SEPARATOR}"
+        self._call = f"{self._task}{request.path}{SEPARATOR}{request.number}{SEPARATOR}"
+
+    def uniform(self, label: str) -> float:
+        """A draw of this call."""
+        return unit(hashed(self._call + label))
+
+    def latent(self, label: str) -> float:
+        """A draw that belongs to the task, wherever it is asked for."""
+        return unit(hashed(self._task + label))
+
+    def odd(self, revealed: bool = True) -> str:
+        """A wrong answer of this call's own."""
+        return self.world.odd(hashed(self._call + "odd"), revealed)
+
+    @property
+    def solution(self) -> str | None:
+        """The solution that was shown; a program stands for it where only that was."""
+        shown = self.inputs.get("code") or self.inputs.get("solution")
+        return shown if isinstance(shown, str) else None
+
+    @property
+    def blamed(self) -> bool | None:
+        """Whether the feedback that was shown finds fault; None if none was shown."""
+        lines = str(self.inputs.get("feedback") or "").splitlines()
+        feedback = "\n".join(line for line in lines if not line.startswith(RETRY))
+        return feedback not in (NO_FAULT, ALL_PASS) if feedback else None
+
+    def right(self) -> str:
+        """The right content, in the form in which it is given on this task."""
+        return self.world.loose if self.latent("loose") < self.skills.loose else self.world.right
+
+    def wrong(self) -> str:
+        """A wrong answer: the typical one, or one of its own."""
+        if self.uniform("modal") < self.skills.modal:
+            return self.world.typical(self.latent("modal revealed") < self.skills.reveal)
+        return self.odd(self.uniform("revealed") < self.skills.reveal)
+
+    def holds_right(self, solution: str) -> bool:
+        """Whether a solution has the right content, whatever its form."""
+        return self.world.state(solution) in ("R", "W")
+
+
+def _generated(draws: Draws, operator: str) -> str:
+    """An answer of a generator, in the form that this one gives it."""
+    world, kind = draws.world, draws.request.task.kind
+    if operator == "CustomCodeGenerate" and kind != "code":
+        # A program is no answer here: whatever it holds, it is wrong in a way of its own.
+        marked = draws.odd()
+        return f"```python\n{solver(marked)}```\nAnswer: see program {marked}"
+    if operator == "Programmer" and draws.uniform("breaks") < draws.skills.breaks:
+        return "I would go through it in a loop." if kind == "code" else _fenced(BROKEN)
+    answer = _content(draws, operator)
+    return (
+        _fenced(solver(answer))
+        if operator == "Programmer" and kind != "code"
+        else (world.said(answer))
+    )
+
+
+def _content(draws: Draws, operator: str) -> str:
+    """What a generator answers: taken over from before, right, loose or wrong."""
+    world, skills, before = draws.world, draws.skills, draws.solution
+    if before is not None and not draws.blamed and draws.uniform("anchor") < skills.anchor:
+        return world.bare(before)
+    level = int(draws.latent("difficulty") * LEVELS)
+    if draws.uniform("right") >= skills.odds[operator][level]:
+        return draws.wrong()
+    return world.right if operator == "Programmer" else draws.right()
+
+
+def _fenced(program: str) -> str:
+    return f"```python\n{program}```"
+
+
+def _review(draws: Draws) -> str:
+    skills, solution = draws.skills, draws.solution or ""
+    chance = skills.false_alarm if draws.holds_right(solution) else skills.catch
+    if draws.uniform("flag") < chance:
+        return f"Verdict: wrong\n{_FAULT}"
+    return f"Verdict: right\n{NO_FAULT}"
+
+
+def _revise(draws: Draws) -> str:
+    """Told of a fault, it may mend or spoil; told of none, it leaves the answer as it is."""
+    world, skills, solution = draws.world, draws.skills, draws.solution or ""
+    blamed = draws.blamed
+    keep, fix = (
+        (skills.keep, skills.fix) if blamed else (1.0, 0.0)
+        if blamed is False else (skills.blind_keep, skills.blind_fix)
+    )  # fmt: skip
+    answer = world.bare(solution)
+    if draws.holds_right(solution):
+        if draws.uniform("keep") >= keep:
+            answer = draws.wrong()
+    elif draws.uniform("fix") < fix:
+        answer = draws.right()
+    return world.said(answer)
+
+
+def _format(draws: Draws) -> str:
+    world, solution = draws.world, draws.solution or ""
+    if world.state(solution) == "W" and draws.uniform("bare") < draws.skills.bare:
+        return world.right
+    return world.bare(solution)
+
+
+def _test(draws: Draws) -> str:
+    """One try to mend the program that was shown."""
+    mended = draws.uniform("repair") < draws.skills.repair
+    return draws.world.said(draws.world.right if mended else draws.solution or "")
+
+
+def _tie(draws: Draws) -> str:
+    count = len(_shown(draws))
+    return letters(count)[int(draws.uniform("tie") * count)]
+
+
+def _vote(draws: Draws) -> str:
+    """A letter, that of right content so much likelier than that of wrong."""
+    candidates = _shown(draws)
+    weights = [draws.skills.weight if draws.holds_right(each) else 1.0 for each in candidates]
+    left = draws.uniform("vote") * sum(weights)
+    for letter, weight in zip(letters(len(candidates)), weights, strict=True):
+        left -= weight
+        if left < 0:
+            return letter
+    return letters(len(candidates))[-1]
+
+
+def _shown(draws: Draws) -> list[str]:
+    candidates = draws.inputs.get("candidates")
+    return [each.solution for each in candidates] if isinstance(candidates, tuple) else []
+
+
+_WRITERS: Final[Mapping[str, Callable[[Draws], str]]] = {
+    "Review": _review,
+    "Revise": _revise,
+    "Format": _format,
+    "Test": _test,
+    "ScEnsemble": _tie,
+    "MdEnsemble": _vote,
+}
+
+__all__ = ["NO_FAULT", "SimulatedBackend"]

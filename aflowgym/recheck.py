@@ -1,0 +1,114 @@
+"""Was a recorded episode right? Asked again, in another way, so that a slip of the first shows.
+
+Nothing of what gives the environment's verdicts is used here. The submitted solution is read from
+the transcript, as the agent read it: the last one that was shown before `answer`. A number is
+compared as a fraction, words as a set of plain spellings, a program by its text with the task's own
+right and wrong ones. What these plain means cannot read (a formula, a unit, a program of some other
+text) is left undecided; it is never guessed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+from toolgym.env import ToolEnv
+
+_AFTER: Final = re.compile(r"answer\s*:\s*(.+)\s*\Z", re.IGNORECASE)
+_FENCE: Final = re.compile(r"```(?:python)?\n(.*?)```", re.DOTALL)
+_NOTICE: Final = re.compile(r"\n\([^()\n]*calls? left[^()\n]*\)\Z")
+_NUMBER: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+|/[0-9]+)?")
+_MARK: Final = "\nSolution:\n"
+
+
+def recheck(env: ToolEnv[Any], task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+    """Whether the recorded turns of a workflow episode submit the right solution.
+
+    Args:
+        env: An environment of this family; its tools are read.
+        task: A `WorkflowTask`.
+        turns: As in `EpisodeRecord.turns`.
+
+    Returns:
+        None where the solution or the gold is more than a plain number, words, or a known program.
+    """
+    ends = {name for name, spec in env.tools.items() if spec.terminal}
+    place = next((n for n, turn in enumerate(turns) if _ends(turn, ends)), None)
+    if place is None:
+        return False
+    last = turns[place]
+    given = next(call for call in last["calls"] if call["name"] in ends)
+    if "value" in env.tools[given["name"]].arguments.model_fields:
+        return _right(task, str(given["arguments"].get("value", "")))
+    if len(last["calls"]) > 1 or any(len(turn["calls"]) > 1 for turn in turns[:place]):
+        return None  # results of several calls stand in one text
+    return _submitted(task, turns[:place])
+
+
+def _ends(turn: Mapping[str, Any], ends: set[str]) -> bool:
+    return not turn["errors"] and any(call["name"] in ends for call in turn["calls"])
+
+
+def _submitted(task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+    """The verdict on the solution that stood last."""
+    for turn in reversed(turns):
+        _, found, text = f"\n{turn['observation']}".partition(_MARK)
+        if found:
+            return _right(task, _NOTICE.sub("", text))
+        if "\nCandidates:\n" in turn["observation"]:
+            return False  # nobody chose among them
+    return False
+
+
+def _right(task: Any, solution: str) -> bool | None:
+    if task.kind == "code":
+        return _same_program(task, solution)
+    said = _AFTER.search(solution.strip())
+    answer = (said[1] if said else solution).strip()
+    if task.kind == "qa":
+        return _plain(answer) in {_plain(name) for name in (task.gold, *task.aliases)}
+    gold, value = _number(task.gold), _number(answer)
+    if gold is None:
+        return None
+    return value == gold if value is not None else None
+
+
+def _number(text: str) -> Fraction | None:
+    """A plain number or fraction; None for anything that holds more."""
+    bare = text.strip().rstrip(".").removeprefix("$")
+    if not _NUMBER.fullmatch(bare):
+        return None
+    try:
+        return Fraction(bare.replace(",", ""))
+    except ZeroDivisionError:
+        return None
+
+
+def _plain(text: str) -> tuple[str, ...]:
+    """The words, without case, punctuation and articles."""
+    kept = "".join(c for c in text.casefold() if c not in string.punctuation)
+    return tuple(word for word in kept.split() if word not in ("a", "an", "the"))
+
+
+def _same_program(task: Any, solution: str) -> bool | None:
+    blocks = _FENCE.findall(solution)
+    program = _statements(blocks[-1] if blocks else solution)
+    if program is None:
+        return False
+    if task.solution and program == _statements(task.solution):
+        return True
+    wrong = [_statements(each) for each in task.distractors]
+    # A known wrong program with something after it is as wrong.
+    return False if any(each and program[: len(each)] == each for each in wrong) else None
+
+
+def _statements(program: str) -> list[str] | None:
+    """The statements of a program without their layout; None if it is none."""
+    try:
+        return [ast.dump(each) for each in ast.parse(program).body]
+    except (SyntaxError, ValueError):
+        return None

@@ -1,0 +1,130 @@
+"""What happened in a run, step by step, and how it is printed.
+
+A trace is a tree in the shape of the workflow: operators are its leaves, lists, loops and
+conditions its inner nodes. Its order is that of the text, however the branches were timed, so that
+two runs with the same draws have equal traces. A failure is a record in it, with a code; it is
+never the text of an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+#: Every code of a failure or warning of a run, and what it means.
+RUN_CODES = {
+    "E-CALLS": "The calls of the model that the run or branch may make are used up.",
+    "E-TOKENS": "The tokens that the run or branch may use are used up.",
+    "E-DEPTH": "Lists, loops and conditions are nested deeper than the run allows.",
+    "E-STATE": "The state lacks what the operator needs; the checks of `parse` prevent this.",
+    "E-KIND": "The operator does not run on this kind of task.",
+    "E-REPLY-EMPTY": "The model wrote nothing.",
+    "E-REPLY": "The model's reply has no verdict, or no letter of a candidate.",
+    "E-PROGRAM": "No program was written that defines the function and runs.",
+    "E-NO-TESTS": "The task has no public tests.",
+    "E-ALL-BRANCHES": "Every branch of a list failed.",
+    "W-BRANCH-FAIL": "A branch of a list failed and is left out.",
+}
+
+
+class Usage(NamedTuple):
+    """What a step took: calls of the model, and the tokens it read and wrote."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens read and written."""
+        return self.tokens_in + self.tokens_out
+
+    def plus(self, other: Usage) -> Usage:
+        """Both together."""
+        return Usage(
+            self.calls + other.calls,
+            self.tokens_in + other.tokens_in,
+            self.tokens_out + other.tokens_out,
+        )
+
+
+NOTHING = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a step failed, or a branch was left out: a code of `RUN_CODES` and a sentence."""
+
+    code: str
+    message: str
+    path: str = ""
+
+    def __str__(self) -> str:
+        severity = "error" if self.code[0] == "E" else "warning"
+        return f"{severity}[{self.code}] at step {self.path or '0'}: {self.message}"
+
+
+@dataclass(slots=True)
+class Step:
+    """One step of a run.
+
+    Attributes:
+        label: An operator as it is written, or the construct: `list`, `branch 2`, `round 1`.
+        path: Where in the workflow it stands; the root is a sequence. Rounds share their path.
+        inputs: The slots it read; empty for a construct.
+        outputs: The slots it filled; empty for a construct, and where it failed.
+        usage: What it took itself, without its children.
+        failure: Why it failed; None if it did not.
+        children: The steps inside a construct, in the order of the text.
+    """
+
+    label: str
+    path: str
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = NOTHING
+    failure: Failure | None = None
+    children: list[Step] = field(default_factory=list)
+
+    def walk(self) -> Iterator[Step]:
+        """This step and all below it, in the order of the text."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def total(self) -> Usage:
+        """What it took, its children included."""
+        total = self.usage
+        for child in self.children:
+            total = total.plus(child.total())
+        return total
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self, "", ""))
+
+
+def _lines(step: Step, first: str, rest: str) -> Iterator[str]:
+    yield first + _line(step)
+    for place, child in enumerate(step.children):
+        last = place == len(step.children) - 1
+        yield from _lines(
+            child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
+        )
+
+
+def _line(step: Step) -> str:
+    parts = [step.label]
+    parts += [f"{slot}={_short(value)}" for slot, value in step.outputs.items()]
+    taken = step.total()
+    if taken.calls:
+        parts.append(f"({taken.calls} call{'s' * (taken.calls > 1)}, {taken.tokens} tokens)")
+    if step.failure is not None:
+        parts.append(str(step.failure))
+    return "  ".join(parts)
+
+
+def _short(value: object, most: int = 48) -> str:
+    """The end of a text, where its answer stands."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[0]}…{text[2 - most :]}"

@@ -1,0 +1,350 @@
+"""How a workflow runs: what each operator sees, and what it leaves."""
+
+import re
+
+import pytest
+
+from aflowgym import execute, load_tasks, parse
+from aflowgym.answers import Outcome
+from aflowgym.backends import ScriptedBackend, SimulatedBackend
+from aflowgym.operators import OPERATORS, SLOTS, Operator
+from aflowgym.state import Candidate, State
+from toolgym.errors import ConfigurationError, EnvironmentFault
+
+TRAIN = load_tasks("bundled", "train")
+MATH = next(task for task in TRAIN if task.kind == "math")
+CODE = next(task for task in TRAIN if task.kind == "code")
+QA = next(task for task in TRAIN if task.kind == "qa")
+RIGHT, WRONG = "Verdict: right\nfine", "Verdict: wrong\nthe sum is off"
+PROGRAM = f"```python\n{CODE.solution}```"
+MISTAKE = f"```python\n{CODE.distractors[0]}```"
+ROWS = {
+    "Custom": ["Answer: 1", "Answer: 2", "Answer: 3"],
+    "AnswerGenerate": ["Answer: 12"],
+    "CustomCodeGenerate": [PROGRAM],
+    "Programmer": ["```python\ndef solve():\n    return 12\n```"],
+    "Format": ["12"],
+    "Review": [RIGHT],
+    "Revise": ["Answer: 13"],
+    "Test": [PROGRAM],
+    "ScEnsemble": ["B"],
+    "MdEnsemble": ["A"],
+}
+
+
+def ran(text, task=MATH, outcomes=None, **replies):
+    """The result of a workflow, and the backend that saw its requests."""
+    backend = ScriptedBackend({**ROWS, **replies}, outcomes or (lambda job: [Outcome("12")]))
+    tree = parse(text, kind=task.kind).workflow
+    return execute(tree, task, backend), backend
+
+
+def outcomes_of(job):
+    """Outcomes of a `code` task: the solution passes, anything else fails everything."""
+    known = {(test.arguments, test.keywords): test.expected for test in CODE.tests}
+    right = job.program == CODE.solution
+    return [Outcome(known[call] if right else "'no'") for call in job.calls]
+
+
+def operators_of(result):
+    return [s.label for s in result.trace.walk() if s.label.split("(")[0] in OPERATORS]
+
+
+def test_every_prompt_shows_the_problem_and_the_work_before_it():
+    result, backend = ran("Custom -> AnswerGenerate -> Review -> Revise -> Format")
+    prompts = {request.operator: request.prompt for request in backend.requests}
+
+    assert all(MATH.question in prompt for prompt in prompts.values())
+    assert "Answer: 1" in prompts["AnswerGenerate"]
+    assert "Answer: 12" in prompts["Review"]
+    assert "Answer: 12" in prompts["Revise"]
+    assert "fine" in prompts["Revise"]
+    assert "Answer: 13" in prompts["Format"]
+    assert result.solution == "12"
+
+
+def test_a_review_leaves_the_solution_as_it_is():
+    result, _ = ran("Custom -> Review")
+
+    assert (result.solution, result.verdict) == ("Answer: 1", True)
+
+
+@pytest.mark.parametrize(
+    ("review", "sides", "run"),
+    [
+        (RIGHT, "Revise : Format", "Format"),
+        (WRONG, "Revise : Format", "Revise"),
+        (RIGHT, "Revise : done", None),
+        (WRONG, "Revise : done", "Revise"),
+        (RIGHT, "done : Revise", None),
+        (WRONG, "done : Revise", "Revise"),
+    ],
+)
+def test_a_condition_runs_the_side_that_its_check_says(review, sides, run):
+    result, _ = ran(f"Custom -> Review ? {sides}", Review=[review])
+
+    assert operators_of(result) == ["Custom", "Review", *([run] if run else [])]
+
+
+def test_a_loop_ends_when_its_check_passes_and_skips_the_rest_of_the_round():
+    result, _ = ran("Custom -> (Review -> Revise) * 3", Review=[WRONG, RIGHT])
+
+    assert operators_of(result) == ["Custom", "Review", "Revise", "Review"]
+
+
+def test_a_loop_whose_check_never_passes_runs_all_its_rounds():
+    result, _ = ran("Custom -> (Review -> Revise) * 3", Review=[WRONG])
+
+    assert operators_of(result) == ["Custom", *["Review", "Revise"] * 3]
+
+
+def test_a_loop_over_a_condition_is_the_loop_over_its_repair():
+    for replies in ([RIGHT], [WRONG, RIGHT], [WRONG, WRONG, WRONG]):
+        one, _ = ran("Custom -> (Review -> Revise) * 3", Review=replies)
+        other, _ = ran("Custom -> (Review ? Revise : done) * 3", Review=replies)
+
+        assert operators_of(one) == operators_of(other)
+        assert one.solution == other.solution
+
+
+def test_the_passed_side_of_a_condition_runs_before_its_loop_ends():
+    result, _ = ran("Custom -> (Review ? Revise : Format) * 3", Review=[WRONG, RIGHT])
+
+    assert operators_of(result) == ["Custom", "Review", "Revise", "Review", "Format"]
+
+
+def test_a_check_that_passes_ends_every_loop_around_it_but_not_that_of_another_branch():
+    inner, _ = ran("Custom -> ((Review -> Revise) * 2 -> Format) * 2")
+    branch, _ = ran("Custom -> ([Review, Custom] -> ScEnsemble) * 2", Custom=["Answer: 1"])
+
+    assert operators_of(inner) == ["Custom", "Review"]
+    assert operators_of(branch) == ["Custom", *["Review", "Custom", "ScEnsemble"] * 2]
+
+
+def test_a_check_outside_of_loops_ends_nothing():
+    result, _ = ran("Custom -> Review -> Revise")
+
+    assert operators_of(result) == ["Custom", "Review", "Revise"]
+
+
+def test_branches_start_from_the_same_state_and_do_not_see_each_other():
+    result, backend = ran("AnswerGenerate -> [Custom -> Review, Custom, Format] -> ScEnsemble")
+    second = [request for request in backend.requests if request.operator == "Custom"][1]
+
+    assert "Answer: 12" in second.prompt
+    assert "Answer: 1\n" not in second.prompt
+    assert [s.path for s in result.trace.walk() if s.label == "Custom"] == ["1.b0.0", "1.b1"]
+
+
+def test_a_vote_is_counted_by_the_value_of_the_answers_and_needs_no_model():
+    answers = ["Answer: 1/2", "Answer: 3", "So we get \\boxed{0.5}."]
+    result, backend = ran("[Custom * 3] -> ScEnsemble", Custom=answers)
+
+    assert result.solution == answers[0]
+    assert [request.operator for request in backend.requests] == ["Custom"] * 3
+
+
+def test_a_tie_is_decided_by_the_model_among_the_leading_answers():
+    answers = ["Answer: 1", "Answer: 2", "Answer: 1", "Answer: 2", "Answer: 3"]
+    result, backend = ran("[Custom * 5] -> ScEnsemble", Custom=answers, ScEnsemble=["(B)"])
+
+    assert result.solution == "Answer: 2"
+    assert "Answer: 3" not in backend.requests[-1].prompt
+    assert result.usage.calls == 6
+
+
+def test_the_votes_of_md_ensemble_are_each_over_another_order():
+    answers = ["Answer: 1", "Answer: 2", "Answer: 3"]
+
+    def reply(request):
+        if request.operator == "Custom":
+            return answers[int(request.path[-1])]
+        best = [each.solution for each in request.inputs["candidates"]].index("Answer: 3")
+        return "ABC"[best]
+
+    backend = ScriptedBackend(reply)
+    result = execute(parse("[Custom * 3] -> MdEnsemble").workflow, MATH, backend)
+    orders = {r.inputs["candidates"] for r in backend.requests if r.operator == "MdEnsemble"}
+
+    assert (result.solution, result.usage.calls) == ("Answer: 3", 8)
+    assert len(orders) > 1
+
+
+def test_votes_that_name_nobody_do_not_count():
+    votes = ["both", "", "B", "Z", "B"]
+    result, _ = ran("[Custom * 2] -> MdEnsemble", MdEnsemble=votes)
+
+    assert result.ok
+    assert result.usage.calls == 7
+
+
+def test_a_list_of_one_is_passed_through_without_a_call():
+    for ensemble in ("ScEnsemble", "MdEnsemble"):
+        result, _ = ran(f"[Custom] -> {ensemble}")
+
+        assert (result.solution, result.usage.calls) == ("Answer: 1", 1)
+
+
+def test_a_program_is_run_and_its_value_is_the_solution():
+    result, _ = ran("Programmer")
+
+    assert result.solution == "12"
+    assert result.code == "def solve():\n    return 12\n"
+
+
+def test_a_program_that_fails_is_written_anew_and_is_told_why():
+    outcomes = iter([Outcome(error="ZeroDivisionError"), Outcome("'Lake Raven'")])
+    result, backend = ran("Programmer", outcomes=lambda job: [next(outcomes)])
+
+    assert (result.solution, result.usage.calls) == ("Lake Raven", 2)
+    assert "ZeroDivisionError" in backend.requests[1].prompt
+
+
+def test_on_a_code_task_the_program_is_the_solution():
+    result, _ = ran("Programmer", CODE, outcomes_of, Programmer=[PROGRAM])
+
+    assert result.solution == result.code == CODE.solution
+
+
+def test_a_test_that_passes_costs_no_call():
+    result, backend = ran("CustomCodeGenerate -> Test", CODE, outcomes_of)
+
+    assert result.verdict is True
+    assert [request.operator for request in backend.requests] == ["CustomCodeGenerate"]
+
+
+def test_a_program_that_fails_its_public_tests_is_repaired_by_what_failed():
+    result, backend = ran(
+        "CustomCodeGenerate -> Test", CODE, outcomes_of, CustomCodeGenerate=[MISTAKE],
+        Test=["I cannot.", PROGRAM],
+    )  # fmt: skip
+
+    assert (result.verdict, result.code, result.usage.calls) == (True, CODE.solution, 3)
+    assert "returned 'no', expected" in backend.requests[1].prompt
+
+
+def test_only_public_tests_run_before_the_answer():
+    seen = []
+    ran("CustomCodeGenerate -> Test", CODE, lambda job: seen.extend(job.calls) or outcomes_of(job))
+
+    assert seen == [(test.arguments, test.keywords) for test in CODE.public_tests]
+
+
+def test_a_test_that_cannot_be_passed_says_so_and_keeps_the_last_program():
+    result, _ = ran("CustomCodeGenerate -> Test", CODE, outcomes_of, CustomCodeGenerate=[MISTAKE],
+                    Test=[MISTAKE])  # fmt: skip
+
+    assert (result.ok, result.verdict, result.usage.calls) == (True, False, 4)
+    assert result.code == CODE.distractors[0]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_a_new_solution_leaves_nothing_that_was_said_of_the_old_one(name):
+    operator = OPERATORS[name]
+    state = State(CODE, "old", "old code", (Candidate("old"),), False, "old feedback")
+    state.settle(operator, dict.fromkeys(operator.writes, "new"))
+
+    for slot in SLOTS:
+        value = getattr(state, slot)
+        if slot in operator.writes:
+            assert value == "new"
+        elif slot == "candidates":
+            assert (value is None) == operator.is_ensemble
+        elif "solution" in operator.writes:
+            assert value is None  # a program that is kept is read from the solution: none is there
+        else:
+            assert value.startswith("old")
+
+
+@pytest.mark.parametrize("steps", ["Revise", "Format", "[Custom, Revise] -> MdEnsemble"])
+def test_a_program_that_is_kept_is_that_of_the_new_solution(steps):
+    replies = {"Revise": [MISTAKE], "Format": [CODE.distractors[0]], "Custom": [MISTAKE]}
+    result, backend = ran(f"CustomCodeGenerate -> {steps} -> Review", CODE, outcomes_of, **replies)
+
+    assert result.code == CODE.distractors[0]
+    assert backend.requests[-1].operator == "Review"
+
+
+def test_a_test_runs_the_program_of_the_revised_solution():
+    ran_programs = []
+    ran(
+        "CustomCodeGenerate -> Revise -> Test", CODE,
+        lambda job: ran_programs.append(job.program) or outcomes_of(job), Revise=[MISTAKE],
+        Test=[PROGRAM],
+    )  # fmt: skip
+
+    assert ran_programs == [CODE.distractors[0], CODE.solution]
+
+
+def test_an_instruction_is_in_the_prompt_of_its_operator():
+    _, backend = ran('Custom("count twice") -> AnswerGenerate')
+
+    assert "count twice" in backend.requests[0].prompt
+    assert "count twice" not in backend.requests[1].prompt
+
+
+def test_an_operator_of_ones_own_runs_as_it_is_declared():
+    mine = OPERATORS.copy()
+    mine.register(
+        Operator(
+            name="SecondLook",
+            summary="Judge it once more.",
+            prompt="{problem}\n{solution}\n{instruction}",
+            needs=("solution",),
+            writes=("verdict", "feedback"),
+        )
+    )
+    backend = ScriptedBackend({**ROWS, "SecondLook": [WRONG]})
+    tree = parse("Custom -> SecondLook ? Revise : done", operators=mine).workflow
+    result = execute(tree, MATH, backend, operators=mine)
+
+    assert result.solution == "Answer: 13"
+
+
+def test_the_trace_is_printed_as_a_tree():
+    result, _ = ran("Custom -> [Custom, Review] -> ScEnsemble -> Review ? Revise : done")
+
+    printed = re.sub(r", \d+ tokens", "", str(result.trace))
+    assert printed.splitlines() == [
+        "workflow  (5 calls)",
+        "├─ Custom  solution='Answer: 1'  (1 call)",
+        "├─ list  (2 calls)",
+        "│  ├─ branch 1  (1 call)",
+        "│  │  └─ Custom  solution='Answer: 2'  (1 call)",
+        "│  └─ branch 2  (1 call)",
+        "│     └─ Review  verdict=True  feedback='fine'  (1 call)",
+        "├─ ScEnsemble  solution='Answer: 1'  (1 call)",
+        "└─ condition  (1 call)",
+        "   ├─ Review  verdict=True  feedback='fine'  (1 call)",
+        "   └─ it passes",
+    ]
+
+
+def test_the_trace_has_what_every_step_read_and_wrote():
+    result, _ = ran("Custom -> Review -> Revise")
+    steps = {step.label: step for step in result.trace.walk()}
+
+    assert steps["Review"].inputs == {"solution": "Answer: 1"}
+    assert steps["Review"].outputs == {"verdict": True, "feedback": "fine"}
+    assert steps["Revise"].inputs == {"solution": "Answer: 1", "feedback": "fine"}
+    assert steps["Revise"].usage.calls == 1
+    assert result.trace.total() == result.usage
+
+
+def test_what_did_not_parse_is_not_run():
+    with pytest.raises(ConfigurationError, match="no workflow to run"):
+        execute(parse("Customer -> Review").workflow, MATH, SimulatedBackend())
+
+
+def test_a_program_needs_a_sandbox():
+    with pytest.raises(ConfigurationError, match="there is no sandbox: pass one as sandbox="):
+        execute(parse("Programmer").workflow, MATH, ScriptedBackend(ROWS))
+
+
+def test_a_fault_of_the_machine_is_no_result():
+    def down(request):
+        raise EnvironmentFault("the server does not answer.", "Start it.")
+
+    for text in ("Custom", "[Custom, Custom] -> ScEnsemble"):
+        with pytest.raises(EnvironmentFault, match="does not answer"):
+            execute(parse(text).workflow, MATH, ScriptedBackend(down))

@@ -1,0 +1,235 @@
+"""A workflow that fails says so with a code, and never in the words of an answer."""
+
+import random
+
+import pytest
+
+from aflowgym import Budget, costs, execute, grade, load_tasks, parse
+from aflowgym.answers import Outcome
+from aflowgym.backends import PRESETS, ScriptedBackend, SimulatedBackend
+from aflowgym.dsl import Cond, ListOf, Op, Repeat, Seq
+from aflowgym.dsl.nodes import DONE
+from aflowgym.trace import RUN_CODES
+
+TRAIN = load_tasks("bundled", "train")
+MATH = next(task for task in TRAIN if task.kind == "math")
+CODE = next(task for task in TRAIN if task.kind == "code")
+FENCE = "```python\ndef solve():\n    return 12\n```"
+REPLIES = {
+    "Custom": ["Answer: 1", "Answer: 2", "Answer: 3"],
+    "AnswerGenerate": ["Answer: 12"],
+    "Programmer": [FENCE],
+    "Review": ["Verdict: right"],
+    "Revise": ["Answer: 13"],
+    "ScEnsemble": ["A"],
+    "MdEnsemble": ["A"],
+    "Format": ["12"],
+}
+
+
+def ran(workflow, task=MATH, outcome=None, budget=None, **replies):
+    backend = ScriptedBackend({**REPLIES, **replies}, lambda job: [outcome or Outcome("12")])
+    tree = parse(workflow, kind=task.kind).workflow if isinstance(workflow, str) else workflow
+    return execute(tree, task, backend, budget=budget or Budget())
+
+
+def ops(*names):
+    return Seq(tuple(Op(name) for name in names))
+
+
+FAILS = [
+    ("Custom -> Review", {"Review": ["It looks fine to me."]}, "E-REPLY", "1"),
+    ("Custom -> AnswerGenerate", {"AnswerGenerate": [" \n"]}, "E-REPLY-EMPTY", "1"),
+    ("[Custom, Custom] -> ScEnsemble", {"ScEnsemble": ["the first"]}, "E-REPLY", "1"),
+    ("[Custom, Custom] -> MdEnsemble", {"MdEnsemble": ["none of them"]}, "E-REPLY", "1"),
+    ("Programmer", {"Programmer": ["I cannot program."]}, "E-PROGRAM", "0"),
+    ("CustomCodeGenerate", {"CustomCodeGenerate": ["return 12"]}, "E-PROGRAM", "0"),
+    ("Custom -> Review ? Revise : Format", {"Format": [""]}, "E-REPLY-EMPTY", "1.y"),
+    ("Custom -> (Review -> Revise) * 2", {"Review": ["?"]}, "E-REPLY", "1.r.0"),
+]
+
+
+@pytest.mark.parametrize(("text", "replies", "code", "path"), FAILS, ids=[row[0] for row in FAILS])
+def test_an_operator_that_fails_ends_the_run_with_its_code_and_place(text, replies, code, path):
+    result = ran(text, **replies)
+
+    assert (result.failure.code, result.failure.path) == (code, path)
+    assert result.failure in [step.failure for step in result.trace.walk()]
+    assert (result.ok, result.solution, result.code, result.verdict) == (False, None, None, None)
+
+
+def test_a_program_that_never_runs_is_a_failure_and_not_its_message():
+    result = ran("Programmer", outcome=Outcome(error="TypeError"))
+
+    assert result.failure.code == "E-PROGRAM"
+    assert "TypeError" in str(result.failure)
+    assert (result.solution, result.usage.calls) == (None, 3)
+
+
+def test_a_failure_is_wrong_whatever_number_stands_in_it():
+    """The original took `WORKFLOW_ERROR: ... line 12` for the answer 12."""
+    result = ran("Programmer", outcome=Outcome(error="line 12"))
+
+    assert "line 12" in str(result.failure)
+    assert grade(MATH, result.solution).correct is False
+    assert costs.progress(None) < costs.progress(grade(MATH, "Answer: 11"))
+
+
+def test_a_failed_branch_is_left_out_with_a_warning():
+    result = ran("[Custom, Programmer, Custom] -> MdEnsemble", outcome=Outcome(error="TypeError"))
+
+    assert result.ok
+    assert [warning.code for warning in result.warnings] == ["W-BRANCH-FAIL"]
+    assert result.warnings[0].path == "0.b1"
+    assert "E-PROGRAM" in result.warnings[0].message
+    assert result.usage.calls == 2 + 3 + 5
+    assert "warning[W-BRANCH-FAIL] at step 0.b1" in str(result.trace)
+
+
+def test_one_branch_that_is_left_is_taken_without_a_call():
+    result = ran("[Programmer, Custom] -> MdEnsemble", outcome=Outcome(error="TypeError"))
+
+    assert (result.solution, result.usage.calls) == ("Answer: 1", 4)
+
+
+def test_a_list_of_failures_is_a_failure():
+    result = ran("[Programmer, Programmer] -> ScEnsemble", outcome=Outcome(error="TypeError"))
+
+    assert result.failure.code == "E-ALL-BRANCHES"
+    assert len(result.warnings) == 2
+
+
+def test_warnings_stand_in_the_order_of_the_text():
+    inner = "[Programmer, Custom] -> ScEnsemble"
+    result = ran(f"[{inner}, {inner}] -> ScEnsemble", outcome=Outcome(error="TypeError"))
+
+    assert [warning.path for warning in result.warnings] == ["0.b0.0.b0", "0.b1.0.b0"]
+
+
+ILL_TYPED = [
+    (Op("Review"), "E-STATE"),
+    (Op("Revise"), "E-STATE"),
+    (ops("Format"), "E-STATE"),
+    (Op("ScEnsemble"), "E-STATE"),
+    (ops("Custom", "ScEnsemble"), "E-STATE"),
+    (ListOf((Op("Custom"), Op("Custom"))), "E-STATE"),
+    (Seq((ListOf((Op("Custom"), Op("Custom"))), Op("Review"))), "E-STATE"),
+    (Seq((ListOf((Op("Custom"), Op("Custom"))), Op("Custom"))), "E-STATE"),
+    (Seq((ListOf((ListOf((Op("Custom"),)),)), Op("ScEnsemble"))), "E-ALL-BRANCHES"),
+    (Cond(Op("Custom"), Op("Revise"), DONE), "E-STATE"),
+    (ops("Programmer", "Test"), "E-KIND"),
+    (Seq((ListOf(()), Op("ScEnsemble"))), "E-ALL-BRANCHES"),
+    (Seq(()), "E-STATE"),
+]
+
+
+@pytest.mark.parametrize(("tree", "code"), ILL_TYPED, ids=[str(tree) for tree, _ in ILL_TYPED])
+def test_a_tree_that_no_check_has_seen_does_not_run_on_wrong_types(tree, code):
+    """A string is no list of candidates, a list no solution, a review nothing without one."""
+    result = ran(tree)
+
+    assert (result.failure.code, result.solution) == (code, None)
+
+
+def test_a_test_without_a_program_or_public_tests_passes_nothing():
+    task = next(task for task in load_tasks("bundled", "dev") if task.kind == "code")
+    untested = type(task)(**{**vars(task), "public_tests": ()})
+    backend = SimulatedBackend()
+    tree = parse("Programmer -> Test", kind="code").workflow
+
+    assert execute(tree, untested, backend, seed=3).failure.code == "E-NO-TESTS"
+    assert execute(ops("Custom", "Test"), task, backend).failure.code == "E-STATE"
+
+
+def test_a_revision_that_is_no_program_any_more_is_not_tested():
+    backend = ScriptedBackend(
+        {"CustomCodeGenerate": [f"```\n{CODE.solution}```"], "Revise": ["It is right."]},
+        lambda job: [],
+    )
+    tree = parse("CustomCodeGenerate -> Revise -> Test", kind="code").workflow
+
+    assert execute(tree, CODE, backend).failure.code == "E-STATE"
+
+
+BUDGETS = [
+    ("Custom -> Custom -> Custom", Budget(calls=2), "E-CALLS", 2),
+    ("Custom -> (Review -> Revise) * 3", Budget(calls=1), "E-CALLS", 1),
+    ("[Custom, Custom] -> MdEnsemble", Budget(calls=6), "E-CALLS", 2),
+    ("Programmer", Budget(calls=0), "E-CALLS", 0),
+    ("Custom -> Custom -> Custom", Budget(tokens=200), "E-TOKENS", 2),
+    ("(Custom * 2) * 2", Budget(depth=1), "E-DEPTH", 0),
+    ("Custom -> Review ? (Revise * 2) : done", Budget(depth=1), "E-DEPTH", 0),
+]
+
+
+@pytest.mark.parametrize(("text", "budget", "code", "made"), BUDGETS)
+def test_what_is_over_the_budget_fails(text, budget, code, made):
+    result = ran(text, budget=budget)
+
+    assert (result.failure.code, result.usage.calls, result.solution) == (code, made, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("Custom -> Custom", Budget(calls=2)),
+        ("[Custom, Custom] -> MdEnsemble", Budget(calls=7)),
+        ("[[Custom, Custom] -> MdEnsemble, Custom] -> ScEnsemble", Budget(calls=9, depth=2)),
+        ("(Custom * 2) * 2", Budget(depth=2)),
+    ],
+)
+def test_what_just_fits_the_budget_runs(text, budget):
+    assert ran(text, budget=budget).ok
+
+
+def test_branches_share_what_is_left_and_give_back_what_they_do_not_use():
+    """At most 3 + 1 + 3 calls: each has its due, and the votes have what is not used."""
+    text = "[Programmer, Custom, Programmer] -> MdEnsemble"
+
+    assert ran(text, budget=Budget(calls=8)).usage.calls == 8
+    assert ran(text, budget=Budget(calls=7)).failure.code == "E-CALLS"
+
+
+def test_too_little_for_all_branches_fails_the_same_ones_every_time():
+    text = "[Custom, Custom, Custom] -> ScEnsemble"
+    result = ran(text, budget=Budget(calls=2), Custom=["Answer: 1"])
+
+    assert [warning.path for warning in result.warnings] == ["0.b0"]
+    assert result.solution == "Answer: 1"
+
+
+def random_tree(rng, depth):
+    """Any tree at all, most of them ill typed."""
+    shape = rng.randrange(6) if depth else 0
+    below = [random_tree(rng, depth - 1) for _ in range(rng.randint(1, 3))] if depth else []
+    names = [*REPLIES, "Test", "CustomCodeGenerate"]
+    if shape == 1:
+        return Seq(tuple(below))
+    if shape == 2:
+        return ListOf(tuple(below))
+    if shape == 3:
+        return Repeat(below[0], rng.randint(1, 3))
+    if shape == 4:
+        return Cond(below[0], below[-1], rng.choice([DONE, below[0]]))
+    return Op(rng.choice(names))
+
+
+def test_no_run_has_both_a_solution_and_a_failure_or_neither():
+    """Trees of all shapes, most of which no check would let pass, on tasks of every kind."""
+    rng = random.Random(0)
+    backends = [SimulatedBackend(preset) for preset in PRESETS]
+    ended = {True: 0, False: 0}
+    for seed in range(1500):
+        tree, task = random_tree(rng, 3), rng.choice(TRAIN)
+        budget = Budget(calls=rng.randint(1, 20), tokens=rng.choice([800, 10**6]))
+        result = execute(tree, task, rng.choice(backends), seed=seed, budget=budget)
+        ended[result.ok] += 1
+
+        assert (result.solution is None) == (result.failure is not None) == (not result.ok)
+        assert result.usage.calls <= budget.calls
+        assert result.usage == result.trace.total()
+        for step in result.trace.walk():
+            assert step.failure is None or step.failure.code in RUN_CODES
+            for code in RUN_CODES:
+                assert code not in str(step.outputs)
+    assert min(ended.values()) > 100
