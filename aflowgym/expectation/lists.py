@@ -1,0 +1,154 @@
+"""Lists and ensembles: how many branches give which answer, and which of them is chosen.
+
+The branches of a list are independent, given the latent class and the state they start from. Their
+answers are counted in six groups (`R`, `W`, `M`, inherited, and the two sorts of odd ones); each
+odd one is an answer by itself. A branch that failed is in no group. An ensemble is then a table
+from counts to answers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from aflowgym.expectation.space import (
+    FAILED,
+    INHERITED,
+    LOOSE,
+    NONE,
+    ODD,
+    RIGHT,
+    SAYS,
+    SIZE,
+    TYPICAL,
+    Array,
+    answers_of,
+    at,
+)
+
+Counts = tuple[int, ...]
+GROUPS: Final = 6
+_INHERITED_GROUP: Final = 3
+_ODD_GROUPS: Final = 4
+#: Which answers make up each group.
+_MEMBERS: Final = ((RIGHT,), (LOOSE,), (TYPICAL,), INHERITED, (ODD[0],), (ODD[1],))
+VOTES: Final = 5
+NO_BRANCH: Final[Counts] = (0,) * GROUPS
+
+
+def _entering() -> Array:
+    """The matrix by which a branch starts: a mistake of its own is one that it inherits."""
+    matrix = np.eye(SIZE)
+    for odd, inherited in zip(ODD, INHERITED, strict=True):
+        for says in range(len(SAYS)):
+            matrix[at(odd, says), at(odd, says)] = 0.0
+            matrix[at(odd, says), at(inherited, says)] = 1.0
+    return matrix
+
+
+ENTERING: Final = _entering()
+
+
+def grouped(ends: Array) -> list[Array | None]:
+    """The masses of the groups and of failure in what a branch ends in; None for none."""
+    answers = answers_of(ends)
+    masses: list[Array] = [answers[..., list(each)].sum(axis=-1) for each in _MEMBERS]
+    masses.append(answers[..., -1])
+    return [mass if np.any(mass) else None for mass in masses]
+
+
+def counted(before: dict[Counts, Array], ends: Array) -> dict[Counts, Array]:
+    """The distribution of the counts with one branch more."""
+    after: dict[Counts, Array] = {}
+    for group, mass in enumerate(grouped(ends)):
+        if mass is None:
+            continue
+        for counts, weight in before.items():
+            key = counts
+            if group < GROUPS:
+                key = (*counts[:group], counts[group] + 1, *counts[group + 1 :])
+            term = weight * mass
+            after[key] = after[key] + term if key in after else term
+    return after
+
+
+def closed(
+    counts: dict[Counts, Array], ensemble: str, points: Array, weight: float, held: Array
+) -> Array:
+    """The matrix of a list and its ensemble, [class, point, held, state].
+
+    Args:
+        counts: The distribution of the counts for each state that the list starts from.
+        ensemble: Who closes it.
+        points: Where the generating function of the calls is taken.
+        weight: See `aflowgym.backends.presets.Skills`.
+        held: The states that the list starts from.
+    """
+    first = next(iter(counts.values()))
+    groups = np.zeros((*first.shape, GROUPS + 1), first.dtype)
+    for key, mass in counts.items():
+        groups += mass[..., None] * chosen(ensemble, key, points, weight)[:, None, :]
+    matrix = np.zeros((*first.shape, SIZE), first.dtype)
+    for group, answer in enumerate((RIGHT, LOOSE, TYPICAL, None, *ODD)):
+        if answer is not None:
+            matrix[..., at(answer)] = groups[..., group]
+    for row, state in enumerate(held):
+        if state < NONE:
+            matrix[..., row, at(int(state) // len(SAYS))] += groups[..., row, _INHERITED_GROUP]
+    matrix[..., FAILED] = groups[..., GROUPS]
+    return matrix
+
+
+def chosen(ensemble: str, counts: Counts, points: Array, weight: float) -> Array:
+    """The group that an ensemble chooses, or failure, [point, 7]."""
+    if sum(counts) <= 1:
+        # One candidate is taken without a call; with none there is nothing to choose.
+        return np.outer(np.ones_like(points), [*counts, 1 - sum(counts)])
+    if ensemble == "MdEnsemble":
+        return np.outer(points**VOTES, _voted(counts, weight))
+    return _counted_out(counts, points)
+
+
+def _counted_out(counts: Counts, points: Array) -> Array:
+    """`ScEnsemble`: the answer given most often, by one call in a tie."""
+    most = max(1, *counts[:_ODD_GROUPS])
+    tied = np.zeros(GROUPS + 1)
+    tied[:_ODD_GROUPS] = [count == most for count in counts[:_ODD_GROUPS]]
+    if most == 1:
+        tied[_ODD_GROUPS:GROUPS] = counts[_ODD_GROUPS:]
+    share = tied / tied.sum()
+    return np.outer(points if tied.sum() > 1 else np.ones_like(points), share)
+
+
+@functools.lru_cache(maxsize=65536)
+def _voted(counts: Counts, weight: float) -> Array:
+    """`MdEnsemble`: the probability that each group wins most of the votes, ties shared alike."""
+    owners = [group for group in range(_ODD_GROUPS) if counts[group]]
+    weights = [counts[group] * (weight if group <= LOOSE else 1.0) for group in owners]
+    for group in range(_ODD_GROUPS, GROUPS):
+        owners += [group] * counts[group]
+        weights += [1.0] * counts[group]
+    share = np.array(weights) / sum(weights)
+    wins = np.zeros(GROUPS + 1)
+    for votes in _splits(VOTES, len(owners)):
+        ways = math.factorial(VOTES) / math.prod(map(math.factorial, votes))
+        chance = ways * float(np.prod(share ** np.array(votes)))
+        top = max(votes)
+        leading = [owner for owner, got in zip(owners, votes, strict=True) if got == top]
+        for owner in leading:
+            wins[owner] += chance / len(leading)
+    return wins
+
+
+def _splits(total: int, parts: int) -> Iterator[Counts]:
+    """All ways to give a number of votes to so many answers."""
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _splits(total - first, parts - 1):
+            yield (first, *rest)

@@ -1,0 +1,182 @@
+"""What the simulated operators do to a distribution over states: one matrix each.
+
+Each function here is the counterpart of one in `aflowgym.backends.simulated`, with the draw
+replaced by its probability. A latent class is a difficulty, and on `code` tasks also whether the
+public tests find the typical mistake out; given the class, all draws are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import numpy as np
+
+from aflowgym.backends.presets import GENERATORS, LEVELS, Preset, Skills
+from aflowgym.expectation.space import (
+    ANSWERS,
+    BLAMED,
+    FAILED,
+    HOLDS,
+    INHERITED,
+    LOOSE,
+    NONE,
+    NOTHING,
+    ODD,
+    PASSED,
+    RIGHT,
+    SAYS,
+    SIZE,
+    TYPICAL,
+    Array,
+    at,
+)
+from aflowgym.operators import OPERATORS
+from aflowgym.tasks import Kind
+
+_CONTENT: Final = (RIGHT, LOOSE)
+
+
+class Model:
+    """The matrices of a preset on one kind of task, [class, point, state, state].
+
+    Attributes:
+        weights: The probability of each latent class.
+        typical_revealed: Per class, whether the public tests find the typical mistake out.
+        loose: Per class, whether right content comes in a loose form.
+    """
+
+    def __init__(self, preset: Preset, kind: Kind, points: Array) -> None:
+        self.preset, self.kind, self.points = preset, kind, points
+        self.skills: Skills = preset.skills(kind)
+        latent = self.skills.latent(kind)
+        cases = [case for _ in range(LEVELS) for case in latent]
+        self.weights = np.array([case.chance / LEVELS for case in cases])
+        self.typical_revealed = np.array([case.revealed for case in cases])
+        self.loose = np.array([case.loose for case in cases])
+        self._level = np.repeat(np.arange(LEVELS), len(latent))
+        self._matrices: dict[str, Array] = {}
+
+    def matrix(self, operator: str) -> Array:
+        """The matrix of an operator that takes one solution."""
+        acted = self.preset.acts(operator)
+        known = self._matrices.get(acted)
+        if known is None:
+            made = self._generator(acted) if acted in GENERATORS else _MADE[acted](self)
+            made[..., FAILED, :] = 0.0
+            made[..., FAILED, FAILED] = 1.0
+            known = self._matrices[acted] = made
+        return known
+
+    def blank(self) -> Array:
+        """A matrix of zeros."""
+        return np.zeros((len(self.weights), len(self.points), SIZE, SIZE), self.points.dtype)
+
+    def wrong(self) -> Array:
+        """A wrong answer that is made anew, [answer]."""
+        skills, spread = self.skills, np.zeros(len(ANSWERS))
+        revealed = skills.reveal if self.kind == "code" else 1.0
+        spread[TYPICAL] = skills.modal
+        spread[list(ODD)] = (1 - skills.modal) * np.array([1 - revealed, revealed])
+        return spread
+
+    def _fresh(self, operator: str) -> Array:
+        """What a generator writes if it takes nothing over, [class, answer]."""
+        if operator == "CustomCodeGenerate" and self.kind != "code":
+            odd = np.zeros((len(self.weights), len(ANSWERS)))
+            odd[:, ODD[1]] = 1.0
+            return odd
+        right = np.array(self.skills.odds[operator])[self._level][:, None]
+        content = self.content()
+        if operator == "Programmer":
+            content = np.zeros_like(content)
+            content[:, RIGHT] = 1.0
+        return np.asarray(right * content + (1 - right) * self.wrong())
+
+    def content(self) -> Array:
+        """The form in which right content is given, [class, answer]."""
+        form = np.zeros((len(self.weights), len(ANSWERS)))
+        form[:, RIGHT], form[:, LOOSE] = ~self.loose, self.loose
+        return form
+
+    def _generator(self, operator: str) -> Array:
+        """The draws of `simulated._generated`."""
+        program = operator == "CustomCodeGenerate" and self.kind != "code"
+        anchor = 0.0 if program else self.skills.anchor
+        fresh, matrix = self._fresh(operator)[:, None, :], self.blank()
+        to = [at(answer) for answer in range(len(ANSWERS))]
+        matrix[..., NONE, to] = fresh
+        for answer in range(len(ANSWERS)):
+            for says in range(len(SAYS)):
+                taken = 0.0 if says == BLAMED else anchor
+                matrix[..., at(answer, says), to] = (1 - taken) * fresh
+                matrix[..., at(answer, says), at(answer)] += taken
+        z = self.points[:, None, None]
+        if operator != "Programmer":
+            return matrix * z
+        tries, breaks = OPERATORS[operator].calls[1], self.skills.breaks
+        matrix *= sum((1 - breaks) * breaks**k * z ** (k + 1) for k in range(tries))
+        matrix[..., :FAILED, FAILED] = breaks**tries * z[..., 0] ** tries
+        return matrix
+
+
+def _review(model: Model) -> Array:
+    skills, matrix = model.skills, model.blank()
+    for answer in range(len(ANSWERS)):
+        flagged = skills.false_alarm if answer in _CONTENT else skills.catch
+        matrix[..., HOLDS[answer], at(answer, BLAMED)] = flagged
+        matrix[..., HOLDS[answer], at(answer, PASSED)] = 1 - flagged
+    return matrix * model.points[:, None, None]
+
+
+def _revise(model: Model) -> Array:
+    skills, matrix = model.skills, model.blank()
+    to = [at(answer) for answer in range(len(ANSWERS))]
+    chances = {
+        NOTHING: (skills.blind_keep, skills.blind_fix),
+        PASSED: (1.0, 0.0),
+        BLAMED: (skills.keep, skills.fix),
+    }
+    for says, (keep, fix) in chances.items():
+        for answer in range(len(ANSWERS)):
+            here = at(answer, says)
+            if answer in _CONTENT:
+                matrix[..., here, to] = (1 - keep) * model.wrong()
+                matrix[..., here, at(answer)] += keep
+            else:
+                matrix[..., here, to] = fix * model.content()[:, None]
+                matrix[..., here, at(answer)] += 1 - fix
+    return matrix * model.points[:, None, None]
+
+
+def _format(model: Model) -> Array:
+    matrix = model.blank()
+    for answer in range(len(ANSWERS)):
+        bare = model.skills.bare if answer == LOOSE else 0.0
+        matrix[..., HOLDS[answer], at(RIGHT)] = bare
+        matrix[..., HOLDS[answer], at(answer)] += 1 - bare
+    return matrix * model.points[:, None, None]
+
+
+def _test(model: Model) -> Array:
+    """A program that the public tests find out is mended, or stays as it is after all tries."""
+    repair, tries = model.skills.repair, OPERATORS["Test"].calls[1]
+    z, matrix = model.points[:, None], model.blank()
+    mended = sum(repair * (1 - repair) ** k * z ** (k + 1) for k in range(tries))
+    for answer in range(len(ANSWERS)):
+        found = np.full(len(model.weights), float(answer in (ODD[1], INHERITED[1])))
+        if answer == TYPICAL:
+            found = model.typical_revealed.astype(float)
+        found = found[:, None, None]
+        matrix[..., HOLDS[answer], at(answer, PASSED)] = 1 - found
+        matrix[..., HOLDS[answer], at(RIGHT, PASSED)] += found * mended
+        matrix[..., HOLDS[answer], at(answer, BLAMED)] = found * (1 - repair) ** tries * z**tries
+    return matrix
+
+
+_MADE: Final[Mapping[str, Callable[[Model], Array]]] = {
+    "Review": _review,
+    "Revise": _revise,
+    "Format": _format,
+    "Test": _test,
+}

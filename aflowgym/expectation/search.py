@@ -1,0 +1,207 @@
+"""The best workflow of a family, per kind of task: what regret is measured against.
+
+Every member of `aflowgym.expectation.family` is evaluated exactly, none is skipped. What makes it
+fast: members with a common beginning share its distribution; all lists of a sort are evaluated at
+once, along the batch axis; states that cannot occur are left out; and since the cost saturates as
+`cap - a * b ** calls`, two values of the generating function of the calls (at 1 and at b) stand for
+its whole distribution.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from aflowgym import costs
+from aflowgym.backends.presets import Preset, preset_of
+from aflowgym.dsl.checking import EMPTY
+from aflowgym.dsl.nodes import ListOf, Node, Seq
+from aflowgym.expectation import DEFAULT_REWARDS, Expectation, expected
+from aflowgym.expectation.family import (
+    Left,
+    Sort,
+    allowed,
+    replaced,
+    sorts,
+    steps,
+    typed,
+)
+from aflowgym.expectation.lists import closed
+from aflowgym.expectation.nearness import nearness
+from aflowgym.expectation.operators import Model
+from aflowgym.expectation.space import (
+    ANSWERS,
+    FAILED,
+    HOLDS,
+    LOOSE,
+    NONE,
+    ODD,
+    PASSES,
+    RIGHT,
+    SAYS,
+    SIZE,
+    TYPICAL,
+    Array,
+    start,
+)
+from aflowgym.expectation.walking import OpenList, Walker, closed_only
+from aflowgym.tasks import Kind
+from toolgym.rewards import RewardConfig
+
+
+class Optimum(NamedTuple):
+    """The best member of the family.
+
+    Attributes:
+        workflow: Its tree.
+        expectation: What it is worth.
+        forms: How many canonical texts the family has.
+        evaluated: How many were evaluated: of lists that differ in the order of their branches,
+            one.
+    """
+
+    workflow: Node
+    expectation: Expectation
+    forms: int
+    evaluated: int
+
+
+def optimum(
+    kind: Kind,
+    preset: str | Preset = "teaching",
+    *,
+    operators: int = 4,
+    rewards: RewardConfig = DEFAULT_REWARDS,
+) -> Optimum:
+    """The workflow of the family that has the highest expected reward; remembered.
+
+    Args:
+        kind: The kind of the tasks.
+        preset: The skills of the operators.
+        operators: Most operators in a member, its list counted as one; 4 takes seconds.
+        rewards: The weights of the score.
+
+    >>> str(optimum("math", "paper", operators=1).workflow)
+    'Programmer'
+    """
+    return _optimum(kind, preset_of(preset), operators, rewards)
+
+
+@functools.lru_cache(maxsize=64)
+def _optimum(kind: Kind, preset: Preset, operators: int, rewards: RewardConfig) -> Optimum:
+    search = Search(kind, preset, rewards)
+    search.grow((), EMPTY, search.begin, Left(operators), None)
+    worth = expected(search.best, kind, preset, rewards=rewards)
+    return Optimum(search.best, worth, search.forms, search.evaluated)
+
+
+class Search(Walker):
+    """A walk over all members; distributions hold the states that can occur only."""
+
+    def __init__(self, kind: Kind, preset: Preset, rewards: RewardConfig) -> None:
+        self.cap = rewards.cost_cap
+        self.share, factor = costs.saturation(rewards)
+        super().__init__(Model(preset, kind, np.array([1.0, factor])))
+        self.kind = kind
+        self.states = _occurring(kind, self.model)
+        self.passes = PASSES[self.states]
+        self._small: dict[str, Array] = {}
+        self._lists: dict[tuple[ListOf, str], Array] = {}
+        begin = start(len(self.model.weights), self.model.points)
+        self.begin: Array = begin[..., self.states]
+        self.values = self._values(nearness(kind, self.model.skills, rewards))
+        self.best: Node = Seq(())
+        self.reward, self.forms, self.evaluated = -np.inf, 0, 0
+
+    def _values(self, near: Array) -> Array:
+        """What a state is worth at the end, cost aside, [class, state]."""
+        values = np.zeros((len(near), SIZE))
+        for answer in range(len(ANSWERS)):
+            values[:, HOLDS[answer]] = near[:, [answer]]
+        values[:, HOLDS[RIGHT]] = 1.0
+        values[:, FAILED] = near[:, -1]
+        return np.asarray(self.model.weights[:, None] * values[:, self.states])
+
+    def matrix(self, operator: str) -> Array:
+        """The matrix of an operator, over the states that can occur."""
+        known = self._small.get(operator)
+        if known is None:
+            whole = super().matrix(operator)
+            known = self._small[operator] = whole[..., self.states[:, None], self.states]
+        return known
+
+    def closing(self, opened: OpenList, ensemble: str) -> Array:
+        """The states after every list of a sort and the ensemble, along the batch axis."""
+        matrices = self._matrices_of(sorts()[ListOf(opened.branches)], ensemble)
+        before = np.moveaxis(opened.before, 2, 0)[..., None, :]  # [batch, class, point, 1, state]
+        return np.moveaxis(np.matmul(before, matrices)[..., 0, :], 0, 2)
+
+    def _matrices_of(self, sort: Sort, ensemble: str) -> Array:
+        """[list, class, point, state, state]"""
+        known = self._lists.get((sort.stands, ensemble))
+        if known is None:
+            held = self.states[self.states != FAILED]
+            made = []
+            whole = Walker(self.model)
+            for each in sort.members:
+                matrix = np.zeros((*self.begin.shape[:2], SIZE, SIZE))
+                counts = whole.counts(each.branches, held)
+                points, weight = self.model.points, self.model.skills.weight
+                matrix[..., held, :] = closed(counts, ensemble, points, weight, held)
+                matrix[..., FAILED, FAILED] = 1.0
+                made.append(matrix[..., self.states[:, None], self.states])
+            known = self._lists[sort.stands, ensemble] = np.stack(made)
+        return known
+
+    def grow(
+        self, chain: tuple[Node, ...], slots: int, states: Array, left: Left, sort: Sort | None
+    ) -> None:
+        """Evaluate every member that begins with a chain."""
+        for nodes, rest in steps(left):
+            filled = typed(nodes, slots, self.kind)
+            if filled is None:
+                continue
+            whole = (*chain, *nodes)
+            step = nodes[0] if len(nodes) == 1 else Seq(nodes)
+            after = closed_only(self.walk(step, states).on)
+            kind_of_list = sort
+            if rest.lists < left.lists:
+                kind_of_list = next(each for each in sorts().values() if _has(step, each.stands))
+            self.note(whole, after, kind_of_list)
+            if rest.operators:
+                self.grow(whole, filled, after, rest, kind_of_list)
+
+    def rewards(self, states: Array) -> Array:
+        """What the members of a batch are worth that end in these states."""
+        worth = np.einsum("kbs,ks->b", states[:, 0], self.values)
+        saved = np.einsum("kbs,k->b", states[:, 1], self.model.weights)
+        return np.asarray(worth - self.cap + self.share * saved)
+
+    def note(self, chain: tuple[Node, ...], states: Array, sort: Sort | None) -> None:
+        """Count a member, or the members whose lists a sort has, and keep the best."""
+        within = allowed(chain, sort)
+        rewards = self.rewards(states)
+        orders = np.array(sort.orders if sort else (1,))
+        self.forms += int(orders[within].sum())
+        self.evaluated += sum(within)
+        rewards = np.where(within, rewards, -np.inf)
+        place = int(rewards.argmax())
+        if rewards[place] > self.reward + 1e-12:
+            self.reward = float(rewards[place])
+            tree = chain[0] if len(chain) == 1 else Seq(chain)
+            self.best = replaced(tree, sort.stands, sort.members[place]) if sort else tree  # type: ignore[assignment]
+
+
+def _has(node: Node, stands: ListOf) -> bool:
+    return replaced(node, stands, ListOf(())) != node
+
+
+def _occurring(kind: Kind, model: Model) -> Array:
+    """The numbers of the states outside of branches that can have any mass."""
+    answers = [RIGHT, TYPICAL, ODD[1]]
+    answers += [LOOSE] if model.skills.loose else []
+    answers += [ODD[0]] if kind == "code" else []
+    held = sorted(HOLDS[answer].start + says for answer in answers for says in range(len(SAYS)))
+    return np.array([*held, NONE, FAILED])

@@ -1,0 +1,142 @@
+"""The best workflow of the stated family: nothing is left out, nothing counted twice."""
+
+import itertools
+import random
+
+import pytest
+
+from aflowgym import expected, optimum, parse
+from aflowgym.backends.presets import PRESETS
+from aflowgym.dsl import Cond, ListOf, Repeat, children
+from aflowgym.dsl.checking import EMPTY
+from aflowgym.dsl.nodes import Seq
+from aflowgym.expectation.family import STARTS, Left, allowed, chains, replaced, sorts
+from aflowgym.expectation.search import Search
+from toolgym import RewardConfig
+
+KINDS = ("math", "code", "qa")
+
+
+def members(operators, kind):
+    """Every member of the family, by its text, one per order of branches: slowly, by `parse`."""
+    found = {}
+    for chain, _ in chains(Left(operators)):
+        tree = chain[0] if len(chain) == 1 else Seq(chain)
+        stands = next((each for each in sorts() if replaced(tree, each, ListOf(())) != tree), None)
+        lists = [None] if stands is None else orders(stands)
+        for each in lists:
+            text = str(tree if each is None else replaced(tree, stands, each))
+            parsed = parse(text, kind=kind)
+            if parsed.workflow is not None:
+                assert text not in found
+                assert str(parsed.workflow) == text
+                found[text] = parsed.workflow
+    return found
+
+
+def orders(stands):
+    of_programs = {str(each) for each in STARTS} & {"CustomCodeGenerate", "Programmer"}
+    tested = {str(each) for each in stands.branches} <= of_programs
+    for count in range(2, 6):
+        for branches in itertools.product(STARTS, repeat=count):
+            if ({str(each) for each in branches} <= of_programs) == tested:
+                yield ListOf(branches)
+
+
+@pytest.fixture(scope="module")
+def families():
+    return {kind: members(2, kind) for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_member_is_counted_once(kind, families):
+    assert optimum(kind, operators=2).forms == len(families[kind])
+
+
+class Noted(Search):
+    """A search that remembers what each member is worth."""
+
+    def __init__(self, kind, preset):
+        super().__init__(kind, preset, RewardConfig())
+        self.worth = []
+
+    def note(self, chain, states, sort):
+        super().note(chain, states, sort)
+        tree = chain[0] if len(chain) == 1 else Seq(chain)
+        within = allowed(chain, sort)
+        for place, reward in enumerate(self.rewards(states)):
+            if within[place]:
+                whole = replaced(tree, sort.stands, sort.members[place]) if sort else tree
+                self.worth.append((whole, reward))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_members_are_worth_what_is_expected_and_the_optimum_most(kind, preset):
+    """Two values of a generating function against the whole joint distribution."""
+    search = Noted(kind, PRESETS[preset])
+    search.grow((), EMPTY, search.begin, Left(3), None)
+    best = optimum(kind, preset, operators=3)
+
+    assert len(search.worth) == search.evaluated == best.evaluated
+    assert best.expectation.reward == pytest.approx(max(r for _, r in search.worth), abs=1e-10)
+    for tree, reward in random.Random(0).sample(search.worth, 25):
+        assert parse(str(tree), kind=kind).workflow == tree
+        assert expected(tree, kind, preset).reward == pytest.approx(reward, abs=1e-10), str(tree)
+
+
+def constructs(node):
+    yield type(node)
+    for child in children(node):
+        yield from constructs(child)
+
+
+def test_the_optimum_of_teaching_depends_on_the_kind():
+    """A vote for math, tests for code, review and form for questions."""
+    best = {kind: optimum(kind, operators=3) for kind in KINDS}
+    found = {kind: set(constructs(each.workflow)) & {ListOf, Repeat} for kind, each in best.items()}
+
+    assert found == {"math": {ListOf}, "code": {Repeat}, "qa": {Repeat}}
+    assert str(best["qa"].workflow).endswith("Format")
+    for kind, other in itertools.permutations(KINDS, 2):
+        if parse(str(best[other].workflow), kind=kind).workflow is not None:
+            regret = best[kind].expectation.reward - expected(best[other].workflow, kind).reward
+            assert regret > 0.1, (kind, other)
+
+
+def test_every_workflow_of_the_seed_is_in_the_family():
+    texts = {
+        str(chain[0] if len(chain) == 1 else Seq(chain))
+        for chain, _ in chains(Left(4, lists=0, loops=0))
+    }
+
+    for text in (
+        "Custom -> Programmer -> Review ? Revise : done",
+        "Custom -> Programmer -> Review -> Revise",
+        "Custom -> Review ? Revise : done",
+        "Programmer",
+    ):
+        assert text in texts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_family_of_four_operators_is_evaluated_whole(kind):
+    best = optimum(kind)
+
+    assert best.forms == (3_539_612 if kind == "code" else 3_402_558)
+    assert best.expectation.reward >= optimum(kind, operators=3).expectation.reward
+
+
+def test_the_optimum_is_remembered():
+    assert optimum("math", operators=1) is optimum("math", operators=1)
+
+
+def test_a_condition_is_in_the_family_with_both_of_its_sides():
+    (tree,) = [
+        chain[1]
+        for chain, _ in chains(Left(4, lists=0, loops=0))
+        if str(Seq(chain)) == "Custom -> Review ? Revise : Format"
+    ]
+
+    assert isinstance(tree, Cond)
