@@ -9,7 +9,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-WHEREABOUTS = {f"data/{name}": f"sqlgym/_data/{name}" for name in ("sql", "sql2")}
+WHEREABOUTS = {
+    f"data/{name}": f"{package}/_data/{name}"
+    for package, names in {"sqlgym": ("sql", "sql2"), "aflowgym": ("workflows",)}.items()
+    for name in names
+}
 
 
 class BundleData(BuildHookInterface[Any]):

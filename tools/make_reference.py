@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 import toolgym.episode
 import toolgym.rewards
+from aflowgym.workflow_errors import WORKFLOW_ERRORS
 from sqlgym import limits
 from sqlgym.diagnosis import SQL_ERRORS
 from sqlgym.tasks import REFUSALS
@@ -118,6 +119,7 @@ def reference_page() -> str:
         f"## Repairs\n\n{repairs()}\n",
         f"## Errors of a call\n\n{codes(CALL_ERRORS)}\n",
         f"## Errors of SQL\n\n{codes(SQL_ERRORS)}\n",
+        f"## Errors of a workflow's run\n\n{codes(WORKFLOW_ERRORS)}\n",
         f"## Limits of one SQL statement\n\n{sql_limits()}\n",
         f"## Why a task is refused\n\n{codes(REFUSALS)}\n",
     ]

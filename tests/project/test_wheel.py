@@ -106,11 +106,12 @@ def test_the_wheel_carries_the_packages_and_the_tasks_and_nothing_else(dist):
     top = {name.split("/")[0] for name in names}
     assert {name for name in top if not name.endswith(".dist-info")} == PACKAGES
     assert "adapters/__init__.py" not in names
-    packed = {name for name in names if name.startswith("sqlgym/_data/")}
+    packed = {name for name in names if "/_data/" in name}
     source = ROOT / "data"
     there = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
-    assert packed == {f"sqlgym/_data/{name}" for name in there}
-    assert {name.split("/")[0] for name in there} == {"sql", "sql2"}
+    owner = {"sql": "sqlgym", "sql2": "sqlgym", "workflows": "aflowgym"}
+    assert packed == {f"{owner[name.split('/')[0]]}/_data/{name}" for name in there}
+    assert {name.split("/")[0] for name in there} == set(owner)
 
 
 def test_the_source_distribution_carries_the_tests(dist):

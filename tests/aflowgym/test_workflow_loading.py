@@ -1,0 +1,156 @@
+"""Loading workflow tasks: five layouts, and entries that are refused with their place."""
+
+import json
+
+import pytest
+
+from aflowgym.answers import CodeTest
+from aflowgym.loading import REFUSALS, load_tasks
+from toolgym.errors import ConfigurationError
+
+GSM8K = {"question": "How many?", "answer": "He has 3 + 4 = <<3+4=7>>7 apples.\n#### 1,007"}
+HUMANEVAL = {
+    "task_id": "HumanEval/900",
+    "prompt": 'def inc(n):\n    """Add 1.\n    >>> inc(1)\n    2\n    >>> inc(x)\n    3\n    """\n',
+    "entry_point": "inc",
+    "canonical_solution": "    return n + 1\n",
+    "test": "def check(candidate):\n assert candidate(1) == 2\n assert candidate(-1) == 0\n",
+}
+MBPP = {
+    "task_id": 901, "text": "Write a doubling function.", "code": "def twice(n):\n    return 2 * n",
+    "test_list": ["assert twice(2) == 4", "assert twice(0) == 0"], "test_setup_code": "",
+    "challenge_test_list": ["assert twice(-3) == -6"],
+}  # fmt: skip
+HOTPOTQA = {
+    "_id": "5a8b", "question": "Which?", "answer": "Paris", "type": "bridge", "level": "hard",
+    "context": [["France", ["Its capital is Paris.", " It is large."]], ["Spain", ["Madrid."]]],
+}  # fmt: skip
+OWN = {"kind": "math", "question": "1 + 1?", "gold": "2", "hardness": "easy"}
+
+
+def written(tmp_path, rows, name="set.jsonl"):
+    path = tmp_path / name
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_gsm8k_is_read():
+    [task] = load_tasks([GSM8K], "test")
+
+    assert (task.id, task.item, task.kind, task.gold) == ("test-0", "test-0", "math", "1,007")
+    assert task.solution == "He has 3 + 4 = 7 apples."
+
+
+def test_humaneval_is_read_with_the_examples_that_are_literal():
+    [task] = load_tasks([HUMANEVAL], "test")
+
+    assert task.tests == (CodeTest("inc", "(1,)", "2"), CodeTest("inc", "(-1,)", "0"))
+    assert task.public_tests == (CodeTest("inc", "(1,)", "2"),)
+    assert task.solution.endswith("return n + 1\n")
+
+
+def test_mbpp_is_read_with_its_challenge_tests():
+    [task] = load_tasks([MBPP], "test")
+
+    assert (task.id, task.entry_point, len(task.tests)) == ("901", "twice", 3)
+    assert task.question.endswith("pass this test: assert twice(2) == 4")
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        HOTPOTQA["context"],
+        {
+            "title": ["France", "Spain"],
+            "sentences": [["Its capital is Paris.", " It is large."], ["Madrid."]],
+        },
+    ],
+)
+def test_hotpotqa_is_read_in_both_forms_of_its_context(context):
+    [task] = load_tasks([{**HOTPOTQA, "context": context}], "test")
+
+    assert task.context == ("France: Its capital is Paris. It is large.", "Spain: Madrid.")
+    assert (task.gold, task.extra["level"]) == ("Paris", "hard")
+
+
+def test_what_our_own_layout_says_beyond_its_keys_is_kept():
+    [task] = load_tasks([OWN], "dev")
+
+    assert task.extra == {"hardness": "easy"}
+
+
+BROKEN = [
+    ("{", "not_json"),
+    ([1], "not_an_object"),
+    ({"text": "?"}, "unknown_layout"),
+    ({"kind": "math", "question": "?"}, "missing_key"),
+    ({"kind": "song", "question": "?", "gold": "2"}, "bad_value"),
+    ({**OWN, "question": " "}, "empty_question"),
+    ({**OWN, "gold": "\\log 7"}, "unreadable_gold"),
+    ({**HOTPOTQA, "answer": "The"}, "unreadable_gold"),
+    ({**GSM8K, "answer": "7"}, "bad_value"),
+    ({**MBPP, "test_list": ["assert twice(x) == 4"]}, "unsupported_test"),
+    ({**MBPP, "test_setup_code": "import os"}, "unsupported_test"),
+    ({**HOTPOTQA, "context": 3}, "bad_value"),
+    ({**OWN, "id": "good"}, "duplicate_id"),
+]
+
+
+@pytest.mark.parametrize(("row", "code"), BROKEN)
+def test_a_broken_entry_is_refused_with_file_and_line_and_the_rest_loads(row, code, tmp_path):
+    path = written(tmp_path, [{**OWN, "id": "good"}, row, GSM8K])
+
+    tasks = load_tasks(path, "train")
+
+    assert tasks.ids == ["good", "set-3"]
+    [refusal] = tasks.refused.values()
+    assert refusal.code == code
+    assert refusal.reason.startswith(f"{path}, line 2: ")
+
+
+def test_every_code_of_a_refusal_is_provoked_here():
+    assert {code for _, code in BROKEN} == set(REFUSALS)
+
+
+def test_a_folder_is_read_by_split_and_a_list_in_one_file_too(tmp_path):
+    written(tmp_path, [OWN], "train.jsonl")
+    (tmp_path / "dev.json").write_text(json.dumps([OWN, MBPP]), encoding="utf-8")
+
+    assert len(load_tasks(tmp_path, "train")) == 1
+    assert len(load_tasks(tmp_path, "dev")) == 2
+    assert load_tasks({"test": [GSM8K]}, "test")[0].gold == "1,007"
+
+
+def test_a_file_that_changed_is_read_anew(tmp_path):
+    import os
+
+    path = written(tmp_path, [OWN])
+    assert len(load_tasks(path, "train")) == 1
+    written(tmp_path, [OWN, GSM8K])
+    os.utime(path, ns=(1, 1))
+
+    assert len(load_tasks(path, "train")) == 2
+
+
+@pytest.mark.parametrize(
+    ("dataset", "split", "message"),
+    [
+        ("nowhere", "train", "there is no data set 'nowhere'"),
+        ("bundled", "final", "has no split 'final'; its splits are 'dev', 'test', 'train'"),
+        ({"train": [OWN]}, "dev", "has no split 'dev': it has 'train'"),
+        (7, "train", "a int is no data set"),
+        ([{"text": "?"}], "train", "no usable entry; the first: row 0"),
+        ([], "train", "no usable entry"),
+    ],
+)
+def test_what_is_not_there_is_said_with_what_is(dataset, split, message):
+    with pytest.raises(ConfigurationError, match=message):
+        load_tasks(dataset, split)
+
+
+def test_a_file_of_another_split_or_kind_is_not_taken(tmp_path):
+    with pytest.raises(ConfigurationError, match="is split 'dev', not 'train'"):
+        load_tasks(written(tmp_path, [OWN], "dev.jsonl"), "train")
+    with pytest.raises(ConfigurationError, match=r"only \.jsonl and \.json"):
+        load_tasks(written(tmp_path, [OWN], "a.csv"), "train")
