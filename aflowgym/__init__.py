@@ -1,12 +1,46 @@
 """Environments in which an agent composes a workflow of operators that solves a task.
 
-To come; nothing is registered yet. The idea: a workflow is written in the language that AFlow
-advertises (`Custom -> Programmer -> Review ? Revise : done`), with its loops and conditions, over
-a typed state instead of one string passed along. A workflow that does not parse, or whose types do
-not fit, is answered with the position, what was expected there and a workflow that would work; none
-is rewritten in silence. Two environments are planned: in `aflowgym/Compose-v0` the agent writes
-workflows and may repair them, in `aflowgym/Operate-v0` it calls the operators one by one.
+A workflow is written in the language that AFlow advertises (`Custom -> Programmer -> Review ?
+Revise : done`), with its loops and conditions, over a typed state instead of one string passed
+along. A workflow that does not parse, or whose types do not fit, is answered with the position,
+what was expected there and a workflow that would work; none is rewritten in silence.
 
-The reward is the law of `toolgym.rewards`, as everywhere: correct when a verifier outside the
-sandbox is fully satisfied, its partial score is progress, operator calls and tokens are the cost.
+`parse` reads a workflow, `execute` runs it on a task, `grade` judges what it left, `expected` says
+what it is worth with the simulated backend, `optimum` which one is worth most.
+
+Importing this registers the environments with Gymnasium:
+
+* `aflowgym/Compose-v0`: the agent writes workflows, and may repair them;
+* `aflowgym/Operate-v0`: the agent calls the operators one by one.
+
+The reward is the law of `toolgym.rewards`, as everywhere.
 """
+
+import gymnasium
+
+from aflowgym.dsl import Diagnostic, Parsed, parse
+from aflowgym.executor import Result, aexecute, execute
+from aflowgym.executor_budget import Budget
+from aflowgym.executor_judging import grade
+from aflowgym.expectation import Expectation, expected
+from aflowgym.expectation.search import Optimum, optimum
+from aflowgym.loading import load_tasks
+
+__all__ = [
+    "Budget",
+    "Diagnostic",
+    "Expectation",
+    "Optimum",
+    "Parsed",
+    "Result",
+    "aexecute",
+    "execute",
+    "expected",
+    "grade",
+    "load_tasks",
+    "optimum",
+    "parse",
+]
+
+gymnasium.register(id="aflowgym/Compose-v0", entry_point="aflowgym.compose:ComposeEnv")
+gymnasium.register(id="aflowgym/Operate-v0", entry_point="aflowgym.operate:OperateEnv")

@@ -7,7 +7,8 @@ import pytest
 import toolgym
 from toolgym.testing import ContractBroken, check_tool_env
 
-ENV_IDS = ["sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"]
+LUCKY = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]  # their operators succeed by chance
+ENV_IDS = [*LUCKY, "sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"]
 
 
 def test_no_environment_left_the_contract():
@@ -20,7 +21,7 @@ def test_no_environment_left_the_contract():
 @pytest.mark.parametrize("env_id", ENV_IDS)
 @pytest.mark.parametrize("parsing", ["lenient", "strict"])
 def test_an_environment_keeps_the_contract(env_id, parsing):
-    check_tool_env(env_id, parsing=parsing)
+    check_tool_env(env_id, parsing=parsing, luck=env_id in LUCKY)
 
 
 def test_an_environment_with_one_tool_keeps_the_contract():

@@ -22,6 +22,7 @@ from adapters.training.fault_limit import WINDOW
 from adapters.training.guard_checks import GUARDS
 from adapters.training.guard_config import Action, GuardConfig
 from adapters.training.metric_names import METRICS
+from aflowgym.workflow_errors import WORKFLOW_ERRORS
 from sqlgym.answers import GoldAnswer, matches, refusal
 from sqlgym.bundled import dataset_folder
 from sqlgym.database import open_database
@@ -60,7 +61,7 @@ TEXT = {path.name: path.read_text(encoding="utf-8") for path in WRITTEN}
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
 SOURCES = [
     path
-    for package in ("toolgym", "sqlgym", "adapters", "examples")
+    for package in ("toolgym", "sqlgym", "aflowgym", "adapters", "examples")
     for path in (ROOT / package).rglob("*.py")
 ]
 
@@ -166,7 +167,8 @@ def test_every_name_in_code_type_is_in_the_program(page):
 
 @pytest.mark.parametrize("page", TEXT)
 def test_every_code_that_a_page_prints_exists(page):
-    known = {*CALL_ERRORS, *SQL_ERRORS, *REPAIRS, *REFUSALS, *(f"gold_{c}" for c in SQL_ERRORS)}
+    known = {*CALL_ERRORS, *SQL_ERRORS, *WORKFLOW_ERRORS, *REPAIRS, *REFUSALS}
+    known |= {f"gold_{code}" for code in SQL_ERRORS}
     printed = set(re.findall(r"(?:error|refused |^)\[([a-z]+(?:_[a-z]+)+)\]", TEXT[page], re.M))
 
     assert printed - known <= {"no_such_digit"}  # the code of an invented environment

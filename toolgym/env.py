@@ -8,6 +8,7 @@ expert would play.
 
 from __future__ import annotations
 
+import random
 from abc import abstractmethod
 from collections.abc import Generator
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -119,6 +120,17 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         a model cannot either.
         """
         raise ConfigurationError(f"{type(self).__name__} has no expert; write its `expert` method.")
+
+    def novice(self, draw: random.Random) -> Generator[Any, str, None] | None:
+        """Play the current episode as one who masters the tools and not yet the trade.
+
+        A model from scratch imitates this before it learns: reinforcement can only make likelier
+        what it sometimes does. None: there is no such player, and the expert's play is spoilt.
+
+        Args:
+            draw: Of all choices.
+        """
+        return None
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
         """A whole call of this tool that works in this episode, for error messages.

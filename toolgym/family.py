@@ -1,14 +1,14 @@
 """What a family of environments knows of its tasks, beyond playing them.
 
 The commands that look at a data set (`toolgym tasks stats`, `show`, `synth`) or at what was played
-(`toolgym audit`) know no family. They ask the environment class for its `family`, an object of the
-class below; a family that can tell more of its tasks, or write new ones, overrides what it can do
-better.
+(`toolgym audit`, `toolgym stats`) know no family. They ask the environment class for its `family`,
+an object of the class below; a family that can tell more of its tasks or of what was played, or
+write new tasks, overrides what it can do better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +17,7 @@ from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from toolgym.env import ToolEnv
+    from toolgym.statistics import Rollout, Statistics
 
 Progress = Callable[[int, int], None]
 
@@ -90,6 +91,22 @@ class TaskFamily:
             None where the second rule cannot tell.
         """
         return None
+
+    def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
+        """What the agents of some rollouts wrote, counted: the tables of `toolgym stats`.
+
+        Args:
+            rollouts: Episode records, or lines of a run's `rollouts.jsonl`, all of environments of
+                this family.
+            top: Of what is listed by frequency, how much is told at most.
+
+        Raises:
+            ConfigurationError: This family counts nothing.
+        """
+        raise ConfigurationError(
+            "there are no statistics for the environment that was played; `toolgym report` shows"
+            " what every run has."
+        )
 
     def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
         """Write a data set for sources that have no tasks, and return a summary as plain data.

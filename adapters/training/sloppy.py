@@ -75,7 +75,12 @@ class SloppyPolicy:
     def _play(self, situation: Situation) -> Generator[Any, str, None]:
         draw = random.Random(f"toolgym-sloppy-{self._seed}-{situation.seed}")
         habit = draw.choices(list(self._habits), list(self._habits.values()))[0]
-        env, expert = situation.env, situation.env.expert()
+        env = situation.env
+        novice = env.novice(draw)
+        if novice is not None:
+            yield from novice
+            return
+        expert = env.expert()
         action = next(expert)
         while True:
             if habit == "guess" and _is_query(action, env):

@@ -1,0 +1,183 @@
+"""Who plays the workflow environments: an expert, and a novice.
+
+The expert has a small table: for each preset and kind of task, a workflow whose expected reward is
+within a hundredth of the best one's (`aflowgym.optimum`; a test holds the table against it). It
+reads the kind in the question, and from the result whether there is a solution and whether the
+public tests pass; it has seen neither gold nor draws, so luck decides whether it is right.
+
+The novice knows how to call the tools and not what is good: it runs a typical workflow of any kind,
+and now and then one whose types do not fit, which it then corrects as it is told. That is what a
+model imitates that has yet to learn which workflow suits which kind.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from aflowgym.workflow_errors import run_call
+from aflowgym.workflow_texts import solution_in
+
+if TYPE_CHECKING:
+    from aflowgym.compose import ComposeEnv
+    from aflowgym.operate import OperateEnv
+    from aflowgym.workflow_env import WorkflowEnv
+
+Play = Generator[Any, str, None]
+
+BEST: Final[Mapping[tuple[str, str], str]] = {
+    ("teaching", "math"): "[Programmer * 5] -> ScEnsemble",
+    ("teaching", "code"): "CustomCodeGenerate -> Test * 3",
+    ("teaching", "qa"): "AnswerGenerate -> (Review -> Revise) * 3 -> Format",
+    ("paper", "math"): "Programmer",
+    ("paper", "code"): "CustomCodeGenerate -> Test * 3",
+    ("paper", "qa"): "AnswerGenerate -> Format",
+}
+"""By preset and kind, a workflow near the optimum."""
+SECOND: Final[Mapping[str, str]] = {
+    "math": "AnswerGenerate -> Review ? Revise : done",
+    "code": "Programmer -> Review ? Revise : done",
+    "qa": "Custom -> Format",
+}
+"""By kind, what is tried where the first one leaves no solution, or one that fails a test."""
+
+TYPICAL: Final = (
+    "Custom",
+    "AnswerGenerate",
+    "Programmer",
+    "CustomCodeGenerate",
+    "Custom -> Format",
+    "AnswerGenerate -> Format",
+    "Custom -> Revise",
+    "Programmer -> Format",
+    "Custom -> Review ? Revise : done",
+    "AnswerGenerate -> Review ? Revise : done",
+    "AnswerGenerate -> (Review -> Revise) * 3 -> Format",
+    "Custom -> Programmer -> Review ? Revise : done",
+    "[Custom * 3] -> ScEnsemble",
+    "[AnswerGenerate * 3] -> MdEnsemble",
+    "[Programmer * 5] -> ScEnsemble",
+    "[Custom, AnswerGenerate] -> ScEnsemble",
+    "CustomCodeGenerate -> Test",
+    "CustomCodeGenerate -> Test * 3",
+    "[CustomCodeGenerate * 2] -> ScEnsemble -> Test",
+)
+"""Workflows as people write them, good and bad ones; the last three are for code tasks."""
+_CODE_ONLY: Final = 3
+_ILL_TYPED: Final = ("Custom -> ScEnsemble", "[Custom, Custom] -> Review", "Review -> Revise")
+_STUMBLES: Final = 0.08
+_EXAMPLE: Final = "This works: "
+_TESTED: Final = re.compile(r"^Public tests: (\d+) of (\d+) pass", re.MULTILINE)
+
+
+def compose(env: ComposeEnv) -> Play:
+    """Play `aflowgym/Compose-v0` well."""
+    kind = env.task.kind
+    for dsl in (BEST[_preset(env), kind], SECOND[kind]):
+        if env.episode.steps_left > 1:  # the last step ends the episode
+            observation = yield run_call(dsl)
+            if _is_good(observation):
+                break
+    yield _answer(env)
+
+
+def operate(env: OperateEnv) -> Play:
+    """Play `aflowgym/Operate-v0` well, as the best workflows go."""
+    kind, preset = env.task.kind, _preset(env)
+    if kind == "code":
+        yield from _until(env, "custom_code_generate")
+        yield from _checked(env, "test", None)
+    elif kind == "math" and preset == "teaching":
+        observation = yield _call("programmer", copies=5)
+        if "Candidates:" in observation:
+            yield _call("sc_ensemble")
+    elif kind == "math":
+        yield from _until(env, "programmer")
+    else:
+        yield from _until(env, "answer_generate")
+        if preset == "teaching":
+            yield from _checked(env, "review", "revise")
+        yield _call("format")
+    yield _answer(env)
+
+
+def novice(env: WorkflowEnv, draw: random.Random) -> Play:
+    """Play either environment as a beginner does; see the module."""
+    if "run_workflow" in env.tools:
+        yield from _novice_composes(env, draw)
+    else:
+        yield from _novice_operates(env, draw)
+    yield _answer(env)
+
+
+def _novice_composes(env: WorkflowEnv, draw: random.Random) -> Play:
+    known = TYPICAL if env.task.kind == "code" else TYPICAL[:-_CODE_ONLY]
+    if draw.random() < _STUMBLES:
+        told = yield run_call(draw.choice(_ILL_TYPED))
+        _, mark, example = told.partition(_EXAMPLE)
+        if mark:
+            yield json.loads(example.splitlines()[0])
+            return
+    yield run_call(draw.choice(known))
+
+
+def _novice_operates(env: WorkflowEnv, draw: random.Random) -> Play:
+    first = draw.choice(("custom", "answer_generate", "programmer", "custom_code_generate"))
+    copies = draw.choice((1, 1, 1, 3, 5))
+    observation = yield _call(first, copies=copies) if copies > 1 else _call(first)
+    if "Candidates:" in observation:
+        observation = yield _call(draw.choice(("sc_ensemble", "md_ensemble")))
+    if solution_in(observation) is None:
+        observation = yield _call("custom")
+    after: list[list[str]] = [[], ["format"], ["review", "revise"], ["review"], ["revise"]]
+    if env.task.kind == "code":
+        after += [["test"], ["test", "test"]]
+    for name in draw.choice(after):
+        yield _call(name)
+
+
+def _until(env: OperateEnv, generator: str) -> Play:
+    """A generator, again if its first try leaves nothing."""
+    observation = yield _call(generator)
+    if solution_in(observation) is None and env.episode.steps_left > 2:
+        yield _call("custom")
+
+
+def _checked(env: OperateEnv, check: str, repair: str | None) -> Play:
+    """Check, and repair while the check finds fault, three times at most."""
+    for _ in range(3):
+        if env.episode.steps_left < 4:
+            return
+        observation = yield _call(check)
+        if "Verdict: wrong" not in observation:
+            return
+        if repair is not None:
+            yield _call(repair)
+
+
+def _is_good(observation: str) -> bool:
+    """There is a solution, and no public test says that it is wrong."""
+    tested = _TESTED.search(observation)
+    passed = tested is None or tested[1] == tested[2]
+    return solution_in(observation) is not None and passed
+
+
+def _answer(env: WorkflowEnv) -> dict[str, Any]:
+    """The call that ends the episode; one that takes a value gets the last solution shown."""
+    if not env.tools["answer"].required:
+        return _call("answer")
+    shown = (solution_in(turn.observation) for turn in reversed(env.episode.turns))
+    return _call("answer", value=next((each for each in shown if each is not None), "none"))
+
+
+def _preset(env: WorkflowEnv) -> str:
+    """The preset whose optimum is known; of any other backend nothing is known."""
+    name = getattr(getattr(env.backend, "preset", None), "name", "")
+    return name if any(name == preset for preset, _ in BEST) else "teaching"
+
+
+def _call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments}

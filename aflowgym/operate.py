@@ -1,0 +1,197 @@
+"""`aflowgym/Operate-v0`: call the operators one by one, on one state, and submit what they leave.
+
+Every operator of `aflowgym.operators` is a tool, made from its declaration. The calls of an episode
+are the steps of one run: the k-th call stands where the k-th step of a workflow stands, so that
+`custom`, `review`, `revise` leave what `Custom -> Review -> Revise` leaves with the same seed. A
+generator takes `copies`, which makes candidates for an ensemble, as `[Custom * 3]` does.
+
+An operator that lacks what it needs is answered with a call that leaves it. One that fails while it
+runs leaves the state as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from aflowgym import experts
+from aflowgym.costs import progress
+from aflowgym.declarations import Operator
+from aflowgym.dsl.nodes import ListOf, Op
+from aflowgym.executor_budget import Account, Failed
+from aflowgym.executor_faces import Waiting, finished
+from aflowgym.executor_replies import letters
+from aflowgym.executor_walk import Lane, Walk
+from aflowgym.operators import OPERATORS
+from aflowgym.protocols import Backend, Sandbox
+from aflowgym.state import State
+from aflowgym.tasks import Kind, WorkflowTask
+from aflowgym.trace import Usage
+from aflowgym.workflow_env import BUDGET, ENDS, WorkflowEnv
+from aflowgym.workflow_errors import not_ready
+from aflowgym.workflow_sets import tasks_of
+from aflowgym.workflow_texts import public_tests, solution_text, usage_line
+from toolgym.rewards import RewardConfig
+from toolgym.tasks import TaskSet
+from toolgym.tools import tool
+
+Copies = Annotated[int, Field(ge=1, le=5)]
+
+
+def tool_name(operator: str) -> str:
+    """The name of an operator's tool.
+
+    >>> tool_name("CustomCodeGenerate"), tool_name("ScEnsemble")
+    ('custom_code_generate', 'sc_ensemble')
+    """
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in operator).lstrip("_")
+
+
+def _tool_of(operator: Operator) -> Callable[..., str]:
+    """The tool of one declaration: a generator takes `copies`, any other operator nothing."""
+    if operator.needs:
+
+        def method(self: Any) -> str:
+            return str(self._operate(operator, 1))
+
+        arguments = ""
+    else:
+
+        def method(self: Any, copies: Copies = 1) -> str:  # type: ignore[misc]
+            return str(self._operate(operator, copies))
+
+        arguments = (
+            "\n\nArgs:\n    copies: 2 to 5 make so many candidates, for an ensemble to choose from."
+        )
+    only = f" For {' and '.join(operator.kinds)} tasks only." if operator.kinds else ""
+    method.__name__ = tool_name(operator.name)
+    method.__doc__ = f"{operator.summary}{only}{arguments}"
+    return tool(method)
+
+
+#: The tools, as a base class: they stand before `answer`.
+OperatorTools: Any = type(
+    "OperatorTools", (), {tool_name(each.name): _tool_of(each) for each in OPERATORS.values()}
+)
+
+
+class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
+    """Solve a task by calling operators one by one; each call that they make has a price.
+
+    Args:
+        dataset: "bundled", "tiny", a file, a folder, rows, or a `TaskSet`; see
+            `aflowgym.load_tasks`.
+        split: "train", "dev", "test", or what else there is.
+        kind: "math", "code" or "qa" for tasks of one kind; None for all.
+        backend: Who answers the operators: "simulated" (the preset "teaching"),
+            "simulated:paper", "replay:FILE", or a backend of your own.
+        sandbox: Where programs run; None takes the backend's own.
+        free_answer: `answer` takes a value. Then the best policy is to call no operator.
+        step_limit: Calls that an episode allows; `answer` is free.
+        parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
+        rewards: Weights of the score; see `toolgym.RewardConfig`.
+        render_mode: None or "ansi".
+
+    Raises:
+        ConfigurationError: There is no such data set, split or backend, or an argument is out of
+            range.
+
+    >>> import gymnasium as gym, aflowgym
+    >>> env = gym.make("aflowgym/Operate-v0", kind="code")
+    >>> observation, info = env.reset(seed=0)
+    """
+
+    def __init__(
+        self,
+        dataset: str | Path | TaskSet[WorkflowTask] = "bundled",
+        split: str = "train",
+        *,
+        kind: Kind | None = None,
+        backend: str | Backend = "simulated",
+        sandbox: Sandbox | None = None,
+        free_answer: bool = False,
+        step_limit: int = 15,
+        parsing: Literal["lenient", "strict"] = "lenient",
+        rewards: RewardConfig | dict[str, Any] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(
+            tasks_of(dataset, split, kind),
+            backend=backend,
+            sandbox=sandbox,
+            free_answer=free_answer,
+            step_limit=step_limit,
+            parsing=parsing,
+            rewards=rewards,
+            render_mode=render_mode,
+        )
+        self._walk: Walk
+        self._lane: Lane
+        self._made = 0
+
+    def begin(self, task: WorkflowTask) -> str:
+        """The problem and its kind, and an empty state."""
+        asked = super().begin(task)
+        self._walk = Walk(Waiting(self.backend, self.sandbox), OPERATORS, self._seed)
+        self._lane = Lane(State(self._base), Account(BUDGET.calls, BUDGET.tokens), [])
+        self._made = 0
+        return asked
+
+    def expert(self) -> Generator[Any, str, None]:
+        """Call the operators that are good for this kind of task, and submit what they leave."""
+        return experts.operate(self)
+
+    def example_call(self, tool_name: str) -> dict[str, Any]:
+        """A call that works in this episode; `custom` works in every state without candidates."""
+        fields = self.tools[tool_name].required
+        return {"name": tool_name, "arguments": {"value": 42} if fields else {}}
+
+    @tool(terminal=True, aliases=ENDS)
+    def answer(self) -> str:
+        """Submit the solution as the operators left it, and end the episode."""
+        if self._lane.state.solution is None:
+            self._solution = None  # candidates among which nobody chose are no solution
+        return self._submitted()
+
+    def _operate(self, operator: Operator, copies: int) -> str:
+        """Run one operator, or copies of it as a list, on the state."""
+        state = self._lane.state
+        refused = not_ready(operator, state)
+        if refused is not None:
+            self.reach(progress(None, checked=False))
+            raise refused
+        one = Op(operator.name)
+        node = one if copies == 1 else ListOf((one,) * copies)
+        path, before = str(self._made), self._walk.usage
+        self._made += 1
+        try:
+            finished(self._walk.node(node, self._lane, path, False))
+            failure = ""
+        except Failed as failed:
+            failure = f"{operator.name} left nothing. {failed.record(path)}"
+        after = self._walk.usage
+        used = Usage(*(now - then for now, then in zip(after, before, strict=True)))
+        wrote = not failure and "solution" in operator.writes and state.solution is not None
+        self._left(state.solution if wrote else None, used.calls)
+        told = failure or "\n".join(self._shown(operator))
+        return f"{usage_line(used)}\n{told}"
+
+    def _shown(self, operator: Operator) -> list[str]:
+        """What an operator left, for the agent: candidates, a verdict, or a solution."""
+        state, lines = self._lane.state, []
+        if state.candidates is not None:
+            names = letters(len(state.candidates))
+            pairs = zip(names, state.candidates, strict=True)
+            return ["Candidates:", *(f"{name}: {each.solution}" for name, each in pairs)]
+        if operator.is_check:
+            lines = [f"Verdict: {'right' if state.verdict else 'wrong'}.", state.feedback or ""]
+        if "solution" in operator.writes and state.solution is not None:
+            tested = "" if operator.is_check else self._tested(state.solution)
+            lines += [tested, solution_text(state.solution)]
+        return [line for line in lines if line]
+
+    def _tested(self, solution: str) -> str:
+        return public_tests(self._base, solution, self.sandbox)

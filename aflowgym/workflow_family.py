@@ -1,0 +1,94 @@
+"""What can be told of workflow tasks beyond playing them, for the commands that look at data sets.
+
+The facts that tasks are counted by are the kind, the item (the family of problems, by which splits
+are cut) and how much there is to go by: public tests, passages, hops. A task is shown with its
+gold, and a recorded episode is judged a second time (`aflowgym.recheck`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aflowgym.tasks import KINDS
+from toolgym.errors import ConfigurationError
+from toolgym.family import TaskFamily
+
+if TYPE_CHECKING:
+    from toolgym.env import ToolEnv
+    from toolgym.statistics import Rollout, Statistics
+
+_FILES = (".jsonl", ".json")
+
+
+class WorkflowTaskFamily(TaskFamily):
+    """Problems for workflows."""
+
+    orders: ClassVar[Mapping[str, Sequence[str]]] = {"kind": KINDS}
+
+    def splits(self, dataset: Any) -> tuple[str, ...]:
+        """The splits of a data set that has a name or a path.
+
+        Raises:
+            ConfigurationError: There is no such data set.
+        """
+        from aflowgym.workflow_sets import DATASETS, SPLITS
+
+        if isinstance(dataset, str) and dataset in DATASETS:
+            return SPLITS
+        path = Path(dataset).expanduser()
+        if path.is_dir():
+            found = {each.stem for each in path.iterdir() if each.suffix in _FILES}
+            usual = [split for split in SPLITS if split in found]
+            return (*usual, *sorted(found - set(usual)))
+        if path.is_file():
+            return (path.stem if path.stem in SPLITS else SPLITS[0],)
+        known = ", ".join(map(repr, DATASETS))
+        raise ConfigurationError(
+            f"no data set {str(dataset)!r}; there are {known}, or give a path."
+        )
+
+    def facts(self, task: Any) -> dict[str, str]:
+        """Item, kind, and what there is to go by."""
+        given = {
+            "math": "a question",
+            "code": f"{len(task.public_tests)} public tests",
+            "qa": f"{task.hops} hops" if task.hops else "passages",
+        }
+        return {"item": task.item or "none", "kind": task.kind, "given": given[task.kind]}
+
+    def shown(self, task: Any) -> dict[str, str]:
+        """The question, the passages, the gold or the tests, and the wrong answers it knows of."""
+        told = {
+            "question": task.question,
+            "kind": task.kind,
+            "item": task.item,
+            **{str(name): str(value) for name, value in task.extra.items()},
+            "passages": "\n".join(task.context),
+            "gold": " | ".join(filter(None, (task.gold, *task.aliases))),
+            "public tests": "\n".join(map(_told, task.public_tests)),
+            "tests": "\n".join(map(_told, task.tests)),
+            "solution": task.solution,
+            "wrong answers": "\n".join(task.distractors),
+        }
+        return {name: text for name, text in told.items() if text}
+
+    def recheck(
+        self, env: ToolEnv[Any], task: Any, turns: Sequence[Mapping[str, Any]]
+    ) -> bool | None:
+        """The submitted solution, read from the transcript and compared in another way."""
+        from aflowgym.recheck import recheck
+
+        return recheck(env, task, turns)
+
+    def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
+        """The workflows of some rollouts, counted; see `aflowgym.statistics`."""
+        from aflowgym.statistics import workflow_statistics
+
+        return workflow_statistics(rollouts, top)
+
+
+def _told(test: Any) -> str:
+    keywords = "" if test.keywords == "{}" else f" {test.keywords}"
+    return f"{test.function}{test.arguments}{keywords} == {test.expected}"

@@ -1,0 +1,217 @@
+"""`aflowgym/Compose-v0`: what a workflow leaves, what an invalid one is told, what is submitted."""
+
+import json
+
+import gymnasium as gym
+import pytest
+
+import aflowgym
+from aflowgym.backends import Recorder, ScriptedBackend, SimulatedBackend
+from aflowgym.workflow_errors import parses
+from aflowgym.workflow_texts import solution_in
+from toolgym import ConfigurationError, EnvironmentFault, policies, registration, rollout
+
+COMPOSE = "aflowgym/Compose-v0"
+
+
+def run(dsl):
+    return {"name": "run_workflow", "arguments": {"dsl": dsl}}
+
+
+ANSWER = {"name": "answer", "arguments": {}}
+
+
+@pytest.fixture
+def env():
+    made = registration.make(COMPOSE, kind="math")
+    made.reset(options={"task_id": "math-change-1"})
+    return made
+
+
+def test_a_workflow_is_run_and_its_solution_shown_and_submitted(env):
+    observation, reward, over, cut, info = env.step(run("[Programmer * 5] -> ScEnsemble"))
+    assert solution_in(observation) == "12"
+    assert observation.startswith("7 calls, ")
+    assert (over, cut, info["error"]) == (False, False, None)
+    assert info["steps_left"] == 7
+    observation, last, over, _, info = env.step(ANSWER)
+    assert over
+    assert info["correct"]
+    assert reward + last == pytest.approx(info["score"])
+    assert env.episode.ledger.spent["step"] == 1 + 7
+
+
+@pytest.mark.parametrize(
+    ("dsl", "code", "works", "reached"),
+    [
+        ("Custom -> ScEnsemble", "E-NEEDS-LIST", "[Custom, Custom, Custom] -> ScEnsemble", 0.1),
+        ("[Custom, Custom] -> Review", "E-LIST", None, 0.1),
+        ("Custom -> Test", "E-NEEDS-CODE", "Custom -> Review", 0.1),
+        ("Custom -> Reveiw", "E-OP-UNKNOWN", "Custom -> Review", 0.0),
+        ("I would just compute it", "E-NO-WORKFLOW", None, 0.0),
+        ("", "E-", None, 0.0),
+    ],
+)
+def test_an_invalid_workflow_is_not_run_and_a_corrected_one_is_told(env, dsl, code, works, reached):
+    observation, *_, info = env.step(run(dsl))
+    error = info["error"]
+    assert error.code == "invalid_workflow"
+    assert error.message.startswith(code)
+    assert env.episode.ledger.progress == reached
+    assert env.episode.ledger.spent["step"] == env.episode.ledger.spent["failed_call"] == 1
+    if works is not None:
+        assert error.example == run(works)
+    assert json.dumps(error.example) in observation
+    *_, info = env.step(error.example)
+    assert info["error"] is None
+
+
+def test_only_a_text_that_the_grammar_reads_counts_as_parsed():
+    assert parses(aflowgym.parse("Review -> Revise"))
+    assert not parses(aflowgym.parse("Review -> -> ("))
+
+
+def test_the_answer_is_what_a_workflow_last_left_though_a_later_one_fails():
+    def reply(request):
+        return "" if request.operator == "AnswerGenerate" else "Answer: 12"
+
+    backend = ScriptedBackend(reply, lambda job: [])
+    env = registration.make(COMPOSE, kind="math", backend=backend)
+    env.reset(options={"task_id": "math-change-1"})
+    env.step(run("Custom"))
+    observation, *_, info = env.step(run("AnswerGenerate"))
+    assert "No solution. error[E-REPLY-EMPTY] at step 0" in observation
+    assert info["error"] is None  # a good call that failed: no mistake of the agent's
+    *_, info = env.step(ANSWER)
+    assert info["correct"]
+
+
+def test_a_run_that_leaves_nothing_is_answered_wrongly_and_scores_as_expected_says():
+    backend = ScriptedBackend(lambda request: "", lambda job: [])
+    env = registration.make(COMPOSE, kind="math", backend=backend)
+    env.reset(seed=0)
+    env.step(run("Custom"))
+    observation, _, over, _, info = env.step(ANSWER)
+    assert over
+    assert "no solution to submit" in observation
+    worth = aflowgym.costs.episode_score(env.reward_config, 1, 0.3, correct=False)
+    assert info["score"] == pytest.approx(worth)
+
+
+def test_a_code_task_shows_its_public_tests_and_no_hidden_one():
+    env = registration.make(COMPOSE, kind="code")
+    seen = []
+    for seed in range(40):
+        env.reset(seed=seed)
+        seen.append((env.task, env.step(run("Custom"))[0]))
+    assert any("Public tests: 2 of 2 pass." in text for _, text in seen)
+    failing = [text for _, text in seen if "Public tests: 1 of 2 pass. " in text]
+    assert failing
+    for task, text in seen:
+        hidden = [test for test in task.tests if test not in task.public_tests]
+        assert not any(test.arguments in text for test in hidden if len(test.arguments) > 8)
+
+
+def test_how_a_text_was_read_is_told(env):
+    observation, *_ = env.step(run("custom => Review ? Revise"))
+    assert observation.startswith("Read as: Custom -> Review ? Revise : done\n")
+
+
+def test_an_instruction_is_refused_unless_it_is_allowed(env):
+    *_, info = env.step(run('Custom("say 12") -> (Review -> Revise("quick")) * 2'))
+    assert info["error"].code == "instruction_refused"
+    assert info["error"].example == run("Custom -> (Review -> Revise) * 2")
+    assert env.episode.ledger.progress == 0.1
+    told = registration.make(COMPOSE, kind="math", instructions=True)
+    told.reset(seed=0)
+    assert told.step(run('Custom("be brief")'))[4]["error"] is None
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        '<tool_call>{"name": "answer", "arguments": {"value": "12"}}</tool_call>',
+        '<tool_call>{"name": "answer", "arguments": "12"}</tool_call>',
+        '<tool_call>{"name": "answer", "arguments": {"solution": "12", "dsl": "12"}}</tool_call>',
+        'answer("12")',
+        'answer(value="Answer: 12")',
+        'final_answer("12")',
+        'Solution:\nAnswer: 12\n<tool_call>{"name": "answer", "arguments": {}}</tool_call>',
+        {"name": "submit", "arguments": {"value": 12}},
+    ],
+)
+def test_nothing_that_the_agent_says_becomes_the_answer(env, action):
+    env.step(run("12"))
+    env.step(run("Answer: 12"))
+    env.step("The answer is 12.\nSolution:\n12")
+    *_, info = env.step(action)
+    env.finish()
+    assert not env.episode.ledger.correct
+    assert info["score"] < 0.1
+
+
+def test_a_free_answer_is_there_only_when_it_is_asked_for(env):
+    assert env.tools["answer"].required == ()
+    free = registration.make(COMPOSE, kind="math", free_answer=True)
+    free.reset(options={"task_id": "math-change-1"})
+    *_, info = free.step({"name": "answer", "arguments": {"value": "12"}})
+    assert info["correct"]
+    assert info["score"] == 1.0  # why it is off by default: no operator was called
+    assert rollout.play(free, policies.expert(), task_id="math-change-1").correct
+
+
+def test_equal_seeds_are_equal_episodes_and_other_seeds_draw_anew(env):
+    def played(**how):
+        env.reset(**how)
+        return [env.step(action)[:2] for action in (run("Custom"), run("Programmer"), ANSWER)]
+
+    task = {"options": {"task_id": "math-change-1"}}
+    assert played(seed=5) == played(seed=5)
+    assert played(**task) == played(**task)
+    assert len({str(played(seed=seed, **task)) for seed in range(8)}) > 4
+
+
+def test_a_workflow_that_is_run_again_leaves_the_same_and_pays_for_it(env):
+    first, second = (env.step(run("Custom"))[0] for _ in range(2))
+    assert first == second
+    assert env.episode.ledger.spent["repeat"] == 1
+
+
+def test_what_was_recorded_is_replayed_and_what_was_not_is_a_fault(tmp_path):
+    recorder = Recorder(SimulatedBackend())
+    there = registration.make(COMPOSE, kind="math", backend=recorder)
+    there.reset(seed=3)
+    first = there.step(run("Custom -> Review ? Revise : done"))[0]
+    recorder.save(tmp_path / "run.jsonl")
+    again = registration.make(COMPOSE, kind="math", backend=f"replay:{tmp_path / 'run.jsonl'}")
+    again.reset(seed=3)
+    assert again.step(run("Custom -> Review ? Revise : done"))[0] == first
+    with pytest.raises(EnvironmentFault, match="was not recorded"):
+        again.step(run("AnswerGenerate"))
+    assert not again.episode.info((), ())["scored"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"kind": "poem"}, "kind must be one of 'math', 'code', 'qa'"),
+        ({"split": "exam"}, "exam"),
+        ({"backend": "oracle"}, "no backend 'oracle'"),
+        ({"backend": ScriptedBackend({})}, "brings no sandbox"),
+        ({"step_limit": 1}, "step_limit must be an integer"),
+    ],
+)
+def test_an_argument_out_of_range_is_refused(options, told):
+    with pytest.raises(ConfigurationError, match=told):
+        registration.make(COMPOSE, **options)
+
+
+def test_every_layout_of_the_loaders_is_played(tmp_path):
+    rows = [{"question": "What is 3 + 4?", "answer": "3 + 4 = 7\n#### 7"}]
+    (tmp_path / "train.jsonl").write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
+    for dataset in (rows, str(tmp_path), tmp_path / "train.jsonl"):
+        env = gym.make(COMPOSE, dataset=dataset).unwrapped
+        assert env.reset(seed=0)[0].startswith("What is 3 + 4?\nKind: math.\n")
+        env.step(run("Programmer"))
+        env.step(ANSWER)
+        assert env.episode.terminated

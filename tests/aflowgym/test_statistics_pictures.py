@@ -1,0 +1,136 @@
+"""The pictures of a set of rollouts: what they show, what they escape, and when there is none."""
+
+import random
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from aflowgym.statistics import moments, readings, workflow_statistics
+from aflowgym.statistics_pictures import favourites_chart, time_charts
+from toolgym.report.share_bars import LONGEST_NAME, ShareBars, share_bars
+from toolgym.report.statistics_page import render, write_statistics_page
+from toolgym.statistics import Share, Statistics, Table
+
+FOUR = ("Custom", "Programmer", "Custom -> Review ? Revise : done", "AnswerGenerate")
+
+
+def line(phase, step, text):
+    turn = {
+        "action": text,
+        "calls": [{"name": "run_workflow", "arguments": {"dsl": text}}],
+        "observation": "",
+        "errors": [],
+    }
+    return {"phase": phase, "step": step, "turns": [turn], "correct": False, "scored": True}
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = random.Random(5)
+    lines = [line("before", None, text) for text in FOUR]
+    lines += [
+        line("grpo", step, "Custom" if rng.random() < step / 40 else rng.choice(FOUR))
+        for step in range(1, 41)
+        for _ in range(8)
+    ]
+    return lines + [line("after", None, "Custom") for _ in range(4)]
+
+
+def test_the_favourites_stand_in_their_order_with_a_bar_for_each_phase(found):
+    (chart,) = favourites_chart(readings(found), top=3)
+
+    names = re.findall(r'y="[\d.]+">([^<]+)<title>|<text[^>]*>([^<]*)<title>', chart.svg)
+    shown = [a or b for a, b in names]
+    assert shown[0] == "Custom"
+    assert len(shown) == 3
+    assert [label for _, label in chart.legend] == ["before", "grpo", "after"]
+    assert chart.svg.count('class="bar"') == 9
+    assert "after: 100.0 % [51.0, 100.0] (4 of 4)" in chart.svg
+
+
+def test_a_single_phase_needs_no_legend(found):
+    (chart,) = favourites_chart(readings(each for each in found if each["phase"] == "grpo"))
+
+    assert chart.legend == ()
+
+
+def test_the_course_tells_in_words_where_it_began_and_ended(found):
+    course, entropy = time_charts(moments(readings(found)))
+
+    assert "diversity: from 100 % to 0 %" in course.svg
+    assert "share of the favourite: from 25 % to 100 %" in course.svg
+    assert "entropy: from 1.39 to 0.00" in entropy.svg
+    assert course.legend[0][1] == "with a valid workflow"
+    assert 'class="band"' in course.svg
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_fewer_than_two_moments_have_no_course(found, count):
+    assert time_charts(moments(readings(found[:count]))) == ()
+
+
+def test_rollouts_of_which_none_is_valid_have_a_course_and_no_favourites():
+    lines = [line("grpo", step, "### Step 1") for step in (1, 2, 3)]
+    told = workflow_statistics(lines)
+
+    assert [chart.title for chart in told.charts] == [
+        "Validity and diversity",
+        "Entropy of the workflows",
+    ]
+
+
+def test_the_same_rollouts_give_the_same_page(found):
+    pages = {render("run", "Some.", workflow_statistics(found)) for _ in range(2)}
+
+    assert len(pages) == 1
+
+
+class Strict(HTMLParser):
+    """A reader that minds whether everything that opens is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_a_page_escapes_what_a_model_wrote_and_closes_what_it_opens(tmp_path):
+    hostile = 'Custom("<script>alert(1)</script>")'
+    statistics = workflow_statistics([line("grpo", step, hostile) for step in (1, 2)])
+    page = write_statistics_page("<b>run", "A & b.", statistics, tmp_path / "new" / "page.html")
+    reader = Strict()
+    reader.feed(page.read_text(encoding="utf-8"))
+
+    assert reader.open == []
+    assert "script" not in reader.tags
+    assert "&lt;script&gt;" in page.read_text(encoding="utf-8")
+
+
+def test_a_page_says_where_a_table_is_empty():
+    table = Table("none", "Nothing here", ("a",), ())
+
+    assert '<p class="nothing">None.</p>' in render("x", "y", Statistics((table,)))
+
+
+def test_a_name_that_is_too_long_is_cut_and_told_whole_to_the_pointer():
+    name = " -> ".join(["AnswerGenerate"] * 9)
+    drawn = share_bars([ShareBars("all", 0, [Share(1, 2)])], [name], "Title", "Told.")
+
+    assert f"<title>{name.replace('>', '&gt;')}</title>" in drawn
+    (shown,) = re.findall(r"<text[^>]*>([^<]*)…", drawn)
+    assert len(shown.replace("&gt;", ">")) == LONGEST_NAME - 1
+
+
+def test_a_share_of_nothing_has_no_bar():
+    drawn = share_bars([ShareBars("all", 0, [Share(0, 0)])], ["Custom"], "Title", "Told.")
+
+    assert 'class="bar"' not in drawn

@@ -1,0 +1,143 @@
+"""`toolgym stats`: what the agents of a run wrote, counted by what their environment understands.
+
+The counting is the family's (`TaskFamily.statistics`); here its tables go to the terminal, to JSON
+or to a page. A file of `toolgym eval --out` is as good as a run folder: its lines are the same
+records, without phase and step.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolgym.commands import AsJson, console
+from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.json_files import Record, read_lines
+
+if TYPE_CHECKING:
+    from toolgym.statistics import Statistics, Table
+
+RunPath = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder, or a file of `toolgym eval --out`.")
+]
+Phase = Annotated[
+    list[str] | None, typer.Option(help="before, grpo or after; may be repeated; all without it.")
+]
+Top = Annotated[int, typer.Option(min=1, help="Patterns to tell at most.")]
+Page = Annotated[
+    Path | None, typer.Option("--html", help="Write a page with plots into this file, too.")
+]
+
+
+def command(
+    run: RunPath, phase: Phase = None, top: Top = 10, as_json: AsJson = False, html: Page = None
+) -> None:
+    """Count what the agents of a run wrote: how much is valid, what is frequent, how varied it is.
+
+    Which tables there are, the environment says; those of the workflow environments tell validity,
+    patterns, operators, structures, diversity and entropy. Shares come with 95 % Wilson intervals.
+
+    Example:
+        toolgym stats runs/compose-001
+        toolgym stats runs/compose-001 --phase before --phase after --html stats.html
+    """
+    tally: Counter[str] = Counter()
+    statistics = _counted(_tallied(_rollouts(run, phase), tally), run, phase, top)
+    if html is not None:
+        _write(run, _subject(tally), statistics, html)
+    if as_json:
+        told = {"run": str(run), "env_id": min(tally), "rollouts": tally.total()}
+        typer.echo(json.dumps(told | statistics.to_json(), indent=2, ensure_ascii=False))
+        return
+    typer.echo(_subject(tally))
+    for table in statistics.tables:
+        _print(table)
+    if html is not None:
+        typer.echo(f"\nPage: {html}")
+
+
+def _rollouts(path: Path, phases: Sequence[str] | None) -> Iterator[Record]:
+    """The rollouts that were asked for, one at a time.
+
+    Raises:
+        ConfigurationError: There is no such run or phase, or a line of its file is damaged.
+    """
+    from toolgym.runs import ROLLOUT_PHASES, Run
+
+    if unknown := set(phases or ()) - set(ROLLOUT_PHASES):
+        known = ", ".join(ROLLOUT_PHASES)
+        raise ConfigurationError(f"there is no phase {min(unknown)!r}; a run has {known}.")
+    if path.is_file() and phases:
+        raise ConfigurationError("--phase is for run folders; leave it out for a file.")
+    if path.is_file():
+        return read_lines(path, _episode, lambda: None)
+    rollouts = Run.open(path).rollouts()
+    return (each for each in rollouts if not phases or each["phase"] in phases)
+
+
+def _episode(record: Any) -> Record:
+    if not isinstance(record, dict) or not {"env_id", "turns"} <= record.keys():
+        raise ConfigurationError("a line must be an episode, as `toolgym eval --out` writes it")
+    return record
+
+
+def _tallied(rollouts: Iterable[Record], tally: Counter[str]) -> Iterator[Record]:
+    """The rollouts as they come, counted by environment while they pass."""
+    for rollout in rollouts:
+        tally[str(rollout.get("env_id", ""))] += 1
+        yield rollout
+
+
+def _counted(
+    rollouts: Iterator[Record], run: Path, phases: Sequence[str] | None, top: int
+) -> Statistics:
+    """What the family of the first rollout's environment tells of all of them.
+
+    Raises:
+        ConfigurationError: There is no rollout, or the family counts nothing.
+    """
+    from toolgym.commands.tasks.options import family_of
+
+    first = next(rollouts, None)
+    if first is None:
+        where = f" of phase {' or '.join(phases)}" if phases else ""
+        raise ConfigurationError(f"{run} has no rollouts{where}.")
+    family = family_of(str(first.get("env_id", "")))
+    return family.statistics(itertools.chain([first], rollouts), top)
+
+
+def _subject(tally: Counter[str]) -> str:
+    return f"{tally.total():,} rollouts of {', '.join(sorted(tally))}."
+
+
+def _write(run: Path, subject: str, statistics: Statistics, html: Path) -> None:
+    from toolgym.report.statistics_page import write_statistics_page
+
+    try:
+        write_statistics_page(run.resolve().name, subject, statistics, html)
+    except OSError as problem:
+        raise EnvironmentFault(f"{html} cannot be written: {problem.strerror}.") from problem
+
+
+def _print(table: Table) -> None:
+    from rich.table import Table as Grid
+
+    from toolgym.statistics import cell_text
+
+    typer.echo(f"\n{table.title}" if table.rows else f"\n{table.title}: none")
+    if not table.rows:
+        return
+    grid = Grid(box=None, pad_edge=False, header_style="")
+    for place, name in enumerate(table.columns):
+        grid.add_column(name, justify="left" if table.is_text(place) else "right")
+    for row in table.rows:
+        grid.add_row(*map(cell_text, row))
+    console().print(grid)
+    if table.note:
+        typer.echo(table.note)
