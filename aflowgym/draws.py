@@ -33,4 +33,5 @@ def unit(number_: int) -> float:
 
 def shuffled(count: int, *key: object) -> list[int]:
     """The numbers from 0 to count - 1 in an order fixed by the key."""
-    return sorted(range(count), key=lambda place: number(*key, place))
+    start = SEPARATOR.join(map(str, (*key, "")))
+    return sorted(range(count), key=lambda place: hashed(f"{start}{place}"))

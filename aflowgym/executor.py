@@ -140,5 +140,8 @@ def _depth(node: Node | Done) -> int:
     kind = type(node)
     if kind is Op or kind is Done:
         return 0
-    inner = max((_depth(child) for child in children(node) if type(child) is not Op), default=0)
+    inner = 0
+    for child in children(node):
+        if type(child) is not Op:
+            inner = max(inner, _depth(child))
     return inner if kind is Seq else inner + 1

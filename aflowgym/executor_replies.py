@@ -43,9 +43,10 @@ def read_verdict(reply: str) -> tuple[bool, str] | None:
     return bool(last[1]), (reply[: last.start()] + reply[last.end() :]).strip()
 
 
-def letters(count: int) -> list[str]:
+@functools.lru_cache(maxsize=64)
+def letters(count: int) -> tuple[str, ...]:
     """The names of so many candidates: letters, and numbers after Z."""
-    return [*string.ascii_uppercase[:count], *(str(place + 1) for place in range(26, count))]
+    return (*string.ascii_uppercase[:count], *(str(place + 1) for place in range(26, count)))
 
 
 def read_letter(reply: str, count: int) -> int | None:
@@ -72,6 +73,8 @@ def plain_text(value: str) -> str:
     >>> plain_text("'Lake Raven'"), plain_text("12")
     ('Lake Raven', '12')
     """
+    if value.isascii() and value.isdigit():
+        return value
     try:
         read: Any = read_literal(value)
     except ValueError:
@@ -88,7 +91,7 @@ def answer_key(task: WorkflowTask, solution: str) -> Hashable:
 def _key(kind: str, entry_point: str, question: str, solution: str) -> Hashable:
     if kind == "code":
         program = program_in(solution, entry_point)
-        return ast.dump(ast.parse(program)) if program is not None else solution.strip()
+        return solution.strip() if program is None else _tree_of(program)
     found = final_answer(solution).text
     if kind == "qa":
         return normalise(found)
@@ -96,6 +99,14 @@ def _key(kind: str, entry_point: str, question: str, solution: str) -> Hashable:
         return _value(read_math(found, words_of(question)))
     except Unreadable:
         return canonical(found)
+
+
+def _tree_of(program: str) -> str:
+    """A program without its comments and layout; as it stands where it is nested too deeply."""
+    try:
+        return ast.dump(ast.parse(program))
+    except RecursionError:
+        return program
 
 
 def _value(read: Reading) -> Hashable:

@@ -42,8 +42,13 @@ class Walk:
         self.operators = operators
         self.seed = seed
         self.made: dict[str, int] = {}  # calls by path; no two branches share a path
-        self.usage = NOTHING
+        self.used: list[Usage] = []
         self.left_out = False
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls took together."""
+        return Usage(*map(sum, zip(*self.used, strict=True))) if self.used else NOTHING
 
     async def node(self, node: Node | Done, lane: Lane, path: str, looped: bool) -> bool:
         """Run one node.
@@ -97,16 +102,12 @@ class Walk:
     async def _list(self, node: ListOf, lane: Lane, path: str) -> None:
         group = _opened(lane, "list", path)
         shares = lane.account.share([calls(each, self.operators).most for each in node.branches])
-        lanes = []
-        for place, share in enumerate(shares):
-            branch = _opened(
-                Lane(lane.state, share, group.children), f"branch {place + 1}", f"{path}.b{place}"
-            )
-            lanes.append(Lane(lane.state.copy(), share, branch.children))
-        work = [
-            partial(self._branch, each, inside, f"{path}.b{place}")
-            for place, (each, inside) in enumerate(zip(node.branches, lanes, strict=True))
-        ]
+        work = []
+        for place, (each, share) in enumerate(zip(node.branches, shares, strict=True)):
+            branch = Step(f"branch {place + 1}", f"{path}.b{place}")
+            group.children.append(branch)
+            inside = Lane(lane.state.copy(), share, branch.children)
+            work.append(partial(self._branch, each, inside, branch.path))
         ends = await self.face.together(work)
         lane.account.back(shares)
         kept = tuple(end for end in ends if isinstance(end, Candidate))
@@ -128,7 +129,7 @@ class Walk:
 
     async def _op(self, node: Op, lane: Lane, path: str) -> None:
         operator, state = self.operators[node.name], lane.state
-        step = Step(str(node), path)
+        step = Step(str(node) if node.instruction else node.name, path)
         lane.steps.append(step)
         bench = _Bench(self, operator, node.instruction, lane, step)
         try:
@@ -148,6 +149,8 @@ class Walk:
 
 class _Bench:
     """What one operator works with in one place of one run; see `executor_operators.Bench`."""
+
+    __slots__ = ("account", "instruction", "operator", "state", "step", "walk")
 
     def __init__(
         self, walk: Walk, operator: Operator, instruction: str, lane: Lane, step: Step
@@ -180,7 +183,7 @@ class _Bench:
         return await self.walk.face.run(job)
 
     def _request(self, inputs: Mapping[str, Any]) -> Request:
-        shown = {**self.step.inputs, **inputs}
+        shown = {**self.step.inputs, **inputs} if inputs else self.step.inputs
         path, task = self.step.path, self.state.task
         number = self.walk.made.get(path, 0)
         self.walk.made[path] = number + 1
@@ -194,10 +197,10 @@ class _Bench:
 
     async def _reply(self, request: Request) -> str:
         completion = await self.walk.face.generate(request)
-        used = Usage(1, completion.tokens_in, completion.tokens_out)
-        self.step.usage = self.step.usage.plus(used)
-        self.walk.usage = self.walk.usage.plus(used)
+        used, step = Usage(1, completion.tokens_in, completion.tokens_out), self.step
+        step.usage = used if step.usage is NOTHING else step.usage.plus(used)
         self.account.tokens -= used.tokens
+        self.walk.used.append(used)
         return completion.text
 
 

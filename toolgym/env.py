@@ -13,13 +13,13 @@ from abc import abstractmethod
 from collections.abc import Generator
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-import gymnasium as gym
 from gymnasium.error import ResetNeeded
 
 from toolgym.calls import bind_call, parse_calls
 from toolgym.episode import Episode, Info, Outcome
 from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
+from toolgym.late_random import LateRandomEnv
 from toolgym.rewards import Ledger, RewardConfig
 from toolgym.spaces import UnicodeText
 from toolgym.tasks import Task, TaskSet
@@ -30,7 +30,7 @@ T = TypeVar("T", bound=Task)
 HOW_TO_CALL = 'Call a tool like this: <tool_call>{"name": ..., "arguments": {...}}</tool_call>'
 
 
-class ToolEnv(gym.Env[str, Any], Generic[T]):
+class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
     """An environment of tools; a subclass adds `begin`, `expert` and methods marked `@tool`.
 
     Args:

@@ -80,6 +80,8 @@ def _run(env: ToolEnv[Any], call: ToolCall) -> tuple[str, ToolError | None]:
 def _fingerprint(call: ToolCall) -> Hashable:
     """Equal for calls of one tool with equal arguments, in whatever order they were written."""
     arguments = call.arguments
+    if not arguments:
+        return call.name
     if len(arguments) == 1:
         ((key, value),) = arguments.items()
         if type(value) is str:

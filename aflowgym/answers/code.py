@@ -11,6 +11,7 @@ was not held against all tests has not passed them.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +20,10 @@ from typing import Any, Final
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 
 MAX_LITERAL: Final = 200_000
+_REMEMBERED: Final = 2000
 _FENCE: Final = re.compile(r"```[ \t]*(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.I)
 _FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
+_COMPLEX: Final = {"infj": complex(0.0, float("inf")), "nanj": complex(0.0, float("nan"))}
 
 
 class UnsupportedTest(ValueError):
@@ -130,15 +133,22 @@ def passes(test: CodeTest, outcome: Outcome) -> bool:
     """Is the value that came back the expected one, as Python compares plain data?"""
     if outcome.error:
         return False
+    same = _same if len(outcome.value) <= _REMEMBERED else _same.__wrapped__
+    return same(outcome.value, test.expected, test.tolerance)
+
+
+@functools.lru_cache(maxsize=4096)
+def _same(returned: str, wanted: str, tolerance: float) -> bool:
+    """Whether two literals are the same, remembered: programs return few different values."""
     try:
-        value = read_literal(outcome.value)
+        value = read_literal(returned)
     except ValueError:
         return False
-    expected = read_literal(test.expected)
-    if not test.tolerance:
+    expected = read_literal(wanted)
+    if not tolerance:
         return bool(expected == value)
     numbers = isinstance(value, int | float) and isinstance(expected, int | float)
-    return numbers and abs(value - expected) <= test.tolerance
+    return numbers and abs(value - expected) <= tolerance
 
 
 def extract_code(text: str, entry_point: str) -> str | None:
@@ -151,6 +161,7 @@ def extract_code(text: str, entry_point: str) -> str | None:
     return next((block for block in blocks if _defines(block, entry_point)), None)
 
 
+@functools.lru_cache(maxsize=4096)
 def _defines(source: str, entry_point: str) -> bool:
     try:
         body = ast.parse(source).body
@@ -221,18 +232,23 @@ def _value(node: ast.expr) -> Any:
             return {_value(key): _value(value) for key, value in zip(keys, values, strict=True)}  # type: ignore[arg-type]
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
             value = _number(operand)
-            return -value if isinstance(sign, ast.USub) else value
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(complex())):
-            imaginary = _number(node.right)
-            return _number(left) + (imaginary if isinstance(sign, ast.Add) else -imaginary)
+            if isinstance(sign, ast.UAdd):
+                return value
+            if isinstance(value, complex) and not value.real:
+                return complex(0.0, -value.imag)  # so is what Python writes as `-1j`
+            return -value
+        case ast.BinOp(op=ast.Add() | ast.Sub()):  # Python reads back what it wrote, signs and all
+            return complex(ast.unparse(node).replace(" ", ""))
     return _named(node)
 
 
 def _named(node: ast.expr) -> Any:
-    """`inf`, `nan` (as `repr` writes them), `float("inf")`, `set()`, `frozenset({...})`."""
+    """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, `set()`, `frozenset({...})`."""
     match node:
         case ast.Name(id=name) if name in _FLOATS:
             return _FLOATS[name]
+        case ast.Name(id=name) if name in _COMPLEX:
+            return _COMPLEX[name]
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str() as name)]):
             if name.lstrip("+-") in _FLOATS:
                 return float(name)

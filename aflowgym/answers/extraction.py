@@ -9,6 +9,7 @@ prose: what stands after its last "we get", "equals" or "=".
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -18,6 +19,8 @@ from aflowgym.answers.latex import group_end
 Place = Literal["boxed", "tag", "mark", "said", "last_line", "nothing"]
 MAX_TEXT: Final = 100_000
 
+_REMEMBERED: Final = 2000
+"""Length of a text up to which its answer is kept: runs of one task say few different things."""
 _BOXED: Final = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
 _TAG_END: Final = re.compile(r"</(answer|final_answer|solution)>")
 _LAST_BOXES: Final = 8
@@ -52,20 +55,26 @@ def final_answer(text: str) -> FinalAnswer:
     >>> final_answer("I think of 4. The answer is 5, since 2 + 3 = 5.").text
     '5, since 2 + 3 = 5'
     """
-    text = text[-MAX_TEXT:]
-    boxed = _last_boxed(text)
-    if boxed is not None:
+    return _remembered(text) if len(text) <= _REMEMBERED else _found(text[-MAX_TEXT:])
+
+
+def _found(text: str) -> FinalAnswer:
+    """The final answer; a pattern is tried only where what all its matches hold is there."""
+    if "\\" in text and (boxed := _last_boxed(text)) is not None:
         return FinalAnswer(bare(boxed), "boxed")
-    if (tagged := _last_tagged(text)) is not None:
+    if "</" in text and (tagged := _last_tagged(text)) is not None:
         return FinalAnswer(bare(tagged), "tag")
-    if marks := _MARK.findall(text):
+    if "####" in text and (marks := _MARK.findall(text)):
         return FinalAnswer(bare(marks[-1]), "mark")
-    if said := _last_said(text):
+    if "answer" in text.casefold() and (said := _last_said(text)):
         return FinalAnswer(said, "said")
     lines = [line for line in text.splitlines() if line.strip(" `*\t")]
     if not lines:
         return FinalAnswer("", "nothing")
     return FinalAnswer(bare(lines[-1]), "last_line")
+
+
+_remembered = functools.lru_cache(maxsize=8192)(_found)
 
 
 def stated(line: str) -> str | None:
@@ -83,6 +92,8 @@ def stated(line: str) -> str | None:
 def bare(text: str) -> str:
     """The text without Markdown, dollar signs of formulas, quotes, and a full stop around it."""
     text = text.strip()
+    if text.isalnum():
+        return text
     while True:
         before = text
         text = text.strip().removesuffix(".").strip()

@@ -9,8 +9,8 @@ may follow a number only if they stand in the question (`18 eggs`).
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable
 from typing import Final
 
 PERCENT: Final = "%"
@@ -51,17 +51,20 @@ _PART: Final = re.compile(r"([A-Za-z-]+|[%$€£¢°])\s*(?:\^\s*\{?([23])\}?)?"
 _POWERS: Final = {"square": "2", "sq": "2", "cubic": "3", "squared": "2", "cubed": "3"}
 
 
+@functools.lru_cache(maxsize=1024)
 def words_of(question: str) -> frozenset[str]:
     """The words of a question that may follow a number in its answer, in small letters."""
     return frozenset(_WORD.findall(question.lower())) - _NEVER
 
 
-def units_of(words: Iterable[str]) -> frozenset[str]:
+@functools.lru_cache(maxsize=1024)
+def units_of(words: frozenset[str]) -> frozenset[str]:
     """The units that these words name, without their powers; a lone letter is no unit."""
     named = (word for word in words if word in _UNIT and not (len(word) == 1 and word.isalpha()))
     return frozenset(part for word in named for part in _UNIT[word].split("/"))
 
 
+@functools.lru_cache(maxsize=1024)
 def asks_percent(question: str) -> bool:
     """Does the question want a number of percent, so that a bare number is one?"""
     asked = r"what percent|percentage|how many percent|(?:in|as a) percent"

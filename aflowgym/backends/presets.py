@@ -167,7 +167,8 @@ class Preset:
 
     def skills(self, kind: Kind) -> Skills:
         """The skills on one kind of task."""
-        return {"math": self.math, "code": self.code, "qa": self.qa}[kind]
+        skills: Skills = getattr(self, kind)
+        return skills
 
     def acts(self, operator: str) -> str:
         """The operator of AFlow's that this one acts like: itself, if it is one.

@@ -13,7 +13,6 @@ it is run: an even number in it says that the public tests do not find it out.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from typing import Final, Literal
@@ -74,7 +73,7 @@ class World:
         """The answer in a solution: its program, or its final answer."""
         if self.solver:
             return program_in(solution, self.task.entry_point) or solution
-        return _final(solution)
+        return final_answer(solution).text
 
     def odd(self, drawn: int, revealed: bool = True) -> str:
         """A wrong answer that is unlike any other, from a number.
@@ -115,11 +114,6 @@ class World:
         if answer == self.loose:
             return "W"
         return "M" if answer_key(self.task, solution) == self._modal_key else "U"
-
-
-@functools.lru_cache(maxsize=8192)
-def _final(solution: str) -> str:
-    return final_answer(solution).text
 
 
 def revealed(program: str) -> bool:

@@ -13,6 +13,7 @@ from toolgym.calls.clean import read_clean
 from toolgym.calls.formats import find_calls
 from toolgym.calls.parsing import specs_of
 from toolgym.testing_fuzz import random_actions
+from toolgym.tools import read_spec
 
 SPECS = specs_of(TOOLS)
 SQL = "SELECT name FROM singer WHERE age < 30"
@@ -54,6 +55,40 @@ def test_a_clean_call_takes_the_short_way(wrap):
 def test_what_is_not_plainly_clean_is_left_to_the_general_way(text):
     assert read_clean(text, SPECS, bare=True) is None
     assert parse_calls(text, TOOLS) == general(text)
+
+
+def stop(self) -> str:
+    """Stop."""
+    return "stopped"
+
+
+def look(self, at: str = "sky") -> str:
+    """Look.
+
+    Args:
+        at: Where.
+    """
+    return at
+
+
+BARE = {each.__name__: read_spec(each) for each in (stop, look)}
+
+
+@pytest.mark.parametrize("name", BARE)
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ('{"name": "%s", "arguments": {}}', True),
+        ('<tool_call>\n{"name": "%s", "arguments": { \r\n} }\n</tool_call>', True),
+        ('{"name": "%s", "arguments": []}', False),
+        ('{"name": "%s", "arguments": ""}', False),
+        ('{"name": "%s", "arguments": null}', False),
+    ],
+)
+def test_an_empty_object_is_clean_where_no_argument_is_required(name, text, clean):
+    text = text % name
+    assert (read_clean(text, BARE, bare=True) == (name, {})) is clean
+    assert parse_calls(text, BARE) == [bind(raw, BARE) for raw in find_calls(text, BARE)]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,9 +1,9 @@
 """The clean call, read without detours: what a trained model writes nearly always.
 
 One JSON object with a name and arguments, bare or in `<tool_call>` tags, for a tool that exists,
-with exactly its arguments, all of them text: finding and binding it the general way costs more than
-running a short query. `read_clean` recognises it in a few microseconds and gives the same call that
-the general way gives; whatever is not plainly clean is left to that way.
+with exactly its arguments, all of them text or none at all: finding and binding it the general way
+costs more than running a short query. `read_clean` recognises it in a few microseconds and gives
+the same call that the general way gives; whatever is not plainly clean is left to that way.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ REMEMBERED, MOST_REMEMBERED = 2_000, 4_096
 _read_before: dict[str, tuple[ToolSpec, dict[str, Any], bool]] = {}
 _QUOTES = ("`", '"', "'")
 _SPACE = " \t\n"
+_BLANKS = " \t\n\r"
+"""What JSON takes for a blank."""
 
 
 def read_clean(
@@ -69,6 +71,8 @@ def _read(body: str, specs: Mapping[str, ToolSpec]) -> tuple[str, dict[str, Any]
         return None
     if end != len(body) or len(pairs) != 2 or pairs[0][0] != "name" or pairs[1][0] != "arguments":
         return None
+    if not pairs[1][1] and body[:-1].rstrip(_BLANKS)[-1] != "}":
+        return None  # an empty array was written, or an empty text
     return _fitting(pairs[0][1], pairs[1][1], specs)
 
 
@@ -81,7 +85,7 @@ def _fitting(
 ) -> tuple[str, dict[str, Any]] | None:
     """The call, if all arguments are the tool's own and plain text."""
     spec = specs.get(name) if type(name) is str else None
-    if spec is None or type(pairs) is not list or not pairs:
+    if spec is None or type(pairs) is not list:
         return None
     plan = plan_of(spec)
     written: dict[str, Any] = {}

@@ -1,0 +1,290 @@
+"""How fast workflows are read, run, and evaluated exactly: `aflowgym`, beside its own floors.
+
+Sides that are compared take turns in one process, and medians over the rounds are compared, so that
+the ratios hold on any machine; the numbers per second do not. What one core does is timed in
+processor time of this process, so that waiting for others is not counted; the exact evaluation is
+timed by the clock. No episode is played twice: each has a seed of its own.
+
+    python benchmarks/workflows.py [--episodes 2000] [--rounds 7] [--kind math]
+        [--only language,episodes,each,optimum]
+
+The mix is made of the ten workflows that were most frequent among the 326 rollouts of one training
+run with an earlier system, each as often as there. An episode is `reset`, `run_workflow`, `answer`.
+The floor of an episode is the executor and the verifier without the environment, and below that the
+draws alone; the floor of the parser is its tokenizer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.util
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
+
+import aflowgym
+from aflowgym.backends import PRESETS, simulated
+from aflowgym.draws import hashed, unit
+from aflowgym.dsl.nodes import Node
+from aflowgym.dsl.tokens import tokenize
+from aflowgym.executor_judging import grade
+from aflowgym.experts import TYPICAL
+from aflowgym.tasks import KINDS, Kind
+from aflowgym.workflow_env import WorkflowEnv
+from toolgym import registration
+from toolgym.calls.parsing import render_call
+
+ENV_ID = "aflowgym/Compose-v0"
+MIX = {
+    "Custom -> Programmer -> Review ? Revise : done": 115,
+    "Custom -> Programmer -> Review -> Revise": 69,
+    "Programmer": 47,
+    "Custom -> Programmer": 21,
+    "Custom -> Programmer -> Review": 18,
+    "Programmer -> Review ? Revise : done": 13,
+    "Programmer -> Review -> Revise": 10,
+    "Custom": 8,
+    "Programmer -> Review": 6,
+    "Custom -> Review ? Revise : done": 5,
+}
+"""The ten favourites, and how often each was submitted; all ten are read as they stand."""
+BESIDE = (
+    "AnswerGenerate -> Format",
+    "CustomCodeGenerate -> Test * 3",
+    "AnswerGenerate -> (Review -> Revise) * 3 -> Format",
+    "[Custom * 3] -> ScEnsemble",
+    "[Programmer * 5] -> ScEnsemble",
+    "[AnswerGenerate * 3] -> MdEnsemble",
+)
+"""Workflows that are timed too: the experts' and those with lists."""
+LEAST_PARSES, LEAST_EPISODES, MOST_SECONDS = 20_000, 5_000, 60
+ORACLE = Path(__file__).parent.parent / "tests" / "aflowgym" / "test_dsl_oracle.py"
+ANSWER = render_call("answer")
+_fresh = count(1_000_000)
+
+
+def row(name: str, value: float, unit: str, note: str = "", holds: bool | None = None) -> None:
+    """One line of the table."""
+    verdict = {True: "yes", False: "NO", None: ""}[holds]
+    shown = f"{value:,.0f}" if value >= 1000 else f"{value:,.2f}"
+    print(f"{name:<52} {shown:>10} {unit:<3} {note:<44} {verdict}", flush=True)
+
+
+def in_turn(sides: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, float]:
+    """How many a second each side does; each returns how many it did. Medians over the rounds."""
+    rates: dict[str, list[float]] = {name: [] for name in sides}
+    for turn in range(rounds + 1):
+        for name, work in sides.items():
+            gc.collect()
+            start = time.process_time()
+            done = work()
+            if turn:  # the first one warms up
+                rates[name].append(done / (time.process_time() - start))
+    return {name: statistics.median(found) for name, found in rates.items()}
+
+
+# The language ------------------------------------------------------------------------------------
+
+
+def time_language(rounds: int) -> None:
+    """Reading and checking typical workflows, beside the tokenizer and the oracle of the tests."""
+    texts = [*MIX, *TYPICAL] * 20
+
+    def each(read: Callable[[str], object]) -> Callable[[], int]:
+        def work() -> int:
+            for text in texts:
+                read(text)
+            return len(texts)
+
+        return work
+
+    sides = {
+        "tokenizer": each(tokenize),
+        "parse": each(aflowgym.parse),
+        "parse, one kind": each(partial(aflowgym.parse, kind="code")),
+    }
+    oracle = _oracle()
+    if oracle is not None:
+        sides["lark"] = each(lambda text: oracle.node(oracle.PARSER.parse(text)))
+    rates = in_turn(sides, rounds)
+    row("tokenizer alone", rates["tokenizer"], "/s", f"{len(texts) // 20} typical workflows")
+    for name in ("parse", "parse, one kind"):
+        rate = rates[name]
+        row(f"{name} and check", rate, "/s", f"at least {LEAST_PARSES:,}", rate >= LEAST_PARSES)
+    row("  of the tokenizer", 100 * rates["parse"] / rates["tokenizer"], "%")
+    if oracle is None:
+        print("skipped: lark and pytest are not installed (pip install -e '.[dev]')")
+    else:
+        row("the grammar of the tests in lark, without types", rates["lark"], "/s")
+        row("  parse is so many times as fast", rates["parse"] / rates["lark"], "x")
+
+
+def _oracle() -> ModuleType | None:
+    """The second grammar, which stands in the tests; None if it cannot be had."""
+    installed = all(importlib.util.find_spec(name) for name in ("lark", "pytest"))
+    spec = importlib.util.spec_from_file_location("oracle", ORACLE) if installed else None
+    if spec is None or spec.loader is None or not ORACLE.exists():
+        return None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# Episodes ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Stage:
+    """Where some workflows are run: an environment, and the same without it."""
+
+    kind: Kind | None
+    env: WorkflowEnv = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.env = registration.make(ENV_ID, kind=self.kind)  # type: ignore[assignment]
+
+    def episodes(self, texts: Sequence[str]) -> int:
+        """Each text in an episode of its own: reset, run it, answer."""
+        env = self.env
+        for text in texts:
+            env.reset(seed=next(_fresh))
+            env.step(text)
+            env.step(ANSWER)
+        return len(texts)
+
+    def runs(self, trees: Sequence[Node]) -> int:
+        """Each workflow on the task and with the draws of an episode: executor and verifier."""
+        env = self.env
+        for tree in trees:
+            seed = next(_fresh)
+            task = env.tasks.draw(seed)
+            result = aflowgym.execute(tree, task, env.backend, seed=seed)
+            grade(task, result.solution, env.sandbox)
+        return len(trees)
+
+    def keys(self, trees: Sequence[Node]) -> list[str]:
+        """The keys of all draws of some runs."""
+        found: list[str] = []
+
+        def noted(key: str) -> int:
+            found.append(key)
+            return hashed(key)
+
+        with patch.object(simulated, "hashed", noted):
+            self.runs(trees)
+        return found
+
+
+def call(dsl: str) -> str:
+    """The call that submits a workflow, as a model writes it."""
+    return render_call("run_workflow", {"dsl": dsl})
+
+
+def read(dsl: str) -> Node:
+    """The tree of a text that is a workflow."""
+    parsed = aflowgym.parse(dsl)
+    if parsed.workflow is None:
+        raise ValueError(f"{dsl!r} is no workflow: {parsed.errors[0]}")
+    return parsed.workflow
+
+
+def mixed(episodes: int) -> list[str]:
+    """So many workflows, each favourite as often as it was submitted, in turn."""
+    total = sum(MIX.values())
+    spread = sorted(
+        ((place + 0.5) / share, dsl)
+        for dsl, often in MIX.items()
+        for share in [max(round(episodes * often / total), 1)]
+        for place in range(share)
+    )
+    return [dsl for _, dsl in spread]
+
+
+def time_episodes(kind: Kind | None, episodes: int, rounds: int) -> None:
+    """Whole episodes through `env.step`, beside the executor and the draws alone."""
+    stage = Stage(kind)
+    texts = mixed(episodes)
+    trees = [read(dsl) for dsl in texts]
+    keys = stage.keys(trees)
+    actions = [call(dsl) for dsl in texts]
+
+    def draws() -> int:
+        for key in keys:
+            unit(hashed(key))
+        return len(texts)
+
+    sides: dict[str, Callable[[], int]] = {
+        "draws": draws,
+        "runs": lambda: stage.runs(trees),
+        "episodes": lambda: stage.episodes(actions),
+    }
+    rates = in_turn(sides, rounds)
+    mix = f"the mix, {kind or 'all kinds'}"
+    row(f"{mix}: draws alone", rates["draws"], "/s", f"{len(keys) / len(texts):.1f} an episode")
+    row(f"{mix}: executor and verifier alone", rates["runs"], "/s")
+    rate = rates["episodes"]
+    row(f"{mix}: episodes", rate, "/s", f"at least {LEAST_EPISODES:,}", rate >= LEAST_EPISODES)
+    row("  of the executor and verifier alone", 100 * rate / rates["runs"], "%")
+
+
+def time_each(kind: Kind | None, episodes: int, rounds: int) -> None:
+    """Episodes of one workflow, and runs of it without the environment."""
+    for dsl in (*MIX, *BESIDE):
+        of_kind: Kind | None = "code" if "Test" in dsl else kind
+        stage = Stage(of_kind)
+        sides = {
+            "runs": partial(stage.runs, [read(dsl)] * (episodes // 4)),
+            "episodes": partial(stage.episodes, [call(dsl)] * (episodes // 4)),
+        }
+        rates = in_turn(sides, rounds)
+        alone = f"without the environment {rates['runs']:,.0f} /s"
+        row(f"  {dsl}", rates["episodes"], "/s", alone, rates["episodes"] >= LEAST_EPISODES)
+
+
+# The family --------------------------------------------------------------------------------------
+
+
+def time_optimum() -> None:
+    """Every member of the family, evaluated exactly, per preset and kind."""
+    start = time.perf_counter()
+    for preset, kind in itertools.product(PRESETS, KINDS):
+        begun = time.perf_counter()
+        best = aflowgym.optimum(kind, preset)
+        taken = time.perf_counter() - begun
+        size = f"{best.forms:,} workflows, {best.evaluated:,} evaluated"
+        row(f"the best for {kind}, {preset}", taken, "s", size, taken <= MOST_SECONDS)
+        worth = best.expectation
+        print(f"  reward {worth.reward:.4f}, right {worth.accuracy:.4f}: {best.workflow}")
+    taken = time.perf_counter() - start
+    row("all of them", taken, "s", f"at most {MOST_SECONDS} each")
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--episodes", type=int, default=2000, help="in a round")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--kind", choices=KINDS, help="of tasks; all, if it is not given")
+    parser.add_argument("--only", default="language,episodes,each,optimum")
+    chosen = parser.parse_args()
+    parts: dict[str, Callable[[], None]] = {
+        "language": lambda: time_language(chosen.rounds),
+        "episodes": lambda: time_episodes(chosen.kind, chosen.episodes, chosen.rounds),
+        "each": lambda: time_each(chosen.kind, chosen.episodes, chosen.rounds),
+        "optimum": time_optimum,
+    }
+    for name, measure in parts.items():
+        if name in chosen.only.split(","):
+            measure()
+
+
+if __name__ == "__main__":
+    main()
