@@ -1,4 +1,4 @@
-"""The pictures of a set of rollouts: which workflows are liked, and how varied they are over time.
+"""The pictures of a set of rollouts: which workflows are liked, their cost, how varied they are.
 
 Each function is pure and gives charts that any page of `toolgym.report` can show; none where there
 is nothing to draw. Before and after a training stand side by side where there are both, so that
@@ -8,27 +8,35 @@ what was learnt can be seen at a glance.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from aflowgym.statistics_reading import Reading
-from aflowgym.statistics_time import Moment, by_phase_of, diversity, entropy, ranked
+from aflowgym.operators import KINDS
+from aflowgym.pictures import workflow_picture
+from aflowgym.statistics_regret import Regret
+from aflowgym.statistics_tally import Gathered, Tally, ranked
+from aflowgym.statistics_time import Moment, diversity, entropy
 from toolgym.report.charts import Chart
 from toolgym.report.plot import Line, line_plot, swatch
+from toolgym.report.scatter_plot import Mark, Spot, Track, scatter_plot
 from toolgym.report.share_bars import ShareBars, share_bars
 from toolgym.statistics import Share
 
+_ALIKE = re.compile(r"(?:(?<=\[)|(?<=, ))(\w+)((?:, \1)+)(?=[\],])")
+_MARKS: dict[str, Mark] = {"before": "ring"}
 
-def favourites_chart(found: Sequence[Reading], top: int = 10) -> tuple[Chart, ...]:
-    """The most frequent workflows as bars, one series for each phase.
+
+def favourites_chart(found: Gathered, top: int = 10) -> tuple[Chart, ...]:
+    """The most frequent workflows as bars, one series for each phase that is compared.
 
     Args:
-        found: What the agents wrote.
+        found: What was counted.
         top: Workflows to show at most.
     """
-    by_phase = by_phase_of(found)
+    by_phase = {phase: found.by_phase[phase].counts for phase in found.compared}
     total = sum(by_phase.values(), Counter[str]())
     names = [text for text, _ in ranked(total)[:top]]
     if not names:
@@ -42,8 +50,80 @@ def favourites_chart(found: Sequence[Reading], top: int = 10) -> tuple[Chart, ..
     legend = tuple((Markup(swatch(one.style, bar=True)), one.label) for one in series)
     note = "Share of the valid workflows; lines are 95 % Wilson intervals."
     title = "Favourite workflows"
-    svg = Markup(share_bars(series, names, title, told))
+    svg = Markup(share_bars(series, [shortened(name) for name in names], title, told))
     return (Chart(title, note, svg, legend if len(legend) > 1 else ()),)
+
+
+def shortened(text: str) -> str:
+    """A canonical text with equal branches written once; one with instructions stays as it is.
+
+    >>> shortened("[Programmer, Programmer, Custom] -> ScEnsemble")
+    '[Programmer * 2, Custom] -> ScEnsemble'
+    """
+    return text if '"' in text else _ALIKE.sub(_once, text)
+
+
+def _once(found: re.Match[str]) -> str:
+    return f"{found[1]} * {1 + found[2].count(',')}"
+
+
+def favourite_pictures(found: Gathered) -> tuple[Chart, ...]:
+    """For each kind of task the favourite of each phase that is compared, drawn."""
+    drawn = []
+    for kind in KINDS:
+        for phase in found.compared:
+            text, share = found.by_kind.get((kind, phase), Tally()).favourite
+            if text:
+                title = f"{kind}, {phase}" if phase else kind
+                note = f"{share} of the valid workflows."
+                drawn.append(Chart(title, note, Markup(workflow_picture(text))))
+    return tuple(drawn)
+
+
+def accuracy_chart(found: Gathered, regret: Sequence[Regret] = ()) -> tuple[Chart, ...]:
+    """Share right against mean calls, for each kind of task, and where the best workflow lies.
+
+    Args:
+        found: What was counted.
+        regret: Whose best workflows are drawn.
+    """
+    best = {each.kind: each.best for each in regret}
+    tracks = []
+    for style, kind in enumerate(KINDS):
+        spots = [
+            _spot(phase, tally)
+            for phase in found.compared
+            if (tally := found.by_kind.get((kind, phase))) is not None and tally.scored
+        ]
+        if spots and kind in best:
+            accuracy, calls, _ = best[kind].expectation
+            name = f"the best: {best[kind].workflow}"
+            spots.append(Spot(name, calls, accuracy, accuracy, accuracy, "diamond", False))
+        if spots:
+            tracks.append(Track(kind, style, spots))
+    if not tracks:
+        return ()
+    title, axis = "Accuracy against calls", "mean calls of a model by the operators of a rollout"
+    told = "; ".join(f"{one.label}: {_told(one.spots)}" for one in tracks)
+    svg = Markup(scatter_plot(tracks, title, told, axis, "share"))
+    legend = tuple((Markup(swatch(one.style)), one.label) for one in tracks)
+    note = "Share of the rollouts that ended right, with its 95 % Wilson interval."
+    if "before" in found.compared:
+        note += " Ring: before the training; disc: after it."
+    note += " Diamond: what the best workflow comes to." if best else ""
+    return (Chart(title, note, svg, legend),)
+
+
+def _spot(phase: str, tally: Tally) -> Spot:
+    low, high = tally.accuracy.interval
+    mark = _MARKS.get(phase, "disc")
+    return Spot(
+        phase or "all", tally.mean_calls or 0.0, tally.accuracy.value or 0.0, low, high, mark
+    )
+
+
+def _told(spots: Sequence[Spot]) -> str:
+    return ", ".join(f"{one.name} {one.y:.1%} with {one.x:.1f} calls" for one in spots)
 
 
 def time_charts(told: Sequence[Moment]) -> tuple[Chart, ...]:
@@ -55,7 +135,7 @@ def time_charts(told: Sequence[Moment]) -> tuple[Chart, ...]:
     if len(told) < 2:
         return ()
     x, axis = _places(told), _axis(told)
-    validity = [moment.validity for moment in told]
+    validity = [moment.tally.validity for moment in told]
     lines = [
         Line(
             "with a valid workflow",
@@ -65,8 +145,8 @@ def time_charts(told: Sequence[Moment]) -> tuple[Chart, ...]:
             low=[one.interval[0] for one in validity],
             high=[one.interval[1] for one in validity],
         ),
-        Line("diversity", 1, x, [_known(diversity(moment.counts)) for moment in told]),
-        Line("share of the favourite", 2, x, [moment.favourite[1].value for moment in told]),
+        Line("diversity", 1, x, [_known(diversity(each.tally.counts)) for each in told]),
+        Line("share of the favourite", 2, x, [each.tally.favourite[1].value for each in told]),
     ]
     title, words = "Validity and diversity", "; ".join(_in_words(line, "share") for line in lines)
     legend = tuple((Markup(swatch(line.style)), line.label) for line in lines)
@@ -80,7 +160,7 @@ def time_charts(told: Sequence[Moment]) -> tuple[Chart, ...]:
 
 
 def _entropy_chart(told: Sequence[Moment], x: Sequence[float], axis: str) -> Chart:
-    line = Line("entropy", 3, x, [_known(entropy(moment.counts)) for moment in told])
+    line = Line("entropy", 3, x, [_known(entropy(each.tally.counts)) for each in told])
     title = "Entropy of the workflows"
     note = "In nats, of the distribution of valid workflows by their canonical text."
     return Chart(title, note, Markup(line_plot([line], title, _in_words(line, ""), axis)))

@@ -11,6 +11,8 @@ is no part of it; a sequence that ends in candidates, among which nobody chose, 
 
 from __future__ import annotations
 
+import functools
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +26,7 @@ from aflowgym.operators import KINDS, OPERATORS, Registry, key
 from toolgym.statistics import Rollout
 
 RUN_WORKFLOW: Final = "run_workflow"
+COMPOSE: Final = "aflowgym/Compose-v0"
 
 #: The classes of workflows, and what each is. Every workflow is in one.
 STRUCTURES: Final = {
@@ -40,6 +43,10 @@ _ANY_SIZE: Final = Limits(calls=1_000_000, depth=1_000, operators=1_000_000)
 _MOST_COPIES: Final = 5
 _KIND = re.compile(rf"Kind: ({'|'.join(KINDS)})\b")
 _CODE = re.compile(r"\bE-[A-Z]+(?:-[A-Z]+)*")
+# As `workflow_texts.usage_line` tells it, in both wordings that runs were recorded with.
+_CALLS = re.compile(r"^(?:Took )?(\d+) calls?(?: of the model)?, \d+ tokens\.$", re.MULTILINE)
+# Texts whose reading is remembered: those of a policy repeat, and those of a broken one never do.
+_REMEMBERED: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,9 @@ class Reading:
         workflows: What its agent wrote, in order.
         correct: It ended with the right answer.
         scored: No fault of the machine spoilt it.
+        composed: Whole workflows were submitted, as in `aflowgym/Compose-v0`.
+        calls: Calls of a model that its operators came to.
+        score: What it earned; nan where a fault left it unscored.
     """
 
     phase: str
@@ -85,11 +95,19 @@ class Reading:
     workflows: tuple[Workflow, ...]
     correct: bool
     scored: bool
+    composed: bool
+    calls: int
+    score: float
 
     @property
     def valid(self) -> list[Workflow]:
         """The valid ones among its workflows."""
         return [workflow for workflow in self.workflows if workflow.valid]
+
+    @property
+    def last(self) -> str:
+        """The last valid workflow, which it ended with; empty if there is none."""
+        return next((each.text for each in reversed(self.workflows) if each.valid), "")
 
 
 def structure(node: Node) -> str:
@@ -114,16 +132,15 @@ def readings(
     rollouts: Iterable[Rollout],
     operators: Registry = OPERATORS,
     limits: Limits = DEFAULT_LIMITS,
-) -> list[Reading]:
-    """What the agents wrote, rollout by rollout; each text is parsed once.
+) -> Iterator[Reading]:
+    """What the agents wrote, rollout by rollout; no rollout is held longer than it is read.
 
     Args:
         rollouts: Episode records, or lines of a run's `rollouts.jsonl`.
         operators: The operators that the agents could name.
         limits: How large a workflow could be.
     """
-    reader = _Reader(operators, limits)
-    return [reader.reading(rollout) for rollout in rollouts]
+    return map(_Reader(operators, limits).reading, rollouts)
 
 
 class _Reader:
@@ -131,28 +148,33 @@ class _Reader:
         self.operators = operators
         self.limits = limits
         self.tools = {key(name): name for name in operators}
-        self.known: dict[tuple[str, Limits], Workflow] = {}
+        self._read = functools.lru_cache(_REMEMBERED)(self._parsed)
 
     def reading(self, rollout: Rollout) -> Reading:
         turns: Sequence[Mapping[str, Any]] = _value(rollout, "turns", ())
+        kind = _kind(_value(rollout, "question", ""))
         written = [
-            self._submitted(turn, call["arguments"])
+            self._submitted(turn, call["arguments"], kind)
             for turn in turns
             for call in turn["calls"]
             if call["name"] == RUN_WORKFLOW
         ]
+        score = _value(rollout, "score", None)
         return Reading(
             phase=_value(rollout, "phase", ""),
             step=_value(rollout, "step", None),
-            kind=_kind(_value(rollout, "question", "")),
+            kind=kind,
             workflows=(*written, *self._operated(turns)),
             correct=_value(rollout, "correct", False),
             scored=_value(rollout, "scored", True),
+            composed=_value(rollout, "env_id", "") == COMPOSE,
+            calls=sum(map(_calls, turns)),
+            score=math.nan if score is None else score,
         )
 
-    def _submitted(self, turn: Mapping[str, Any], arguments: Any) -> Workflow:
+    def _submitted(self, turn: Mapping[str, Any], arguments: Any, kind: str) -> Workflow:
         text = arguments.get("dsl") if isinstance(arguments, Mapping) else None
-        found = self._read(text if isinstance(text, str) else "", self.limits)
+        found = self._read(text if isinstance(text, str) else "", self.limits, kind)
         refused = found.valid and len(turn["errors"]) == len(turn["calls"])
         return Workflow(codes=_refusal(turn)) if refused else found
 
@@ -180,14 +202,17 @@ class _Reader:
         codes = self._read(str(sequence(steps, (0, 0))), _ANY_SIZE).codes
         return set(codes) <= {"E-LIST-END"}
 
-    def _read(self, text: str, limits: Limits) -> Workflow:
-        if (text, limits) not in self.known:
-            parsed = parse(text, operators=self.operators, limits=limits)
-            codes = tuple(sorted({error.code for error in parsed.errors}))
-            node = parsed.workflow
-            found = Workflow(codes=codes) if node is None else _counted(node)
-            self.known[text, limits] = replace(found, remarks=bool(parsed.diagnostics))
-        return self.known[text, limits]
+    def _parsed(self, text: str, limits: Limits, kind: Any = "") -> Workflow:
+        parsed = parse(text, kind=kind or None, operators=self.operators, limits=limits)
+        codes = tuple(sorted({error.code for error in parsed.errors}))
+        node = parsed.workflow
+        found = Workflow(codes=codes) if node is None else _counted(node)
+        return replace(found, remarks=bool(parsed.diagnostics))
+
+
+def _calls(turn: Mapping[str, Any]) -> int:
+    """Calls of a model that one turn tells of: each of its calls begins with them, if it ran."""
+    return sum(map(int, _CALLS.findall(str(turn["observation"]))[: len(turn["calls"])]))
 
 
 def _kind(question: str) -> str:

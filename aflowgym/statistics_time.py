@@ -9,16 +9,10 @@ of one step say little.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aflowgym.operators import KINDS
-from aflowgym.statistics_reading import Reading
-from toolgym.statistics import Share
-
-PHASES = ("before", "grpo", "after")
-"""In the order of a run; others follow by name."""
+from aflowgym.statistics_tally import Gathered, Tally
 
 
 @dataclass(frozen=True)
@@ -29,19 +23,13 @@ class Moment:
         phase: As it was recorded.
         first: The first step; None around the training.
         last: The last step.
-        rollouts: How many there are.
-        valid: How many of them wrote a valid workflow.
-        counts: How often each valid workflow was written, by canonical text.
-        right: How many of those that were scored ended right.
+        tally: What was counted of them.
     """
 
     phase: str
     first: int | None
     last: int | None
-    rollouts: int
-    valid: int
-    counts: Mapping[str, int]
-    right: Share
+    tally: Tally
 
     @property
     def steps(self) -> str:
@@ -49,23 +37,6 @@ class Moment:
         if self.first is None:
             return ""
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
-
-    @property
-    def validity(self) -> Share:
-        """Rollouts with a valid workflow."""
-        return Share(self.valid, self.rollouts)
-
-    @property
-    def favourite(self) -> tuple[str, Share]:
-        """The workflow that was written most often, and its share; empty if there is none."""
-        total = sum(self.counts.values())
-        text, count = next(iter(ranked(self.counts)), ("", 0))
-        return text, Share(count, total)
-
-
-def ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The most frequent first; of equals the one whose text comes first."""
-    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def entropy(counts: Mapping[str, int]) -> float:
@@ -103,69 +74,24 @@ def diversity(counts: Mapping[str, int]) -> float:
     return (total * (total - 1) - same) / (total * (total - 1))
 
 
-def moments(found: Iterable[Reading], windows: int = 20) -> list[Moment]:
+def moments(found: Gathered, windows: int = 20) -> list[Moment]:
     """The rollouts of each phase in the order of time, those with steps in at most some windows.
 
     Args:
-        found: What the agents wrote.
+        found: What was counted.
         windows: Most windows for one phase.
     """
-    by_phase: dict[str, list[Reading]] = {}
-    for reading in found:
-        by_phase.setdefault(reading.phase, []).append(reading)
     told = []
-    for phase in _in_order(by_phase):
-        alike = by_phase[phase]
-        around = [reading for reading in alike if reading.step is None]
-        if around:
-            told.append(_moment(phase, (), around))
-        steps = sorted({reading.step for reading in alike if reading.step is not None})
-        width = max(1, -(-len(steps) // windows))
-        for start in range(0, len(steps), width):
-            window = steps[start : start + width]
-            first, last = window[0], window[-1]
-            inside = [each for each in alike if each.step and first <= each.step <= last]
-            told.append(_moment(phase, window, inside))
+    for phase in found.phases:
+        course = found.courses[phase]
+        if course.around.rollouts:
+            told.append(Moment(phase, None, None, course.around))
+        stretches = course.stretches
+        width = max(1, -(-len(stretches) // windows))
+        for start in range(0, len(stretches), width):
+            window = stretches[start : start + width]
+            whole = Tally()
+            for stretch in window:
+                whole += stretch.tally
+            told.append(Moment(phase, window[0].first, window[-1].last, whole))
     return told
-
-
-def by_kind(found: Iterable[Reading]) -> list[tuple[str, Moment]]:
-    """The rollouts of each kind of task, and for each kind those of each phase."""
-    groups: dict[str, dict[str, list[Reading]]] = {}
-    for reading in found:
-        if reading.kind:
-            groups.setdefault(reading.kind, {}).setdefault(reading.phase, []).append(reading)
-    return [
-        (kind, _moment(phase, (), groups[kind][phase]))
-        for kind in KINDS
-        if kind in groups
-        for phase in _in_order(groups[kind])
-    ]
-
-
-def by_phase_of(found: Iterable[Reading]) -> dict[str, Counter[str]]:
-    """How often each valid workflow was written, by phase in the order of a run."""
-    counts: dict[str, Counter[str]] = {}
-    for reading in found:
-        texts = counts.setdefault(reading.phase, Counter())
-        texts.update(workflow.text for workflow in reading.valid)
-    return {phase: counts[phase] for phase in _in_order(counts)}
-
-
-def _in_order(phases: Iterable[str]) -> list[str]:
-    there = set(phases)
-    known = [phase for phase in PHASES if phase in there]
-    return [*known, *sorted(there - set(known))]
-
-
-def _moment(phase: str, steps: Sequence[int], inside: Sequence[Reading]) -> Moment:
-    scored = [reading for reading in inside if reading.scored]
-    return Moment(
-        phase=phase,
-        first=steps[0] if steps else None,
-        last=steps[-1] if steps else None,
-        rollouts=len(inside),
-        valid=sum(bool(reading.valid) for reading in inside),
-        counts=Counter(workflow.text for reading in inside for workflow in reading.valid),
-        right=Share(sum(reading.correct for reading in scored), len(scored)),
-    )

@@ -82,11 +82,28 @@ class WorkflowTaskFamily(TaskFamily):
 
         return recheck(env, task, turns)
 
-    def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
+    def statistics(
+        self,
+        rollouts: Iterable[Rollout],
+        top: int = 10,
+        *,
+        env_kwargs: Mapping[str, Any] | None = None,
+    ) -> Statistics:
         """The workflows of some rollouts, counted; see `aflowgym.statistics`."""
         from aflowgym.statistics import workflow_statistics
 
-        return workflow_statistics(rollouts, top)
+        return workflow_statistics(rollouts, top, env_kwargs=env_kwargs)
+
+    def picture(self, call: Mapping[str, Any]) -> str:
+        """The workflow that was submitted, drawn; none of a text that is no workflow."""
+        from aflowgym.pictures import workflow_picture
+        from aflowgym.statistics_reading import RUN_WORKFLOW
+
+        arguments = call.get("arguments")
+        text = arguments.get("dsl") if isinstance(arguments, Mapping) else None
+        if call.get("name") != RUN_WORKFLOW or not isinstance(text, str):
+            return ""
+        return workflow_picture(text)
 
 
 def _told(test: Any) -> str:

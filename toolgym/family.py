@@ -92,13 +92,22 @@ class TaskFamily:
         """
         return None
 
-    def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
+    def statistics(
+        self,
+        rollouts: Iterable[Rollout],
+        top: int = 10,
+        *,
+        env_kwargs: Mapping[str, Any] | None = None,
+    ) -> Statistics:
         """What the agents of some rollouts wrote, counted: the tables of `toolgym stats`.
+
+        The report of a run shows them too, and calls this for a family that overrides it.
 
         Args:
             rollouts: Episode records, or lines of a run's `rollouts.jsonl`, all of environments of
-                this family.
+                this family; there may be more than fit into memory.
             top: Of what is listed by frequency, how much is told at most.
+            env_kwargs: How their environment was made; None where that is not known.
 
         Raises:
             ConfigurationError: This family counts nothing.
@@ -107,6 +116,22 @@ class TaskFamily:
             "there are no statistics for the environment that was played; `toolgym report` shows"
             " what every run has."
         )
+
+    @property
+    def counts(self) -> bool:
+        """Whether it has statistics."""
+        return type(self).statistics is not TaskFamily.statistics
+
+    def picture(self, call: Mapping[str, Any]) -> str:
+        """A recorded call as a picture, for the transcripts of a report.
+
+        Args:
+            call: `name` and `arguments`, as an agent wrote them: of any type, and hostile.
+
+        Returns:
+            Markup, all text in it escaped, as by `toolgym.report.axes.element`; empty for none.
+        """
+        return ""
 
     def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
         """Write a data set for sources that have no tasks, and return a summary as plain data.

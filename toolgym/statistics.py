@@ -21,6 +21,8 @@ Rollout = EpisodeRecord | Mapping[str, Any]
 """A finished episode: a record, or a line of a run's `rollouts.jsonl` with `phase` and `step`."""
 
 NOTHING = "\N{EN DASH}"
+Z95 = 1.959964
+"""Standard errors that 95 % of a normal distribution lie within, to either side."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,61 @@ class Share:
         return {"count": self.count, "of": self.of, "share": self.value, "interval": bounds}
 
 
-Cell = str | int | float | Share | None
+@dataclass(frozen=True)
+class Mean:
+    """A mean with the 95 % interval that its standard error gives.
+
+    Attributes:
+        value: The mean.
+        error: Its standard error; nan for fewer than two.
+        of: Over how many.
+
+    >>> str(Mean.of_counts({0.5: 2, 0.7: 2})), str(Mean.of_counts({0.5: 1}))
+    ('0.600 [0.487, 0.713]', '0.500')
+    """
+
+    value: float
+    error: float
+    of: int
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[float, int]) -> Mean:
+        """The mean of numbers, each as often as it is counted; nan of nothing."""
+        of = sum(counts.values())
+        if not of:
+            return cls(math.nan, math.nan, 0)
+        ordered = sorted(counts.items())  # so that no order of counting changes a digit
+        value = math.fsum(number * count for number, count in ordered) / of
+        squares = math.fsum((number - value) ** 2 * count for number, count in ordered)
+        return cls(value, math.sqrt(squares / (of - 1) / of) if of > 1 else math.nan, of)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its 95 % interval, by the normal distribution; nan for fewer than two."""
+        return self.value - Z95 * self.error, self.value + Z95 * self.error
+
+    def __str__(self) -> str:
+        if not self.of:
+            return NOTHING
+        low, high = (f"{_shown(end)}" for end in self.interval)
+        return _shown(self.value) + (f" [{low}, {high}]" if self.of > 1 else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """The mean, its interval (null for fewer than two) and the count."""
+        value = None if math.isnan(self.value) else self.value
+        return {
+            "mean": value,
+            "interval": list(self.interval) if self.of > 1 else None,
+            "of": self.of,
+        }
+
+
+def _shown(number: float) -> str:
+    """Three decimals; a zero has no sign."""
+    return f"{0.0 if abs(number) < 5e-4 else number:.3f}"
+
+
+Cell = str | int | float | Share | Mean | None
 
 
 def cell_text(cell: Cell) -> str:
@@ -85,6 +141,7 @@ class Table:
         columns: Their names.
         rows: As long as `columns` each.
         note: How to read it, if the columns do not say it.
+        is_key: A report shows it at once, where it folds the others.
     """
 
     name: str
@@ -92,6 +149,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+    is_key: bool = False
 
     def to_json(self) -> list[dict[str, Any]]:
         """One object per row; what is nan becomes null."""
@@ -104,7 +162,7 @@ class Table:
 
 
 def _plain(cell: Cell) -> Any:
-    if isinstance(cell, Share):
+    if isinstance(cell, Share | Mean):
         return cell.to_json()
     return None if isinstance(cell, float) and math.isnan(cell) else cell
 
@@ -115,11 +173,13 @@ class Statistics:
 
     Attributes:
         tables: In reading order.
-        charts: Pictures of them, for a page.
+        charts: Plots of them, for a page.
+        pictures: Of what was written, such as of the favourites.
     """
 
     tables: tuple[Table, ...]
     charts: tuple[Chart, ...] = ()
+    pictures: tuple[Chart, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The rows of each table, by its name."""
@@ -135,3 +195,10 @@ class Statistics:
             if table.name == name:
                 return table
         raise KeyError(name)
+
+
+def recorded_kwargs(config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How the environment of a run was made, as its `config.json` tells; None if it does not."""
+    settings = config.get("settings")
+    told = settings.get("env_kwargs") if isinstance(settings, Mapping) else None
+    return dict(told) if isinstance(told, Mapping) else None

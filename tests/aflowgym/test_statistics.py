@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import aflowgym
 from aflowgym.statistics import (
     STRUCTURES,
+    Gathered,
     diversity,
     entropy,
     moments,
@@ -311,14 +312,14 @@ def trained() -> list[dict[str, Any]]:
 
 
 def test_time_runs_from_before_over_windows_of_steps_to_after():
-    told = moments(readings(trained()), windows=20)
+    told = moments(Gathered(readings(trained())), windows=20)
 
     phases = [phase for phase, _ in groupby(moment.phase for moment in told)]
     assert phases == ["before", "grpo", "after"]
     assert [moment.steps for moment in told][:3] == ["", "1-3", "4-6"]
     assert told[-2].steps == "49-50"
-    assert sum(moment.rollouts for moment in told) == 413
-    assert (told[0].valid, told[0].rollouts) == (4, 5)
+    assert sum(moment.tally.rollouts for moment in told) == 413
+    assert (told[0].tally.able, told[0].tally.rollouts) == (4, 5)
 
 
 def test_a_collapse_shows_as_entropy_and_diversity_that_fall_to_nothing():
@@ -399,7 +400,8 @@ def test_the_page_lists_the_classes_and_the_tables_that_there_are():
     tables = [table.name for table in workflow_statistics([]).tables]
 
     assert [each for each in listed if each[0] in STRUCTURES] == list(STRUCTURES.items())
-    assert [name.strip("`") for name, _ in listed if name.startswith("`")] == tables
+    named = [name.strip("`") for name, _ in listed if name.startswith("`")]
+    assert named == ["regret", *tables]  # of nothing there is no regret
     windows = inspect.signature(moments).parameters["windows"].default
     assert f"at most {windows} windows" in page
 

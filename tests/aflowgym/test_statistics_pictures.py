@@ -1,13 +1,23 @@
 """The pictures of a set of rollouts: what they show, what they escape, and when there is none."""
 
+import doctest
 import random
 import re
 from html.parser import HTMLParser
 
 import pytest
 
-from aflowgym.statistics import moments, readings, workflow_statistics
-from aflowgym.statistics_pictures import favourites_chart, time_charts
+import aflowgym.statistics_pictures
+from aflowgym.dsl import parse
+from aflowgym.experts import TYPICAL
+from aflowgym.statistics import Gathered, moments, readings, workflow_statistics
+from aflowgym.statistics_pictures import (
+    accuracy_chart,
+    favourite_pictures,
+    favourites_chart,
+    shortened,
+    time_charts,
+)
 from toolgym.report.share_bars import LONGEST_NAME, ShareBars, share_bars
 from toolgym.report.statistics_page import render, write_statistics_page
 from toolgym.statistics import Share, Statistics, Table
@@ -25,6 +35,10 @@ def line(phase, step, text):
     return {"phase": phase, "step": step, "turns": [turn], "correct": False, "scored": True}
 
 
+def gathered(lines):
+    return Gathered(readings(lines))
+
+
 @pytest.fixture(scope="module")
 def found():
     rng = random.Random(5)
@@ -37,26 +51,26 @@ def found():
     return lines + [line("after", None, "Custom") for _ in range(4)]
 
 
-def test_the_favourites_stand_in_their_order_with_a_bar_for_each_phase(found):
-    (chart,) = favourites_chart(readings(found), top=3)
+def test_the_favourites_stand_in_their_order_with_a_bar_before_and_one_after(found):
+    (chart,) = favourites_chart(gathered(found), top=3)
 
     names = re.findall(r'y="[\d.]+">([^<]+)<title>|<text[^>]*>([^<]*)<title>', chart.svg)
     shown = [a or b for a, b in names]
     assert shown[0] == "Custom"
     assert len(shown) == 3
-    assert [label for _, label in chart.legend] == ["before", "grpo", "after"]
-    assert chart.svg.count('class="bar"') == 9
+    assert [label for _, label in chart.legend] == ["before", "after"]
+    assert chart.svg.count('class="bar"') == 6
     assert "after: 100.0 % [51.0, 100.0] (4 of 4)" in chart.svg
 
 
 def test_a_single_phase_needs_no_legend(found):
-    (chart,) = favourites_chart(readings(each for each in found if each["phase"] == "grpo"))
+    (chart,) = favourites_chart(gathered(each for each in found if each["phase"] == "grpo"))
 
     assert chart.legend == ()
 
 
 def test_the_course_tells_in_words_where_it_began_and_ended(found):
-    course, entropy = time_charts(moments(readings(found)))
+    course, entropy = time_charts(moments(gathered(found)))
 
     assert "diversity: from 100 % to 0 %" in course.svg
     assert "share of the favourite: from 25 % to 100 %" in course.svg
@@ -67,7 +81,7 @@ def test_the_course_tells_in_words_where_it_began_and_ended(found):
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_fewer_than_two_moments_have_no_course(found, count):
-    assert time_charts(moments(readings(found[:count]))) == ()
+    assert time_charts(moments(gathered(found[:count]))) == ()
 
 
 def test_rollouts_of_which_none_is_valid_have_a_course_and_no_favourites():
@@ -134,3 +148,72 @@ def test_a_share_of_nothing_has_no_bar():
     drawn = share_bars([ShareBars("all", 0, [Share(0, 0)])], ["Custom"], "Title", "Told.")
 
     assert 'class="bar"' not in drawn
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *TYPICAL,
+        "[Custom, Custom -> Format, Custom -> Format] -> ScEnsemble",
+        "[Custom -> Custom, Custom] -> ScEnsemble",
+        "[Custom, CustomCodeGenerate, Custom, Custom] -> ScEnsemble",
+        '[Custom("a, a, a"), Custom] -> ScEnsemble',
+    ],
+)
+def test_a_shortened_name_is_still_the_same_workflow(text):
+    canonical = str(parse(text).workflow)
+
+    assert str(parse(shortened(canonical)).workflow) == canonical
+    assert len(shortened(canonical)) <= len(canonical)
+
+
+def with_kind(phase, text, kind, correct, calls):
+    made = line(phase, None, text)
+    made["turns"][0]["observation"] = f"Took {calls} calls of the model, 9 tokens."
+    return made | {"question": f"How much?\nKind: {kind}.", "correct": correct}
+
+
+@pytest.fixture(scope="module")
+def moved():
+    """Two kinds of task, of which one is learnt."""
+    return gathered(
+        with_kind(phase, text, kind, correct, calls)
+        for kind, phase, text, correct, calls in (
+            ("math", "before", "Custom", False, 1),
+            ("math", "after", "Programmer", True, 3),
+            ("math", "after", "Programmer", False, 2),
+            ("qa", "before", "Custom", True, 1),
+            ("qa", "grpo", "Custom -> Format", True, 2),
+            ("qa", "after", "Custom", True, 1),
+        )
+    )
+
+
+def test_accuracy_and_calls_are_told_for_each_kind_before_and_after(moved):
+    (chart,) = accuracy_chart(moved)
+
+    assert [label for _, label in chart.legend] == ["math", "qa"]
+    words = ["math: before 0.0% with 1.0 calls, after 50.0% with 2.5 calls"]
+    words += ["qa: before 100.0% with 1.0 calls, after 100.0% with 1.0 calls"]
+    assert f"<desc>{'; '.join(words)}</desc>" in chart.svg
+    assert chart.svg.count('class="ring"') == 2
+    assert "Ring: before the training; disc: after it." in chart.note
+    assert "Diamond" not in chart.note
+
+
+def test_the_favourite_of_each_kind_is_drawn_before_and_after(moved):
+    drawn = favourite_pictures(moved)
+
+    assert [chart.title for chart in drawn] == [
+        *("math, before", "math, after", "qa, before", "qa, after"),
+    ]
+    assert "Workflow: Programmer" in drawn[1].svg
+    assert drawn[1].note == "100.0 % [34.2, 100.0] of the valid workflows."
+
+
+def test_without_a_kind_there_is_neither(found):
+    assert accuracy_chart(gathered(found)) == favourite_pictures(gathered(found)) == ()
+
+
+def test_the_examples_in_the_docstrings_are_true():
+    assert doctest.testmod(aflowgym.statistics_pictures).failed == 0

@@ -109,7 +109,15 @@ def _counted(
         where = f" of phase {' or '.join(phases)}" if phases else ""
         raise ConfigurationError(f"{run} has no rollouts{where}.")
     family = family_of(str(first.get("env_id", "")))
-    return family.statistics(itertools.chain([first], rollouts), top)
+    return family.statistics(itertools.chain([first], rollouts), top, env_kwargs=_kwargs(run))
+
+
+def _kwargs(path: Path) -> dict[str, Any] | None:
+    """How the environment of a run was made; a file of `toolgym eval` does not tell."""
+    from toolgym.runs import Run
+    from toolgym.statistics import recorded_kwargs
+
+    return recorded_kwargs(Run.open(path).config) if path.is_dir() else None
 
 
 def _subject(tally: Counter[str]) -> str:

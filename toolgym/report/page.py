@@ -21,6 +21,7 @@ from toolgym.report import seeds, tables, transcripts
 from toolgym.report.axes import visible
 from toolgym.report.charts import accuracy_chart, endings_chart, metric_charts
 from toolgym.report.plot import swatch
+from toolgym.report.statistics_rows import rows_of
 from toolgym.report.view import RunView, views
 from toolgym.runs import Run
 
@@ -88,9 +89,26 @@ def _content(runs: Sequence[RunView]) -> dict[str, Any]:
         "differences": tables.differences(runs),
         "together": seeds.together(runs),
         "endings": [endings_chart(run) for run in runs],
-        "tasks": [transcripts.choose(run.episodes_before, run.episodes_after) for run in runs],
+        "tasks": [
+            transcripts.choose(run.episodes_before, run.episodes_after, run.family.picture)
+            for run in runs
+        ],
+        "written": [_written(run) for run in runs],
         "settings": tables.settings([run.config for run in runs]),
         "reproducibility": tables.settings(records) if any(records) else [],
+    }
+
+
+def _written(run: RunView) -> dict[str, Any] | None:
+    """What the family of a run counted, as the template shows it."""
+    if run.written is None:
+        return None
+    tables = [(table, rows_of(table)) for table in run.written.tables]
+    return {
+        "charts": run.written.charts,
+        "pictures": run.written.pictures,
+        "shown": [each for each in tables if each[0].is_key],
+        "folded": [each for each in tables if not each[0].is_key],
     }
 
 

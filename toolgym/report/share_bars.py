@@ -14,7 +14,7 @@ from toolgym.report.axes import WIDTH, element, number_text
 from toolgym.report.plot import style_class
 from toolgym.statistics import Share
 
-LONGEST_NAME = 72
+LONGEST_NAME = 66
 _NAME, _BAR, _GAP = 18.0, 14.0, 8.0
 _NUMBER = 60.0
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from toolgym.json_files import replace_file
 from toolgym.report.page import template_of
-from toolgym.statistics import Share, Statistics, Table, cell_text
+from toolgym.report.statistics_rows import rows_of
+from toolgym.statistics import Statistics
 
 
 def write_statistics_page(name: str, subject: str, statistics: Statistics, out: Path) -> Path:
@@ -36,22 +37,6 @@ def render(name: str, subject: str, statistics: Statistics) -> str:
         name=name,
         subject=subject,
         charts=statistics.charts,
-        tables=[(table, _rows(table)) for table in statistics.tables],
+        pictures=statistics.pictures,
+        tables=[(table, rows_of(table)) for table in statistics.tables],
     )
-
-
-def _rows(table: Table) -> list[list[tuple[str, str, bool]]]:
-    """Of each cell its text, the smaller text under it, and whether it stands to the left."""
-    words = [table.is_text(column) for column in range(len(table.columns))]
-    rows = []
-    for row in table.rows:
-        cells = []
-        for cell, is_word in zip(row, words, strict=True):
-            text, _, interval = (
-                cell_text(cell).partition(" [")
-                if isinstance(cell, Share)
-                else (cell_text(cell), "", "")
-            )
-            cells.append((text, f"[{interval}" if interval else "", is_word))
-        rows.append(cells)
-    return rows

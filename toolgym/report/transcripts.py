@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from markupsafe import Markup
 
 from toolgym.report.axes import is_drawable
 from toolgym.report.view import Record
@@ -21,6 +23,8 @@ SHOWN = 3
 LONG_TEXT = (14, 1200)
 """Lines and characters beyond which an observation is folded."""
 SIGNED = "+.3f"
+Picture = Callable[[Mapping[str, Any]], str]
+"""A recorded call as markup; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class TurnView:
         is_loss: The reward is below zero.
         repairs: Codes.
         errors: Codes.
+        pictures: Of those calls that the family draws.
     """
 
     calls: list[str]
@@ -46,6 +51,7 @@ class TurnView:
     is_loss: bool
     repairs: list[str]
     errors: list[str]
+    pictures: list[Markup]
 
 
 @dataclass(frozen=True)
@@ -69,13 +75,21 @@ class TaskView:
     after: EpisodeView | None
 
 
-def choose(before: Sequence[Record], after: Sequence[Record]) -> list[TaskView]:
-    """The tasks to show, at most three, as the module's docstring tells."""
+def choose(
+    before: Sequence[Record], after: Sequence[Record], picture: Picture = lambda call: ""
+) -> list[TaskView]:
+    """The tasks to show, at most three, as the module's docstring tells.
+
+    Args:
+        before: The evaluation before the training.
+        after: The evaluation after it.
+        picture: How a call is drawn; nothing is drawn without it.
+    """
     earlier, later = _by_task(before), _by_task(after)
     shared = [task for task in earlier if task in later]
     if not shared:
-        alone = [TaskView(*_about(e), _view(e), None) for e in before[:SHOWN]]
-        return alone + [TaskView(*_about(e), None, _view(e)) for e in after[:SHOWN]]
+        alone = [TaskView(*_about(e), _view(e, picture), None) for e in before[:SHOWN]]
+        return alone + [TaskView(*_about(e), None, _view(e, picture)) for e in after[:SHOWN]]
     rules: list[Callable[[bool, bool], bool]] = [
         lambda was, now: now and not was,
         lambda was, now: now and was,
@@ -88,7 +102,7 @@ def choose(before: Sequence[Record], after: Sequence[Record]) -> list[TaskView]:
             t for t in shared if t not in chosen and rule(_right(earlier[t]), _right(later[t]))
         )
         chosen.extend([task for task in [next(fitting, None)] if task is not None])
-    return [_task(earlier[task], later[task]) for task in chosen[:SHOWN]]
+    return [_task(earlier[task], later[task], picture) for task in chosen[:SHOWN]]
 
 
 def _by_task(episodes: Sequence[Record]) -> dict[str, Record]:
@@ -107,19 +121,19 @@ def _about(episode: Record) -> tuple[str, str, str]:
     return str(episode.get("task_id", "")), str(episode.get("question", "")), story
 
 
-def _task(before: Record, after: Record) -> TaskView:
+def _task(before: Record, after: Record, picture: Picture) -> TaskView:
     (task_id, question, was), (_, _, now) = _about(before), _about(after)
     story = f"{was} before and after" if was == now else f"{was} before, {now} after"
-    return TaskView(task_id, question, story, _view(before), _view(after))
+    return TaskView(task_id, question, story, _view(before, picture), _view(after, picture))
 
 
-def _view(episode: Record) -> EpisodeView:
+def _view(episode: Record, picture: Picture) -> EpisodeView:
     turns, parts = episode.get("turns"), episode.get("reward_parts")
     kept = parts if isinstance(parts, dict) else {}
     return EpisodeView(
         verdict=_verdict(episode),
         score=signed(episode.get("score")),
-        turns=[_turn(turn) for turn in turns or [] if isinstance(turn, dict)],
+        turns=[_turn(turn, picture) for turn in turns or [] if isinstance(turn, dict)],
         parts=[(str(key).replace("_", " "), signed(v)) for key, v in kept.items() if v != 0],
     )
 
@@ -132,20 +146,23 @@ def _verdict(episode: Record) -> str:
     return "wrong answer" if episode.get("answered") else "no answer"
 
 
-def _turn(turn: Record) -> TurnView:
-    calls = [call_text(call) for call in turn.get("calls") or []]
+def _turn(turn: Record, picture: Picture) -> TurnView:
+    made = turn.get("calls") or []
+    calls = [call_text(call) for call in made]
+    pictures = [Markup(picture(call)) for call in made if isinstance(call, dict)]
     observation = str(turn.get("observation", ""))
     reward = turn.get("reward")
     lines, characters = LONG_TEXT
     return TurnView(
         calls=calls,
-        written=_written(str(turn.get("action") or ""), turn.get("calls") or []),
+        written=_written(str(turn.get("action") or ""), made),
         observation=observation,
         is_long=observation.count("\n") >= lines or len(observation) > characters,
         reward=signed(reward),
         is_loss=is_drawable(reward) and reward < 0,
         repairs=[str(code) for code in turn.get("repairs") or []],
         errors=[_code(error) for error in turn.get("errors") or [] if error],
+        pictures=[drawn for drawn in pictures if drawn],
     )
 
 

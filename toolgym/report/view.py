@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolgym.errors import ConfigurationError
+from toolgym.family import TaskFamily
 from toolgym.report.axes import is_drawable
 from toolgym.report.limits import Thresholds, thresholds
 from toolgym.runs import Run
+from toolgym.statistics import Statistics, recorded_kwargs
 
 Record = dict[str, Any]
 
@@ -32,6 +35,8 @@ class RunView:
         episodes_before: The evaluation before the training.
         episodes_after: The evaluation after it.
         notes: Sentences about what could not be read.
+        family: What its environment knows of its tasks.
+        written: What that family counts of all rollouts; None where it counts nothing.
     """
 
     label: str
@@ -43,6 +48,8 @@ class RunView:
     episodes_before: list[Record]
     episodes_after: list[Record]
     notes: list[str] = field(default_factory=list)
+    family: TaskFamily = field(default_factory=TaskFamily)
+    written: Statistics | None = None
 
     def metrics(self, phase: str) -> list[Record]:
         """The records of one phase."""
@@ -126,6 +133,7 @@ def _view(run: Run, label: str, style: int) -> RunView:
     for rollout in run.rollouts():
         if rollout["phase"] in evaluated:
             evaluated[rollout["phase"]].append(rollout)
+    family = _family(run)
     return RunView(
         label=label,
         style=style,
@@ -136,7 +144,27 @@ def _view(run: Run, label: str, style: int) -> RunView:
         episodes_before=evaluated["before"],
         episodes_after=evaluated["after"],
         notes=run.notes,
+        family=family,
+        written=_written(run, family),
     )
+
+
+def _family(run: Run) -> TaskFamily:
+    """That of the environment that was played; one that knows nothing if it is not installed."""
+    from toolgym.commands.tasks.options import family_of
+
+    first = next(run.rollouts(), {})
+    env_id = run.config.get("env_id") or first.get("env_id")
+    try:
+        return family_of(str(env_id or ""))
+    except ConfigurationError:
+        return TaskFamily()
+
+
+def _written(run: Run, family: TaskFamily) -> Statistics | None:
+    if not family.counts or next(run.rollouts(), None) is None:
+        return None
+    return family.statistics(run.rollouts(), env_kwargs=recorded_kwargs(run.config))
 
 
 def _record(value: Any) -> Record:
