@@ -10,15 +10,18 @@ submits the solution that a workflow last left.
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator
+import inspect
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from aflowgym import experts
 from aflowgym.costs import progress
+from aflowgym.declarations import Operator
 from aflowgym.dsl import Parsed, parse
 from aflowgym.dsl.nodes import operators_of
 from aflowgym.executor import execute
+from aflowgym.operators import OPERATORS
 from aflowgym.protocols import Backend, Sandbox
 from aflowgym.tasks import Kind, WorkflowTask
 from aflowgym.workflow_env import BUDGET, ENDS, WorkflowEnv
@@ -28,6 +31,21 @@ from aflowgym.workflow_texts import run_text
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
 from toolgym.tools import Code, tool
+
+
+def _told_of_operators(method: Callable[..., str]) -> Callable[..., str]:
+    """Make a method a tool whose description lists the operators, from their declarations."""
+    lines = [f"- {each.name} ({_calls_of(each)}): {each.summary}" for each in OPERATORS.values()]
+    told = inspect.cleandoc(method.__doc__ or "")
+    method.__doc__ = told.format(calls=BUDGET.calls, operators="\n".join(lines))
+    return tool(method)
+
+
+def _calls_of(operator: Operator) -> str:
+    """Least and most calls, and the kinds if it is not for all."""
+    least, most = operator.calls
+    only = "".join(f", {kind} tasks only" for kind in operator.kinds)
+    return f"{least}{f' to {most}' * (most > least)}{only}"
 
 
 class ComposeEnv(WorkflowEnv):
@@ -99,14 +117,17 @@ class ComposeEnv(WorkflowEnv):
     def _is_free(self) -> bool:
         return bool(self.tools["answer"].required)
 
-    @tool
+    @_told_of_operators
     def run_workflow(self, dsl: Annotated[str, Code("workflow")]) -> str:
         """Run a workflow of operators on the task and show the solution it leaves.
 
-        Operators: Custom, AnswerGenerate, CustomCodeGenerate, Programmer, Test (code tasks),
-        Format, Review, Revise, ScEnsemble, MdEnsemble. `A -> B` is a chain, `[A, B] -> ScEnsemble`
-        or `[A * 3] -> ScEnsemble` a vote, `Review ? Revise : done` a check with a repair,
-        `(Review -> Revise) * 3` a loop that ends when a check passes.
+        `A -> B` is a chain: B works on what A left. `[A, B] -> ScEnsemble` or `[A * 3] ->
+        ScEnsemble` makes several solutions and chooses one. `Review ? Revise : done` is a check
+        with a repair if it fails, `(Review -> Revise) * 3` a loop that ends when the check passes.
+        A workflow makes at most {calls} calls of the model; each has a price.
+
+        The operators, with the calls of the model that each makes:
+        {operators}
 
         Args:
             dsl: The workflow, such as `Custom -> Review ? Revise : done`.

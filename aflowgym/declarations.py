@@ -83,7 +83,7 @@ class Operator:
         if unknown := fields - _IN_EVERY_PROMPT - set(self.inputs):
             raise ValueError(f"{self.name}: its prompt asks for {sorted(unknown)}, not an input.")
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Every slot that its prompt may show."""
         return (*self.needs, *self.wants, *self.reads)

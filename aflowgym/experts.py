@@ -5,9 +5,10 @@ within a hundredth of the best one's (`aflowgym.optimum`; a test holds the table
 reads the kind in the question, and from the result whether there is a solution and whether the
 public tests pass; it has seen neither gold nor draws, so luck decides whether it is right.
 
-The novice knows how to call the tools and not what is good: it runs a typical workflow of any kind,
-and now and then one whose types do not fit, which it then corrects as it is told. That is what a
-model imitates that has yet to learn which workflow suits which kind.
+The novice knows how to call the tools, has heard which operator is for which kind, and knows not
+what is good: it runs a typical workflow, rather one with that operator, and now and then one whose
+types do not fit, which it then corrects as it is told. That is what a model imitates that has yet
+to learn which workflow suits which kind.
 """
 
 from __future__ import annotations
@@ -67,6 +68,20 @@ TYPICAL: Final = (
 )
 """Workflows as people write them, good and bad ones; the last three are for code tasks."""
 _CODE_ONLY: Final = 3
+GENERATOR: Final[Mapping[str, str]] = {
+    "math": "Programmer",
+    "code": "CustomCodeGenerate",
+    "qa": "AnswerGenerate",
+}
+"""By kind, the operator that the novice has heard is good for it."""
+_GENERATORS: Final[Mapping[str, str]] = {
+    "Custom": "custom",
+    "AnswerGenerate": "answer_generate",
+    "Programmer": "programmer",
+    "CustomCodeGenerate": "custom_code_generate",
+}
+_LIKING: Final = 3
+"""How many times likelier that makes a workflow."""
 _ILL_TYPED: Final = ("Custom -> ScEnsemble", "[Custom, Custom] -> Review", "Review -> Revise")
 _STUMBLES: Final = 0.08
 _EXAMPLE: Final = "This works: "
@@ -114,29 +129,40 @@ def novice(env: WorkflowEnv, draw: random.Random) -> Play:
 
 
 def _novice_composes(env: WorkflowEnv, draw: random.Random) -> Play:
-    known = TYPICAL if env.task.kind == "code" else TYPICAL[:-_CODE_ONLY]
+    kind = env.task.kind
+    known = TYPICAL if kind == "code" else TYPICAL[:-_CODE_ONLY]
+    weights = [_LIKING if GENERATOR[kind] in each else 1 for each in known]
     if draw.random() < _STUMBLES:
         told = yield run_call(draw.choice(_ILL_TYPED))
         _, mark, example = told.partition(_EXAMPLE)
         if mark:
             yield json.loads(example.splitlines()[0])
             return
-    yield run_call(draw.choice(known))
+    yield run_call(draw.choices(known, weights)[0])
 
 
 def _novice_operates(env: WorkflowEnv, draw: random.Random) -> Play:
-    first = draw.choice(("custom", "answer_generate", "programmer", "custom_code_generate"))
+    weights = [_LIKING if GENERATOR[env.task.kind] == name else 1 for name in _GENERATORS]
+    first = _GENERATORS[draw.choices(list(_GENERATORS), weights)[0]]
     copies = draw.choice((1, 1, 1, 3, 5))
     observation = yield _call(first, copies=copies) if copies > 1 else _call(first)
     if "Candidates:" in observation:
         observation = yield _call(draw.choice(("sc_ensemble", "md_ensemble")))
     if solution_in(observation) is None:
         observation = yield _call("custom")
-    after: list[list[str]] = [[], ["format"], ["review", "revise"], ["review"], ["revise"]]
-    if env.task.kind == "code":
-        after += [["test"], ["test", "test"]]
-    for name in draw.choice(after):
-        yield _call(name)
+    code = env.task.kind == "code"
+    checks: list[tuple[str, str | None]] = [("review", "revise"), *([("test", None)] * code)]
+    match draw.choice(("nothing", "format", "once", "revise", "until", "until, then format")):
+        case "once":
+            yield _call(draw.choice(checks)[0])
+        case "revise":
+            yield _call("revise")
+        case "until" | "until, then format" as way:
+            yield from _checked(env, *draw.choice(checks))
+            if "format" in way:
+                yield _call("format")
+        case "format":
+            yield _call("format")
 
 
 def _until(env: OperateEnv, generator: str) -> Play:
@@ -146,7 +172,7 @@ def _until(env: OperateEnv, generator: str) -> Play:
         yield _call("custom")
 
 
-def _checked(env: OperateEnv, check: str, repair: str | None) -> Play:
+def _checked(env: WorkflowEnv, check: str, repair: str | None) -> Play:
     """Check, and repair while the check finds fault, three times at most."""
     for _ in range(3):
         if env.episode.steps_left < 4:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -39,6 +39,7 @@ from toolgym.tasks import TaskSet
 from toolgym.tools import tool
 
 Copies = Annotated[int, Field(ge=1, le=5)]
+_NEEDED: Final = {"candidates": "candidates", "code": "a program", "solution": "a solution"}
 
 
 def tool_name(operator: str) -> str:
@@ -64,12 +65,30 @@ def _tool_of(operator: Operator) -> Callable[..., str]:
             return str(self._operate(operator, copies))
 
         arguments = (
-            "\n\nArgs:\n    copies: 2 to 5 make so many candidates, for an ensemble to choose from."
+            "\n\nArgs:\n    copies: How many to make. One is the solution; of 2 to 5 candidates"
+            " sc_ensemble or md_ensemble has to choose one next."
         )
-    only = f" For {' and '.join(operator.kinds)} tasks only." if operator.kinds else ""
     method.__name__ = tool_name(operator.name)
-    method.__doc__ = f"{operator.summary}{only}{arguments}"
+    method.__doc__ = f"{operator.summary} {_terms_of(operator)}{arguments}"
     return tool(method)
+
+
+def _terms_of(operator: Operator) -> str:
+    """What an operator needs, and what it takes: the second half of a tool's description.
+
+    >>> _terms_of(OPERATORS["Test"])
+    'For code tasks only. Needs a program. Takes at most 3 calls of the model.'
+    """
+    each = "" if operator.needs else " per copy"
+    needed = next((words for slot, words in _NEEDED.items() if slot in operator.needs), "")
+    least, most = operator.calls
+    calls = f"at most {most}" if not least else f"{least} to {most}" if most > least else str(most)
+    terms = [
+        f"For {' and '.join(operator.kinds)} tasks only." if operator.kinds else "",
+        f"Needs {needed}." if needed else "",
+        f"Takes {calls} call{'s' * (most != 1)} of the model{each}.",
+    ]
+    return " ".join(filter(None, terms))
 
 
 #: The tools, as a base class: they stand before `answer`.

@@ -22,7 +22,7 @@ OPERATORS = Registry(
     (
         Operator(
             name="Custom",
-            summary="Answer the problem directly, following the instruction if there is one.",
+            summary="Answer the problem directly.",
             prompt="{instruction}\n\n{problem}" + _WORK,
             writes=("solution",),
             reads=("solution", "feedback"),
@@ -40,7 +40,7 @@ OPERATORS = Registry(
         ),
         Operator(
             name="CustomCodeGenerate",
-            summary="Write the function that the problem asks for.",
+            summary="Write the Python function that a code problem asks for.",
             prompt="Write the Python function that the problem asks for, in one fenced block and "
             "with the name it gives.\n{instruction}\n\n{problem}" + _WORK,
             writes=("solution", "code"),
@@ -50,8 +50,9 @@ OPERATORS = Registry(
         ),
         Operator(
             name="Programmer",
-            summary="Write a program and run it; its output is the answer, or on a code task the "
-            "program itself. A program that fails to run is written anew, three times at most.",
+            summary="Write a program that computes the answer, and run it; on a code task the "
+            "program itself is the answer. One that fails to run is written anew, in three tries "
+            "at most.",
             prompt="Write a Python function `solve()` without arguments that returns the answer, "
             "or, if the problem asks for a function, that function. One fenced block.\n"
             "{instruction}\n\n{problem}\n\nAnalysis:\n{solution}\n{feedback}",
@@ -63,8 +64,8 @@ OPERATORS = Registry(
         ),
         Operator(
             name="Test",
-            summary="Run the public tests; on a failure the program is repaired, three times at "
-            "most.",
+            summary="Run the public tests of the problem on the program; while one fails, repair "
+            "it, three times at most.",
             prompt="This program fails one of its tests. Say why, and write it anew in one fenced "
             "block.\n{instruction}\n\n{problem}\n\nProgram:\n{code}\n\nFailure:\n{feedback}",
             writes=("solution", "code", "verdict", "feedback"),
@@ -76,7 +77,7 @@ OPERATORS = Registry(
         ),
         Operator(
             name="Format",
-            summary="Reduce the solution to the bare answer.",
+            summary="Reduce the solution to the bare answer, in as few words as possible.",
             prompt="Give the answer of this solution in as few words as possible, nothing else.\n"
             "{instruction}\n\n{problem}\n\nSolution:\n{solution}",
             writes=("solution",),
@@ -86,7 +87,8 @@ OPERATORS = Registry(
         ),
         Operator(
             name="Review",
-            summary="Judge the solution: a verdict, and what is wrong with it.",
+            summary="Judge whether the solution is right, and say what is wrong with it; nothing "
+            "is changed.",
             prompt="Is this solution right? Write `Verdict: right` or `Verdict: wrong`, then what "
             "is wrong with it.\n{instruction}\n\n{problem}\n\nSolution:\n{solution}",
             writes=("verdict", "feedback"),
@@ -96,7 +98,7 @@ OPERATORS = Registry(
         ),
         Operator(
             name="Revise",
-            summary="Write the solution anew in the light of the feedback.",
+            summary="Write the solution anew, so that it answers what the last check found wrong.",
             prompt="Write the solution anew so that it answers the review.\n{instruction}\n\n"
             "{problem}\n\nSolution:\n{solution}\n\nReview:\n{feedback}",
             writes=("solution",),
@@ -108,7 +110,7 @@ OPERATORS = Registry(
         ),
         Operator(
             name="ScEnsemble",
-            summary="The answer that most candidates give; the model is asked only in a tie.",
+            summary="Take the answer that most candidates give; the model is asked only in a tie.",
             prompt="Which of these answers do most of the candidates give? Write its letter.\n"
             "{instruction}\n\n{problem}\n\n{candidates}",
             writes=("solution",),
@@ -120,7 +122,7 @@ OPERATORS = Registry(
         ),
         Operator(
             name="MdEnsemble",
-            summary="The candidate that wins most of five votes, each over a shuffled list.",
+            summary="Take the candidate that wins most of five votes of the model.",
             prompt="Which of these solutions is the best? Write its letter.\n{instruction}\n\n"
             "{problem}\n\n{candidates}",
             writes=("solution",),

@@ -24,12 +24,12 @@ _MOST_CHARS: Final = 4000
 
 
 def usage_line(usage: Usage) -> str:
-    """What a run took.
+    """What a run took; the calls are of a language model, not those that the agent has.
 
     >>> usage_line(Usage(1, 100, 60))
-    '1 call, 160 tokens.'
+    'Took 1 call of the model, 160 tokens.'
     """
-    return f"{usage.calls} call{'s' * (usage.calls != 1)}, {usage.tokens} tokens."
+    return f"Took {usage.calls} call{'s' * (usage.calls != 1)} of the model, {usage.tokens} tokens."
 
 
 def solution_text(solution: str) -> str:
@@ -44,7 +44,7 @@ def solution_text(solution: str) -> str:
 def solution_in(observation: str) -> str | None:
     """The solution that an observation shows; None if it shows none.
 
-    >>> solution_in("1 call, 160 tokens.\\nSolution:\\nAnswer: 12\\n(3 calls left)")
+    >>> solution_in("Took 1 call of the model, 9 tokens.\\nSolution:\\nAnswer: 12\\n(3 calls left)")
     'Answer: 12'
     """
     _, mark, text = f"\n{observation}".partition(f"\n{SOLUTION}\n")

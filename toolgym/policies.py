@@ -8,13 +8,16 @@ call. What it must remember of an episode it keeps by the situation's slot.
 from __future__ import annotations
 
 import random as random_module
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
+
+_HIGHEST: Final = 100
+"""The greatest random number where a schema sets no limit."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,11 @@ class ExpertPolicy:
 
 
 class RandomPolicy:
-    """Calls a random tool with a random word of what it has read: a floor, not an opponent."""
+    """Calls a random tool with random values: a floor, not an opponent.
+
+    Values are of the types and within the bounds of the tool's schema; where that allows any text,
+    it is a word of what the policy has read.
+    """
 
     name = "random"
 
@@ -86,8 +93,63 @@ class RandomPolicy:
         words = self._words.setdefault(situation.slot, [])
         words += [word.strip('.,:?()"') for word in situation.observation.split()][:500]
         name = draw.choice(list(situation.env.tools))
-        fields = situation.env.tools[name].arguments.model_fields
-        return {"name": name, "arguments": {field: draw.choice(words) for field in fields}}
+        schema = situation.env.tools[name].parameters
+        values = _Values(draw, words, schema.get("$defs", {}))
+        fields = schema["properties"].items()
+        return {"name": name, "arguments": {key: values.of(field) for key, field in fields}}
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Random values that a JSON schema allows, as far as types, bounds and choices go.
+
+    Attributes:
+        draw: Draws them.
+        words: The texts that there are.
+        named: Schemas by the name that others refer to them by.
+    """
+
+    draw: random_module.Random
+    words: Sequence[str]
+    named: Mapping[str, Any]
+
+    def of(self, schema: Mapping[str, Any]) -> Any:
+        """A value; a word wherever a text without conditions will do."""
+        schema = self.named[schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
+        if choices := schema.get("enum", [schema["const"]] if "const" in schema else []):
+            return self.draw.choice(choices)
+        ways = schema.get("anyOf", [schema])
+        if any(way.get("type", "string") == "string" and "enum" not in way for way in ways):
+            return self.draw.choice(self.words)
+        way = self.draw.choice(ways)
+        return self._typed(way) if way is schema else self.of(way)
+
+    def _typed(self, schema: Mapping[str, Any]) -> Any:
+        match schema["type"]:
+            case "integer":
+                return self.draw.randint(*self._bounds(schema, 1))
+            case "number":
+                return self.draw.uniform(*self._bounds(schema, 0))
+            case "boolean":
+                return self.draw.random() < 0.5
+            case "array":
+                return [self.of(schema.get("items", {})) for _ in range(schema.get("minItems", 1))]
+            case "object":
+                fields = schema.get("properties", {})
+                return {key: self.of(fields[key]) for key in schema.get("required", fields)}
+        return None
+
+    @staticmethod
+    def _bounds(schema: Mapping[str, Any], margin: int) -> tuple[Any, Any]:
+        """The least and the greatest value; `margin` from a bound that is excluded."""
+        low, high = schema.get("minimum"), schema.get("maximum")
+        if low is None and "exclusiveMinimum" in schema:
+            low = schema["exclusiveMinimum"] + margin
+        if high is None and "exclusiveMaximum" in schema:
+            high = schema["exclusiveMaximum"] - margin
+        if low is None:
+            low = 0 if high is None else min(0, high)
+        return low, max(low, _HIGHEST) if high is None else high
 
 
 class ScriptedPolicy:
@@ -115,7 +177,7 @@ def expert() -> ExpertPolicy:
 
 
 def random(seed: int = 0) -> RandomPolicy:
-    """Random calls with words from the observations."""
+    """Random calls that their tools' schemas allow, with words from the observations."""
     return RandomPolicy(seed)
 
 

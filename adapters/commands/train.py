@@ -40,12 +40,12 @@ EnvId = Annotated[Text, typer.Argument(help="The environment, such as sqlgym/Exp
 Model = Annotated[Text, _option("A chat model: a folder or a hub id; without it, the tiny one.")]
 Dataset = Annotated[Text, _option('SQLite file, folder or name; "tiny", with --model "bundled".')]
 Split = Annotated[Text, _option("Trained on: train. The evaluations are on dev.")]
-Steps = Annotated[Number, _option("Steps of GRPO; 60.")]
+Steps = Annotated[Number, _option("Steps of GRPO; 60, for the tiny model after a novice 100.")]
 WarmupSteps = Annotated[Number, _option("Steps of imitation before it; 0 skips them.")]
 Demos = Annotated[Number, _option("Demonstrations to imitate.")]
 GroupSize = Annotated[Number, _option("Rollouts of a task that are compared; 8.")]
-Prompts = Annotated[Number, _option("Tasks per step; 4.")]
-Rate = Annotated[Real, _option("Of GRPO; 1.5e-4 for the tiny model, 1e-6 for others.")]
+Prompts = Annotated[Number, _option("Tasks per step; 4, for the tiny model after a novice 8.")]
+Rate = Annotated[Real, _option("Of GRPO; 1.5e-4 (tiny), 3e-4 (after a novice) or 1e-6 (others).")]
 Temperature = Annotated[Real, _option("Of the rollouts; 1.")]
 MaxCompletion = Annotated[Number, _option("Tokens of a rollout, results of tools included.")]
 StepLimit = Annotated[Number, _option("Calls per episode; else the environment's own number.")]
@@ -120,6 +120,7 @@ def command(
     Example:
         toolgym train sqlgym/Explore-v0
         toolgym train sqlgym/Explore-v0 --dataset my.db
+        toolgym train aflowgym/Compose-v0 --trainer reference
         toolgym train sqlgym/Explore-v0 --control shuffled-rewards
         toolgym train sqlgym/Explore-v0 --set dynamic_sampling=true --set beta=0.02
         toolgym train --resume runs/explore-001

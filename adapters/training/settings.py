@@ -2,9 +2,9 @@
 
 One model holds them all, so that a run folder's `config.json` says everything and `--resume` needs
 nothing else. Two sets of defaults exist: the tiny model's, found by trial for a run of minutes on
-two CPU cores (with longer rollouts on other data than its own), and a pretrained chat model's,
-which are careful. What was not given is filled in by `resolve`, so that what is saved is what was
-run.
+two CPU cores (others where rollouts are longer, or where a novice shows many ways), and a
+pretrained chat model's, which are careful. What was not given is filled in by `resolve`, so that
+what is saved is what was run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from adapters.training.sloppy import has_novice
 from toolgym.errors import ConfigurationError
 
 TINY: Final = "tiny"
@@ -123,6 +124,18 @@ _TINY_ON_OTHER_DATA: Final[dict[str, Any]] = {
     "max_completion_length": 512,
     "max_new_tokens": 192,
 }
+_TINY_WITH_A_NOVICE: Final[dict[str, Any]] = {
+    # A novice tries twenty ways, not three, so what is good is rare and takes more rollouts to
+    # find. Its calls copy nothing, so fewer steps of imitation do, and twice the learning rate
+    # costs no form (at four times it a model lost that). One operator a turn makes long rollouts:
+    # 856 tokens was the longest of 1,500.
+    "demonstrations": 4000,
+    "warmup_steps": 250,
+    "steps": 100,
+    "prompts": 8,
+    "learning_rate": 3e-4,
+    "max_completion_length": 1024,
+}
 _PRETRAINED_DEFAULTS: Final[dict[str, Any]] = {
     "demonstrations": 256,
     "demonstrator": "expert",
@@ -155,6 +168,8 @@ def resolve(env_id: str, *, model: str | None = None, **given: Any) -> TrainSett
     defaults = _TINY_DEFAULTS if model is None else _PRETRAINED_DEFAULTS
     if model is None and (given.get("env_kwargs") or {}).get("dataset", TINY) != TINY:
         defaults = {**defaults, **_TINY_ON_OTHER_DATA}
+    if model is None and has_novice(env_id):
+        defaults = {**defaults, **_TINY_WITH_A_NOVICE}
     if given.get("lora"):
         defaults = {**defaults, "learning_rate": _ADAPTER_RATE * defaults["learning_rate"]}
     chosen = {name: value for name, value in given.items() if value is not None}

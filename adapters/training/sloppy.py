@@ -11,7 +11,8 @@ Now and then it stumbles: it garbles a call, reads the error, and makes the call
 be. So a model that imitates it has seen errors and knows what to do after one.
 
 It plays the environment's own expert and spoils what that one does, so it goes wherever an expert
-is.
+is. An environment that has a novice of its own (`ToolEnv.novice`) knows better which mistakes are
+made there; then that one is played instead.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ import random
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final, Literal
 
+import gymnasium as gym
 import sqlglot
+from gymnasium.envs.registration import load_env_creator
 from sqlglot import expressions as exp
 
+from toolgym import registration
 from toolgym.calls import ToolCall, render_call
 from toolgym.env import ToolEnv
 from toolgym.policies import Situation
@@ -46,7 +50,8 @@ class SloppyPolicy:
         stumbles: See `STUMBLES`.
 
     careful: as the expert plays. careless: without the conditions of its SQL, and with the answer
-    read from what that returned. guess: a number for an answer as soon as a query is due.
+    read from what that returned. guess: a number for an answer as soon as a query is due. Where
+    the environment has a novice, habits and stumbles are the novice's own.
     """
 
     name = "sloppy"
@@ -94,6 +99,19 @@ class SloppyPolicy:
                 action = expert.send(observation)
             except StopIteration:
                 return
+
+
+def has_novice(env_id: str) -> bool:
+    """Whether an environment brings a novice of its own, who plays in place of the habits.
+
+    Nothing is made: one that a function makes, and one that nobody has registered, has none.
+    """
+    registration.load_environments()
+    if env_id not in gym.registry:
+        return False
+    entry = gym.spec(env_id).entry_point
+    made_by: Any = load_env_creator(entry) if isinstance(entry, str) else entry
+    return getattr(made_by, "novice", ToolEnv.novice) is not ToolEnv.novice
 
 
 def careless(action: Any, env: ToolEnv[Any]) -> ToolCall:

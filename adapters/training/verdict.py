@@ -2,9 +2,9 @@
 
 An accuracy that rose is a fact; what rose in it is another. Reinforcement learning with a handful
 of thousand rollouts makes likelier what the model sometimes did already. The tiny model's
-demonstrator plays three episodes in ten as they should be played, so its gain is a choice among
-habits that were shown to it, and the run says so. And a change that chance explains is called
-that.
+demonstrations hold the right way among others: three episodes in ten are played as they should be,
+or the environment's own novice plays them and now and then hits upon it. So the gain is a choice
+among habits that were shown, and the run says so. And a change that chance explains is called that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.training.settings import TrainSettings
-from adapters.training.sloppy import HABITS
+from adapters.training.sloppy import HABITS, has_novice
 
 _Z = 1.959963984540054
 
@@ -68,11 +68,14 @@ def _control(changed: bool, rose: bool) -> str:
 
 def _kind(settings: TrainSettings) -> str:
     if settings.demonstrator == "sloppy" and settings.warmup_steps:
-        return (
-            "What kind of gain this is: elicitation, not a new skill. The demonstrations were"
-            f" played the right way in {HABITS['careful']:.0%} of the episodes, and reinforcement"
-            " learning made that habit the likelier one."
+        shown = (
+            "The demonstrations were a novice's, who tries what is good and what is not, and"
+            " reinforcement learning made the good the likelier."
+            if has_novice(settings.env_id)
+            else f"The demonstrations were played the right way in {HABITS['careful']:.0%} of the"
+            " episodes, and reinforcement learning made that habit the likelier one."
         )
+        return f"What kind of gain this is: elicitation, not a new skill. {shown}"
     return (
         "What kind of gain this is, accuracy does not tell: reinforcement learning makes likelier"
         " what a model sometimes did before. Compare pass@k of checkpoints/warmup (`toolgym eval"

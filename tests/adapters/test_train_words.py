@@ -58,6 +58,18 @@ def test_the_verdict_says_what_kind_of_change_it_was(
     assert words in gain_sentence(figures(before), figures(after), settings)
 
 
+def test_the_verdict_tells_whose_demonstrations_were_imitated() -> None:
+    """The share of careful episodes is the habits' own; a novice of the environment has none."""
+
+    def told(env_id: str) -> str:
+        return gain_sentence(figures(0.2), figures(0.6), resolve(env_id))
+
+    assert "played the right way in 30% of the episodes" in told(EXPLORE)
+    for env_id in ("aflowgym/Compose-v0", "aflowgym/Operate-v0"):
+        assert "elicitation, not a new skill. The demonstrations were a novice's" in told(env_id)
+        assert "30%" not in told(env_id)
+
+
 def test_without_a_sloppy_demonstrator_the_verdict_claims_less() -> None:
     settings = resolve(EXPLORE, model="Qwen/Qwen3-0.6B")
 

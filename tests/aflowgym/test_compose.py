@@ -31,7 +31,7 @@ def env():
 def test_a_workflow_is_run_and_its_solution_shown_and_submitted(env):
     observation, reward, over, cut, info = env.step(run("[Programmer * 5] -> ScEnsemble"))
     assert solution_in(observation) == "12"
-    assert observation.startswith("7 calls, ")
+    assert observation.startswith("Took 7 calls of the model, ")
     assert (over, cut, info["error"]) == (False, False, None)
     assert info["steps_left"] == 7
     observation, last, over, _, info = env.step(ANSWER)

@@ -8,7 +8,7 @@ from aflowgym.operate import tool_name
 from aflowgym.operators import OPERATORS
 from aflowgym.workflow_errors import WORKFLOW_ERRORS, not_ready
 from aflowgym.workflow_texts import solution_in
-from toolgym import registration
+from toolgym import policies, registration, rollout
 
 OPERATE = "aflowgym/Operate-v0"
 
@@ -143,3 +143,11 @@ def test_the_operators_of_an_episode_share_the_calls_of_one_run():
     assert env._walk.usage.calls == 32
     assert "Custom left nothing. error[E-CALLS]" in observation
     assert info["error"] is None
+
+
+def test_a_random_policy_runs_operators():
+    """It once drew `copies` from the words of the question, so that nothing ever ran."""
+    found = rollout.evaluate(OPERATE, policies.random(), n=60, dataset="bundled", split="dev")
+    assert found.validity > 0.5
+    ran = [each for each in found.records if "Solution:" in str(each.to_json()["turns"])]
+    assert len(ran) > 20

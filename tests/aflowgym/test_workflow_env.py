@@ -223,6 +223,17 @@ def test_the_expert_beats_the_novice_and_the_novice_beats_chance(env_id):
     assert middle > chance + 0.2
 
 
+@pytest.mark.parametrize("kind", ["math", "code", "qa"])
+def test_the_novice_hits_upon_the_best_workflow_now_and_then_and_on_others_mostly(kind):
+    """Reinforcement only makes likelier what is sometimes done: 11 to 13 % of 92 % of episodes."""
+    env = registration.make(COMPOSE, kind=kind)
+    env.reset(seed=0)
+    first = [next(env.novice(random.Random(draw))) for draw in range(1000)]
+    written = [call["arguments"]["dsl"] for call in first]
+    assert 70 < written.count(BEST["teaching", kind]) < 150
+    assert len(set(written)) > 15
+
+
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_both_are_evaluated_by_every_policy(env_id):
     found = rollout.evaluate(env_id, policies.expert(), n=20, k=2, split="dev")

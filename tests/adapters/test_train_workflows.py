@@ -1,0 +1,84 @@
+"""The workflow environments, learnt by the tiny model: how far from the known optimum it ends."""
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+import aflowgym
+from adapters.training.settings import resolve
+from adapters.training.sloppy import has_novice
+from adapters.training.verdict import within_chance
+from aflowgym.experts import BEST
+from toolgym.runs import Run
+
+COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"
+KINDS = ("math", "code", "qa")
+SCRIPT = Path(sys.executable).with_name("toolgym")
+
+
+def test_who_brings_a_novice_gets_defaults_of_its_own() -> None:
+    explore = resolve("sqlgym/Explore-v0")
+    for env_id in (COMPOSE, OPERATE):
+        settings = resolve(env_id, env_kwargs={"dataset": "bundled"})
+        assert settings.max_completion_length > 856  # the longest of 1,500 demonstrations
+        assert settings.steps * settings.prompts > explore.steps * explore.prompts
+        assert resolve(env_id, steps=7).steps == 7
+        assert resolve(env_id, model="Qwen/Qwen3-0.6B").steps == 60
+    assert has_novice(COMPOSE)
+    assert not has_novice("sqlgym/Explore-v0")
+    assert not has_novice("nowhere/None-v0")
+
+
+def written(turns: list[dict[str, object]], kind: str) -> str | None:
+    """The last workflow of an episode that runs on this kind of task, in canonical form."""
+    calls = [call for turn in turns for call in turn["calls"] if call["name"] == "run_workflow"]
+    parsed = [aflowgym.parse(str(call["arguments"]["dsl"]), kind=kind).workflow for call in calls]
+    return next((str(each) for each in reversed(parsed) if each is not None), None)
+
+
+def regrets(run: Run, phase: str) -> dict[str, float]:
+    """By kind, how much less what was written is worth than the best, exactly."""
+    lost = defaultdict(list)
+    for line in run.rollouts():
+        if line["phase"] == phase:
+            kind = line["question"].split("Kind: ")[1].split(".")[0].split(" ")[0]
+            workflow = written(line["turns"], kind)
+            earned = 0.0 if workflow is None else aflowgym.expected(workflow, kind).reward
+            lost[kind].append(aflowgym.expected(BEST["teaching", kind], kind).reward - earned)
+    return {kind: fmean(lost[kind]) for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def full_run(tmp_path_factory):
+    """`toolgym train aflowgym/Compose-v0` with its defaults, by the faster trainer."""
+    folder = tmp_path_factory.mktemp("workflows") / "run"
+    command = [SCRIPT, "train", COMPOSE, "--trainer", "reference", "--out", folder, "--quiet"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return Run.open(folder)
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_the_tiny_model_ends_near_the_known_optimum_of_every_kind(full_run):
+    before, after = regrets(full_run, "before"), regrets(full_run, "after")
+    assert fmean(after.values()) < 0.1, (before, after)
+    assert fmean(after.values()) < fmean(before.values()) / 2, (before, after)
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_its_held_out_accuracy_rises_beyond_chance(full_run):
+    before, after = full_run.summary["before"], full_run.summary["after"]
+    assert after["accuracy"] > before["accuracy"]
+    assert not within_chance(before, after)
+    assert after["validity"] >= 0.95
+    assert "a novice's" in full_run.summary["gain"]
+    assert json.loads((full_run.path / "config.json").read_text())["settings"]["seed"] == 0

@@ -1,0 +1,105 @@
+"""The random policy: what it calls is allowed by the tools' schemas, and the same for a seed."""
+
+import enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from toolgym import Task, TaskSet, ToolEnv, policies, rollout, tool
+
+
+class Side(enum.Enum):
+    LEFT = "left"
+    RIGHT = "right"
+
+
+class Place(BaseModel):
+    row: Annotated[int, Field(ge=1, le=3)]
+    side: Side
+    label: str = ""
+
+
+class BoundsEnv(ToolEnv[Task]):
+    """Values of many types."""
+
+    def begin(self, task: Task) -> str:
+        return "one two three 4"
+
+    @tool
+    def numbers(
+        self,
+        copies: Annotated[int, Field(ge=1, le=5)],
+        below: Annotated[int, Field(ge=0, lt=2)],
+        above: Annotated[int, Field(gt=500)],
+        negative: Annotated[int, Field(lt=-3)],
+        free: int,
+        share: Annotated[float, Field(ge=0, le=1)],
+        flag: bool,
+    ) -> str:
+        """Take numbers.
+
+        Args:
+            copies: Some.
+            below: Few.
+            above: Many.
+            negative: Less than nothing.
+            free: Any.
+            share: A part.
+            flag: Yes or no.
+        """
+        return "taken"
+
+    @tool
+    def choices(
+        self,
+        mode: Literal["fast", "slow"],
+        only: Literal["this"],
+        either: int | None,
+        which: Literal["a", "b"] | bool,
+        text: str | int,
+        rows: list[Annotated[int, Field(ge=7, le=8)]],
+        place: Place,
+        anything: list[Any],
+    ) -> str:
+        """Take choices.
+
+        Args:
+            mode: One of two.
+            only: One of one.
+            either: Or nothing.
+            which: A letter or not.
+            text: A word.
+            rows: Numbers.
+            place: A place.
+            anything: Whatever.
+        """
+        return "taken"
+
+
+@pytest.fixture
+def env():
+    tasks = TaskSet([Task(f"task-{i}", "Which?") for i in range(2)])
+    return BoundsEnv(tasks, step_limit=200, parsing="strict")
+
+
+def test_random_values_are_of_the_types_and_within_the_bounds_of_the_schema(env):
+    record = rollout.play(env, policies.random(), task_id="task-0")
+    assert len(record.turns) == 200
+    assert {turn.observation.splitlines()[0] for turn in env.episode.turns} == {"taken"}
+
+
+def test_a_bounded_value_takes_every_value_that_it_may(env):
+    rollout.play(env, policies.random(), task_id="task-0")
+    calls = [call.arguments for turn in env.episode.turns for call in turn.calls]
+    assert {each["copies"] for each in calls if "copies" in each} == {1, 2, 3, 4, 5}
+    assert {each["mode"] for each in calls if "mode" in each} == {"fast", "slow"}
+    assert {type(each["text"]) for each in calls if "text" in each} == {str}
+
+
+def test_the_same_seed_draws_the_same_values(env):
+    played = [
+        rollout.play(env, policies.random(seed), task_id="task-1").to_json()["turns"]
+        for seed in (3, 3, 4)
+    ]
+    assert played[0] == played[1] != played[2]
