@@ -1,0 +1,137 @@
+"""What happens in the forked child: read the call, put the walls up, run it, write, end.
+
+The child reads its call itself, from a descriptor that only passed through the worker, so that no
+program, no argument and no value is ever in the worker's memory, from which all later children are
+copied. Before the program's first instruction all descriptors are closed but three that lead to
+`/dev/null` and the one for the result; the folder is the child's own; and the walls stand.
+
+The program runs with what it needs to look usual: a module of its own that is not `__main__`, a
+short environment, `random` seeded, so that the same program gives the same values.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import fcntl
+import marshal
+import os
+import random
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from aflowgym.sandbox import values
+
+RESULT, BEGUN = 3, 4
+BEGUN_WELL: Final = b"+"
+MODULE: Final = "program"
+FILE: Final = "<program>"
+_LONGEST_ERROR: Final = 500
+#: More than a worker can have: its limit is lower, and what it was started with has low numbers.
+_MOST_DESCRIPTORS: Final = 4096
+_NAMES: Final = {"inf": float("inf"), "nan": float("nan"), "set": set, "frozenset": frozenset}
+
+
+def run(job: int, result: int, begun: int, folder: str, walls: Callable[[], None]) -> NoReturn:
+    """Run the call that `job` holds, write what came of it to `result`, and end the process.
+
+    Args:
+        job: A descriptor to read from.
+        result: A descriptor to write to.
+        begun: A pipe. It gets `BEGUN_WELL` right before the program starts, which no program can
+            take back, or the reason why the walls do not stand, and then no program runs.
+        folder: The temporary folder of this call.
+        walls: Puts the walls up.
+    """
+    try:
+        try:
+            call = marshal.loads(_all_of(job))
+            os.chdir(folder)
+            walls()
+            _place(result, begun)
+            os.write(BEGUN, BEGUN_WELL)
+        except (OSError, ValueError) as problem:
+            with contextlib.suppress(OSError):
+                os.write(begun, str(problem).encode()[:200])
+            os._exit(1)
+        os.close(BEGUN)
+        os.write(RESULT, performed(call))
+    finally:
+        os._exit(0)
+
+
+def _place(result: int, begun: int) -> None:
+    """Descriptors to their places, and all others closed.
+
+    The three first are opened anew: flags of an open file are shared with whoever has inherited it,
+    so those of the worker could carry a message from one program to the next.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD, BEGUN + 1) for fd in (nowhere, result, begun)]
+    for place, fd in enumerate((high[0], high[0], *high)):
+        os.dup2(fd, place)
+    os.closerange(BEGUN + 1, _MOST_DESCRIPTORS)
+
+
+def _all_of(fd: int) -> bytes:
+    parts = []
+    while part := os.read(fd, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def performed(call: dict[str, str]) -> bytes:
+    """Run a call in this process, and tell what came of it in the form of `values`."""
+    random.seed(0)  # and not before: a fork seeds it from the system
+    try:
+        return values.dumped(_returned(call))
+    except values.NoLiteral as problem:
+        return values.failed(f"no_literal: {problem}; return a number, a text or a list of them")
+    except MemoryError:
+        return b'{"error": "memory"}'
+    except BaseException as problem:  # noqa: BLE001 - the boundary: a program raises what it likes
+        return values.failed(_told(problem))
+
+
+def clean(folder: str) -> None:
+    """What children inherit: an environment that tells nothing, and no module of this package."""
+    os.environ.clear()
+    os.environ.update({"HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8", "TZ": "UTC"})
+    for name in [name for name in sys.modules if name.partition(".")[0] == "aflowgym"]:
+        del sys.modules[name]
+
+
+def _returned(call: dict[str, str]) -> Any:
+    arguments, keywords = (_literal(call[name]) for name in ("arguments", "keywords"))
+    module = types.ModuleType(MODULE)
+    sys.modules[MODULE] = module
+    exec(compile(call["program"], FILE, "exec", dont_inherit=True), module.__dict__)
+    function = module.__dict__.get(call["function"])
+    if function is None:
+        raise NameError(f"the program defines no function {call['function']!r}")
+    return function(*arguments, **keywords)
+
+
+def _literal(text: str) -> Any:
+    """An argument. It is the task's text, so `inf` and `set()` may be names in it."""
+    try:
+        return ast.literal_eval(text)
+    except ValueError:
+        return eval(text, {"__builtins__": {}, "float": float, **_NAMES})
+
+
+def _told(problem: BaseException) -> str:
+    """What was raised, its message, and the last line of the program that it crossed."""
+    line, frame = None, problem.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename == FILE:
+            line = frame.tb_lineno
+        frame = frame.tb_next
+    if isinstance(problem, SyntaxError) and problem.filename == FILE:
+        line, message = problem.lineno, problem.msg
+    else:
+        message = str(problem)
+    told = type(problem).__name__ + (f": {message}" if message else "")
+    return told[:_LONGEST_ERROR] + (f" (line {line})" if line else "")

@@ -1,0 +1,83 @@
+"""Which sandbox there is on this machine: the walls, else the subset interpreter, else none.
+
+Nothing is chosen by the name of a system or its version: each is tried as it will be used, and
+proves itself, or says why it cannot. What is not safe is never a fallback.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from aflowgym.sandbox.level import SandboxRefused
+from aflowgym.sandbox.limits import Limits
+from aflowgym.sandbox.subset import SubsetSandbox
+from aflowgym.sandbox.unsafe import UnsafeSandbox
+from aflowgym.sandbox.walled import WalledSandbox
+
+AnySandbox = WalledSandbox | SubsetSandbox | UnsafeSandbox
+Choice = Literal["auto", "walled", "subset"]
+_LOCK: Final = threading.Lock()
+_DEFAULT: Final[list[AnySandbox]] = []
+
+
+def open_sandbox(
+    kind: Choice = "auto",
+    *,
+    workers: int = 2,
+    limits: Limits | None = None,
+    preload: Sequence[str] = (),
+    unsafe: bool = False,
+) -> AnySandbox:
+    """Open a sandbox that has proved what it protects from; its `level` tells.
+
+    Args:
+        kind: `walled`, `subset`, or `auto`: the first of these that works here.
+        workers: How many jobs run at the same time.
+        limits: Of each call.
+        preload: Modules that programs may import besides the standard library; `walled` only.
+        unsafe: Run programs in plain processes that can do whatever you can. Nothing is tried
+            before it.
+
+    Raises:
+        SandboxRefused: Nothing safe works here; says why, and what to do.
+        EnvironmentFault: A process could not be started.
+    """
+    if unsafe:
+        return UnsafeSandbox(workers, limits)
+    reasons = []
+    if kind in ("auto", "walled"):
+        try:
+            return _walled(workers, limits, preload)
+        except SandboxRefused as problem:
+            reasons.append(str(problem))
+    if kind in ("auto", "subset"):
+        try:
+            return SubsetSandbox(workers, limits)
+        except SandboxRefused as problem:
+            reasons.append(str(problem))
+    raise SandboxRefused(
+        f"there is no safe place to run programs: {' '.join(reasons)} Take a Linux with Landlock"
+        " (5.13 or newer, in lsm=), install the subset interpreter with pip install"
+        " 'toolgym[sandbox]', or, if you trust every program, say unsafe=True."
+    )
+
+
+def _walled(workers: int, limits: Limits | None, preload: Sequence[str]) -> WalledSandbox:
+    if not sys.platform.startswith("linux"):
+        raise SandboxRefused(f"{sys.platform} has neither seccomp nor Landlock.")
+    return WalledSandbox(workers, limits, preload)
+
+
+def default_sandbox() -> AnySandbox:
+    """The sandbox of this process, opened when it is first asked for and closed at its end.
+
+    Raises:
+        SandboxRefused: Nothing safe works here; says why, and what to do.
+    """
+    with _LOCK:
+        if not _DEFAULT:
+            _DEFAULT.append(open_sandbox())
+        return _DEFAULT[0]

@@ -1,0 +1,52 @@
+"""What one call of a program may use.
+
+The CPU limit is the one that stops a busy program, and it counts the same on a busy machine; the
+clock behind it stops one that sleeps. Both are far above what the solution of a task needs. A
+program is told nothing of them, and what exceeds one is an `Outcome` with the name of the limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+from toolgym.errors import ConfigurationError
+
+MB: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a call, all above zero.
+
+    Attributes:
+        cpu_seconds: Whole seconds of computing.
+        seconds: Seconds by the clock.
+        job_seconds: Seconds by the clock for all calls of a job; those that come later time out.
+        memory_mb: Address space beyond that of an idle worker.
+        file_mb: The size of a file in the temporary folder.
+        folder_mb: The size of all files there together.
+        files: How many files there may be.
+        open_files: Descriptors that are open at the same time; 16 to 1024.
+        program_mb: Source and arguments together.
+
+    Raises:
+        ConfigurationError: A limit is not above zero, or open_files is not from 16 to 1024.
+    """
+
+    cpu_seconds: int = 4
+    seconds: float = 10.0
+    job_seconds: float = 30.0
+    memory_mb: int = 512
+    file_mb: int = 8
+    folder_mb: int = 16
+    files: int = 100
+    open_files: int = 32
+    program_mb: int = 4
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not getattr(self, field.name) > 0:
+                raise ConfigurationError(f"Limits: {field.name} must be above zero.")
+        if not 16 <= self.open_files <= 1024:
+            raise ConfigurationError("Limits: open_files must be from 16 to 1024.")

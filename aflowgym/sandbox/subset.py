@@ -1,0 +1,191 @@
+"""The fallback: `pydantic-monty`, an interpreter of a part of Python that can reach nothing.
+
+It works where the kernel has no walls, and it is not Python: it has no generators, no inheritance
+and few modules, and its sets have another order. So a value that it returns is taken, and so are
+`timeout`, `memory` and errors that the program surely made (a `ValueError`, a division by zero).
+What may come from something that it lacks (an import, a syntax, a name, an attribute, an argument)
+is an `EnvironmentFault`: the episode stays unscored, for no solution may fail because its judge
+cannot read it. So a program can choose not to be scored there: measure with it, do not train.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import importlib.util
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from aflowgym.answers.code import Outcome, read_literal
+from aflowgym.sandbox import values
+from aflowgym.sandbox.level import Level, SandboxRefused
+from aflowgym.sandbox.limits import MB, Limits
+from aflowgym.sandbox.threads import InThreads
+from aflowgym.sandbox.walled import printable
+from toolgym.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from aflowgym.protocols import Job
+
+_LIBRARY: Final = "pydantic_monty"
+#: What may be raised because the interpreter lacks something.
+_LACKING: Final = (ImportError, NotImplementedError, AttributeError, TypeError, RuntimeError)
+#: Pools of processes that this one was forked from; to end them here could end them there.
+_OF_OTHERS: Final[list[Any]] = []
+_WALLS: Final = ("pydantic-monty: an interpreter of a SUBSET of Python without access to the host",)
+_GAPS: Final = (
+    "programs that use what it lacks cannot be judged and stay unscored",
+    "sets have another order than in Python",
+)
+_ATTEMPTS: Final = {
+    "reading a file": "open('/etc/hostname').read()",
+    "writing a file": "open('outside', 'w').write('x')",
+    "reading the environment": "import os\nos.environ['PATH']",
+    "connecting": "import socket\nsocket.socket()",
+    "starting a program": "import subprocess\nsubprocess.run(['true'])",
+    "calling the system": "import ctypes\nctypes.CDLL(None)",
+}
+
+
+def is_installed() -> bool:
+    """Is the library there? Looks for it without importing it."""
+    return importlib.util.find_spec(_LIBRARY) is not None
+
+
+class SubsetSandbox(InThreads):
+    """Programs in an interpreter of a part of Python.
+
+    Args:
+        workers: How many jobs run at the same time.
+        limits: Of each call; `cpu_seconds` and `memory_mb` are heeded, there are no files.
+
+    Raises:
+        SandboxRefused: The library is not installed, or lets something through.
+        EnvironmentFault: It is broken.
+    """
+
+    def __init__(self, workers: int = 2, limits: Limits | None = None) -> None:
+        super().__init__(workers)
+        if not is_installed():
+            raise SandboxRefused(
+                "the subset interpreter is not installed: pip install 'toolgym[sandbox]'."
+            )
+        self.limits = limits or Limits()
+        self._monty: Any = importlib.import_module(_LIBRARY)
+        self._pool: Any = None
+        self._pid = 0
+        self._start_lock = threading.Lock()
+        self.level = Level("subset", _WALLS, self._proved(), _GAPS)
+
+    def run(self, job: Job) -> Sequence[Outcome]:
+        """One outcome for each call of a job, in order.
+
+        Raises:
+            EnvironmentFault: The interpreter failed, or may lack what the program uses.
+        """
+        return [self._call(job.program, job.function, *call) for call in job.calls]
+
+    def _call(self, program: str, function: str, arguments: str, keywords: str) -> Outcome:
+        if not function.isidentifier():
+            return Outcome(error=f"NameError: {function!r} is no name of a function")
+        inputs = {"arguments_": read_literal(arguments), "keywords_": read_literal(keywords)}
+        try:
+            with self._session() as session:
+                session.feed_run(program, print_callback=_silent)
+                value = session.feed_run(
+                    f"{function}(*arguments_, **keywords_)", inputs=inputs, print_callback=_silent
+                )
+        except (self._monty.MontyRuntimeError, self._monty.MontySyntaxError) as problem:
+            return _outcome(problem.exception(), program)
+        except self._monty.MontyError as problem:
+            if getattr(problem, "timed_out", False):
+                return Outcome(error="timeout")
+            raise EnvironmentFault(f"The subset interpreter broke: {problem}.") from problem
+        return _returned(value)
+
+    def _session(self) -> Any:
+        """A session in which nothing has run."""
+        with self._start_lock:
+            if self._pid != os.getpid():
+                self._start()
+        return self._pool.checkout(
+            limits={
+                "max_feed_duration_secs": float(self.limits.cpu_seconds),
+                "max_memory": self.limits.memory_mb * MB,
+            },
+            os_policy={"sleep": "zero", "random_start": {"seed": 0}},
+        )
+
+    def _start(self) -> None:
+        """The library's pool of processes, anew in a process that was forked off."""
+        if self._pool is not None:
+            _OF_OTHERS.append(self._pool)
+        # The second limit ends a worker that does not heed the first.
+        seconds = self.limits.cpu_seconds + 2.0
+        self._pool = self._monty.Monty(max_processes=self.workers, request_timeout=seconds)
+        self._pool.__enter__()
+        self._pid = os.getpid()
+
+    def _proved(self) -> tuple[str, ...]:
+        """Try to get out, as the self-test of the walls does."""
+        for meaning, program in _ATTEMPTS.items():
+            try:
+                with self._session() as session:
+                    session.feed_run(program, print_callback=_silent)
+            except self._monty.MontyRuntimeError:
+                continue
+            raise SandboxRefused(f"the subset interpreter does not refuse {meaning}.")
+        return tuple(_ATTEMPTS)
+
+    def close(self) -> None:
+        """Wait for the jobs that run, and end the interpreter."""
+        super().close()
+        pool, self._pool = self._pool, None
+        if pool is not None and self._pid == os.getpid():
+            pool.__exit__(None, None, None)
+        self._pid = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.workers, self.limits)
+
+
+def _silent(*_: object) -> None:
+    """What a program prints goes nowhere."""
+
+
+def _returned(value: Any) -> Outcome:
+    try:
+        text, error = values.outcome(values.dumped(value))
+    except (ValueError, TypeError) as problem:
+        return Outcome(error=f"no_literal: {problem}")
+    return Outcome(text, error)
+
+
+def _outcome(raised: BaseException, program: str) -> Outcome:
+    """The program's error as an outcome, if it surely is the program's."""
+    if isinstance(raised, TimeoutError):
+        return Outcome(error="timeout")
+    if isinstance(raised, MemoryError):
+        return Outcome(error="memory")
+    told = printable(f"{type(raised).__name__}: {raised}")
+    if isinstance(raised, RecursionError) or not _may_lack(raised, program):
+        return Outcome(error=told)
+    raise EnvironmentFault(
+        f"The subset interpreter could not judge a program: {told}",
+        "It may lack what the program uses; the whole of Python runs where Landlock is there.",
+    )
+
+
+def _may_lack(raised: BaseException, program: str) -> bool:
+    if isinstance(raised, SyntaxError):
+        try:
+            ast.parse(program)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return False
+        return True
+    if isinstance(raised, NameError):
+        return any(f"'{name}'" in str(raised) for name in dir(builtins))
+    return isinstance(raised, _LACKING)

@@ -1,0 +1,299 @@
+"""The sandbox of warm workers: a pool of them, each call in a fresh child behind walls.
+
+A call is a fork: it starts from a worker that has run nothing, so nothing of an earlier call is
+left, of the same job or of another. That costs about three milliseconds a call, and the program is
+compiled anew each time. A job's calls run one after the other in one worker; several jobs run at
+the same time, as many as there are workers, from any thread.
+
+A worker that is lost is replaced, and the call is made once more; if that one is lost too, it is
+the machine's failure (`EnvironmentFault`), and so is a wall that cannot be put up. Whatever else
+becomes of a child is the program's doing, and an `Outcome`: a program must not be able to leave its
+episode unscored.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import marshal
+import os
+import signal
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aflowgym.answers.code import Outcome
+from aflowgym.sandbox import bubblewrap, selftest, values, worker
+from aflowgym.sandbox.level import Kind, Level, SandboxRefused
+from aflowgym.sandbox.limits import MB, Limits
+from aflowgym.sandbox.process import Ended, Process, WorkerLost
+from aflowgym.sandbox.threads import InThreads
+from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.sanitize import escape_control_tokens
+
+if TYPE_CHECKING:
+    from aflowgym.protocols import Job
+
+_OPEN: weakref.WeakSet[WalledSandbox] = weakref.WeakSet()
+_LONGEST_ERROR = 600
+
+
+class WalledSandbox(InThreads):
+    """Programs in forked children behind seccomp and Landlock, and in bubblewrap if that works.
+
+    Args:
+        workers: How many jobs run at the same time.
+        limits: Of each call.
+        preload: Modules that programs may import besides the standard library, such as `sympy`.
+        wrapped: Put workers into bubblewrap? By default if a probe shows that it works.
+
+    Raises:
+        SandboxRefused: The walls do not stand on this machine; says which.
+        EnvironmentFault: No worker could be started.
+    """
+
+    def __init__(
+        self,
+        workers: int = 2,
+        limits: Limits | None = None,
+        preload: Sequence[str] = (),
+        wrapped: bool | None = None,
+    ) -> None:
+        if workers < 1:
+            raise ConfigurationError("workers must be at least 1.")
+        self.workers, self.limits, self.preload = workers, limits or Limits(), tuple(preload)
+        self.wrapped = wrapped
+        self._bwrap, self._why_not = (None, "") if wrapped is False else bubblewrap.found()
+        if wrapped and self._bwrap is None:
+            raise SandboxRefused(f"wrapped=True: {self._why_not}. Take wrapped=None.")
+        self.level = Level("walled", ())
+        self.forget()
+        _OPEN.add(self)
+        self._release(self._acquire())
+
+    def forget(self) -> None:
+        """Begin without workers: at first, and in a process that was forked off."""
+        for process in getattr(self, "_all", ()):
+            process.forget()
+        super().__init__(self.workers)
+        self._change = threading.Condition()
+        self._all: set[Process] = set()
+        self._idle: list[Process] = []
+        self._starting = 0
+        self._closed = False
+
+    def run(self, job: Job) -> Sequence[Outcome]:
+        """One outcome for each call of a job, in order.
+
+        Raises:
+            EnvironmentFault: The machine failed, not the program.
+        """
+        with self._worker() as lease:
+            deadline = time.monotonic() + self.limits.job_seconds
+            return [self._call(lease, content_of(job, call), deadline) for call in job.calls]
+
+    def _call(self, lease: Lease, content: bytes, deadline: float) -> Outcome:
+        if len(content) > self.limits.program_mb * MB:
+            return Outcome(error="too_large: the program and its arguments are too long")
+        for _ in range(2):
+            seconds = min(self.limits.seconds, deadline - time.monotonic())
+            if seconds <= 0:
+                return Outcome(error="timeout")
+            try:
+                return outcome_of(lease.process.call(content, seconds))
+            except OSError as problem:
+                raise EnvironmentFault(f"A sandbox cannot be reached: {problem}.") from problem
+            except WorkerLost:
+                self._close(lease.process)
+                lease.process = self._start()
+        raise EnvironmentFault(
+            "Two sandbox workers were lost over the same call.",
+            "Is the machine out of memory? Fewer workers or a lower Limits.memory_mb may help.",
+        )
+
+    @contextlib.contextmanager
+    def _worker(self) -> Iterator[Lease]:
+        """A worker for one job; it is kept only if nothing interrupted its work."""
+        lease = Lease(self._acquire())
+        try:
+            yield lease
+        except BaseException:
+            self._close(lease.process)
+            raise
+        self._release(lease.process)
+
+    def _acquire(self) -> Process:
+        with self._change:
+            while not self._idle and len(self._all) + self._starting >= self.workers:
+                self._change.wait()
+            if self._closed:
+                raise ConfigurationError("the sandbox is closed; open another one.")
+            if self._idle:
+                return self._idle.pop()
+        return self._start()
+
+    def _release(self, process: Process) -> None:
+        with self._change:
+            if not self._closed:
+                self._idle.append(process)
+                self._change.notify()
+                return
+        self._close(process)
+
+    def _close(self, process: Process) -> None:
+        process.close()
+        with self._change:
+            self._all.discard(process)
+            self._change.notify()
+
+    def _start(self) -> Process:
+        """A new worker that has proved its walls."""
+        with self._change:
+            self._starting += 1
+        process = None
+        try:
+            process = self._tested()
+        finally:
+            with self._change:
+                self._starting -= 1
+                if process is not None:
+                    self._all.add(process)
+                self._change.notify()
+        return process
+
+    def _tested(self) -> Process:
+        try:
+            process = Process(self.limits, self.preload, self._wrap())
+        except LookupError as problem:
+            raise SandboxRefused(f"the walls do not stand here: {problem}.") from problem
+
+        def run(program: str, function: str, arguments: str) -> Outcome:
+            call = encoded(program, function, arguments, "{}")
+            return outcome_of(process.call(call, 30.0))
+
+        try:
+            proved = selftest.proved(run)
+        except BaseException as problem:
+            process.close()
+            if isinstance(problem, selftest.Open):
+                raise SandboxRefused(f"the walls do not hold here: {problem}.") from problem
+            if isinstance(problem, WorkerLost):
+                raise EnvironmentFault(f"A sandbox worker was lost: {problem}.") from problem
+            raise
+        self.level = level_of(process.told, self._bwrap is not None, self._why_not, proved)
+        return process
+
+    def _wrap(self) -> list[str]:
+        """The words of bubblewrap, if it is to be around a worker."""
+        if self._bwrap is None:
+            return []
+        return bubblewrap.command(self._bwrap, [p for p in sys.path if p] if self.preload else [])
+
+    def close(self) -> None:
+        """End the workers that are idle now, and the others after their jobs."""
+        super().close()
+        with self._change:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            self._change.notify_all()
+        for process in idle:
+            self._close(process)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.workers, self.limits, self.preload, self.wrapped)
+
+
+@dataclass
+class Lease:
+    """The worker of a job, which may be replaced."""
+
+    process: Process
+
+
+def content_of(job: Job, call: tuple[str, str]) -> bytes:
+    """What a child is told of a call. What a test expects is nowhere in it."""
+    return encoded(job.program, job.function, *call)
+
+
+def encoded(program: str, function: str, arguments: str, keywords: str) -> bytes:
+    """A call as a child reads it."""
+    call = {
+        "program": program,
+        "function": function,
+        "arguments": arguments,
+        "keywords": keywords,
+    }
+    return marshal.dumps(call)  # for a child of the same Python
+
+
+def outcome_of(ended: Ended) -> Outcome:
+    """What became of a call, from how its child ended and what it left.
+
+    Raises:
+        EnvironmentFault: The walls could not be put up, and the program did not run.
+    """
+    if ended.ending == worker.NO_WALLS:
+        raise EnvironmentFault(f"The walls of a sandbox did not stand: {ended.reason}.")
+    if ended.ending == worker.TIMEOUT:
+        return Outcome(error="timeout")
+    if ended.ending == worker.DISK:
+        return Outcome(error="disk: it wrote too much")
+    if os.WIFSIGNALED(ended.status):
+        return Outcome(error=f"crash: {signal_name(os.WTERMSIG(ended.status))}")
+    if not ended.content:
+        return Outcome(error="exit: the program ended the process")
+    value, error = values.outcome(ended.content)
+    return Outcome(value, printable(error))
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, or its number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def printable(error: str) -> str:
+    """An error's text, which a program may have written: one line, short, no control tokens."""
+    line = "".join(c if c.isprintable() else " " for c in error[:_LONGEST_ERROR])
+    return escape_control_tokens(line)
+
+
+def level_of(told: dict[str, Any], wrapped: bool, why_not: str, proved: tuple[str, ...]) -> Level:
+    """The report of a worker that stands."""
+    walls = (
+        f"seccomp, a list of allowed calls ({told['machine']})",
+        f"Landlock, version {told['landlock']}",
+        "no capabilities",
+        "limits",
+        *(("bubblewrap",) if wrapped else ()),
+    )
+    gaps = (
+        ()
+        if wrapped
+        else (
+            "stat() and readlink() tell of any path that it exists, its size, times and link",
+            why_not,
+        )
+    )
+    kind: Kind = "bubblewrap" if wrapped else "walled"
+    return Level(kind, walls, proved, tuple(filter(None, gaps)))
+
+
+def _close_all() -> None:
+    for sandbox in list(_OPEN):
+        sandbox.close()
+
+
+def _forget_all() -> None:
+    for sandbox in list(_OPEN):
+        sandbox.forget()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,158 @@
+"""Landlock, seccomp, capabilities and limits, by `ctypes` and nothing else.
+
+Landlock (`landlock(7)`) is about paths: what is not granted cannot be opened. Rules of two layers
+both have to agree. A worker puts up the first layer when it starts (what of the file system can be
+seen at all), a child the second (writing in its own folder only). seccomp is about system calls,
+see `filter`. Neither can be taken down again, nor can `no_new_privs`.
+
+Everything here raises `OSError` where the kernel refuses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import struct
+from typing import Final
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _NO_NEW_PRIVS = 1, 4, 22, 38
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, REMOVE_DIR, REMOVE_FILE = (1 << n for n in range(6))
+MAKE_DIR, MAKE_REG, TRUNCATE = 1 << 7, 1 << 8, 1 << 14
+READING: Final = READ_FILE | READ_DIR
+FOLDER: Final = READING | WRITE_FILE | REMOVE_FILE | MAKE_REG | TRUNCATE
+#: What a rule about something that is no folder may hold.
+_OF_FILES: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
+#: How many kinds of access each version knows: what is not listed here is not new in it.
+_ACCESS_BITS: Final = ((5, 16), (3, 15), (2, 14), (1, 13))
+
+
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def _prctl(option: int, *values: int) -> None:
+    padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
+    _checked(_libc.prctl(option, *padded), f"prctl {option}")
+
+
+def _syscall(number: int, *values: object) -> int:
+    return int(_libc.syscall(ctypes.c_long(number), *values))
+
+
+def landlock_version() -> int:
+    """The version of Landlock's interface; 0 where the kernel has none or has it switched off."""
+    return max(0, _syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1)))
+
+
+class Ruleset:
+    """What may be opened, from `enforce` on.
+
+    Args:
+        version: Of Landlock. Later ones also refuse TCP, and signals to who stands outside.
+    """
+
+    def __init__(self, version: int) -> None:
+        self.handled = (1 << next(bits for since, bits in _ACCESS_BITS if version >= since)) - 1
+        words = [self.handled]
+        if version >= 4:
+            words.append(0b11)  # bind, connect
+        if version >= 6:
+            words.append(0b11)  # abstract sockets, signals
+        attributes = struct.pack(f"={len(words)}Q", *words)
+        size = ctypes.c_size_t(len(attributes))
+        self._fd = _checked(_syscall(_CREATE, attributes, size, ctypes.c_uint(0)), "landlock")
+
+    def grant(self, path: str, access: int) -> None:
+        """Let this be done to a path, and to what lies below it."""
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            kept = access if os.path.isdir(path) else access & _OF_FILES
+            rule = struct.pack("=Qi", kept & self.handled, fd)
+            done = _syscall(_ADD, ctypes.c_int(self._fd), ctypes.c_int(1), rule, ctypes.c_uint(0))
+            _checked(done, f"landlock, {path}")
+        finally:
+            os.close(fd)
+
+    def enforce(self) -> None:
+        """Put the layer up, for this process and those that it forks."""
+        _checked(_syscall(_RESTRICT, ctypes.c_int(self._fd), ctypes.c_uint(0)), "landlock")
+
+    def close(self) -> None:
+        """Forget the rules; a layer that is up stays."""
+        os.close(self._fd)
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
+
+
+class Filter:
+    """A seccomp filter, kept ready; `assembled` has it from `filter`."""
+
+    def __init__(self, assembled: bytes) -> None:
+        self._buffer = ctypes.create_string_buffer(assembled, len(assembled))
+        address = ctypes.cast(self._buffer, ctypes.c_void_p)
+        self._program = _Program(len(assembled) // 8, address)
+
+    def enforce(self) -> None:
+        """Put it up, for this process; it needs `forgo_privileges` before."""
+        _prctl(_SET_SECCOMP, 2, ctypes.addressof(self._program))
+
+
+def forgo_privileges() -> None:
+    """Give up all capabilities, root's too, and the way to get any."""
+    header, none = struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", 0, 0, 0, 0, 0, 0)
+    _checked(_libc.capset(header, none), "capset")
+    _prctl(_NO_NEW_PRIVS, 1)
+
+
+def hide() -> None:
+    """Let nobody of the same user trace this process or read its memory; no core dump either."""
+    _prctl(_SET_DUMPABLE, 0)
+
+
+def die_with(parent: int) -> None:
+    """End when the parent does; raises ProcessLookupError if it has ended already."""
+    _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        raise ProcessLookupError("the parent is gone")
+
+
+def limit(kind: int, amount: int, spare: int = 0) -> None:
+    """Lower a limit of this process for good; what cannot be ignored comes `spare` later."""
+    both = (amount, amount + spare)
+    ceiling = resource.getrlimit(kind)[1]
+    if ceiling != resource.RLIM_INFINITY:
+        both = (min(both[0], ceiling), min(both[1], ceiling))
+    resource.setrlimit(kind, both)
+
+
+def limit_space(memory: int, file_bytes: int, open_files: int) -> None:
+    """Limits that a worker bears as well: bytes of address space and of a file, descriptors."""
+    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_FSIZE, file_bytes)
+    limit(resource.RLIMIT_NOFILE, open_files)
+    for name in ("RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE", "RLIMIT_SIGPENDING"):
+        if hasattr(resource, name):
+            limit(getattr(resource, name), 0)
+    with contextlib.suppress(ValueError):  # where a system does not know it
+        limit(resource.RLIMIT_AS, memory)
+
+
+def limit_program(cpu_seconds: int) -> None:
+    """Limits of a program alone, which forks nothing.
+
+    The first signal at the CPU limit has a name of its own (SIGXCPU); a program that ignores it is
+    killed a second later.
+    """
+    limit(resource.RLIMIT_CPU, cpu_seconds, spare=1)
+    limit(resource.RLIMIT_NPROC, 0)

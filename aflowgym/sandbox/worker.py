@@ -1,0 +1,217 @@
+"""The warm worker: a small process that has Python ready, and forks a child for each call.
+
+It is started by `process` as a program of its own, with an environment of a few harmless variables
+and two descriptors: the socket on which it is asked, and one that tells when the parent process has
+ended (a pidfd; a signal at the parent's death would come when the *thread* ends that started the
+worker). It gives up root's privileges, goes behind the first layer of Landlock and says that it is
+ready. Then each message brings two descriptors, the call to be read and the place for its result.
+The worker opens neither; it passes them to a child, waits, kills what lasts too long or fills the
+folder, removes the folder and reports how the child ended.
+
+Only what is free of imports from the rest of the package is imported here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from typing import Any, Final, NoReturn
+
+from aflowgym.sandbox import child, filter, readable, walls
+from aflowgym.sandbox.syscalls import architecture
+
+#: How a child ended: by itself, by the clock or its CPU limit, by what it wrote, by the parent's
+#: wish; or the walls did not stand, and the program never began.
+EXITED, TIMEOUT, DISK, CANCELLED, NO_WALLS = b"x", b"t", b"d", b"c", b"n"
+#: Ending and wait status; then the reason of NO_WALLS.
+REPORT: Final = struct.Struct("=ci")
+#: A request: seconds by the clock.
+REQUEST: Final = struct.Struct("=d")
+_LOOK_MS: Final = 20
+
+
+class Worker:
+    """The state of a worker.
+
+    Args:
+        settings: What `process` wrote: `control`, `parent` (descriptors), `root` (a folder),
+            `preload`, and the limits of a call under their names.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+        # Both have the numbers that they had in the parent, where they may be beyond any limit.
+        self.control = socket.socket(fileno=lowered(settings["control"]))
+        self.parent = lowered(settings["parent"])
+        self.root: str = settings["root"]
+        #: The folder of each call; without a number, which would tell of earlier calls.
+        self.folder = os.path.join(self.root, "own")
+        self.memory = 0
+        self.pid = os.getpid()
+
+    def prepare(self) -> dict[str, Any]:
+        """Load modules, put up what the children inherit; tell what stands here.
+
+        Raises:
+            OSError, ImportError, LookupError: It cannot be done on this machine, with the reason.
+        """
+        machine = architecture(platform.machine())
+        if machine is None:
+            raise LookupError(f"there is no system-call table for {platform.machine()!r}")
+        self.version = walls.landlock_version()
+        if self.version < 1:
+            raise LookupError("the kernel has no Landlock, or it is switched off")
+        readable.load(self.settings["preload"])
+        granted = readable.paths(self.settings["preload"])
+        self.filter = walls.Filter(filter.assembled(machine))
+        with open("/proc/self/statm") as told:
+            self.memory = int(told.read().split()[0]) * resource.getpagesize()
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+            score.write("900")  # if memory runs out, this goes before whoever trains
+        child.clean(self.folder)
+        walls.forgo_privileges()
+        walls.hide()
+        self._first_layer(granted)
+        chosen, mb = self.settings, 1 << 20
+        memory = self.memory + chosen["memory_mb"] * mb
+        walls.limit_space(memory, chosen["file_mb"] * mb, chosen["open_files"])
+        return {"landlock": self.version, "machine": machine.name}
+
+    def _first_layer(self, granted: list[str]) -> None:
+        rules = walls.Ruleset(self.version)
+        for path in granted:
+            rules.grant(path, walls.READING)
+        rules.grant("/dev/null", walls.READING | walls.WRITE_FILE)
+        rules.grant(self.root, walls.FOLDER | walls.MAKE_DIR | walls.REMOVE_DIR)
+        # To remove its own empty folder at the end; children are not let by their second layer.
+        rules.grant(os.path.dirname(self.root), walls.REMOVE_DIR)
+        rules.enforce()
+        rules.close()
+
+    def serve(self) -> None:
+        """Answer until the parent closes the socket or ends."""
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        poll.register(self.parent, select.POLLIN)
+        while self.parent not in dict(poll.poll()):
+            message, descriptors, _, _ = socket.recv_fds(self.control, REQUEST.size, 2)
+            if len(descriptors) != 2:  # the end, or no room for them
+                return
+            self.control.send(self._call(*REQUEST.unpack(message), *descriptors))
+
+    def _call(self, seconds: float, job: int, result: int) -> bytes:
+        """Run one call in a child, and report."""
+        os.mkdir(self.folder, 0o700)
+        rules = self._second_layer()
+        told, begun = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        pid = os.fork()
+        if pid == 0:
+            child.run(job, result, begun, self.folder, lambda: self._enclose(rules))
+        rules.close()
+        for fd in (job, result, begun):
+            os.close(fd)
+        ending = self._watch(pid, self.folder, seconds)
+        if ending != EXITED:
+            os.kill(pid, signal.SIGKILL)
+        _, status, used = os.wait4(pid, 0)
+        emptied(self.folder)
+        with open(told, "rb", buffering=0) as pipe:
+            began = pipe.read(200)
+        if began != child.BEGUN_WELL:
+            return REPORT.pack(NO_WALLS, status) + (began or b"the child did not get that far")
+        if ending == EXITED and self._is_used_up(status, used.ru_utime + used.ru_stime):
+            ending = TIMEOUT
+        return REPORT.pack(ending, status)
+
+    def _is_used_up(self, status: int, cpu: float) -> bool:
+        """Did the CPU limit end a child? The kernel counts it in ticks, and `cpu` otherwise."""
+        sent = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        late = cpu >= 0.5 * self.settings["cpu_seconds"]
+        return sent == signal.SIGXCPU or (sent == signal.SIGKILL and late)
+
+    def _second_layer(self) -> walls.Ruleset:
+        """What a child shares with no other child: writing in its own folder only."""
+        rules = walls.Ruleset(self.version)
+        rules.grant("/", walls.READING)  # both layers have to agree, and the first grants little
+        rules.grant("/dev/null", walls.READING | walls.WRITE_FILE)
+        rules.grant(self.folder, walls.FOLDER)
+        return rules
+
+    def _enclose(self, rules: walls.Ruleset) -> None:
+        """In the child: all that cannot be undone."""
+        walls.die_with(self.pid)
+        walls.limit_program(self.settings["cpu_seconds"])
+        rules.enforce()
+        self.filter.enforce()
+
+    def _watch(self, pid: int, folder: str, seconds: float) -> bytes:
+        """Wait for a child's end, or for a reason to end it."""
+        poll = select.poll()
+        ended = os.pidfd_open(pid)
+        try:
+            for fd in (ended, self.control.fileno(), self.parent):
+                poll.register(fd, select.POLLIN)
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline:
+                ready = dict(poll.poll(_LOOK_MS))
+                if ended in ready:
+                    return EXITED
+                if ready:
+                    return CANCELLED
+                if self._is_full(folder):
+                    return DISK
+            return TIMEOUT
+        finally:
+            os.close(ended)
+
+    def _is_full(self, folder: str) -> bool:
+        size = count = 0
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                count += 1
+                with contextlib.suppress(FileNotFoundError):
+                    size += entry.stat(follow_symlinks=False).st_size
+        return bool(size > self.settings["folder_mb"] << 20 or count > self.settings["files"])
+
+
+def lowered(fd: int) -> int:
+    """The same open file under the lowest number that is free."""
+    low = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(fd)
+    return low
+
+
+def emptied(folder: str) -> None:
+    """Remove a folder of files. A child can make no folders in it, so there are none."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries]
+    for name in names:
+        os.unlink(os.path.join(folder, name))
+    os.rmdir(folder)
+
+
+def main() -> NoReturn:
+    """Work as the command line says, and end without the interpreter's farewell."""
+    settings = json.loads(sys.argv[1])
+    worker = Worker(settings)
+    try:
+        told = worker.prepare()
+    except (OSError, ImportError, LookupError) as problem:
+        told = {"error": str(problem) or type(problem).__name__}
+    worker.control.send(json.dumps(told).encode())
+    if "error" not in told:
+        with contextlib.suppress(ConnectionError):
+            worker.serve()
+    with contextlib.suppress(OSError):
+        os.rmdir(worker.root)
+    os._exit(0)
