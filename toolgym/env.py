@@ -17,14 +17,14 @@ from gymnasium.error import ResetNeeded
 
 from toolgym.calls import bind_call, parse_calls
 from toolgym.episode import Episode, Info, Outcome
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.family import TaskFamily
 from toolgym.late_random import LateRandomEnv
 from toolgym.rewards import Ledger, RewardConfig
 from toolgym.spaces import UnicodeText
 from toolgym.tasks import Task, TaskSet
 from toolgym.tools import ToolSpec, tools_of
-from toolgym.turns import safe_text, shown, take_turn
+from toolgym.turns import leave_unscored, safe_text, shown, take_turn
 
 T = TypeVar("T", bound=Task)
 HOW_TO_CALL = 'Call a tool like this: <tool_call>{"name": ..., "arguments": {...}}</tool_call>'
@@ -70,6 +70,8 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
     tools: dict[str, ToolSpec]
     """The tools by name: those of the class, unless the environment was made with fewer."""
+    waits: bool = False
+    """A tool waits for a server, so several environments are stepped at the same time."""
     family: ClassVar[TaskFamily] = TaskFamily()
     """What is known of the tasks beyond playing them; the commands on data sets ask it."""
 
@@ -179,7 +181,7 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
 
         Args:
             action: What a model wrote, or a parsed call, or several; anything else is an error
-                observation.
+                observation, but for the fault that kept a policy from acting, which is raised.
 
         Returns:
             Observation, change of the score, terminated (answered), truncated (budget spent), info.
@@ -187,6 +189,9 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
         Raises:
             EnvironmentFault: The machine failed; the episode is unscored.
         """
+        if isinstance(action, EnvironmentFault):
+            leave_unscored(self, action)
+            raise action
         calls = tuple(parse_calls(action, self.tools, parsing=self.parsing))
         return take_turn(self, action, calls)
 

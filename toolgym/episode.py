@@ -81,7 +81,11 @@ class Turn(NamedTuple):
 
 @dataclass
 class Episode:
-    """The mutable state of one episode."""
+    """The mutable state of one episode.
+
+    Attributes:
+        fault: What left it unscored, in words; empty if nothing did.
+    """
 
     task: Task
     ledger: Ledger
@@ -90,6 +94,7 @@ class Episode:
     over: bool = False
     turns: list[Turn] = field(default_factory=list)
     seen: set[Hashable] = field(default_factory=set)
+    fault: str = ""
 
     @property
     def terminated(self) -> bool:

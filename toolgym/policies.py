@@ -11,10 +11,13 @@ import random as random_module
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
+
+SERVED: Final = "openai:"
+"""How the name of a policy begins that is a model on an OpenAI-compatible server."""
 
 _HIGHEST: Final = 100
 """The greatest random number where a schema sets no limit."""
@@ -43,7 +46,20 @@ class Policy(Protocol):
     name: str
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """One action for each situation, in order."""
+        """One action for each situation, in order.
+
+        Where none could be had, the `EnvironmentFault` that is the reason stands in its place: that
+        episode stays unscored, and the others go on.
+        """
+        ...
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A policy that knows what it has used."""
+
+    def usage(self) -> dict[str, Any]:
+        """By name, what was used so far: plain values that JSON can hold."""
         ...
 
 
@@ -187,13 +203,13 @@ def scripted(actions: Sequence[Any]) -> ScriptedPolicy:
 
 
 def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
-    """A policy by name: `expert`, `random`, a registered one, or a model's path or hub id.
+    """A policy by name: `expert`, `random`, `openai:MODEL`, a registered one, or a model's path.
 
     A package registers a policy by its name in the entry-point group `toolgym.policies`: a function
     of the name, the seed and the options. The one called `model` loads whatever has no other name.
 
     Args:
-        name: The name, path or hub id.
+        name: The name, path or hub id; `openai:MODEL` asks a server (`toolgym.chat`).
         seed: For policies that draw.
         options: For the model's loader, such as `temperature`.
 
@@ -204,6 +220,10 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
         return expert()
     if name == "random":
         return random(seed)
+    if name.startswith(SERVED):
+        from toolgym.chat.policy import load as served
+
+        return served(name.removeprefix(SERVED), seed=seed, **options)
     found = entry_points(group="toolgym.policies")
     for entry in [*found.select(name=name), *found.select(name="model")]:  # the first one wins
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -25,6 +26,7 @@ class EpisodeRecord:
     Attributes:
         turns: One dict per turn: action, calls, observation, reward, repairs, errors, valid.
         score: nan where a fault left it unscored.
+        fault: What left it unscored, in words; empty if nothing did.
     """
 
     env_id: str
@@ -38,6 +40,7 @@ class EpisodeRecord:
     answered: bool
     progress_bin: int
     reward_parts: dict[str, float]
+    fault: str = ""
 
     @property
     def outcome(self) -> Outcome | None:
@@ -61,6 +64,7 @@ class EpisodeRecord:
             answered=episode.ledger.answered,
             progress_bin=episode.outcome.progress_bin,
             reward_parts=episode.ledger.parts(),
+            fault=episode.fault,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -158,6 +162,7 @@ class Evaluation:
             "answered": self.answered,
             "episodes": self.episodes,
             "unscored": self.episodes - len(self._scored),
+            "faults": dict(Counter(record.fault for record in self.records if record.fault)),
             "refused": [dict(refusal) for refusal in self.refused],
         }
         if self.k > 1:

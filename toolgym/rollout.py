@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from toolgym import registration
@@ -65,6 +66,14 @@ def _advance(situation: Situation, action: Any) -> Situation:
     return Situation(situation.slot, situation.env, observation, situation.seed)
 
 
+def _advance_all(situations: Sequence[Situation], actions: Sequence[Any]) -> list[Situation]:
+    """One step of each; at the same time where a step waits for a server."""
+    if len(situations) > 1 and any(situation.env.waits for situation in situations):
+        with ThreadPoolExecutor(len(situations), "toolgym-step") as threads:
+            return list(threads.map(_advance, situations, actions))
+    return [_advance(s, action) for s, action in zip(situations, actions, strict=True)]
+
+
 def run(
     env_id: str,
     policy: Policy,
@@ -95,8 +104,7 @@ def run(
             situations.append(Situation(slot, envs[offset], observation, seed * 1_000_003 + slot))
         opened = list(situations)
         while situations:
-            actions = policy.act(situations)
-            moved = [_advance(s, action) for s, action in zip(situations, actions, strict=True)]
+            moved = _advance_all(situations, policy.act(situations))
             situations = [s for s in moved if not s.env.episode.over]
         for situation in opened:
             yield EpisodeRecord.of(situation.env, env_id, situation.seed)

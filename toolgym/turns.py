@@ -97,20 +97,23 @@ def _execute(env: ToolEnv[Any], spec: ToolSpec, arguments: dict[str, Any]) -> st
         return str(spec.function(env, **arguments))
     except ToolError:
         raise
-    except EnvironmentFault:
-        _leave_unscored(env)
+    except EnvironmentFault as fault:
+        leave_unscored(env, fault)
         raise
     except Exception as problem:
-        _leave_unscored(env)
-        raise EnvironmentFault(
+        ours = EnvironmentFault(
             f"the tool {spec.name!r} failed on {arguments!r}: {problem!r}.",
             "This is a fault of the environment; please report it.",
-        ) from problem
+        )
+        leave_unscored(env, ours)
+        raise ours from problem
 
 
-def _leave_unscored(env: ToolEnv[Any]) -> None:
+def leave_unscored(env: ToolEnv[Any], fault: EnvironmentFault) -> None:
+    """End the episode without a score, and keep the reason."""
     env.episode.ledger.faulted = True
     env.episode.over = True
+    env.episode.fault = str(fault)
 
 
 def _refuse(

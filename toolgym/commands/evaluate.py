@@ -29,8 +29,10 @@ from toolgym.commands import (
     console,
     environment_creator,
     parameters_of,
+    settings_of,
 )
 from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.policies import Metered
 
 if TYPE_CHECKING:
     from toolgym.policies import Policy
@@ -39,7 +41,23 @@ if TYPE_CHECKING:
 BUILT_IN = ("expert", "random")
 
 PolicyName = Annotated[
-    str, typer.Option(help="expert, random, or a model: a folder or the id of one on the hub.")
+    str,
+    typer.Option(
+        help="expert, random, a model (a folder, or the id of one on the hub), or openai:MODEL, "
+        "which asks a server."
+    ),
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(help="Of the server that openai:MODEL asks, such as http://127.0.0.1:8000/v1."),
+]
+PolicySettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy-set",
+        metavar="NAME=VALUE",
+        help="An option of the model, such as max_tokens=512; may be repeated.",
+    ),
 ]
 Tries = Annotated[int, typer.Option(min=1, help="Tries per task; above 1, pass@k is told.")]
 Tasks = Annotated[int | None, typer.Option(min=1, help="Tasks; all of them without it.")]
@@ -73,6 +91,8 @@ def command(
     as_json: AsJson = False,
     out: Out = None,
     transcripts: Transcripts = 0,
+    base_url: BaseUrl = None,
+    policy_settings: PolicySettings = None,
 ) -> None:
     """Play tasks with a policy and report how well it did.
 
@@ -85,13 +105,16 @@ def command(
     wanted = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **wanted)
     check_early(env_id, out, env_kwargs)
-    actor = load_policy(policy, seed=seed, temperature=temperature, tries=k)
+    options = options_of(policy, base_url, policy_settings)
+    actor = load_policy(policy, seed=seed, temperature=temperature, tries=k, **options)
     with progress_bar(f"{policy} plays") as progress:
         evaluation = rollout.evaluate(
             env_id, actor, k=k, n=n, batch=batch, seed=seed, progress=progress, **env_kwargs
         )
     write_records(evaluation, out)
-    setting = {"env_id": env_id, "policy": policy, "k": k, "seed": seed, **env_kwargs}
+    setting = {"env_id": env_id, "policy": policy, "k": k, "seed": seed, **env_kwargs, **options}
+    if isinstance(actor, Metered):
+        setting["usage"] = actor.usage()
     (print_object if as_json else print_results)(evaluation, setting, transcripts)
     if math.isnan(evaluation.accuracy):
         raise EnvironmentFault("no episode could be scored: the environment failed in every one.")
@@ -103,7 +126,29 @@ def _part(env_id: str, split: str | None) -> str | None:
     return "dev" if split is None and splits else split
 
 
-def load_policy(name: str, *, seed: int, temperature: float | None, tries: int = 1) -> Policy:
+def options_of(name: str, base_url: str | None, pairs: list[str] | None) -> dict[str, Any]:
+    """The options of a policy that were given on the command line.
+
+    Raises:
+        ConfigurationError: It has none of these.
+    """
+    options = settings_of(pairs)
+    if base_url is not None:
+        if not name.startswith(policies.SERVED):
+            raise ConfigurationError(
+                f"--base-url is for --policy openai:MODEL; {name} asks no server, leave it out."
+            )
+        options["base_url"] = base_url
+    if options and name in BUILT_IN:
+        raise ConfigurationError(
+            f"--policy-set is for models; {name} has no options, leave it out."
+        )
+    return options
+
+
+def load_policy(
+    name: str, *, seed: int, temperature: float | None, tries: int = 1, **options: Any
+) -> Policy:
     """The policy that was asked for; without a temperature it draws if there are several tries.
 
     Raises:
@@ -113,8 +158,9 @@ def load_policy(name: str, *, seed: int, temperature: float | None, tries: int =
         raise ConfigurationError(f"--temperature is for models; {name} has none, leave it out.")
     if temperature is None and tries > 1 and name not in BUILT_IN:
         temperature = 1.0  # greedy tries would all be the same
-    options = {} if temperature is None else {"temperature": temperature}
-    if name not in BUILT_IN and not Path(name).exists():
+    if temperature is not None:
+        options.setdefault("temperature", temperature)
+    if name not in BUILT_IN and not name.startswith(policies.SERVED) and not Path(name).exists():
         _refuse_misspelt(name)
     return policies.load(name, seed=seed, **options)
 
@@ -188,6 +234,8 @@ def print_results(evaluation: Evaluation, setting: dict[str, Any], transcripts: 
     for record in evaluation.records[:transcripts]:
         typer.echo(transcript(record.to_json()) + "\n")
     console().print(_figures(evaluation, setting))
+    for fault, count in evaluation.summary()["faults"].items():
+        typer.echo(f"\nunscored: {count} by this fault: {fault}")
     if evaluation.refused:
         counted = Counter(refusal["code"] for refusal in evaluation.refused)
         reasons = ", ".join(f"{count} {code}" for code, count in counted.most_common())

@@ -1,0 +1,461 @@
+"""The chat client against a server on the loopback that fails as servers fail."""
+
+import asyncio
+import json
+import logging
+import pickle
+import subprocess
+import sys
+import threading
+
+import pytest
+
+pytest.importorskip("openai", reason="needs the extra `openai`")
+
+from toolgym.chat import CHAT_FAULTS, Chat, ChatClient, ChatFault, ChatSettings
+from toolgym.chat.reply import NotAReply, read_reply
+from toolgym.chat.scripted_server import FAULTS, ScriptedServer
+from toolgym.errors import ConfigurationError, EnvironmentFault
+
+KEY = "sk-very-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def served(faults=(), answer=lambda asked: f"seed {asked.get('seed')}", **options):
+    return ScriptedServer(answer, faults=faults, **options)
+
+
+def client_of(server, **changed):
+    options = {"retries": 2, "backoff": 0.002, "timeout": 0.2, "deadline": 5.0}
+    return ChatClient(ChatSettings(model="m", base_url=server.url, **{**options, **changed}))
+
+
+def chat(seed=1):
+    return Chat([{"role": "user", "content": "hi"}], seed=seed)
+
+
+# Each fault: retried until it passes, or told -----------------------------------------------------
+
+PASSING = {
+    "429": "rate_limited", "429 in 0.05 s": "rate_limited", "500": "server_error",
+    "slow": "timeout", "cut": "unreachable", "closed": "unreachable",
+    "malformed JSON": "unreadable_reply", "HTML": "unreadable_reply",
+    "empty choices": "unreadable_reply", "no message": "unreadable_reply",
+}  # fmt: skip
+LASTING = {
+    "429 in an hour": "rate_limited", "quota": "quota", "401": "refused_key", "404": "not_found",
+    "400": "refused_request", "content filter": "content_filter",
+}  # fmt: skip
+HARMLESS = {"wrong usage", "no usage", "length", "too long"}
+
+
+def test_every_fault_of_the_server_is_tested_here():
+    assert PASSING.keys() | LASTING.keys() | HARMLESS == set(FAULTS)
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_fault_that_passes_is_tried_again(name):
+    with served([name, None]) as server:
+        client = client_of(server)
+        assert client.complete(chat()).text == "seed 1"
+        client.close()
+
+    assert client.totals.retries == 1
+    assert client.totals.faults == 0
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_fault_that_stays_is_told_and_is_no_answer(name):
+    with served(lambda number, asked: name) as server:
+        client = client_of(server, retries=1, timeout=0.05)
+        with pytest.raises(ChatFault, match=r"chat server http://127\.0\.0\.1") as caught:
+            client.complete(chat())
+        client.close()
+
+    assert caught.value.code == PASSING[name]
+    assert isinstance(caught.value, EnvironmentFault)
+    assert caught.value.hint
+    assert len(server.requests) == 2
+    assert client.totals.faults == 1
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_a_fault_that_cannot_pass_is_told_at_once(name):
+    with served(lambda number, asked: name) as server:
+        client = client_of(server)
+        with pytest.raises(ChatFault, match="chat server") as caught:
+            client.complete(chat())
+        client.close()
+
+    assert caught.value.code == LASTING[name]
+    assert len(server.requests) == 1
+
+
+def test_nobody_listening_is_a_fault():
+    with served() as server:
+        pass
+    client = client_of(server, retries=0)
+
+    with pytest.raises(ChatFault, match="Is the server running") as caught:
+        client.complete(chat())
+    client.close()
+
+    assert caught.value.code == "unreachable"
+
+
+@pytest.mark.parametrize("name", ["wrong usage", "no usage"])
+def test_usage_that_cannot_be_is_estimated_and_said_to_be(name):
+    with served([name]) as server:
+        client = client_of(server)
+        reply = client.complete(chat())
+        client.close()
+
+    assert reply.text == "seed 1"
+    assert reply.estimated
+    assert reply.tokens_in > 0 < reply.tokens_out
+    assert client.totals.estimated == 1
+
+
+def test_a_reply_that_was_cut_off_says_so():
+    with served(["length"]) as server:
+        client = client_of(server)
+        assert client.complete(chat()).cut
+        client.close()
+
+
+def test_a_model_without_room_left_says_nothing():
+    with served(["too long"]) as server:
+        client = client_of(server)
+        reply = client.complete(chat())
+        client.close()
+
+    assert (reply.text, reply.cut) == ("", True)
+
+
+def test_every_code_of_a_fault_says_what_to_do():
+    assert set(PASSING.values()) | set(LASTING.values()) == set(CHAT_FAULTS)
+    assert all(kind.hint and kind.meaning for kind in CHAT_FAULTS.values())
+
+
+def test_a_fault_survives_a_pickle():
+    fault = pickle.loads(pickle.dumps(ChatFault("gone.", "start it.", "timeout")))
+
+    assert (str(fault), fault.code, fault.passing) == ("gone. start it.", "timeout", True)
+
+
+# Waiting ------------------------------------------------------------------------------------------
+
+
+def test_one_retry_after_holds_back_the_other_requests(monkeypatch):
+    waits = []
+    real = asyncio.sleep
+
+    async def noted(seconds):
+        waits.append(seconds)
+        await real(0)
+
+    with served(["429 in an hour"]) as server:
+        client = client_of(server, deadline=10_000.0, concurrency=1)
+        monkeypatch.setattr("toolgym.chat.client.asyncio.sleep", noted)
+        client.complete_all([chat(1), chat(2)])
+        monkeypatch.undo()
+        client.close()
+
+    assert len(waits) >= 3  # the wait itself, and both requests after it
+    assert all(3590 < wait <= 3600 for wait in waits)
+
+
+def test_a_server_that_wants_a_long_rest_is_not_asked_meanwhile():
+    with served(lambda number, asked: "429 in an hour") as server:
+        client = client_of(server)
+        faults = [client.complete_all([chat(seed)])[0] for seed in range(3)]
+        client.close()
+
+    assert len(server.requests) == 1
+    assert [fault.code for fault in faults] == ["rate_limited"] * 3
+    assert "s of rest" in str(faults[-1])
+
+
+def test_the_waits_of_a_request_double_and_are_the_same_in_every_run():
+    from toolgym.chat.backoff import LONGEST, wait_before
+
+    waits = [wait_before(attempt, "a key", 0.5) for attempt in range(1, 12)]
+
+    assert waits == [wait_before(attempt, "a key", 0.5) for attempt in range(1, 12)]
+    assert all(0.25 * 2**n <= wait <= 0.5 * 2**n for n, wait in enumerate(waits[:5]))
+    assert max(waits) <= LONGEST
+    assert wait_before(1, "another key", 0.5) != waits[0]
+
+
+def test_a_date_says_how_long_to_wait_too():
+    from email.utils import formatdate
+    from time import time
+
+    from toolgym.chat.backoff import retry_after
+
+    assert 50 < retry_after({"retry-after": formatdate(time() + 60, usegmt=True)}) <= 60
+    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
+    assert retry_after({"retry-after-ms": "30"}) == pytest.approx(0.03)
+    assert retry_after({"retry-after": "-1"}) is None
+    assert retry_after({"retry-after": "nan"}) is None
+
+
+def test_the_deadline_ends_all_tries_together():
+    with served(lambda number, asked: "500") as server:
+        client = client_of(server, retries=50, backoff=0.05, deadline=0.2)
+        with pytest.raises(ChatFault, match="after the deadline"):
+            client.complete(chat())
+        client.close()
+
+    assert 1 < len(server.requests) < 10
+
+
+def test_no_more_requests_are_in_flight_than_allowed():
+    with served(latency=0.01) as server:
+        client = client_of(server, concurrency=3)
+        replies = client.complete_all([chat(seed) for seed in range(12)])
+        client.close()
+
+    assert [reply.text for reply in replies] == [f"seed {seed}" for seed in range(12)]
+    assert server.most_open == 3
+
+
+# Faces --------------------------------------------------------------------------------------------
+
+
+def test_both_faces_give_the_same_replies():
+    async def asked(client):
+        return await asyncio.gather(*(client.acomplete(chat(seed)) for seed in range(5)))
+
+    with served() as server:
+        client = client_of(server)
+        waited = [client.complete(chat(seed)) for seed in range(5)]
+        assert asyncio.run(asked(client)) == waited  # and on a second loop
+        assert asyncio.run(asked(client)) == waited
+        client.close()
+
+
+def test_a_fault_beside_others_takes_nothing_from_them():
+    with served(lambda number, asked: "404" if asked["seed"] == 2 else None) as server:
+        client = client_of(server)
+        replies = client.complete_all([chat(seed) for seed in range(4)])
+        client.close()
+
+    assert [isinstance(reply, ChatFault) for reply in replies] == [False, False, True, False]
+
+
+def test_many_threads_may_wait_at_once():
+    with served() as server:
+        client = client_of(server)
+        said = {}
+        threads = [
+            threading.Thread(target=lambda n=n: said.update({n: client.complete(chat(n)).text}))
+            for n in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        client.close()
+
+    assert said == {n: f"seed {n}" for n in range(8)}
+
+
+def test_a_client_goes_through_a_pickle_and_through_a_fork():
+    with served() as server:
+        client = client_of(server)
+        client.complete(chat())
+        copy = pickle.loads(pickle.dumps(client))
+        assert copy.complete(chat(2)).text == "seed 2"
+        copy.close()
+        code = (
+            "import os, sys\nfrom toolgym.chat import *\n"
+            f"c = ChatClient(ChatSettings(model='m', base_url={server.url!r}))\n"
+            "ask = lambda n: c.complete(Chat([{'role': 'user', 'content': 'hi'}], seed=n)).text\n"
+            "ask(1)\npid = os.fork()\n"
+            "if pid == 0:\n    os._exit(0 if ask(5) == 'seed 5' else 1)\n"
+            "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+        client.close()
+
+    assert done.returncode == 0, done.stderr
+
+
+# Usage and cost -----------------------------------------------------------------------------------
+
+
+def test_dollars_are_tokens_times_the_price_table():
+    with served() as server:
+        client = client_of(server, prices={"m": (2.0, 10.0)})
+        reply = client.complete(chat())
+        total = client.totals
+        client.close()
+
+    assert reply.dollars == pytest.approx((reply.tokens_in * 2 + reply.tokens_out * 10) / 1e6)
+    assert total.dollars == reply.dollars
+
+
+def test_without_a_price_the_cost_is_unknown_and_not_nothing():
+    with served() as server:
+        client = client_of(server)
+        client.complete(chat())
+        client.close()
+
+    assert client.totals.dollars is None
+
+
+# The cache ----------------------------------------------------------------------------------------
+
+
+def test_a_remembered_reply_costs_nothing_and_asks_nobody(tmp_path):
+    with served() as server:
+        options = {"cache": tmp_path / "replies.sqlite", "prices": {"m": (1.0, 1.0)}}
+        first = client_of(server, **options)
+        paid = first.complete(chat())
+        first.close()
+        second = client_of(server, **options)
+        free = second.complete(chat())
+        other = second.complete(chat(seed=2))
+        second.close()
+
+    assert len(server.requests) == 2
+    assert (free.text, free.tokens_in, free.dollars, free.cached) == (
+        paid.text, paid.tokens_in, 0.0, True,
+    )  # fmt: skip
+    assert not other.cached
+    assert second.totals.cached == 1
+
+
+def test_a_fault_is_not_remembered(tmp_path):
+    with served(["404"]) as server:
+        client = client_of(server, cache=tmp_path / "replies.sqlite")
+        with pytest.raises(ChatFault, match="404"):
+            client.complete(chat())
+        assert client.complete(chat()).text == "seed 1"
+        client.close()
+
+
+def test_many_processes_share_one_cache(tmp_path):
+    file = tmp_path / "replies.sqlite"
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom toolgym.chat.cache import ReplyCache\n"
+        "from toolgym.chat.reply import Reply\n"
+        "cache = ReplyCache(Path(sys.argv[1]))\n"
+        "for n in range(150):\n    cache.put(str(n), Reply(f'reply {n}'))\n"
+        "    assert cache.get(str(n)).text == f'reply {n}'\n"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", code, str(file)], stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+
+    assert [(each.communicate(timeout=60)[1], each.returncode) for each in running] == [
+        (b"", 0)
+    ] * 3
+
+
+def test_a_file_that_is_no_cache_is_refused(tmp_path):
+    (tmp_path / "replies.sqlite").write_text(
+        "not a database, but long enough to look like one " * 9
+    )
+
+    with pytest.raises(ConfigurationError, match="cache=false"):
+        ChatClient(ChatSettings(model="m", cache=tmp_path / "replies.sqlite"))
+
+
+def test_a_cache_that_stops_working_costs_no_reply(tmp_path):
+    with served() as server:
+        client = client_of(server, cache=tmp_path / "replies.sqlite")
+        client.complete(chat())
+        client._cache._connection.execute("DROP TABLE replies")
+        with pytest.warns(RuntimeWarning, match="going on without it"):
+            assert client.complete(chat()).text == "seed 1"
+        assert client.complete(chat()).text == "seed 1"
+        client.close()
+
+
+# The key ------------------------------------------------------------------------------------------
+
+
+def test_the_key_is_sent_and_is_found_nowhere_else(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    seen = []
+
+    def answer(asked):
+        return f"You sent {KEY}, did you not?"
+
+    with served(lambda number, asked: ["401", "400", None][number], answer) as server:
+        client = client_of(server, cache=tmp_path / "replies.sqlite")
+        for seed in range(2):
+            with pytest.raises(ChatFault, match="status 40") as caught:
+                client.complete(chat(seed))
+            error = caught.value
+            while error is not None:
+                seen.append(repr(error) + str(error) + str(vars(error)))
+                error = error.__cause__ or error.__context__
+        seen.append(repr(client.complete(chat(2))))
+        seen += [repr(client), repr(client.settings), str(client.totals), caplog.text]
+        seen.append(str(pickle.dumps(client)))
+        client.close()
+
+    assert server.keys == {KEY}
+    assert caplog.records, "the libraries log something, or this shows nothing"
+    stored = [file.read_bytes().decode("latin-1") for file in tmp_path.rglob("*")]
+    assert stored
+    for text in [*seen, *stored]:
+        assert KEY not in text
+        assert "very-secret" not in text
+
+
+@pytest.mark.parametrize("url", ["http://me:pass@host/v1", "http://host/v1?api_key=x"])
+def test_a_key_in_the_url_is_refused_and_not_repeated(url):
+    with pytest.raises(ConfigurationError, match="environment") as caught:
+        ChatSettings(model="m", base_url=url)
+
+    assert "pass" not in str(caught.value).replace("password", "")
+
+
+def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated():
+    with pytest.raises(ConfigurationError, match="never the key") as caught:
+        ChatSettings(model="m", api_key_env=KEY)
+
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"model": ""}, {"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"max_tokens": True},
+        {"temperature": -1}, {"base_url": "localhost:8000"}, {"prices": {"m": (1.0,)}},
+    ],
+)  # fmt: skip
+def test_settings_that_cannot_be_are_refused(wrong):
+    with pytest.raises(ConfigurationError, match=r"."):
+        ChatSettings(**{"model": "m", **wrong})
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", '{"choices": 3}', '{"choices": [7]}'])
+def test_what_is_no_reply_is_told(text):
+    with pytest.raises(NotAReply, match=r"reply|message"):
+        read_reply(text, {})
+
+
+def test_a_reply_in_parts_and_calls_without_ids_are_read():
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    calls = [{"function": {"name": "look", "arguments": {"at": 1}}}, "nonsense"]
+    message = {"content": parts, "tool_calls": calls}
+
+    reply = read_reply(json.dumps({"choices": [{"message": message}]}), {})
+
+    assert reply.text == "ab"
+    assert [call["function"]["arguments"] for call in reply.tool_calls] == ['{"at": 1}']
+    assert reply.estimated

@@ -1,0 +1,103 @@
+"""Replies remembered on disk, in one SQLite file that many processes may share.
+
+A reply is found by the server and all that was sent, the seed too, so that the same run costs
+nothing the second time and another seed asks anew. An entry is one row, written in one transaction:
+there is no half reply. Prompts are not stored, only their hash; faults are not stored at all.
+
+A cache must not cost a run its replies: one that stops working is told in a warning, once, and left
+aside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import warnings
+from pathlib import Path
+from typing import Final
+
+from toolgym.chat.reply import Reply
+from toolgym.errors import ConfigurationError
+
+_BUSY_SECONDS: Final = 30.0
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT) WITHOUT ROWID"
+)
+
+
+class ReplyCache:
+    """Replies by key.
+
+    Args:
+        file: The SQLite file; it and its folder are made on first use.
+
+    Raises:
+        ConfigurationError: The file cannot be opened or made, or is something else.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._lock = threading.Lock()
+        self._process = -1
+        self._works = True
+        self._connection: sqlite3.Connection | None = None
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._opened()
+        except (OSError, sqlite3.Error) as problem:
+            raise ConfigurationError(
+                f"replies cannot be remembered in {file}: {problem}. Name another file, or say"
+                " cache=false."
+            ) from problem
+
+    def get(self, key: str) -> Reply | None:
+        """The reply of this key, which costs nothing now; None if there is none."""
+        rows = self._execute("SELECT reply FROM replies WHERE key = ?", (key,))
+        if not rows:
+            return None
+        text, calls, finish, read, written, estimated = json.loads(rows[0][0])
+        return Reply(text, tuple(calls), finish, read, written, estimated, 0.0, True)
+
+    def put(self, key: str, reply: Reply) -> None:
+        """Remember a reply; the first one of a key stays."""
+        kept = [
+            reply.text, reply.tool_calls, reply.finish,
+            reply.tokens_in, reply.tokens_out, reply.estimated,
+        ]  # fmt: skip
+        self._execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, json.dumps(kept)))
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection, self._process = None, -1
+
+    def _execute(self, sql: str, values: tuple[str, ...]) -> list[tuple[str, ...]]:
+        with self._lock:
+            if not self._works:
+                return []
+            try:
+                return self._opened().execute(sql, values).fetchall()
+            except sqlite3.Error as problem:
+                self._works = False
+                warnings.warn(
+                    f"the cache {self.file} does not work ({problem}); going on without it.",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+                return []
+
+    def _opened(self) -> sqlite3.Connection:
+        """The connection of this process: one that came through a fork must not be used."""
+        if self._connection is None or self._process != os.getpid():
+            self._connection = sqlite3.connect(
+                self.file, _BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute(_TABLE)
+            self._process = os.getpid()
+        return self._connection

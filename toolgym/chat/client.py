@@ -1,0 +1,272 @@
+"""`ChatClient`: requests to a chat model, over the library `openai`, with what a long run needs.
+
+Everything is written once, with `async`. `acomplete` runs it on the caller's event loop; `complete`
+and `complete_all` run it on a loop of the client's own, in a thread that ends with the process. So
+both faces give the same replies for the same requests. Each loop has its connections and its slots;
+what was opened on a caller's loop is closed when `asyncio.run` winds that loop up.
+
+The retries of the library are switched off, since ours keep to a deadline, wait the same in every
+run, and let one `Retry-After` hold back all requests of the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+import time
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from toolgym.chat.backoff import wait_before
+from toolgym.chat.cache import ReplyCache
+from toolgym.chat.faults import ChatFault, fault
+from toolgym.chat.reply import Chat, Reply, key_of
+from toolgym.chat.sending import Sender, Sent
+from toolgym.chat.settings import ChatSettings
+
+T = TypeVar("T")
+#: Clients with a loop of their own, until they are closed: at the end of the process at the latest.
+_OPEN: set[ChatClient] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a client has done so far.
+
+    Attributes:
+        replies: Replies given, those from the cache too.
+        cached: Of these, from the cache.
+        retries: Tries beyond the first one of a request.
+        faults: Requests that ended in a fault.
+        tokens_in: Tokens read, for replies that were not cached.
+        tokens_out: Tokens written, likewise.
+        estimated: Replies whose usage the server did not tell.
+        dollars: What it cost; None if a price is not known.
+    """
+
+    replies: int = 0
+    cached: int = 0
+    retries: int = 0
+    faults: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    estimated: int = 0
+    dollars: float | None = 0.0
+
+
+class _Lane:
+    """What belongs to one event loop: connections, slots, and how long the server wants rest."""
+
+    def __init__(self, settings: ChatSettings) -> None:
+        self.sender = Sender(settings)
+        self.slots = asyncio.Semaphore(settings.concurrency)
+        self.rest_until = 0.0
+
+
+class ChatClient:
+    """Asks a chat model.
+
+    Args:
+        settings: Which one, and how.
+
+    Raises:
+        ConfigurationError: The library `openai` is not installed, or the cache cannot be opened.
+    """
+
+    def __init__(self, settings: ChatSettings) -> None:
+        self.settings = settings
+        Sender.check_installed()
+        file = settings.cache_file
+        self._cache = None if file is None else ReplyCache(file)
+        self._start()
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._totals = Totals()
+        self._lanes: dict[asyncio.AbstractEventLoop, tuple[_Lane, AsyncGenerator[_Lane, None]]] = {}
+        self._own: asyncio.AbstractEventLoop | None = None
+
+    def __repr__(self) -> str:
+        return f"ChatClient({self.settings!r})"
+
+    def __reduce__(self) -> tuple[type[ChatClient], tuple[ChatSettings]]:
+        return ChatClient, (self.settings,)
+
+    @property
+    def totals(self) -> Totals:
+        """What was asked, and what it cost, so far."""
+        with self._lock:
+            return self._totals
+
+    # The two faces --------------------------------------------------------------------------------
+
+    def complete(self, chat: Chat) -> Reply:
+        """One reply; waits for it.
+
+        Raises:
+            ChatFault: None could be had.
+        """
+        return self._waited(self.acomplete(chat))
+
+    def complete_all(self, chats: Sequence[Chat]) -> list[Reply | ChatFault]:
+        """A reply or a fault for each, at the same time; waits for all of them."""
+        return self._waited(self._all(chats))
+
+    async def acomplete(self, chat: Chat) -> Reply:
+        """One reply.
+
+        Raises:
+            ChatFault: None could be had.
+        """
+        body = chat.body(self.settings)
+        key = ""
+        if self._cache is not None:
+            key = key_of(self.settings.url, body)
+            if (known := self._cache.get(key)) is not None:
+                self._count(replies=1, cached=1)
+                return known
+        lane = await self._lane()
+        async with lane.slots:
+            reply = await self._tried(lane, body)
+        if isinstance(reply, ChatFault):
+            self._count(faults=1)
+            raise reply
+        if self._cache is not None:
+            self._cache.put(key, reply)
+        read, written = reply.tokens_in, reply.tokens_out
+        reply = replace(reply, dollars=self.settings.dollars(read, written))
+        self._count(
+            replies=1, tokens_in=read, tokens_out=written, estimated=int(reply.estimated),
+            dollars=reply.dollars,
+        )  # fmt: skip
+        return reply
+
+    def close(self) -> None:
+        """Close the connections and the cache; the next request opens them again."""
+        if self._own is not None and self._process == os.getpid():
+            own, self._own = self._own, None
+            _OPEN.discard(self)
+            asyncio.run_coroutine_threadsafe(_wound_up(own), own).result()
+            own.call_soon_threadsafe(own.stop)
+        if self._cache is not None:
+            self._cache.close()
+
+    # Tries ----------------------------------------------------------------------------------------
+
+    async def _all(self, chats: Sequence[Chat]) -> list[Reply | ChatFault]:
+        return await asyncio.gather(*(_or_fault(self.acomplete(chat)) for chat in chats))
+
+    async def _tried(self, lane: _Lane, body: dict[str, Any]) -> Reply | ChatFault:
+        """A reply, or the fault of the last try that time and number allow."""
+        settings = self.settings
+        end = time.monotonic() + settings.deadline
+        attempt = 0
+        while True:
+            attempt += 1
+            if lane.rest_until >= end:
+                rest = lane.rest_until - time.monotonic()
+                return fault("rate_limited", settings.server, f"it asked for {rest:.0f} s of rest")
+            await _sleep_until(lane.rest_until)
+            sent = await lane.sender.send(body, max(0.001, end - time.monotonic()))
+            if isinstance(sent, Reply):
+                return sent
+            if not sent.fault.passing or attempt > settings.retries:
+                return sent.fault
+            wait = wait_before(attempt, key_of(settings.url, body), settings.backoff)
+            if sent.retry_after is not None:
+                wait = max(wait, sent.retry_after)
+                lane.rest_until = max(lane.rest_until, time.monotonic() + sent.retry_after)
+            if time.monotonic() + wait >= end:
+                return _too_late(settings, sent, wait)
+            self._count(retries=1)
+            await asyncio.sleep(wait)
+
+    def _count(self, dollars: float | None = 0.0, **more: int) -> None:
+        with self._lock:
+            now = self._totals
+            added = {name: getattr(now, name) + value for name, value in more.items()}
+            spent = None if now.dollars is None or dollars is None else now.dollars + dollars
+            self._totals = replace(now, dollars=spent, **added)
+
+    # Loops ----------------------------------------------------------------------------------------
+
+    async def _lane(self) -> _Lane:
+        """The lane of the running loop, opened on the first request there."""
+        self._leave_parent()
+        loop = asyncio.get_running_loop()
+        known = self._lanes.get(loop)
+        if known is None:
+            opening = self._open(loop)
+            # An open generator is closed by `asyncio.run` at the end of its loop.
+            known = self._lanes[loop] = (await anext(opening), opening)
+        return known[0]
+
+    async def _open(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[_Lane, None]:
+        lane = _Lane(self.settings)
+        try:
+            yield lane
+        finally:
+            self._lanes.pop(loop, None)
+            await lane.sender.close()
+
+    def _waited(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of some work on the client's own loop."""
+        self._leave_parent()
+        with self._lock:
+            if self._own is None:
+                self._own = asyncio.new_event_loop()
+                _OPEN.add(self)
+                threading.Thread(
+                    target=_run, args=(self._own,), name="toolgym-chat", daemon=True
+                ).start()
+            own = self._own
+        future = asyncio.run_coroutine_threadsafe(work, own)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _leave_parent(self) -> None:
+        """After a fork: the loop, the thread and the connections are the parent's."""
+        if self._process != os.getpid():
+            self._start()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+async def _wound_up(loop: asyncio.AbstractEventLoop) -> None:
+    await loop.shutdown_asyncgens()
+
+
+async def _sleep_until(moment: float) -> None:
+    if (left := moment - time.monotonic()) > 0:
+        await asyncio.sleep(left)
+
+
+async def _or_fault(work: Awaitable[Reply]) -> Reply | ChatFault:
+    try:
+        return await work
+    except ChatFault as problem:
+        return problem
+
+
+def _too_late(settings: ChatSettings, sent: Sent, wait: float) -> ChatFault:
+    what = f"{sent.what}; the next try would be in {wait:.1f} s, after the deadline"
+    return fault(sent.fault.code, settings.server, what)
+
+
+@atexit.register
+def _close_all() -> None:
+    for client in list(_OPEN):
+        client.close()

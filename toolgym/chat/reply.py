@@ -1,0 +1,165 @@
+"""One request to a chat model and its reply, as plain values.
+
+`read_reply` is the one place where a server's JSON is looked at. What is not the protocol raises
+`NotAReply`; what is merely wrong is put right where that can be told: usage that is missing,
+negative or no number is estimated from the texts, and says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from toolgym.chat.settings import ChatSettings
+
+_CHARACTERS_PER_TOKEN: Final = 4
+_MOST_TOKENS: Final = 100_000_000
+_FINISHES: Final = frozenset({"stop", "length", "tool_calls", "content_filter"})
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """What is asked.
+
+    Attributes:
+        messages: In the form of the API.
+        tools: In the OpenAI function format.
+        seed: For the server, and part of what a remembered reply is found by.
+        max_tokens: Most tokens of the reply; None takes that of the settings.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    tools: Sequence[Mapping[str, Any]] = ()
+    seed: int | None = None
+    max_tokens: int | None = None
+
+    def body(self, settings: ChatSettings) -> dict[str, Any]:
+        """The request as it is sent."""
+        body: dict[str, Any] = {
+            "model": settings.model,
+            "messages": list(self.messages),
+            "temperature": settings.temperature,
+            "max_tokens": min(self.max_tokens or settings.max_tokens, settings.max_tokens),
+            "seed": self.seed,
+            "tools": list(self.tools) or None,
+            **settings.extra,
+        }
+        return {name: value for name, value in body.items() if value is not None}
+
+
+def key_of(url: str, body: Mapping[str, Any]) -> str:
+    """What a reply is remembered by: the server, and all that was sent, the seed too."""
+    text = json.dumps([url, body], sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.blake2b(text.encode("ascii"), digest_size=20).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model wrote.
+
+    Attributes:
+        text: Its words; empty where it only called tools.
+        tool_calls: Its calls, as the API has them, arguments as JSON text.
+        finish: `stop`, `tool_calls`, or `length` where it was cut off at its most tokens.
+        tokens_in: Tokens it read.
+        tokens_out: Tokens it wrote.
+        estimated: The server told no such numbers, and they are estimated.
+        dollars: What it cost now; 0 from the cache, None if the price is not known.
+        cached: It was remembered, and nothing was asked.
+    """
+
+    text: str
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    finish: str = "stop"
+    tokens_in: int = 0
+    tokens_out: int = 0
+    estimated: bool = False
+    dollars: float | None = None
+    cached: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """Whether it was cut off."""
+        return self.finish == "length"
+
+
+class NotAReply(ValueError):
+    """This is no reply of the protocol; the message says what is wrong with it."""
+
+
+def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
+    """The reply in a server's answer.
+
+    Args:
+        text: The answer's body.
+        body: What was sent, from which missing usage is estimated.
+
+    Raises:
+        NotAReply: It is no JSON, or there is no choice with a message in it.
+    """
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        raise NotAReply("the reply is no JSON") from None
+    choices = answer.get("choices") if isinstance(answer, dict) else None
+    if not isinstance(choices, list) or not choices:
+        raise NotAReply("the reply has no choices")
+    choice = choices[0] if isinstance(choices[0], dict) else {}
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise NotAReply("its choice has no message")
+    said = _content(message.get("content")) or _content(message.get("refusal"))
+    calls = _calls(message.get("tool_calls"))
+    finish = choice.get("finish_reason")
+    finish = finish if finish in _FINISHES else "stop"
+    usage = answer.get("usage")
+    read, written, estimated = _tokens(usage, body, said, calls)
+    return Reply(said, calls, finish, read, written, estimated)
+
+
+def _content(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _calls(given: Any) -> tuple[dict[str, Any], ...]:
+    """The calls with an id each and arguments as text, as they have to be sent back."""
+    calls = []
+    for place, call in enumerate(given if isinstance(given, list) else ()):
+        inner = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(inner, dict):
+            continue
+        name, arguments = inner.get("name"), inner.get("arguments")
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+        calls.append(
+            {
+                "id": str(call.get("id") or f"call_{place}"),
+                "type": "function",
+                "function": {"name": name if isinstance(name, str) else "", "arguments": text},
+            }
+        )
+    return tuple(calls)
+
+
+def _tokens(
+    usage: Any, body: Mapping[str, Any], said: str, calls: Sequence[Any]
+) -> tuple[int, int, bool]:
+    """Tokens read and written, and whether they had to be estimated."""
+    usage = usage if isinstance(usage, dict) else {}
+    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    wrote_something = bool(said or calls)
+    if _is_count(read) and read > 0 and _is_count(written) and (written > 0 or not wrote_something):
+        return read, written, False
+    asked = len(json.dumps(body.get("messages"), default=str))
+    answered = len(said) + sum(len(call["function"]["arguments"]) for call in calls)
+    return asked // _CHARACTERS_PER_TOKEN + 1, answered // _CHARACTERS_PER_TOKEN + 1, True
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
