@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -57,7 +57,8 @@ class ComposeEnv(WorkflowEnv):
         split: "train", "dev", "test", or what else there is.
         kind: "math", "code" or "qa" for tasks of one kind; None for all.
         backend: Who answers the operators: "simulated" (the preset "teaching"),
-            "simulated:paper", "replay:FILE", or a backend of your own.
+            "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER" (a dict has
+            options beside such a name), or a backend of your own.
         sandbox: Where programs run; None takes the backend's own.
         free_answer: `answer` takes a value. Then the best policy is to run nothing.
         instructions: Operators may be given instructions. A language model can be told the answer
@@ -82,7 +83,7 @@ class ComposeEnv(WorkflowEnv):
         split: str = "train",
         *,
         kind: Kind | None = None,
-        backend: str | Backend = "simulated",
+        backend: str | Mapping[str, Any] | Backend = "simulated",
         sandbox: Sandbox | None = None,
         free_answer: bool = False,
         instructions: bool = False,

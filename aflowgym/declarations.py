@@ -29,7 +29,7 @@ KINDS = ("math", "code", "qa")
 DONE_WORDS = frozenset({"done", "end", "stop", "finish", "pass"})
 # What becomes stale with a new solution.
 _ABOUT_A_SOLUTION = frozenset({"code", "verdict", "feedback"})
-_IN_EVERY_PROMPT = frozenset({"problem", "instruction"})
+_IN_EVERY_PROMPT = frozenset({"problem", "instruction", "form"})
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,9 @@ class Operator:
     Args:
         name: The canonical name, such as `AnswerGenerate`.
         summary: What it does, one sentence.
-        prompt: What the model is asked. `{problem}`, `{instruction}` and `{SLOT}` for each slot it
-            needs, wants or reads are filled in.
+        prompt: What the model is asked. `{problem}`, `{instruction}`, `{form}` (how an answer is to
+            be written) and `{SLOT}` for each slot it needs, wants or reads are filled in; a
+            paragraph whose fields are all empty is left out.
         writes: Slots it fills.
         needs: Slots without which it cannot run: an error of the workflow.
         wants: Slots without which it makes little sense: a warning.

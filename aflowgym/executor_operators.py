@@ -103,6 +103,8 @@ async def programmer(bench: Bench) -> Outputs:
             if not outcome.error and value.strip():
                 return {"solution": value, "code": program}
             trouble = f"it {f'raised {outcome.error}' if outcome.error else 'returned nothing'}."
+        if program is not None:
+            trouble += f"\n```python\n{program.strip()}\n```"
     raise Failed("E-PROGRAM", f"{bench.operator.calls[1]} programs; of the last, {trouble}")
 
 

@@ -1,4 +1,4 @@
-"""What a model's reply says: a verdict, a letter, a program. What cannot be read is never guessed.
+"""What a model's reply says: a program, a value, an answer; `executor_readers` reads the words.
 
 `answer_key` tells which answers are the same, so that an ensemble can count them: by value for
 `math`, by normalised words for `qa`, by the program without its comments and layout for `code`.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import functools
 import re
-import string
 from collections.abc import Hashable
 from typing import Any, Final
 
@@ -20,44 +19,20 @@ from aflowgym.answers.math_reading import Quantity, Reading, Several, read_math
 from aflowgym.answers.mathematics import canonical
 from aflowgym.answers.squad import normalise
 from aflowgym.answers.units import words_of
+from aflowgym.executor_readers import letters, read_letter, read_verdict, spoken
 from aflowgym.state import program_in
 from aflowgym.tasks import WorkflowTask
 
-_VERDICT: Final = re.compile(
-    r"^\W*verdict\W+(?:(right|correct|true|pass)|(wrong|incorrect|false|fail))\w*\W*$",
-    re.IGNORECASE | re.MULTILINE,
-)
+__all__ = [
+    "answer_key",
+    "last_block",
+    "letters",
+    "plain_text",
+    "read_letter",
+    "read_verdict",
+    "spoken",
+]
 _FENCED: Final = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
-
-
-def read_verdict(reply: str) -> tuple[bool, str] | None:
-    """What a check says: whether it passes, and the text around the verdict; None if unreadable.
-
-    >>> read_verdict("Verdict: wrong\\nThe last sum is off.")
-    (False, 'The last sum is off.')
-    """
-    found = list(_VERDICT.finditer(reply))
-    if not found:
-        return None
-    last = found[-1]
-    return bool(last[1]), (reply[: last.start()] + reply[last.end() :]).strip()
-
-
-@functools.lru_cache(maxsize=64)
-def letters(count: int) -> tuple[str, ...]:
-    """The names of so many candidates: letters, and numbers after Z."""
-    return (*string.ascii_uppercase[:count], *(str(place + 1) for place in range(26, count)))
-
-
-def read_letter(reply: str, count: int) -> int | None:
-    """The place of the candidate that a reply names; None if it names none.
-
-    >>> read_letter("Most of them say 12. Answer: (B)", 3)
-    1
-    """
-    named = final_answer(reply).text.strip("()[]. \t").upper()
-    known = letters(count)
-    return known.index(named) if named in known else None
 
 
 def last_block(reply: str) -> str | None:

@@ -19,8 +19,9 @@ from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq
 from aflowgym.executor_budget import Account, Failed
 from aflowgym.executor_faces import Face
 from aflowgym.executor_operators import BEHAVIOURS, plain
-from aflowgym.executor_replies import letters
-from aflowgym.protocols import Job, Request
+from aflowgym.executor_replies import letters, spoken
+from aflowgym.prompts import filled
+from aflowgym.protocols import Completion, Job, Request
 from aflowgym.state import Candidate, State
 from aflowgym.trace import NOTHING, Failure, Step, Usage
 
@@ -167,16 +168,20 @@ class _Bench:
     async def ask(self, **inputs: Any) -> str:
         """One reply to the prompt."""
         self.account.take()
-        reply = await self._reply(self._request(inputs))
-        if not reply.strip():
+        said = await self._reply(self._request(inputs))
+        if said.cut:
+            raise Failed("E-REPLY-CUT", f"it was cut off after {said.tokens_out} tokens.")
+        text = spoken(said.text)
+        if not text.strip():
             raise Failed("E-REPLY-EMPTY", "the model wrote nothing.")
-        return reply
+        return text
 
     async def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
         """One reply for each set of slots, at the same time if the face can; some may be empty."""
         self.account.take(len(several))
         requests = [self._request(inputs) for inputs in several]
-        return await self.walk.face.together([partial(self._reply, each) for each in requests])
+        said = await self.walk.face.together([partial(self._reply, each) for each in requests])
+        return ["" if each.cut else spoken(each.text) for each in said]
 
     async def run(self, job: Job) -> Sequence[Outcome]:
         """Run a program."""
@@ -189,19 +194,19 @@ class _Bench:
         self.walk.made[path] = number + 1
         operator = self.operator
         fields = {slot: _shown(shown.get(slot)) for slot in operator.inputs}
-        prompt = operator.prompt.format(problem=task.prompt, instruction=self.instruction, **fields)
+        prompt = filled(operator.prompt, task, {"instruction": self.instruction, **fields})
         return Request(
             task, operator.name, prompt, shown, path, number, self.walk.seed,
             operator.tokens, self.account.tokens,
         )  # fmt: skip
 
-    async def _reply(self, request: Request) -> str:
+    async def _reply(self, request: Request) -> Completion:
         completion = await self.walk.face.generate(request)
         used, step = Usage(1, completion.tokens_in, completion.tokens_out), self.step
         step.usage = used if step.usage is NOTHING else step.usage.plus(used)
         self.account.tokens -= used.tokens
         self.walk.used.append(used)
-        return completion.text
+        return completion
 
 
 def admit(operator: Operator, state: State) -> None:
@@ -242,7 +247,7 @@ def _opened(lane: Lane, label: str, path: str) -> Step:
 def _shown(value: Any) -> str:
     """A slot as a prompt shows it."""
     if value is None:
-        return "none"
+        return ""
     if isinstance(value, tuple):
         names = letters(len(value))
         return "\n\n".join(

@@ -11,7 +11,7 @@ runs leaves the state as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -106,7 +106,8 @@ class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
         split: "train", "dev", "test", or what else there is.
         kind: "math", "code" or "qa" for tasks of one kind; None for all.
         backend: Who answers the operators: "simulated" (the preset "teaching"),
-            "simulated:paper", "replay:FILE", or a backend of your own.
+            "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER" (a dict has
+            options beside such a name), or a backend of your own.
         sandbox: Where programs run; None takes the backend's own.
         free_answer: `answer` takes a value. Then the best policy is to call no operator.
         step_limit: Calls that an episode allows; `answer` is free.
@@ -129,7 +130,7 @@ class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
         split: str = "train",
         *,
         kind: Kind | None = None,
-        backend: str | Backend = "simulated",
+        backend: str | Mapping[str, Any] | Backend = "simulated",
         sandbox: Sandbox | None = None,
         free_answer: bool = False,
         step_limit: int = 15,

@@ -2,7 +2,7 @@
 
 A declaration says what an operator reads and writes in the typed state of a run, what it asks the
 language model, and what that costs. The language resolves names and checks types by it, the
-executor fills the prompt, the environments make tools of it, the documentation prints it. A new
+executor fills the prompt (`aflowgym.prompts`), the environments make tools of it. A new
 operator is a new declaration: `OPERATORS.register(Operator(...))`.
 
 Two operators differ from AFlow's on purpose: `ScEnsemble` counts equal answers and asks the model
@@ -12,10 +12,9 @@ only in a tie, and `Test` judges by running tests, so a call is spent on a repai
 from __future__ import annotations
 
 from aflowgym.declarations import BIT, DONE_WORDS, KINDS, SLOTS, Operator, Registry, key
+from aflowgym.prompts import PROMPTS
 
 __all__ = ["BIT", "DONE_WORDS", "KINDS", "OPERATORS", "SLOTS", "Operator", "Registry", "key"]
-
-_WORK = "\n\nPrevious work:\n{solution}\n{feedback}"
 
 #: The ten operators of AFlow.
 OPERATORS = Registry(
@@ -23,7 +22,7 @@ OPERATORS = Registry(
         Operator(
             name="Custom",
             summary="Answer the problem directly.",
-            prompt="{instruction}\n\n{problem}" + _WORK,
+            prompt=PROMPTS["Custom"],
             writes=("solution",),
             reads=("solution", "feedback"),
             tokens=120,
@@ -31,8 +30,7 @@ OPERATORS = Registry(
         Operator(
             name="AnswerGenerate",
             summary="Think step by step, then give a short answer.",
-            prompt="Think step by step, then give the final answer alone on the last line, after "
-            "`Answer:`.\n{instruction}\n\n{problem}" + _WORK,
+            prompt=PROMPTS["AnswerGenerate"],
             writes=("solution",),
             reads=("solution", "feedback"),
             aliases=("CoT", "AnswerGen", "ChainOfThought"),
@@ -41,8 +39,7 @@ OPERATORS = Registry(
         Operator(
             name="CustomCodeGenerate",
             summary="Write the Python function that a code problem asks for.",
-            prompt="Write the Python function that the problem asks for, in one fenced block and "
-            "with the name it gives.\n{instruction}\n\n{problem}" + _WORK,
+            prompt=PROMPTS["CustomCodeGenerate"],
             writes=("solution", "code"),
             reads=("solution", "feedback"),
             aliases=("CodeGenerate",),
@@ -53,9 +50,7 @@ OPERATORS = Registry(
             summary="Write a program that computes the answer, and run it; on a code task the "
             "program itself is the answer. One that fails to run is written anew, in three tries "
             "at most.",
-            prompt="Write a Python function `solve()` without arguments that returns the answer, "
-            "or, if the problem asks for a function, that function. One fenced block.\n"
-            "{instruction}\n\n{problem}\n\nAnalysis:\n{solution}\n{feedback}",
+            prompt=PROMPTS["Programmer"],
             writes=("solution", "code"),
             reads=("solution", "feedback"),
             aliases=("Code", "Python", "ProgramOfThought", "PoT"),
@@ -66,8 +61,7 @@ OPERATORS = Registry(
             name="Test",
             summary="Run the public tests of the problem on the program; while one fails, repair "
             "it, three times at most.",
-            prompt="This program fails one of its tests. Say why, and write it anew in one fenced "
-            "block.\n{instruction}\n\n{problem}\n\nProgram:\n{code}\n\nFailure:\n{feedback}",
+            prompt=PROMPTS["Test"],
             writes=("solution", "code", "verdict", "feedback"),
             needs=("solution", "code"),
             reads=("feedback",),
@@ -78,8 +72,7 @@ OPERATORS = Registry(
         Operator(
             name="Format",
             summary="Reduce the solution to the bare answer, in as few words as possible.",
-            prompt="Give the answer of this solution in as few words as possible, nothing else.\n"
-            "{instruction}\n\n{problem}\n\nSolution:\n{solution}",
+            prompt=PROMPTS["Format"],
             writes=("solution",),
             needs=("solution",),
             keeps=("code",),
@@ -89,8 +82,7 @@ OPERATORS = Registry(
             name="Review",
             summary="Judge whether the solution is right, and say what is wrong with it; nothing "
             "is changed.",
-            prompt="Is this solution right? Write `Verdict: right` or `Verdict: wrong`, then what "
-            "is wrong with it.\n{instruction}\n\n{problem}\n\nSolution:\n{solution}",
+            prompt=PROMPTS["Review"],
             writes=("verdict", "feedback"),
             needs=("solution",),
             aliases=("Critique", "Check"),
@@ -99,8 +91,7 @@ OPERATORS = Registry(
         Operator(
             name="Revise",
             summary="Write the solution anew, so that it answers what the last check found wrong.",
-            prompt="Write the solution anew so that it answers the review.\n{instruction}\n\n"
-            "{problem}\n\nSolution:\n{solution}\n\nReview:\n{feedback}",
+            prompt=PROMPTS["Revise"],
             writes=("solution",),
             needs=("solution",),
             wants=("feedback",),
@@ -111,8 +102,7 @@ OPERATORS = Registry(
         Operator(
             name="ScEnsemble",
             summary="Take the answer that most candidates give; the model is asked only in a tie.",
-            prompt="Which of these answers do most of the candidates give? Write its letter.\n"
-            "{instruction}\n\n{problem}\n\n{candidates}",
+            prompt=PROMPTS["ScEnsemble"],
             writes=("solution",),
             needs=("candidates",),
             keeps=("code",),
@@ -123,8 +113,7 @@ OPERATORS = Registry(
         Operator(
             name="MdEnsemble",
             summary="Take the candidate that wins most of five votes of the model.",
-            prompt="Which of these solutions is the best? Write its letter.\n{instruction}\n\n"
-            "{problem}\n\n{candidates}",
+            prompt=PROMPTS["MdEnsemble"],
             writes=("solution",),
             needs=("candidates",),
             keeps=("code",),

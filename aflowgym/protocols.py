@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from aflowgym.answers.code import Outcome
+from aflowgym.draws import number
 from aflowgym.tasks import WorkflowTask
 
 
@@ -42,17 +43,23 @@ class Request(NamedTuple):
     max_tokens: int
 
     @property
+    def draw(self) -> int:
+        """A number from 0 to 2**31 - 1, fixed by all that a draw may depend on."""
+        return number(self.seed, self.task.id, self.path, self.number) >> 33
+
+    @property
     def messages(self) -> list[dict[str, str]]:
         """The prompt as chat messages."""
         return [{"role": "user", "content": self.prompt}]
 
 
 class Completion(NamedTuple):
-    """What a model wrote, and how many tokens it read and wrote."""
+    """What a model wrote, how many tokens it read and wrote, and whether it was cut off."""
 
     text: str
     tokens_in: int = 0
     tokens_out: int = 0
+    cut: bool = False
 
 
 class Job(NamedTuple):

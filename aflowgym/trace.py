@@ -20,6 +20,7 @@ RUN_CODES = {
     "E-STATE": "The state lacks what the operator needs; the checks of `parse` prevent this.",
     "E-KIND": "The operator does not run on this kind of task.",
     "E-REPLY-EMPTY": "The model wrote nothing.",
+    "E-REPLY-CUT": "The model's reply was cut off, and half a reply is none.",
     "E-REPLY": "The model's reply has no verdict, or no letter of a candidate.",
     "E-PROGRAM": "No program was written that defines the function and runs.",
     "E-NO-TESTS": "The task has no public tests.",

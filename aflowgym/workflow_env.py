@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any, ClassVar, Final, Literal
 
 from aflowgym import experts
@@ -45,8 +45,10 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
 
     Args:
         tasks: What episodes are drawn from.
-        backend: Who answers the operators, by name or itself; see `aflowgym.backends.make_backend`.
-        sandbox: Where programs run; None takes the backend's own.
+        backend: Who answers the operators, by name (a dict has options beside it) or itself; see
+            `aflowgym.backends.make_backend`.
+        sandbox: Where programs run; None takes the backend's own, and for a backend that was named
+            and brings none, that of the process (`aflowgym.sandbox.default_sandbox`).
         free_answer: `answer` takes a value. Then the best policy is to call no operator.
         options: Those of `toolgym.ToolEnv`.
 
@@ -60,7 +62,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         self,
         tasks: TaskSet[WorkflowTask],
         *,
-        backend: str | Backend,
+        backend: str | Mapping[str, Any] | Backend,
         sandbox: Sandbox | None,
         free_answer: bool,
         step_limit: int,
@@ -77,7 +79,8 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         )
         check_weights(self.reward_config, BUDGET.calls)
         self.backend = _backend(backend)
-        self.sandbox = _sandbox(self.backend, sandbox)
+        self.waits = bool(getattr(self.backend, "waits", False))
+        self.sandbox = _sandbox(self.backend, sandbox, named=self.backend is not backend)
         if free_answer:
             self.tools = {**self.tools, "answer": FREE_ANSWER}
         self._chance: int | None = None
@@ -161,14 +164,18 @@ def _simulated(name: str) -> Backend:
     return make_backend(name)
 
 
-def _backend(backend: str | Backend) -> Backend:
+def _backend(backend: str | Mapping[str, Any] | Backend) -> Backend:
     if isinstance(backend, str) and backend.partition(":")[0] == "simulated":
         return _simulated(backend)
     return make_backend(backend)
 
 
-def _sandbox(backend: Backend, sandbox: Sandbox | None) -> Sandbox:
+def _sandbox(backend: Backend, sandbox: Sandbox | None, *, named: bool) -> Sandbox:
     chosen = sandbox or backend.sandbox
+    if chosen is None and named:
+        from aflowgym.sandbox import default_sandbox
+
+        return default_sandbox()
     if chosen is None:
         raise ConfigurationError(
             "the backend brings no sandbox, and some operators and all code tasks run programs:"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +22,9 @@ from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 
 MAX_LITERAL: Final = 200_000
 _REMEMBERED: Final = 2000
-_FENCE: Final = re.compile(r"```[ \t]*(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.I)
+_FENCE: Final = re.compile(r"(?:```|~~~)[^\n`]*\n(.*?)(?:```|~~~|\Z)", re.DOTALL)
+_BEGINS: Final = re.compile(r"^(?:(?:def|class|import) \w|from \S+ import |@\w)", re.M)
+_MOST_TRIES: Final = 12
 _FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
 _COMPLEX: Final = {"infj": complex(0.0, float("inf")), "nanj": complex(0.0, float("nan"))}
 
@@ -59,7 +62,8 @@ class Outcome:
 
     Attributes:
         value: The text of the value it returned, as `repr` writes plain data; empty with an error.
-        error: The name of what was raised, `timeout`, `memory` or `no_literal`; empty if none.
+        error: What was raised, with its message and line, or `timeout`, `memory`, `disk`,
+            `no_literal`, `too_large`, `exit` or `crash`; empty if none.
     """
 
     value: str = ""
@@ -154,11 +158,37 @@ def _same(returned: str, wanted: str, tolerance: float) -> bool:
 def extract_code(text: str, entry_point: str) -> str | None:
     """The program in a text: its last fenced block that defines the function, or the whole text.
 
+    Failing these, a block that is indented as in a list, or a program between lines of prose.
+
     Returns:
         The source, which parses and defines the function at top level; None if there is none.
     """
     blocks: list[str] = _FENCE.findall(text)[::-1] or [text]
-    return next((block for block in blocks if _defines(block, entry_point)), None)
+    found = next((block for block in blocks if _defines(block, entry_point)), None)
+    if found is not None or entry_point not in text:
+        return found
+    fenced = blocks != [text]
+    tried = map(textwrap.dedent, blocks[:_MOST_TRIES]) if fenced else [_between_prose(text)]
+    return next((each for each in tried if _defines(each, entry_point)), None)
+
+
+def _between_prose(text: str) -> str:
+    """From the first line that a program may begin with, as much as parses."""
+    begin = _BEGINS.search(text[:MAX_LITERAL])
+    if begin is None:
+        return ""
+    lines = text[begin.start() : MAX_LITERAL].split("\n")
+    for _ in range(_MOST_TRIES):
+        source = "\n".join(lines) + "\n"
+        try:
+            ast.parse(source)
+        except SyntaxError as problem:
+            lines = lines[: max(0, (problem.lineno or 1) - 1)]
+        except (ValueError, RecursionError, MemoryError):
+            return ""
+        else:
+            return source
+    return ""
 
 
 @functools.lru_cache(maxsize=4096)

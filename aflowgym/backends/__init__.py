@@ -1,13 +1,15 @@
-"""Where operators get their texts: simulated, recorded, scripted, or from a backend of your own.
+"""Where operators get their texts: a language model, or simulated, recorded or scripted ones.
 
 A backend is any object with `generate`, `agenerate` and `sandbox` (`aflowgym.protocols`).
-`make_backend` finds one by name, for command lines and configurations.
+`make_backend` finds one by name, for command lines and configurations. The two that ask a language
+model, `OpenAIBackend` and `TransformersBackend`, are in modules of their own, which need extras.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aflowgym.backends.presets import PRESETS, Preset, Skills
 from aflowgym.backends.replay import Recorder, Replay
@@ -32,33 +34,47 @@ __all__ = [
     "make_backend",
 ]
 
-#: Names that are kept for language models; none of them is built yet.
-REAL: Final = ("openai", "transformers")
+_KNOWN: Final = (
+    "simulated, simulated:PRESET, replay:FILE, openai:MODEL, transformers:FOLDER, or a dict with"
+    " such a name and its options"
+)
 
 
-def make_backend(name: str | Backend) -> Backend:
+def make_backend(name: str | Mapping[str, Any] | Backend, **options: Any) -> Backend:
     """A backend by name.
 
     Args:
-        name: `simulated` or `simulated:PRESET`; `replay:FILE`; or a backend, which is returned.
+        name: `simulated` or `simulated:PRESET`; `replay:FILE`; `openai:MODEL`, a model on a server;
+            `transformers:FOLDER`, a model in this process; or a dict of such a `name` and its
+            options, as in `{"name": "openai:m", "base_url": "http://127.0.0.1:8000/v1"}`; or a
+            backend, which is returned. A model is loaded, and a server connected to, only once for
+            equal names and options.
+        options: More options, by name; only models have any.
 
     Raises:
-        ConfigurationError: None is called so, or it is one that this version does not have.
+        ConfigurationError: None is called so, or it has no such option.
 
     >>> make_backend("simulated:paper").preset.name
     'paper'
     """
+    if isinstance(name, Mapping):
+        options = {**name, **options}
+        name = str(options.pop("name", ""))
     if not isinstance(name, str):
         return name
     what, _, rest = name.partition(":")
+    if what == "openai":
+        from aflowgym.backends.openai import shared_server
+
+        return shared_server(rest, options)
+    if what == "transformers":
+        from aflowgym.backends.transformers import shared_model
+
+        return shared_model(rest, options)
+    if options:
+        raise ConfigurationError(f"the backend {name!r} has no options; got {', '.join(options)}.")
     if what == "simulated":
         return SimulatedBackend(rest or "teaching")
     if what == "replay" and rest:
         return Replay.load(Path(rest))
-    known = "simulated, simulated:PRESET, replay:FILE"
-    if what in REAL:
-        raise ConfigurationError(
-            f"this version has no backend {what!r}: pass an object with generate, agenerate and"
-            f" sandbox that asks your model, or take one of {known}."
-        )
-    raise ConfigurationError(f"no backend {name!r}; there are {known}.")
+    raise ConfigurationError(f"no backend {name!r}; there are {_KNOWN}.")

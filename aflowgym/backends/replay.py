@@ -121,8 +121,7 @@ class Replay:
             EnvironmentFault: This was not asked then.
         """
         what = f"call {request.number} of {request.operator} at {request.path}"
-        text, read, written = self._found(request, what)
-        return Completion(text, read, written)
+        return Completion(*self._found(request, what))
 
     async def agenerate(self, request: Request) -> Completion:
         """What was said then."""

@@ -103,8 +103,7 @@ class Draws:
     @property
     def blamed(self) -> bool | None:
         """Whether the feedback that was shown finds fault; None if none was shown."""
-        lines = str(self.inputs.get("feedback") or "").splitlines()
-        feedback = "\n".join(line for line in lines if not line.startswith(RETRY))
+        feedback = str(self.inputs.get("feedback") or "").partition(RETRY)[0].strip()
         return feedback not in (NO_FAULT, ALL_PASS) if feedback else None
 
     def right(self) -> str:

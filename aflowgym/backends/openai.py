@@ -1,0 +1,97 @@
+"""Operators that ask a language model on a server: anything that speaks the OpenAI protocol.
+
+The client is the one that policies use (`toolgym.chat`): retries, deadlines, the cache and the cost
+are its work. Here a request of an operator becomes one of a chat. Its seed is fixed by all that a
+draw may depend on (seed of the run, task, place, number of the call), so that the branches of
+`[Custom * 3]` differ, and the same run asks the same. The temperature is above 0 by default: with
+greedy replies three tries are one.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aflowgym.protocols import Completion, Request, Sandbox
+from aflowgym.trace import Usage
+from toolgym.chat import Chat, ChatClient, ChatSettings, Reply
+from toolgym.chat.settings import settings_for
+from toolgym.errors import ConfigurationError
+
+TEMPERATURE: Final = 0.7
+
+
+class OpenAIBackend:
+    """Replies of a model on a server.
+
+    Args:
+        client: Who asks it, or the settings of one.
+        sandbox: Where programs run.
+
+    Raises:
+        ConfigurationError: The library `openai` is not installed.
+    """
+
+    sandbox: Sandbox | None
+    waits: Final = True
+    """Its replies come from elsewhere: environments that ask it are stepped at the same time."""
+
+    def __init__(self, client: ChatClient | ChatSettings, sandbox: Sandbox | None = None) -> None:
+        self.client = ChatClient(client) if isinstance(client, ChatSettings) else client
+        self.sandbox = sandbox
+
+    def generate(self, request: Request) -> Completion:
+        """One completion.
+
+        Raises:
+            ChatFault: None could be had; an `EnvironmentFault`.
+        """
+        return _completion(self.client.complete(_chat(request)))
+
+    async def agenerate(self, request: Request) -> Completion:
+        """One completion, the same as `generate` gives.
+
+        Raises:
+            ChatFault: None could be had; an `EnvironmentFault`.
+        """
+        return _completion(await self.client.acomplete(_chat(request)))
+
+    def dollars(self, usage: Usage) -> float | None:
+        """What a run or a step costs by the price table, cached or not; None without a price."""
+        return self.client.settings.dollars(usage.tokens_in, usage.tokens_out)
+
+
+def _chat(request: Request) -> Chat:
+    return Chat(request.messages, (), request.draw, max(1, request.max_tokens))
+
+
+def _completion(reply: Reply) -> Completion:
+    return Completion(reply.text, reply.tokens_in, reply.tokens_out, reply.cut)
+
+
+_shared: dict[str, OpenAIBackend] = {}
+_lock = threading.Lock()
+
+
+def shared_server(model: str, options: Mapping[str, Any]) -> OpenAIBackend:
+    """The backend of a model and its options: one for all environments of this process.
+
+    Args:
+        model: As the server calls it.
+        options: Those of `toolgym.chat.ChatSettings`, and `sandbox`.
+
+    Raises:
+        ConfigurationError: There is no such option, or the library `openai` is not installed.
+    """
+    given = {"temperature": TEMPERATURE, **options}
+    sandbox = given.pop("sandbox", None)
+    try:
+        key = json.dumps([model, given, id(sandbox)], sort_keys=True, default=str)
+    except (TypeError, ValueError) as problem:
+        raise ConfigurationError(f"the options of openai:{model} are no plain values.") from problem
+    with _lock:
+        if key not in _shared:
+            _shared[key] = OpenAIBackend(settings_for(model, given, more=("sandbox",)), sandbox)
+        return _shared[key]

@@ -1,0 +1,177 @@
+"""What real models write where a verdict, a letter or a program is asked for, as it is read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aflowgym.answers.code import extract_code
+from aflowgym.executor_readers import json_in, letters, read_letter, read_verdict, spoken
+
+PASSES = [
+    "Verdict: right",
+    "verdict: RIGHT.",
+    "**Verdict: right**",
+    "**Verdict:** right",
+    "## Verdict\nRight",
+    "Verdict:\n\n**Correct.** Each step holds.",
+    "- Verdict: right — all steps hold",
+    "Final verdict: correct",
+    "The verdict is: right",
+    "The sum holds.\n\nVerdict: right",
+    "<verdict>right</verdict>",
+    "<review_result>True</review_result><feedback>fine</feedback>",
+    '{"verdict": "right", "feedback": ""}',
+    'Here it is:\n```json\n{"is_correct": true, "feedback": "fine"}\n```',
+    "\\boxed{right}",
+    "Right.\nAll of it follows.",
+    "All of it follows.\nCorrect",
+    "Verdict: wrong\nNo, I see it now.\nVerdict: right",
+]
+FAILS = [
+    "Verdict: wrong",
+    "Verdict: Wrong, the second step divides by 3.",
+    "**Verdict:** *incorrect*",
+    "Verdict: not right",
+    "Verdict: not quite right, the unit is missing",
+    "Verdict: partially correct",
+    "Verdict: The solution is wrong because 2 + 2 = 4.",
+    "Verdict - FAIL",
+    "<result>False</result>",
+    '{"review_result": false, "feedback": "The unit is missing."}',
+    '{"Verdict": "incorrect"}',
+    "Wrong\nThe unit is missing.",
+    "\\boxed{\\text{wrong}}",
+    "Verdict: right\nWait, 3 * 4 is 12.\nVerdict: wrong",
+]
+UNREAD = [
+    "It looks fine.",
+    "Verdict: right or wrong",
+    "Verdict: right/wrong",
+    "Verdict: hard to say",
+    "The right way is to add first, and the wrong one to multiply.",
+    "Wrong\nThen again:\nRight",
+    "",
+    "{",
+]
+
+
+@pytest.mark.parametrize("reply", PASSES)
+def test_a_verdict_that_passes_is_read(reply):
+    assert read_verdict(reply)[0] is True
+
+
+@pytest.mark.parametrize("reply", FAILS)
+def test_a_verdict_that_fails_is_read(reply):
+    assert read_verdict(reply)[0] is False
+
+
+@pytest.mark.parametrize("reply", UNREAD)
+def test_what_says_both_or_neither_is_not_guessed(reply):
+    assert read_verdict(reply) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "feedback"),
+    [
+        ("Verdict: wrong\nThe unit is missing.", "The unit is missing."),
+        ("Verdict: wrong, since the unit is missing.", "since the unit is missing"),
+        ("I checked.\nVerdict: wrong\nThe unit.", "I checked.\nThe unit."),
+        ('{"verdict": "wrong", "feedback": "The unit."}', "The unit."),
+        ("<verdict>wrong</verdict>\n<feedback>x</feedback>", "<feedback>x</feedback>"),
+        ("Wrong.\nThe unit.", "The unit."),
+    ],
+)
+def test_what_stands_around_a_verdict_is_its_feedback(reply, feedback):
+    assert read_verdict(reply) == (False, feedback)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "B", "b", "(B)", "[B]", "**B**", "B.", "Answer: B", "answer: (b)", "The answer is B.",
+        "B: it is the shortest", "B) 12", "**B** - since 12 is right", "Candidate B",
+        "The best is candidate B.", "A majority gives 12, so I take candidate B.",
+        "I choose B because it is right.", "\\boxed{B}", "\\boxed{\\text{B}}",
+        "<answer>B</answer>", '{"answer": "B"}', '```json\n{"solution_letter": "B"}\n```',
+        "Candidates A and C divide by 3, which is wrong.\nThe best one is B.",
+        "Final answer: Option B", "Solution B",
+    ],
+)  # fmt: skip
+def test_a_letter_is_read_in_the_forms_that_models_write(reply):
+    assert read_letter(reply, 3) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "A good answer would be 12.", "A or B", "Both A and C are right.", "D", "Z", "7",
+     "None of them.", "I think so.", "It depends", "AB", "{}"],
+)  # fmt: skip
+def test_no_letter_or_several_are_not_guessed(reply):
+    assert read_letter(reply, 3) is None
+
+
+def test_candidates_after_z_are_called_by_numbers():
+    assert letters(28)[25:] == ("Z", "27", "28")
+    assert read_letter("Answer: 28", 28) == 27
+    assert read_letter("I take candidate I.", 28) == 8
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("Answer: 4", "Answer: 4"),
+        ("<think>\\boxed{3}</think>Answer: 4", "Answer: 4"),
+        ("is it 3?\n</think>\n\nAnswer: 4", "\n\nAnswer: 4"),
+        ("<think>a</think>x<THINK>b</THINK>y", "xy"),
+        ("<reasoning>3</reasoning>4", "4"),
+        (" <think>it may be", ""),
+        ("a < b and b > c", "a < b and b > c"),
+        ("The tag <think> opens a thought.", "The tag <think> opens a thought."),
+    ],
+)
+def test_thoughts_are_not_said(reply, said):
+    assert spoken(reply) == said
+
+
+PROGRAM = "def twice(n):\n    return n * 2\n"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"```python\n{PROGRAM}```",
+        f"```py3\n{PROGRAM}```",
+        f'```python title="a.py"\n{PROGRAM}```',
+        f"~~~python\n{PROGRAM}~~~",
+        f"```python\n{PROGRAM}",
+        "1. Write it:\n\n   ```python\n   def twice(n):\n       return n * 2\n   ```",
+        PROGRAM,
+        f"Here is the program:\n\n{PROGRAM}\nIt doubles n, and that is what's asked.",
+        f"<code>\n{PROGRAM}</code>",
+        f"import math\n{PROGRAM}",
+        f"```python\n{PROGRAM}```\nUse it so:\n```python\nprint(twice(3))\n```",
+    ],
+)
+def test_a_program_is_found_in_the_forms_that_models_write(reply):
+    names = {}
+    exec(extract_code(reply, "twice"), names)
+
+    assert names["twice"](4) == 8
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "twice(n) is n * 2", "```python\ndef thrice(n):\n    return 3\n```",
+     "```python\ndef twice(n):\n    return (n *\n```", "def twice(n)"],
+)  # fmt: skip
+def test_half_a_program_is_none(reply):
+    assert extract_code(reply, "twice") is None
+
+
+@given(st.text(alphabet=st.sampled_from('Verdict: rightwrongABC {}"<>/\\\n*.'), max_size=120))
+def test_any_text_can_be_looked_at(text):
+    read_verdict(text)
+    read_letter(text, 3)
+    spoken(text)
+    json_in(text)
+    extract_code(text, "f")
