@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from sqlgym.env import ExploreEnv
 from tests.toolgym.command_line import SCRIPT, environ, run
-from toolgym import parse_calls
+from toolgym import parse_calls, policies, rollout
 from toolgym.cli import application
 from toolgym.commands.play import read_action
 from toolgym.tools import specs_from
@@ -289,3 +289,18 @@ def test_a_value_in_json_keeps_its_type(value):
 )
 def test_several_arguments_are_given_word_by_word(line, arguments):
     assert read_action(line, SEVERAL)["arguments"] == arguments
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hints_are_for_the_luck_of_the_episode_that_is_played(seed):
+    env_id = "aflowgym/Operate-v0"
+    expected = [
+        {"name": call["name"], "arguments": call["arguments"]}
+        for turn in rollout.play(env_id, policies.expert(), seed=seed).turns
+        for call in turn["calls"]
+    ]
+
+    page = played(*["hint"] * len(expected), options=(env_id, "--seed", str(seed))).stdout
+
+    told = [line.removeprefix("hint: ") for line in page.splitlines() if line.startswith("hint: ")]
+    assert [json.loads(line) for line in told] == expected

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -133,7 +134,8 @@ def _print(shown: dict[str, Any]) -> None:
     for tool in shown["tools"]:
         function = tool["function"]
         ends = " It ends the episode." if function["name"] in shown["terminal"] else ""
-        typer.echo(f"  {function['name']}: {function['description']}{ends}")
+        told = indent(function["description"] + ends, "    ").lstrip()
+        typer.echo(f"  {function['name']}: {told}")
         for name, declared in function["parameters"]["properties"].items():
             typer.echo(f"      {name} ({_type(declared)}): {declared.get('description', '')}")
     typer.echo("\nDefaults")

@@ -16,6 +16,7 @@ import re
 import shlex
 import sys
 from difflib import get_close_matches
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -59,9 +60,13 @@ def command(
     if task is not None and seed is not None:
         raise ConfigurationError("--task and --seed both choose the task; give one of them.")
     env = registration.make(env_id, **env_kwargs)
-    env.reset(seed=seed, options=None if task is None else {"task_id": task})
+    if task is None:
+        env.reset(seed=seed)
+        task = env.episode.task.id
+    # By its id the episode can be begun once more, for hints, with the same luck.
+    env.reset(seed=seed, options={"task_id": task})
     _prepare_input()
-    Game(env, registration.make(env_id, **env_kwargs)).run()
+    Game(env, registration.make(env_id, **env_kwargs), seed).run()
 
 
 def _prepare_input() -> None:
@@ -79,11 +84,12 @@ class Game:
     Args:
         env: The environment, already reset.
         shadow: Another one like it, for hints.
+        seed: What it was reset with.
     """
 
-    def __init__(self, env: ToolEnv[Any], shadow: ToolEnv[Any]) -> None:
+    def __init__(self, env: ToolEnv[Any], shadow: ToolEnv[Any], seed: int | None = None) -> None:
         self._env = env
-        self._expert = _Expert(shadow, env.episode.task.id)
+        self._expert = _Expert(shadow, env.episode.task.id, seed)
 
     def run(self) -> None:
         """Ask for lines until the episode is over, the person leaves, or the input ends."""
@@ -119,7 +125,8 @@ class Game:
         for spec in self._env.tools.values():
             arguments = " ".join(name.upper() for name in spec.arguments.model_fields)
             free = " It ends the episode and costs no call." if spec.terminal else ""
-            usage.append(f"  {spec.name} {arguments}".rstrip() + f": {spec.description}{free}")
+            told = indent(spec.description + free, "    ").lstrip()
+            usage.append(f"  {spec.name} {arguments}".rstrip() + f": {told}")
         return "\n".join([HELP, *usage])
 
     def _not_a_call(self, line: str) -> str:
@@ -144,10 +151,10 @@ class Game:
 
 
 class _Expert:
-    """The expert of the same task, one call at a time."""
+    """The expert of the same episode, one call at a time."""
 
-    def __init__(self, shadow: ToolEnv[Any], task_id: str) -> None:
-        self._shadow, self._task_id = shadow, task_id
+    def __init__(self, shadow: ToolEnv[Any], task_id: str, seed: int | None) -> None:
+        self._shadow, self._task_id, self._seed = shadow, task_id, seed
         self._playing: Any = None
         self._observation = ""
         self.given = 0
@@ -156,7 +163,7 @@ class _Expert:
         """The expert's next call, in words."""
         try:
             if self._playing is None:
-                self._shadow.reset(options={"task_id": self._task_id})
+                self._shadow.reset(seed=self._seed, options={"task_id": self._task_id})
                 self._playing = self._shadow.expert()
                 action = next(self._playing)
             else:
