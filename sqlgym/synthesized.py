@@ -28,7 +28,7 @@ from sqlgym.source_state import source_state
 from sqlgym.sqlite_file import connect_readonly
 from toolgym import long_work
 from toolgym.cache import cache_folder
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, refused_fields
 from toolgym.family import Progress
 
 Level = Literal["easy", "medium", "hard", "extra"]
@@ -103,11 +103,10 @@ def read_options(given: Mapping[str, Any] | None) -> SynthesisOptions:
     try:
         return SynthesisOptions.model_validate(dict(given or {}))
     except (ValidationError, TypeError, ValueError) as problem:
-        errors = problem.errors() if isinstance(problem, ValidationError) else []
-        told = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in errors)
+        told = refused_fields(problem) if isinstance(problem, ValidationError) else problem
         known = ", ".join(SynthesisOptions.model_fields)
         raise ConfigurationError(
-            f"these options of a synthesis are refused: {told or problem}. There are {known}."
+            f"these options of a synthesis are refused: {told}. There are {known}."
         ) from None
 
 

@@ -7,6 +7,7 @@ so all of them share one cache folder.
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -29,7 +30,10 @@ own_cache = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give the run its own cache folder, no hub, and one thread per process."""
+    """Give the run its own cache folder, no hub, one thread per process, and interrupts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Started in the background of a shell. Commands under test would inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         return  # a process of pytest-xdist: it has the environment of the one that started it
     config.stash[own_cache] = tempfile.mkdtemp(prefix="toolgym-tests-")

@@ -22,7 +22,10 @@ cross process borders of vector environments; those written for the agent compar
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class ToolError(Exception):
@@ -100,3 +103,17 @@ class TaskRefused(Exception):
 
 class ConfigurationError(ValueError):
     """The caller asked for something that cannot be; the message names the cure."""
+
+
+def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
+    """What pydantic refuses of some settings, in one line: each field, and what is wrong with it.
+
+    Args:
+        problem: What it raised.
+        whole: What is named where no field alone is to blame; may be empty.
+    """
+    told = []
+    for error in problem.errors():
+        place = ".".join(map(str, error["loc"])) or whole
+        told.append(": ".join(filter(None, (place, error["msg"].removeprefix("Value error, ")))))
+    return "; ".join(told)

@@ -23,9 +23,8 @@ from operator import mul
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import ErrorDetails
 
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, refused_fields
 
 Cost = Literal["step", "repeat", "failed_call", "repaired_call", "after_end"]
 COSTS: tuple[Cost, ...] = ("step", "repeat", "failed_call", "repaired_call", "after_end")
@@ -94,19 +93,13 @@ class RewardConfig(BaseModel):
         try:
             return cls.model_validate(weights or {})
         except ValidationError as problem:
-            found = "; ".join(map(_told, problem.errors()))
+            found = refused_fields(problem, "")
             raise ConfigurationError(f"rewards={weights!r} is refused: {found}") from None
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The lowest and the highest score that an episode can have."""
         return -self.cost_cap - self.unanswered, 1.0
-
-
-def _told(error: ErrorDetails) -> str:
-    """One of pydantic's errors: the field it belongs to, and what is wrong."""
-    message = error["msg"].removeprefix("Value error, ")
-    return ": ".join([*map(str, error["loc"]), message])
 
 
 @dataclass

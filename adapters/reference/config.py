@@ -17,7 +17,7 @@ from adapters.reference.loss_config import LossConfig, loss_config
 from adapters.training.advantages import ESTIMATORS, TURN_ESTIMATORS
 from adapters.training.guard_config import GuardConfig
 from adapters.training.sampling import SamplingConfig
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, refused_fields
 
 
 class ReferenceConfig(BaseModel):
@@ -146,8 +146,6 @@ def reference_config(values: Mapping[str, Any]) -> ReferenceConfig:
     try:
         return ReferenceConfig.model_validate(dict(values))
     except ValidationError as problem:
-        found = "; ".join(
-            f"{'.'.join(map(str, error['loc'])) or 'settings'}: {error['msg']}"
-            for error in problem.errors()
-        )
-        raise ConfigurationError(f"these settings are refused: {found}.") from None
+        raise ConfigurationError(
+            f"these settings are refused: {refused_fields(problem)}."
+        ) from None

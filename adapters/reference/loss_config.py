@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from adapters.reference.divergence import Estimate
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, refused_fields
 
 
 class LossConfig(BaseModel):
@@ -129,8 +129,6 @@ def loss_config(name: str, **changes: Any) -> LossConfig:
     try:
         return LossConfig.model_validate({**LOSSES[name], **changes})
     except ValidationError as problem:
-        found = "; ".join(
-            f"{'.'.join(map(str, error['loc'])) or name}: {error['msg']}"
-            for error in problem.errors()
-        )
-        raise ConfigurationError(f"this loss is refused: {found}.") from None
+        raise ConfigurationError(
+            f"this loss is refused: {refused_fields(problem, name)}."
+        ) from None

@@ -19,7 +19,7 @@ from adapters.training.advantages import ESTIMATORS
 from adapters.training.guard_config import GuardConfig
 from adapters.trl.known_failures import check_config
 from adapters.trl.values import check_values
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, refused_fields
 
 TRLS_OWN: Final = "trl"
 _BY_SCALE: Final = {
@@ -148,13 +148,9 @@ class StableGRPOConfig(GRPOConfig):  # type: ignore[misc]
                 return GuardConfig.model_validate_json(self.guards)
             return GuardConfig.model_validate(self.guards or {})
         except ValidationError as problem:
-            found = "; ".join(
-                ": ".join([".".join(map(str, error["loc"])) or "guards", error["msg"]])
-                for error in problem.errors()
-            )
             raise ConfigurationError(
-                f"these guards are refused: {found}. They are fields of GuardConfig, as in"
-                " guards={'only_warn': true}."
+                f"these guards are refused: {refused_fields(problem, 'guards')}. They are fields of"
+                " GuardConfig, as in guards={'only_warn': true}."
             ) from None
 
 
