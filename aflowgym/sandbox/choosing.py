@@ -74,10 +74,12 @@ def _walled(workers: int, limits: Limits | None, preload: Sequence[str]) -> Wall
 def default_sandbox() -> AnySandbox:
     """The sandbox of this process, opened when it is first asked for and closed at its end.
 
+    One that somebody has closed is followed by a new one.
+
     Raises:
         SandboxRefused: Nothing safe works here; says why, and what to do.
     """
     with _LOCK:
-        if not _DEFAULT:
-            _DEFAULT.append(open_sandbox())
+        if not _DEFAULT or _DEFAULT[0].closed:
+            _DEFAULT[:] = [open_sandbox()]
         return _DEFAULT[0]

@@ -23,7 +23,12 @@ class InThreads:
 
     Args:
         workers: How many jobs run at the same time.
+
+    Attributes:
+        closed: It has been closed.
     """
+
+    closed = False
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -47,6 +52,7 @@ class InThreads:
             threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown()
+        self.closed = True
 
     def __enter__(self) -> Self:
         return self

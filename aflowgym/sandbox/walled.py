@@ -84,7 +84,7 @@ class WalledSandbox(InThreads):
         self._all: set[Process] = set()
         self._idle: list[Process] = []
         self._starting = 0
-        self._closed = False
+        self.closed = False
 
     def run(self, job: Job) -> Sequence[Outcome]:
         """One outcome for each call of a job, in order.
@@ -130,7 +130,7 @@ class WalledSandbox(InThreads):
         with self._change:
             while not self._idle and len(self._all) + self._starting >= self.workers:
                 self._change.wait()
-            if self._closed:
+            if self.closed:
                 raise ConfigurationError("the sandbox is closed; open another one.")
             if self._idle:
                 return self._idle.pop()
@@ -138,7 +138,7 @@ class WalledSandbox(InThreads):
 
     def _release(self, process: Process) -> None:
         with self._change:
-            if not self._closed:
+            if not self.closed:
                 self._idle.append(process)
                 self._change.notify()
                 return
@@ -197,7 +197,7 @@ class WalledSandbox(InThreads):
         """End the workers that are idle now, and the others after their jobs."""
         super().close()
         with self._change:
-            self._closed = True
+            self.closed = True
             idle, self._idle = self._idle, []
             self._change.notify_all()
         for process in idle:

@@ -226,7 +226,7 @@ def test_the_command_line_names_a_backend_with_its_options(model):
         done = CliRunner().invoke(application("eval"), command)
 
     told = json.loads(done.stdout)
-    assert (told["episodes"], told["unscored"], told["answered"]) == (6, 0, 1.0)
+    assert (told["episodes"], told["unscored"], told["answered"]) == (6, 0, 1.0), told
     assert told["accuracy"] > 0.5
     assert KEY not in done.output
 

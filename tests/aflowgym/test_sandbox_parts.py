@@ -229,7 +229,12 @@ def test_without_seccomp_the_walls_are_refused_as_the_machines_failure():
 def test_the_default_sandbox_is_one_for_the_process():
     assert default_sandbox() is default_sandbox()
     assert default_sandbox().run(job("def f(): return 1")) == [Outcome("1")]
+
+
+@needs_walls
+def test_a_default_sandbox_that_was_closed_is_followed_by_another():
     default_sandbox().close()
+    assert default_sandbox().run(job("def f(): return 1")) == [Outcome("1")]
 
 
 def test_importing_the_package_imports_no_sandbox():
