@@ -17,7 +17,8 @@ from aflowgym.declarations import Operator
 from aflowgym.draws import shuffled
 from aflowgym.executor_budget import Failed
 from aflowgym.executor_judging import job_of
-from aflowgym.executor_replies import answer_key, last_block, plain_text, read_letter, read_verdict
+from aflowgym.executor_readers import read_letter, read_verdict
+from aflowgym.executor_replies import answer_key, last_block, plain_text
 from aflowgym.protocols import Job
 from aflowgym.state import Candidate, State, program_in
 

@@ -19,19 +19,9 @@ from aflowgym.answers.math_reading import Quantity, Reading, Several, read_math
 from aflowgym.answers.mathematics import canonical
 from aflowgym.answers.squad import normalise
 from aflowgym.answers.units import words_of
-from aflowgym.executor_readers import letters, read_letter, read_verdict, spoken
 from aflowgym.state import program_in
 from aflowgym.tasks import WorkflowTask
 
-__all__ = [
-    "answer_key",
-    "last_block",
-    "letters",
-    "plain_text",
-    "read_letter",
-    "read_verdict",
-    "spoken",
-]
 _FENCED: Final = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 
 

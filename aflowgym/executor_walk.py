@@ -19,7 +19,7 @@ from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq
 from aflowgym.executor_budget import Account, Failed
 from aflowgym.executor_faces import Face
 from aflowgym.executor_operators import BEHAVIOURS, plain
-from aflowgym.executor_replies import letters, spoken
+from aflowgym.executor_readers import letters, spoken
 from aflowgym.prompts import filled
 from aflowgym.protocols import Completion, Job, Request
 from aflowgym.state import Candidate, State

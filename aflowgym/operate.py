@@ -23,7 +23,7 @@ from aflowgym.declarations import Operator
 from aflowgym.dsl.nodes import ListOf, Op
 from aflowgym.executor_budget import Account, Failed
 from aflowgym.executor_faces import Waiting, finished
-from aflowgym.executor_replies import letters
+from aflowgym.executor_readers import letters
 from aflowgym.executor_walk import Lane, Walk
 from aflowgym.operators import OPERATORS
 from aflowgym.protocols import Backend, Sandbox

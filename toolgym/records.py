@@ -176,7 +176,11 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def wilson_interval(successes: int, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
+Z95 = 1.959963984540054
+"""Standard errors that 95 % of a normal distribution lie within, to either side."""
+
+
+def wilson_interval(successes: int, n: int, z: float = Z95) -> tuple[float, float]:
     """Wilson score interval of a proportion (Wilson 1927).
 
     >>> [round(bound, 3) for bound in wilson_interval(8, 10)]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toolgym.records import EpisodeRecord, wilson_interval
+from toolgym.records import Z95, EpisodeRecord, wilson_interval
 
 if TYPE_CHECKING:
     from toolgym.report.charts import Chart
@@ -21,8 +21,6 @@ Rollout = EpisodeRecord | Mapping[str, Any]
 """A finished episode: a record, or a line of a run's `rollouts.jsonl` with `phase` and `step`."""
 
 NOTHING = "\N{EN DASH}"
-Z95 = 1.959964
-"""Standard errors that 95 % of a normal distribution lie within, to either side."""
 
 
 @dataclass(frozen=True)

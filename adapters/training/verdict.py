@@ -15,8 +15,7 @@ from typing import Any
 
 from adapters.training.settings import TrainSettings
 from adapters.training.sloppy import HABITS, has_novice
-
-_Z = 1.959963984540054
+from toolgym.records import Z95
 
 
 def gain_sentence(
@@ -55,7 +54,7 @@ def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """
     error = sum(f["accuracy"] * (1 - f["accuracy"]) / f["episodes"] for f in (before, after))
     difference = abs(after["accuracy"] - before["accuracy"])
-    return bool(difference <= _Z * math.sqrt(error))
+    return bool(difference <= Z95 * math.sqrt(error))
 
 
 def _control(changed: bool, rose: bool) -> str:

@@ -9,16 +9,14 @@ greedy replies three tries are one.
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
+from aflowgym.backends.sharing import Shared
 from aflowgym.protocols import Completion, Request, Sandbox
 from aflowgym.trace import Usage
 from toolgym.chat import Chat, ChatClient, ChatSettings, Reply
 from toolgym.chat.settings import settings_for
-from toolgym.errors import ConfigurationError
 
 TEMPERATURE: Final = 0.7
 
@@ -71,8 +69,7 @@ def _completion(reply: Reply) -> Completion:
     return Completion(reply.text, reply.tokens_in, reply.tokens_out, reply.cut)
 
 
-_shared: dict[str, OpenAIBackend] = {}
-_lock = threading.Lock()
+_shared: Final = Shared["OpenAIBackend"]()
 
 
 def shared_server(model: str, options: Mapping[str, Any]) -> OpenAIBackend:
@@ -86,12 +83,10 @@ def shared_server(model: str, options: Mapping[str, Any]) -> OpenAIBackend:
         ConfigurationError: There is no such option, or the library `openai` is not installed.
     """
     given = {"temperature": TEMPERATURE, **options}
-    sandbox = given.pop("sandbox", None)
-    try:
-        key = json.dumps([model, given, id(sandbox)], sort_keys=True, default=str)
-    except (TypeError, ValueError) as problem:
-        raise ConfigurationError(f"the options of openai:{model} are no plain values.") from problem
-    with _lock:
-        if key not in _shared:
-            _shared[key] = OpenAIBackend(settings_for(model, given, more=("sandbox",)), sandbox)
-        return _shared[key]
+    told = {option: value for option, value in given.items() if option != "sandbox"}
+
+    def make() -> OpenAIBackend:
+        settings = settings_for(model, told, more=("sandbox",))
+        return OpenAIBackend(settings, given.get("sandbox"))
+
+    return _shared.get(f"openai:{model}", given, make)

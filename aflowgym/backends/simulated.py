@@ -17,7 +17,7 @@ from aflowgym.backends.simulated_sandbox import BROKEN, SimulatedSandbox, solver
 from aflowgym.backends.simulated_world import World
 from aflowgym.draws import SEPARATOR, hashed, unit
 from aflowgym.executor_operators import ALL_PASS, RETRY
-from aflowgym.executor_replies import letters
+from aflowgym.executor_readers import letters
 from aflowgym.protocols import Completion, Request, Sandbox
 from aflowgym.tasks import WorkflowTask
 

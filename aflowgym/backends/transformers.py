@@ -15,7 +15,6 @@ Torch and transformers (the extra `train`) are imported when a model is loaded o
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from aflowgym.backends.sharing import Shared
 from aflowgym.protocols import Completion, Request, Sandbox
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
@@ -233,8 +233,7 @@ def _stops(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozen
     return frozenset(int(each) for each in [*known, tokenizer.eos_token_id] if each is not None)
 
 
-_shared: dict[str, TransformersBackend] = {}
-_loading = threading.Lock()
+_shared: Final = Shared["TransformersBackend"]()
 
 
 def shared_model(folder: str, options: Mapping[str, Any]) -> TransformersBackend:
@@ -252,11 +251,11 @@ def shared_model(folder: str, options: Mapping[str, Any]) -> TransformersBackend
             raise ConfigurationError(
                 f"a model in this process has no option {name!r}; there are {', '.join(_OPTIONS)}."
             )
-    key = json.dumps([folder, options], sort_keys=True, default=id)
-    with _loading:
-        if key not in _shared:
-            _shared[key] = TransformersBackend(*_loaded(folder), **options)
-        return _shared[key]
+
+    def make() -> TransformersBackend:
+        return TransformersBackend(*_loaded(folder), **options)
+
+    return _shared.get(f"transformers:{folder}", options, make)
 
 
 def _loaded(folder: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

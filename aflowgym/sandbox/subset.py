@@ -23,8 +23,8 @@ from aflowgym.answers.code import Outcome, read_literal
 from aflowgym.sandbox import values
 from aflowgym.sandbox.level import Level, SandboxRefused
 from aflowgym.sandbox.limits import MB, Limits
+from aflowgym.sandbox.telling import printable
 from aflowgym.sandbox.threads import InThreads
-from aflowgym.sandbox.walled import printable
 from toolgym.errors import EnvironmentFault
 
 if TYPE_CHECKING:

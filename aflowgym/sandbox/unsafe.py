@@ -24,8 +24,8 @@ from aflowgym.sandbox import values
 from aflowgym.sandbox.level import Level
 from aflowgym.sandbox.limits import MB, Limits
 from aflowgym.sandbox.process import environment
+from aflowgym.sandbox.telling import content_of, crashed, left
 from aflowgym.sandbox.threads import InThreads
-from aflowgym.sandbox.walled import content_of, printable, signal_name
 from toolgym.errors import EnvironmentFault
 
 if TYPE_CHECKING:
@@ -81,16 +81,13 @@ class UnsafeSandbox(InThreads):
             if status is None or -status in (signal.SIGXCPU, signal.SIGKILL):
                 return Outcome(error="timeout")
             if status < 0:
-                return Outcome(error=f"crash: {signal_name(-status)}")
+                return crashed(-status)
             try:
                 with result.open("rb") as file:
                     told = file.read(values.MOST_BYTES + 1)
             except OSError:
                 told = b""
-        if not told:
-            return Outcome(error="exit: the program ended the process")
-        value, error = values.outcome(told)
-        return Outcome(value, printable(error))
+        return left(told)
 
     def _ran(self, content: bytes, folder: str, seconds: float) -> int | None:
         """The exit status of a process; None if it took too long."""

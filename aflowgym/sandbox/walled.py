@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import marshal
 import os
-import signal
 import sys
 import threading
 import time
@@ -27,19 +25,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aflowgym.answers.code import Outcome
-from aflowgym.sandbox import bubblewrap, selftest, values, worker
+from aflowgym.sandbox import bubblewrap, selftest, worker
 from aflowgym.sandbox.level import Kind, Level, SandboxRefused
 from aflowgym.sandbox.limits import MB, Limits
 from aflowgym.sandbox.process import Ended, Process, WorkerLost
+from aflowgym.sandbox.telling import content_of, crashed, encoded, left
 from aflowgym.sandbox.threads import InThreads
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.sanitize import escape_control_tokens
 
 if TYPE_CHECKING:
     from aflowgym.protocols import Job
 
 _OPEN: weakref.WeakSet[WalledSandbox] = weakref.WeakSet()
-_LONGEST_ERROR = 600
 
 
 class WalledSandbox(InThreads):
@@ -214,22 +211,6 @@ class Lease:
     process: Process
 
 
-def content_of(job: Job, call: tuple[str, str]) -> bytes:
-    """What a child is told of a call. What a test expects is nowhere in it."""
-    return encoded(job.program, job.function, *call)
-
-
-def encoded(program: str, function: str, arguments: str, keywords: str) -> bytes:
-    """A call as a child reads it."""
-    call = {
-        "program": program,
-        "function": function,
-        "arguments": arguments,
-        "keywords": keywords,
-    }
-    return marshal.dumps(call)  # for a child of the same Python
-
-
 def outcome_of(ended: Ended) -> Outcome:
     """What became of a call, from how its child ended and what it left.
 
@@ -243,25 +224,8 @@ def outcome_of(ended: Ended) -> Outcome:
     if ended.ending == worker.DISK:
         return Outcome(error="disk: it wrote too much")
     if os.WIFSIGNALED(ended.status):
-        return Outcome(error=f"crash: {signal_name(os.WTERMSIG(ended.status))}")
-    if not ended.content:
-        return Outcome(error="exit: the program ended the process")
-    value, error = values.outcome(ended.content)
-    return Outcome(value, printable(error))
-
-
-def signal_name(number: int) -> str:
-    """The name of a signal, or its number."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
-
-
-def printable(error: str) -> str:
-    """An error's text, which a program may have written: one line, short, no control tokens."""
-    line = "".join(c if c.isprintable() else " " for c in error[:_LONGEST_ERROR])
-    return escape_control_tokens(line)
+        return crashed(os.WTERMSIG(ended.status))
+    return left(ended.content)
 
 
 def level_of(told: dict[str, Any], wrapped: bool, why_not: str, proved: tuple[str, ...]) -> Level:

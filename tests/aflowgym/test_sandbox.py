@@ -28,7 +28,8 @@ from aflowgym.sandbox import (
 )
 from aflowgym.sandbox.process import Ended
 from aflowgym.sandbox.syscalls import architecture
-from aflowgym.sandbox.walled import encoded, outcome_of
+from aflowgym.sandbox.telling import encoded
+from aflowgym.sandbox.walled import outcome_of
 from aflowgym.tasks import WorkflowTask
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
