@@ -18,8 +18,31 @@ RUNS = {
     "own_database.py": (("{folder}/staff.db",), "the expert solves 100% of 40 tasks of dev"),
     "own_environment.py": (("50",), "correct: True, score 0.9"),
     "trl_grpo.py": (("--steps", "1", "--warmup", "5"), "step 1: reward "),
+    "lab_post_episode.py": (("25",), "25 calls after the end: -1.25 without a bound, -0.18 here"),
+    "lab_group_size.py": (("--updates", "2"), "K=16: valid at the end"),
+    "lab_fallback.py": (("--updates", "2"), "paid nothing: prose"),
+    "lab_advantage_collapse.py": (("--rollouts", "64"), "groups of 16: 64 rollouts"),
+    "lab_entropy.py": (("--updates", "2"), "rate 0.003, bonus 0.01: "),
+    "lab_kl.py": (("--updates", "2"), "in the reward: "),
+    "lab_length.py": (("--updates", "2"), "paid by chance, per constant: "),
+    "lab_noisy_verifier.py": (("--updates", "2"), "the rules agree on "),
+    "lab_estimators.py": (("--updates", "2"), "cispo: "),
+    "lab_estimators_sql.py": (
+        ("--only", "gspo", "--warmup", "20", "--steps", "2"),
+        "GSPO: reward ",
+    ),
+    "lab_null_wall.py": (("--warmup", "20", "--steps", "1"), "strict tools"),
+    "lab_warm_up.py": (
+        ("--questions", "8", "--epochs", "2", "--steps", "1"),
+        "8 questions, epochs 2: valid turns",
+    ),
 }
-MARKS = {"trl_grpo.py": [pytest.mark.torch]}
+MARKS = {name: [pytest.mark.torch] for name in RUNS if name.startswith(("trl_", "lab_"))}
+QUICK = ("lab_post_episode.py", "lab_group_size.py")
+"""Those of the lab that always run: each takes as long as it takes to import torch."""
+for name in MARKS:
+    if name.startswith("lab_") and name not in QUICK:
+        MARKS[name].append(pytest.mark.slow)
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

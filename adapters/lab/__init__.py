@@ -1,0 +1,14 @@
+"""The collapse lab: claims about how training fails, each run as a controlled experiment.
+
+An experiment says what was claimed, which cells are compared and what is measured; everything else
+is shared. In the order in which to read it:
+
+    experiment, prediction, intervals     a claim, as something that numbers can refute
+    catalogue                             which experiments there are
+    units, code_hash, runner              doing the work once, in parallel, in any number of pieces
+    results, figures, lab_report          from records to verdicts, plots and a page
+    micro_*                               a workflow model so small that a training takes a second
+    tiny_*                                a model that answers in SQL, warmed up in half a minute
+
+It needs the extra `train`, and the environments by their ids.
+"""

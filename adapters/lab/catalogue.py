@@ -1,0 +1,53 @@
+"""Which experiments there are: a name on the command line, and the module that has it.
+
+A new experiment is a module with an `EXPERIMENT` and a line here. Modules are imported when they
+are asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Final
+
+from adapters.lab.experiment import Experiment
+from toolgym.errors import ConfigurationError
+
+MODULES: Final[Mapping[str, str]] = {
+    "null-wall": "adapters.lab.null_wall",
+    "post-episode": "adapters.lab.post_episode",
+    "group-size": "adapters.lab.group_size",
+    "advantage-collapse": "adapters.lab.advantage_collapse",
+    "entropy": "adapters.lab.entropy",
+    "kl": "adapters.lab.kl",
+    "length": "adapters.lab.length",
+    "noisy-verifier": "adapters.lab.noisy_verifier",
+    "fallback": "adapters.lab.fallback",
+    "warm-up": "adapters.lab.warm_up",
+    "estimators": "adapters.lab.estimators",
+    "estimators-sql": "adapters.lab.estimators_sql",
+}
+"""In the order of the report."""
+HEADLINES: Final = ("null-wall", "post-episode", "group-size", "fallback")
+"""Those that `--quick` runs with seeds enough for a verdict."""
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if name not in MODULES:
+        raise ConfigurationError(
+            f"there is no experiment {name!r}; choose among {', '.join(MODULES)}."
+        )
+    return in_module(MODULES[name])
+
+
+def in_module(module: str) -> Experiment:
+    """The experiment that a module has."""
+    found = importlib.import_module(module).EXPERIMENT
+    if not isinstance(found, Experiment):
+        raise TypeError(f"{module}.EXPERIMENT is no Experiment.")
+    return found

@@ -1,0 +1,123 @@
+"""95 % intervals over seeds: of a share, of a mean, and of differences of each.
+
+Seeds are the only thing that is repeated, so they are what an interval is over. Shares have
+Wilson's and their differences Newcombe's, which hold where a share is 0 or 1, as shares of
+collapsed trainings often are. Means have Student's: of the differences where two cells share their
+seeds (start and order of tasks are then the same in both), else Welch's.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from toolgym.records import wilson_interval
+
+LEVEL: Final = 0.95
+_PARTS: Final = 400  # of Simpson's rule; an even number
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What was measured: its value, its interval, and over how many seeds.
+
+    Attributes:
+        value: nan where nothing was measured.
+        low: Lower end; -inf where the seeds do not bound it.
+        high: Upper end.
+        seeds: Of the smaller cell.
+        exact: There is no chance in it, so the interval has no width.
+    """
+
+    value: float
+    low: float
+    high: float
+    seeds: int
+    exact: bool = False
+
+
+def share(hits: int, of: int) -> Effect:
+    """A share with Wilson's interval."""
+    low, high = wilson_interval(hits, of)
+    return Effect(hits / of if of else math.nan, low, high, of)
+
+
+def share_difference(hits: int, of: int, other_hits: int, other_of: int) -> Effect:
+    """One share less another, with Newcombe's interval (Newcombe 1998, method 10).
+
+    >>> found = share_difference(9, 10, 3, 10)
+    >>> [round(each, 3) for each in (found.value, found.low, found.high)]
+    [0.6, 0.169, 0.809]
+    """
+    one, other = share(hits, of), share(other_hits, other_of)
+    value = one.value - other.value
+    low = math.hypot(one.value - one.low, other.high - other.value)
+    high = math.hypot(one.high - one.value, other.value - other.low)
+    if not of or not other_of:
+        return Effect(math.nan, -1.0, 1.0, 0)
+    return Effect(value, max(-1.0, value - low), min(1.0, value + high), min(of, other_of))
+
+
+def average(values: Sequence[float]) -> Effect:
+    """A mean with Student's interval."""
+    count = len(values)
+    if count < 2:
+        return Effect(values[0] if values else math.nan, -math.inf, math.inf, count)
+    value = math.fsum(values) / count
+    spread = math.sqrt(_variance(values) / count) * t_quantile(count - 1)
+    return Effect(value, value - spread, value + spread, count)
+
+
+def paired_difference(values: Sequence[float], others: Sequence[float]) -> Effect:
+    """The mean difference of two cells, seed by seed; as long as each other."""
+    return average([one - other for one, other in zip(values, others, strict=True)])
+
+
+def welch_difference(values: Sequence[float], others: Sequence[float]) -> Effect:
+    """The difference of two means of seeds that have nothing in common (Welch 1947)."""
+    count = min(len(values), len(others))
+    if count < 2:
+        return Effect(math.nan, -math.inf, math.inf, count)
+    value = math.fsum(values) / len(values) - math.fsum(others) / len(others)
+    parts = [_variance(each) / len(each) for each in (values, others)]
+    total = sum(parts)
+    if not total:
+        return Effect(value, value, value, count)
+    below = sum(
+        part**2 / (len(each) - 1) for part, each in zip(parts, (values, others), strict=True)
+    )
+    spread = math.sqrt(total) * t_quantile(total**2 / below)
+    return Effect(value, value - spread, value + spread, count)
+
+
+def _variance(values: Sequence[float]) -> float:
+    centre = math.fsum(values) / len(values)
+    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
+
+
+@functools.lru_cache(maxsize=256)
+def t_quantile(freedom: float, level: float = LEVEL) -> float:
+    """How many standard errors Student's two-sided interval reaches.
+
+    With t = sqrt(n) tan(a) the density of t with n degrees of freedom becomes cos(a)^(n - 1).
+
+    >>> [round(t_quantile(n), 3) for n in (1, 2, 9, 100)]
+    [12.706, 4.303, 2.262, 1.984]
+    """
+    whole = _area(math.pi / 2, freedom)
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _area(middle, freedom) < level * whole else (low, middle)
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _area(angle: float, freedom: float) -> float:
+    """The integral of cos(a)^(freedom - 1) from 0, by Simpson's rule."""
+    width = angle / _PARTS
+    heights = [math.pow(max(math.cos(i * width), 0.0), freedom - 1) for i in range(_PARTS + 1)]
+    inner = 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2])
+    return (heights[0] + inner + heights[-1]) * width / 3

@@ -1,0 +1,172 @@
+"""Doing many units: which are left, how long they will take, and in parallel.
+
+Every process computes with one thread: the micro-model is too small to share out. A unit that fails
+is told at the end with what it said, and the others go on. Whatever ends the parent, be it Ctrl-C
+or a signal that it cannot catch, ends the processes with it, in the middle of a unit: a unit that
+was not kept is done again by the next run.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Final
+
+from adapters.lab.units import Unit, record_of, work
+from toolgym.errors import ConfigurationError
+
+PIECE: Final = 15 * 60.0
+"""Seconds that a piece should take by the estimate, which leaves room up to twenty minutes."""
+STARTUP: Final = 6.0
+"""Seconds until processes have imported what they need."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A unit that failed, and what it said."""
+
+    unit: Unit
+    error: str
+
+
+def left_of(units: Sequence[Unit], out: Path) -> list[Unit]:
+    """Those that have to be done."""
+    return [unit for unit in units if record_of(unit, out) is None]
+
+
+def estimate(units: Sequence[Unit], jobs: int) -> float:
+    """Seconds that units should take.
+
+    Args:
+        units: What is to be done.
+        jobs: Processes.
+    """
+    total = math.fsum(unit.seconds for unit in units)
+    return total / jobs + (STARTUP if units else 0.0)
+
+
+def pieces_of(units: Sequence[Unit], jobs: int) -> list[list[Unit]]:
+    """The units cut into pieces of `PIECE` seconds, in order."""
+    pieces: list[list[Unit]] = []
+    spent = math.inf
+    for unit in units:
+        cost = unit.seconds / jobs
+        if spent + cost > PIECE:
+            pieces.append([])
+            spent = STARTUP
+        pieces[-1].append(unit)
+        spent += cost
+    return pieces
+
+
+def piece_named(text: str, pieces: Sequence[list[Unit]]) -> list[Unit]:
+    """The piece that `I/N` asks for, from 1.
+
+    Raises:
+        ConfigurationError: There are not N pieces, or there is no such one.
+    """
+    number, _, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal()) or int(of) != len(pieces):
+        raise ConfigurationError(f"there are {len(pieces)} pieces: ask for 1/{len(pieces)} and on.")
+    if not 1 <= int(number) <= len(pieces):
+        raise ConfigurationError(f"pieces go from 1 to {len(pieces)}, got {number}.")
+    return pieces[int(number) - 1]
+
+
+def run_units(
+    units: Sequence[Unit], out: Path, jobs: int, done: Callable[[Unit], None] | None = None
+) -> list[Failure]:
+    """Do units.
+
+    Args:
+        units: What is to be done.
+        out: Where records are kept.
+        jobs: Processes; 1 does it in this one.
+        done: Called after each unit, failed or not.
+
+    Returns:
+        Those that failed, in the order of `units`.
+    """
+    failed: dict[int, str] = {}
+    with _executor(jobs) as executor:
+        for place, error in _outcomes(executor, units, out, jobs):
+            if error is not None:
+                failed[place] = error
+            if done is not None:
+                done(units[place])
+    return [Failure(unit, failed[place]) for place, unit in enumerate(units) if place in failed]
+
+
+def _outcomes(
+    executor: Executor, units: Sequence[Unit], out: Path, jobs: int
+) -> Iterator[tuple[int, str | None]]:
+    """Of each unit as it ends its place, and what it said if it failed."""
+    waiting = {executor.submit(work, units[place], out): place for place in _order(units, jobs)}
+    for future in as_completed(waiting):
+        problem = future.exception()
+        if isinstance(problem, BrokenProcessPool):
+            yield waiting[future], "its process was ended; run again to go on."
+        else:
+            told = None if problem is None else f"{type(problem).__name__}: {problem}"
+            yield waiting[future], told
+
+
+def _order(units: Sequence[Unit], jobs: int) -> list[int]:
+    """Seed by seed, so that what is done is balanced whenever it ends; as many seeds at a time as
+    there are processes, so that no two of them make the same start at once."""
+    cells = {each: i for i, each in enumerate(dict.fromkeys((u.experiment, u.cell) for u in units))}
+
+    def key(place: int) -> tuple[int, int, int]:
+        unit = units[place]
+        return unit.seed // jobs, cells[unit.experiment, unit.cell], unit.seed
+
+    return sorted(range(len(units)), key=key)
+
+
+@contextmanager
+def _executor(jobs: int) -> Iterator[Executor]:
+    """Processes, or a thread of this one; none of them is left when the context is."""
+    if jobs == 1:
+        with ThreadPoolExecutor(1) as thread:
+            try:
+                yield thread
+            finally:
+                thread.shutdown(wait=True, cancel_futures=True)
+        return
+    context = get_context("spawn")
+    watched, held = context.Pipe(duplex=False)
+    with ProcessPoolExecutor(jobs, context, _end_with, (watched,)) as processes:
+        try:
+            yield processes
+        except BaseException:
+            held.close()  # they are in the middle of units, and nobody waits for those any more
+            raise
+        finally:
+            processes.shutdown(wait=True, cancel_futures=True)
+            held.close()
+            watched.close()
+
+
+def _end_with(watched: Connection) -> None:
+    """End this process when its parent ends, or closes its end of the pipe."""
+    parent = parent_process()
+    sentinels: list[Connection | int] = [watched]
+    if parent is not None:
+        sentinels.append(parent.sentinel)
+
+    def watch() -> None:
+        wait(sentinels)
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,159 @@
+"""The workflow micro-model: its words, its world, its training, and what it is measured by."""
+
+import math
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+import torch
+
+from adapters.lab import micro_world
+from adapters.lab.group_tables import advantage_table
+from adapters.lab.micro_loop import MicroConfig, Trainer, mean, train
+from adapters.lab.micro_model import MicroModel, prompts_of, read, sample
+from adapters.lab.micro_probability import prose_probability, text_probabilities
+from adapters.lab.micro_start import started
+from adapters.lab.micro_tokens import (
+    LONGEST,
+    PROSE_TEXTS,
+    WORKFLOWS,
+    is_prose,
+    text_of,
+    tokens_of,
+)
+from adapters.lab.starts import remembered_in
+
+pytestmark = pytest.mark.torch
+SMALL = MicroConfig(group_size=2, prompts=2, updates=3, start_steps=6)
+
+
+def test_every_text_that_is_shown_fits_and_comes_back():
+    for text in (*WORKFLOWS, *PROSE_TEXTS):
+        assert text_of(tokens_of(text)) == text
+        assert len(tokens_of(text)) <= LONGEST
+    assert all(map(is_prose, PROSE_TEXTS))
+    assert not any(map(is_prose, WORKFLOWS))
+
+
+def test_workflows_can_be_run_and_prose_cannot():
+    for text in WORKFLOWS:
+        tasks = range(8, 16) if "Test" in text else (0, 8, 16)
+        assert all(micro_world.play(text, task, 0).valid for task in tasks), text
+    for text in PROSE_TEXTS:
+        ending = micro_world.play(text, 0, 0)
+        assert not ending.valid
+        assert ending.level == 0.0
+
+
+def test_text_that_is_no_workflow_is_paid_as_the_default_and_else_not():
+    prose = micro_world.play(PROSE_TEXTS[0], 9, 1)
+    default = micro_world.play("Custom", 9, 1)
+
+    assert micro_world.reward(prose, 9, 1, "levels", "Custom") == default.level >= 0.2
+    assert micro_world.reward(prose, 9, 1, "score", "Custom") == default.score
+    assert micro_world.reward(prose, 9, 1, "levels") == 0.0
+    assert micro_world.reward(default, 9, 1, "levels", "Programmer") == default.level
+
+
+def test_the_model_has_about_a_hundred_thousand_weights():
+    assert 90_000 < sum(each.numel() for each in MicroModel().parameters()) < 110_000
+
+
+def test_what_was_drawn_is_as_likely_as_the_model_says():
+    model = MicroModel(seed=3)
+    sampled = sample(model, prompts_of([0, 5, 23]), torch.Generator().manual_seed(0))
+    again = read(model, sampled)
+
+    drawn = torch.where(sampled.mask, again.logprobs, 0.0)
+    torch.testing.assert_close(drawn, sampled.logprobs, atol=2e-5, rtol=0)
+    assert float(again.entropy.detach().max()) <= math.log(model.words.num_embeddings) + 1e-5
+
+
+def test_exact_probabilities_agree_with_draws():
+    model = started(0, prose=0.5, steps=30)
+    prompts = prompts_of([4] * 500)
+    drawn = sample(model, prompts, torch.Generator().manual_seed(1))
+    texts = [text_of(row) for row in drawn.tokens.tolist()]
+
+    with torch.no_grad():
+        prose = float(prose_probability(model, prompts[:1]))
+        programmer = float(text_probabilities(model, prompts[:1], ["Programmer"]))
+    # Four standard errors of 500 draws: one seed in 16,000 would fail.
+    assert sum(map(is_prose, texts)) / 500 == pytest.approx(prose, abs=0.09)
+    assert texts.count("Programmer") / 500 == pytest.approx(programmer, abs=0.09)
+
+
+def test_one_seed_is_one_training_and_another_is_another():
+    first, again, other = (train(SMALL, seed)[0] for seed in (0, 0, 1))
+
+    assert first == again
+    assert first != other
+    assert 0 <= mean(first, "valid", 2) <= 1
+
+
+def test_a_start_is_kept_on_disk_and_is_the_same_from_there(tmp_path):
+    fresh = started(5, steps=4)
+    with remembered_in(tmp_path):
+        from adapters.lab import micro_start
+
+        micro_start._weights.cache_clear()
+        started(5, steps=4)
+        files = list(tmp_path.iterdir())
+        micro_start._weights.cache_clear()
+        kept = started(5, steps=4)
+
+    assert len(files) == 1
+    for one, other in zip(fresh.parameters(), kept.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_step_that_teaches_nothing_moves_no_weight():
+    model = started(0, steps=6)
+    before = [each.clone() for each in model.parameters()]
+    trainer = Trainer(SMALL, model, 0, judge=lambda ending, task, luck: 0.2)
+    told = [trainer.step() for _ in range(2)]
+
+    assert [step["updated"] for step in told] == [0.0, 0.0]
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_matched_steps_are_of_one_length_whatever_the_estimator():
+    lengths = []
+    for estimator in ("group_normalized", "group_centered"):
+        config = MicroConfig(
+            optimizer="matched", learning_rate=0.25, estimator=estimator, start_steps=6
+        )
+        model = started(1, steps=6)
+        before = torch.nn.utils.parameters_to_vector(model.parameters()).clone()
+        Trainer(config, model, 1, judge=lambda ending, task, luck: float(luck)).step()
+        after = torch.nn.utils.parameters_to_vector(model.parameters())
+        lengths.append(float((after - before).norm().detach()))
+
+    assert lengths == pytest.approx([0.25, 0.25], rel=1e-3)
+
+
+def test_dynamic_sampling_fills_a_step_with_groups_that_differ():
+    config = MicroConfig(group_size=4, prompts=3, draws=3.0, updates=1, start_steps=20)
+    history, _ = train(config, 0)
+
+    assert history[0]["drawn_groups"] >= 3
+    masked = history[0]["masked_groups"]
+    assert history[0]["dead_groups"] == pytest.approx(masked / 3)
+
+
+def test_a_divergence_is_charged_against_the_start():
+    config = MicroConfig(updates=2, start_steps=6, loss_changes={"beta": 0.1})
+    history, _ = train(config, 0)
+
+    assert history[0]["kl"] == pytest.approx(0.0, abs=1e-6)
+    assert history[1]["kl"] >= 0
+
+
+def test_pairs_have_advantages_of_one_by_the_formula_of_the_claim():
+    table = advantage_table()
+
+    assert table["over_n"] == [[pytest.approx(1.0), pytest.approx(-1.0)]] * 4
+    assert table["ours"][0] == [pytest.approx(0.7070, abs=1e-4), pytest.approx(-0.7070, abs=1e-4)]
+    assert table["centred"][1] == [pytest.approx(0.4), pytest.approx(-0.4)]
+    assert table["one_right_of_8"] == pytest.approx(7 / math.sqrt(8), abs=1e-3)

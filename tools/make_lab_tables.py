@@ -1,0 +1,102 @@
+"""Write the verdicts of a run of the lab into docs/lab.md and, in short, into README.md.
+
+    toolgym lab --full --out runs/lab --pictures runs/lab/figures
+    python tools/make_lab_tables.py runs/lab
+
+Both pages have two marks, between which tables stand. Experiments stand in the order of the
+catalogue, their predictions in the order in which they were written down, and below them their
+first figures, which are copied into docs/figures. The pages are not generated otherwise, and say
+themselves what the verdicts mean.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from adapters.lab.catalogue import MODULES
+
+ROOT = Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+FIGURES = "figures"
+"""The folder of the pictures, in that of the run and beside docs/lab.md."""
+SHOWN = 2
+"""Figures of one experiment; `report.html` has all."""
+Results = Mapping[str, Any]
+
+SHORT = {
+    "null-wall": ("wall_stays", "lenient_learns", "price_ends_nulls"),
+    "post-episode": ("order_lost", "order_kept"),
+    "group-size": ("p30_collapses", "group_size_matters", "deviation_matters"),
+    "fallback": ("default_grows_prose", "typical_default_ends_validity"),
+}
+"""The predictions in README.md: by experiment, their names."""
+
+
+def tables(results: Results) -> Iterator[str]:
+    """The lines of one table for each experiment that was done, and of its figures."""
+    for name in (each for each in MODULES if each in results):
+        found = results[name]
+        units = found["units"]
+        yield f"### {found['title']}\n"
+        yield f"`{name}`. **Claimed** (document {found['document']}): {found['claim']}\n"
+        yield f"**Done:** {found['setting']}\n"
+        yield f"**What prevents it:** {found['prevention']}\n"
+        yield f"Size {found['scale']}, {units['done']:,} of {units['wanted']:,} units.\n"
+        yield "| prediction | verdict | numbers |"
+        yield "|---|---|---|"
+        for each in found["predictions"]:
+            yield _row(each["claim"], each["verdict"], each["sentence"])
+        yield ""
+        for figure in found["figures"][:SHOWN]:
+            yield f"![{figure['title']}]({FIGURES}/{figure['name']}.png)\n{figure['note']}\n"
+
+
+def short(results: Results) -> Iterator[str]:
+    """The lines of the table of the few that most people ask for."""
+    yield "| claimed | verdict | numbers |"
+    yield "|---|---|---|"
+    for name, wanted in SHORT.items():
+        for each in results.get(name, {}).get("predictions", ()):
+            if each["name"] in wanted:
+                yield _row(each["claim"], each["verdict"], each["sentence"])
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def filled(page: str, lines: Iterator[str]) -> str:
+    """The page with these lines between its marks.
+
+    Raises:
+        ValueError: It has no marks.
+    """
+    before, begun, rest = page.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not begun or not ended:
+        raise ValueError(f"the page has no {BEGIN} and {END}: put them where the tables belong.")
+    body = "\n".join(lines).rstrip("\n")
+    return f"{before}{BEGIN}\n{body}\n{END}{after}"
+
+
+def write(run: Path) -> None:
+    """Fill both pages from the folder of a run, and copy the pictures that they show."""
+    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    for page, lines in (
+        (ROOT / "docs" / "lab.md", tables(results)),
+        (ROOT / "README.md", short(results)),
+    ):
+        page.write_text(filled(page.read_text(encoding="utf-8"), lines), encoding="utf-8")
+    shutil.rmtree(ROOT / "docs" / FIGURES, ignore_errors=True)
+    (ROOT / "docs" / FIGURES).mkdir()
+    for found in results.values():
+        for figure in found["figures"][:SHOWN]:
+            file = Path(FIGURES) / f"{figure['name']}.png"
+            shutil.copyfile(run / file, ROOT / "docs" / file)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
