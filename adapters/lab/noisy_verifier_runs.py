@@ -31,7 +31,7 @@ def run(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Train on a verifier with errors, examine without, and audit what it said."""
     settings = MicroConfig.of(config)
     verifier = NoisyVerifier(
-        config["positives"], config["negatives"], seed, fixed=config.get("fixed", False)
+        config["false_positives"], config["false_negatives"], seed, fixed=config.get("fixed", False)
     )
     trainer = Trainer(settings, start_of(settings, seed), seed, play=verifier)
     first = accuracy(examined(trainer, seed, play=micro_exams.once))
@@ -93,12 +93,12 @@ def _found(audit: Audit, *, recorded: bool) -> float | None:
 def cells(scale: Scale) -> dict[str, Config]:
     """Clean, the most of each error, and errors that stay; at `full` all rates of each."""
     base = {"tasks": list(CODE), "learning_rate": RATE}
-    found: dict[str, Config] = {"clean": {**base, "positives": 0.0, "negatives": 0.0}}
+    found: dict[str, Config] = {"clean": {**base, "false_positives": 0.0, "false_negatives": 0.0}}
     for rate in NOISE if scale == "full" else (NOISE[0], NOISE[-1]):
         kinds = {
-            "fp": {"positives": rate, "negatives": 0.0},
-            "fn": {"positives": 0.0, "negatives": rate},
-            "both": {"positives": rate, "negatives": rate},
+            "fp": {"false_positives": rate, "false_negatives": 0.0},
+            "fn": {"false_positives": 0.0, "false_negatives": rate},
+            "both": {"false_positives": rate, "false_negatives": rate},
         }
         for name, errors in kinds.items():
             for fixed in (False, True):

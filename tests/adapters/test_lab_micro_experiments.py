@@ -1,7 +1,7 @@
 """The experiments on the micro-model: each runs at a tiny size, and what they measure with."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -18,7 +18,7 @@ from adapters.lab.micro_loop import MicroConfig, Trainer, start_of
 from adapters.lab.micro_measure import accuracy, drift, entropy, examined
 from adapters.lab.micro_penalty import plain_penalty
 from adapters.lab.micro_tokens import CODE, PROSE_TEXTS, WORKFLOWS
-from adapters.lab.noisy_verifier_runs import audited
+from adapters.lab.noisy_verifier_runs import RATE, audited
 from adapters.reference.loss_config import loss_config
 from adapters.training.guard_config import GuardConfig
 
@@ -76,6 +76,24 @@ def test_all_cells_of_the_full_size_are_trainings_that_can_begin(name):
         if config.get("what") != "table":
             settings = replace(MicroConfig.of(config), start_steps=6, start_shown=None)
             assert Trainer(settings, start_of(settings, 0), 0).step()["valid"] >= 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_an_experiments_own_in_a_config_is_not_taken_for_a_training(name):
+    plain = MicroConfig()
+    for config in experiment(name).cells("full").values():
+        settings = MicroConfig.of(config)
+        for each in fields(MicroConfig):
+            given, usual = getattr(settings, each.name), getattr(plain, each.name)
+            assert usual is None or type(given) is type(usual), each.name
+
+
+def test_verdicts_are_all_that_a_noisy_verifier_changes():
+    quiet = MicroConfig.of(experiment("noisy-verifier").cells("full")["clean"])
+
+    assert quiet == MicroConfig(tasks=CODE, learning_rate=RATE)
+    for config in experiment("noisy-verifier").cells("full").values():
+        assert MicroConfig.of(config) == quiet
 
 
 def test_harder_and_easier_verdicts_lie_around_the_real_one():
