@@ -37,7 +37,8 @@ from adapters.lab.units import Unit
 
 if __name__ == "__main__":
     folder = sys.argv[1]
-    units = [Unit("e", "endless", "run", "c", seed, {"folder": folder}, "k") for seed in range(4)]
+    config = {"folder": folder}
+    units = [Unit("e", "endless", "run", "c", seed, config, "k", 1.0) for seed in range(4)]
     run_units(units, Path(folder) / "out", jobs=2)
 """
 
@@ -48,6 +49,10 @@ def until(happens):
     while not happens():
         assert time.monotonic() < end, "nothing happened"
         time.sleep(0.05)
+
+
+def says_held(lock):
+    return lock.is_file() and lock.read_text() == "held"
 
 
 def is_held(lock):
@@ -70,7 +75,8 @@ def test_a_signal_to_the_parent_ends_its_processes(tmp_path, name):
     )
     try:
         locks = [tmp_path / "0.lock", tmp_path / "1.lock"]
-        until(lambda: all(lock.is_file() and lock.read_text() == "held" for lock in locks))
+        until(lambda: parent.poll() is not None or all(map(says_held, locks)))
+        assert parent.poll() is None, parent.stderr.read().decode()
         assert all(map(is_held, locks))
 
         parent.send_signal(getattr(signal, name))

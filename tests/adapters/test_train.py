@@ -139,6 +139,7 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     assert len(Run.open(folder).metrics("grpo")) == 1
 
 
+@pytest.mark.slow
 def test_a_dashboard_shows_what_the_run_folder_holds(tmp_path):
     accumulator = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator", reason="needs tensorboard"

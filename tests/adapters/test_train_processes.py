@@ -34,7 +34,7 @@ def launched(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("trainer", ["trl", "reference"])
+@pytest.mark.parametrize("trainer", ["trl", pytest.param("reference", marks=pytest.mark.slow)])
 def test_two_processes_write_one_run(trainer: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
 
@@ -53,6 +53,7 @@ def test_two_processes_write_one_run(trainer: str, tmp_path: Path) -> None:
     assert len(episodes) == 8
 
 
+@pytest.mark.slow
 def test_a_run_is_taken_up_by_two_processes_where_one_left_it(tmp_path: Path) -> None:
     """The reference trainer plays the same rollouts, however many processes share them."""
     one, two = tmp_path / "one", tmp_path / "two"
