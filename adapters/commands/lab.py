@@ -233,8 +233,7 @@ def print_verdicts(found: Sequence[Finding]) -> None:
         for prediction, verdict in each.told():
             typer.echo(f"  {verdict.outcome.upper()}: {prediction.claim}")
             typer.echo(f"    {verdict.sentence}")
-        untold = len(each.verdicts()) - len(each.told())
-        if untold:
+        if untold := each.untold():
             typer.echo(f"  INCONCLUSIVE: {untold} claims, at smoke size by design.")
     tally = Counter(verdict.outcome for each in found for _, verdict in each.verdicts())
     told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.items()))

@@ -5,16 +5,15 @@ Cells that are not done yet are left out.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from adapters.lab.cell_figures import lines
+from adapters.lab.cell_figures import grid, lines, points
 from adapters.lab.fallback_runs import ESTIMATORS, RATES
-from adapters.lab.figures import Figure, Series
-from adapters.lab.intervals import average
-from adapters.lab.prediction import Cells, values_of
+from adapters.lab.figures import Figure
+from adapters.lab.prediction import Cells
 
 _UPDATE: Final = f"lr{RATES[0]:g}"
-PAID: Final = {"zero-std": "0", "custom-std": "Custom", "typical-std": "the typical one"}
+PAID: Final = {"0": "zero-std", "Custom": "custom-std", "the typical one": "typical-std"}
 TRAININGS: Final = {
     "paid as Custom": "custom-std",
     "paid as what is typical": "typical-std",
@@ -45,26 +44,27 @@ def figures(cells: Cells) -> list[Figure]:
 
 
 def _ends(cells: Cells) -> Figure:
-    rows = {"workflows": "valid_end", "prose": "prose_end"}
-    series = tuple(
-        Series.of(label, [average(list(values_of(cells, c, key).values())) for c in PAID])
-        for label, key in rows.items()
+    return points(
+        "fallback_ends",
+        "What is written at the end, by what other text is paid",
+        "Of the last ten batches. What is neither is text that no longer reads as a workflow.",
+        cells,
+        PAID,
+        {"workflows": "valid_end", "prose": "prose_end"},
     )
-    title = "What is written at the end, by what other text is paid"
-    note = "Of the last ten batches. What is neither is text that no longer reads as a workflow."
-    return Figure("fallback_ends", title, note, series, tuple(PAID.values()))
 
 
 def _updates(cells: Cells) -> Figure:
-    def change(name: str, key: str) -> Any:
-        return average(list(values_of(cells, name, key).values()))
-
-    series = tuple(
-        Series.of(
-            label, [change(f"step4-{name}-{sign}-{_UPDATE}", "prose_change") for name in ESTIMATORS]
-        )
-        for label, sign in (("with negative advantages", "both"), ("without", "positive"))
+    signs = {"with negative advantages": "both", "without": "positive"}
+    return grid(
+        "fallback_update",
+        "Probability of prose: change by one update",
+        "Three groups of two valid workflows, paid 1, 1 | 1, 0.2 | 0.2, 0.2.",
+        cells,
+        {
+            label: [f"step4-{name}-{sign}-{_UPDATE}" for name in ESTIMATORS]
+            for label, sign in signs.items()
+        },
+        list(ESTIMATORS),
+        "prose_change",
     )
-    title = "Probability of prose: change by one update"
-    note = "Three groups of two valid workflows, paid 1, 1 | 1, 0.2 | 0.2, 0.2."
-    return Figure("fallback_update", title, note, series, tuple(ESTIMATORS))

@@ -8,7 +8,6 @@ probabilities of prose and of known workflows before and after it are exact.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Final
 
 import torch
@@ -45,8 +44,7 @@ DEFAULTS: Final = {"custom": "Custom", "typical": "Custom -> Programmer -> Revie
 
 def run(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """A training, or one update."""
-    known = {each.name for each in fields(MicroConfig)}
-    settings = MicroConfig(**{key: value for key, value in config.items() if key in known})
+    settings = MicroConfig.of(config)
     if config["what"] == "update":
         return _one_update(settings, PAID[config["paid"]], seed)
     history, _ = train(settings, seed)

@@ -6,47 +6,39 @@ What is done stands in `group_size_runs`; here is what is claimed of it, and wha
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from adapters.lab.experiment import Experiment
 from adapters.lab.group_size_figures import figures
 from adapters.lab.group_size_runs import RATE, ROLLOUTS, cells, run
 from adapters.lab.prediction import (
-    Cells,
     Prediction,
     exact,
-    first_record,
+    first_number,
     mean_above,
     mean_unchanged,
     share_above,
     share_unchanged,
 )
 
-
-def _number(cells: Cells, key: str) -> float:
-    """Of the table of advantages."""
-    return float(first_record(cells, "advantages").get(key, math.nan))
-
-
 _AT: Final = f"lr{RATE:g}"
 PREDICTIONS: Final[tuple[Prediction, ...]] = (
     exact(
         "plus_minus_one",
         "With K=2 a group that differs gives exactly +1 and -1 (with the deviation over n).",
-        lambda cells: _number(cells, "deviation_from_one"),
+        lambda cells: first_number(cells, "advantages", "deviation_from_one"),
         within=1e-6,
     ),
     exact(
         "gap_erased",
         "With K=2 it does not matter by how much two rewards differ: 1 and 0.2, or 0.6 and 0.5.",
-        lambda cells: _number(cells, "difference_by_gap"),
+        lambda cells: first_number(cells, "advantages", "difference_by_gap"),
         within=0.001,
     ),
     exact(
         "clipping_never_acts",
         "At K=2 no advantage is beyond 2, so cutting off there (or at 3) does nothing.",
-        lambda cells: 2 - abs(_number(cells, "largest_of_two")),
+        lambda cells: 2 - abs(first_number(cells, "advantages", "largest_of_two")),
         at_least=1.0 - 1e-6,
     ),
     mean_above(

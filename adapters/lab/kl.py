@@ -6,26 +6,18 @@ the reward. What is done stands in `kl_runs`.
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from adapters.lab.experiment import Experiment
 from adapters.lab.kl_figures import figures
 from adapters.lab.kl_runs import BETAS, RATES, cells, run
 from adapters.lab.prediction import (
-    Cells,
     Prediction,
     exact,
-    first_record,
+    first_number,
     mean_above,
     mean_unchanged,
 )
-
-
-def _number(cells: Cells, key: str) -> float:
-    """Of the table."""
-    return float(first_record(cells, "table").get(key, math.nan))
-
 
 _LOW, _HIGH = (f"lr{rate:g}" for rate in RATES)
 _BETA, _MUCH = (f"b{beta:g}" for beta in BETAS)
@@ -88,13 +80,13 @@ PREDICTIONS: Final[tuple[Prediction, ...]] = (
         "reward_makes_signal",
         "In the reward, a group that all earned the same teaches divergence at full size: an"
         " advantage of 1 from differences of a hundredth.",
-        lambda cells: _number(cells, "in_reward_group_normalized"),
+        lambda cells: first_number(cells, "table", "in_reward_group_normalized"),
         at_least=1.0,
     ),
     exact(
         "loss_makes_none",
         "In the loss, such a group has no advantage.",
-        lambda cells: _number(cells, "in_loss"),
+        lambda cells: first_number(cells, "table", "in_loss"),
         within=1e-9,
     ),
     mean_unchanged(

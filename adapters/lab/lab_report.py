@@ -78,7 +78,7 @@ def _content(found: Finding) -> dict[str, Any]:
         "failed": found.failed,
         "verdicts": found.verdicts(),
         "told": found.told(),
-        "untold": len(found.verdicts()) - len(found.told()),
+        "untold": found.untold(),
         "charts": [figure.chart() for figure in found.figures()],
         "columns": [*(key.replace("_", " ") for key in keys), "seconds of a core"],
         "rows": rows,

@@ -261,6 +261,11 @@ def first_record(cells: Cells, cell: str) -> Record:
     return records[0] if records else {}
 
 
+def first_number(cells: Cells, cell: str, key: str) -> float:
+    """A number of any record of a cell, for arithmetic; nan where none is there yet."""
+    return float(first_record(cells, cell).get(key, math.nan))
+
+
 def _counted(cells: Cells, cell: str, key: Key) -> tuple[int, int]:
     values = values_of(cells, cell, key)
     return sum(bool(value) for value in values.values()), len(values)

@@ -60,6 +60,10 @@ class Finding:
         found = self.verdicts()
         return [each for each in found if self.scale != "smoke" or each[1].effect.exact]
 
+    def untold(self) -> int:
+        """How many predictions are left out of `told`."""
+        return len(self.experiment.predictions) - len(self.told())
+
     def figures(self) -> list[Figure]:
         """Those pictures that there is something to draw of."""
         return [each for each in self.experiment.figures(self.cells) if not each.is_empty]
