@@ -21,6 +21,7 @@ from aflowgym.answers.squad import normalise
 from aflowgym.answers.units import words_of
 from aflowgym.state import program_in
 from aflowgym.tasks import WorkflowTask
+from toolgym.sanitize import encodable
 
 _FENCED: Final = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 
@@ -35,6 +36,8 @@ def last_block(reply: str) -> str | None:
 def plain_text(value: str) -> str:
     """A returned value as an answer: a text as itself, anything else as it is written.
 
+    A text may hold what no file and no message can, half a surrogate pair; that is replaced.
+
     >>> plain_text("'Lake Raven'"), plain_text("12")
     ('Lake Raven', '12')
     """
@@ -44,7 +47,7 @@ def plain_text(value: str) -> str:
         read: Any = read_literal(value)
     except ValueError:
         return value
-    return read if isinstance(read, str) else value
+    return encodable(read) if isinstance(read, str) else value
 
 
 def answer_key(task: WorkflowTask, solution: str) -> Hashable:

@@ -24,6 +24,7 @@ from aflowgym.prompts import filled
 from aflowgym.protocols import Completion, Job, Request
 from aflowgym.state import Candidate, State
 from aflowgym.trace import NOTHING, Failure, Step, Usage
+from toolgym.sanitize import encodable
 
 
 @dataclass(slots=True)
@@ -171,7 +172,7 @@ class _Bench:
         said = await self._reply(self._request(inputs))
         if said.cut:
             raise Failed("E-REPLY-CUT", f"it was cut off after {said.tokens_out} tokens.")
-        text = spoken(said.text)
+        text = encodable(spoken(said.text))
         if not text.strip():
             raise Failed("E-REPLY-EMPTY", "the model wrote nothing.")
         return text
@@ -181,7 +182,7 @@ class _Bench:
         self.account.take(len(several))
         requests = [self._request(inputs) for inputs in several]
         said = await self.walk.face.together([partial(self._reply, each) for each in requests])
-        return ["" if each.cut else spoken(each.text) for each in said]
+        return ["" if each.cut else encodable(spoken(each.text)) for each in said]
 
     async def run(self, job: Job) -> Sequence[Outcome]:
         """Run a program."""
@@ -194,7 +195,9 @@ class _Bench:
         self.walk.made[path] = number + 1
         operator = self.operator
         fields = {slot: _shown(shown.get(slot)) for slot in operator.inputs}
-        prompt = filled(operator.prompt, task, {"instruction": self.instruction, **fields})
+        prompt = encodable(
+            filled(operator.prompt, task, {"instruction": self.instruction, **fields})
+        )
         return Request(
             task, operator.name, prompt, shown, path, number, self.walk.seed,
             operator.tokens, self.account.tokens,

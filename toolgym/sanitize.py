@@ -32,6 +32,18 @@ _CONTROL = re.compile(
 )
 
 
+def encodable(text: str) -> str:
+    """The text with every lone surrogate replaced by U+FFFD, so that it can be encoded as UTF-8."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Two halves that stand together are one character, and not lone.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
 def escape_control_tokens(text: str) -> str:
     """The text with a backslash in each piece that a chat template could take for control.
 

@@ -22,14 +22,17 @@ _ERRNO: Final = 0x00050000
 EPERM: Final = _ERRNO | 1
 ENOTTY: Final = _ERRNO | 25
 ENOSYS: Final = _ERRNO | 38
+EOPNOTSUPP: Final = _ERRNO | 95
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _NUMBER, _ABI, _ARGUMENTS = 0, 4, 16
 _X32: Final = 0x40000000
 #: From here on a call has the same number everywhere.
 _COMMON: Final = 424
-_WRITE_ONLY, _READ_WRITE, _MODE, _TRUNCATE = 0o1, 0o2, 0o3, 0o1000
+_WRITE_ONLY, _READ_WRITE, _MODE, _TRUNCATE, _NAMELESS = 0o1, 0o2, 0o3, 0o1000, 0o20000000
 #: Duplicate a descriptor, read and set its flags: no owner, no lease, no size of a pipe.
 FCNTL: Final = (0, 1, 2, 3, 4, 1030)
+#: Plain, without replacing, exchanged: no whiteout, which is a device.
+RENAME: Final = (0, 1, 2)
 #: Terminal or not, its size, bytes that wait, close-on-exec: what `open` and `isatty` ask.
 IOCTL: Final = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451)
 
@@ -63,9 +66,15 @@ def _one_of(place: int, values: tuple[int, ...], otherwise: int) -> list[Instruc
 
 
 def _opening(place: int) -> list[Instruction]:
-    """Refuse to empty a file that is opened for reading, which Linux does and old Landlocks let."""
+    """Refuse a file without a name, and to empty one that is opened for reading.
+
+    Linux does the second and old Landlocks let it. The answer to the first (`O_TMPFILE`) is that of
+    a file system that has none of these, and who asked takes a file with a name.
+    """
     return [
         _argument(place),
+        Instruction(_ANY_BIT, 0, 1, _NAMELESS),
+        _end(EOPNOTSUPP),
         Instruction(_ANY_BIT, 0, 4, _TRUNCATE),
         Instruction(_AND, 0, 0, _MODE),
         Instruction(_EQUAL, 2, 0, _WRITE_ONLY),
@@ -94,6 +103,7 @@ def _by_argument() -> dict[str, list[Instruction]]:
         "open": _opening(1),
         "openat": _opening(2),
         "prlimit64": _reading_limits(),
+        "renameat2": _one_of(4, RENAME, EPERM),
     }
 
 

@@ -166,6 +166,9 @@ class Process:
         """
         job, result = os.memfd_create("call"), os.memfd_create("result")
         try:
+            # Landlock has no rule for a file that lies nowhere; its mode keeps a child, which has
+            # no capabilities, from opening it once more by way of /dev/fd.
+            os.fchmod(result, 0)
             with open(os.dup(job), "wb", buffering=0) as file:
                 file.write(content)
             os.lseek(job, 0, os.SEEK_SET)

@@ -111,7 +111,7 @@ NUMBERS: Final[Mapping[str, tuple[int, int | None]]] = {
     "rt_sigtimedwait": (128, 137),
     "rt_sigsuspend": (130, 133),
 }
-BY_ARGUMENT: Final = frozenset({"fcntl", "ioctl", "open", "openat", "prlimit64"})
+BY_ARGUMENT: Final = frozenset({"fcntl", "ioctl", "open", "openat", "prlimit64", "renameat2"})
 
 
 class Architecture(NamedTuple):

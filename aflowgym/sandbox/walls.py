@@ -120,6 +120,14 @@ def hide() -> None:
     _prctl(_SET_DUMPABLE, 0)
 
 
+def show() -> None:
+    """Undo `hide`: a worker looks at its children, which have nothing that was to be hidden.
+
+    Other children cannot: Landlock lets nobody look at who is not behind all of his own layers.
+    """
+    _prctl(_SET_DUMPABLE, 1)
+
+
 def die_with(parent: int) -> None:
     """End when the parent does; raises ProcessLookupError if it has ended already."""
     _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
@@ -138,7 +146,7 @@ def limit(kind: int, amount: int, spare: int = 0) -> None:
 
 def limit_space(memory: int, file_bytes: int, open_files: int) -> None:
     """Limits that a worker bears as well: bytes of address space and of a file, descriptors."""
-    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_CORE, 1)  # less than any dump has; 0 would not keep one from a pipe
     limit(resource.RLIMIT_FSIZE, file_bytes)
     limit(resource.RLIMIT_NOFILE, open_files)
     for name in ("RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE", "RLIMIT_SIGPENDING"):

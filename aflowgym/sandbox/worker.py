@@ -28,6 +28,7 @@ import time
 from typing import Any, Final, NoReturn
 
 from aflowgym.sandbox import child, filter, readable, walls
+from aflowgym.sandbox.folder import emptied, is_full
 from aflowgym.sandbox.syscalls import architecture
 
 #: How a child ended: by itself, by the clock or its CPU limit, by what it wrote, by the parent's
@@ -37,7 +38,9 @@ EXITED, TIMEOUT, DISK, CANCELLED, NO_WALLS = b"x", b"t", b"d", b"c", b"n"
 REPORT: Final = struct.Struct("=ci")
 #: A request: seconds by the clock.
 REQUEST: Final = struct.Struct("=d")
-_LOOK_MS: Final = 20
+_LOOK_SECONDS: Final = 0.02
+#: How many times as long as a look the pause after it is at least.
+_PAUSE: Final = 4
 
 
 class Worker:
@@ -57,6 +60,13 @@ class Worker:
         #: The folder of each call; without a number, which would tell of earlier calls.
         self.folder = os.path.join(self.root, "own")
         self.memory = 0
+        mb = 1 << 20
+        #: Bytes of all files of a child, their number, and bytes of one.
+        self.allowed = (
+            settings["folder_mb"] * mb,
+            settings["files"],
+            settings["file_mb"] * mb,
+        )
         self.pid = os.getpid()
 
     def prepare(self) -> dict[str, Any]:
@@ -78,6 +88,8 @@ class Worker:
             self.memory = int(told.read().split()[0]) * resource.getpagesize()
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
             score.write("900")  # if memory runs out, this goes before whoever trains
+        with contextlib.suppress(OSError), open("/proc/self/coredump_filter", "w") as parts:
+            parts.write("0")  # a dump that no limit forbids has nothing in it
         child.clean(self.folder)
         walls.forgo_privileges()
         walls.hide()
@@ -88,12 +100,16 @@ class Worker:
         return {"landlock": self.version, "machine": machine.name}
 
     def _first_layer(self, granted: list[str]) -> None:
-        rules = walls.Ruleset(self.version)
-        for path in granted:
-            rules.grant(path, walls.READING)
-        rules.grant("/dev/null", walls.READING | walls.WRITE_FILE)
-        rules.grant(self.root, walls.FOLDER | walls.MAKE_DIR | walls.REMOVE_DIR)
-        # To remove its own empty folder at the end; children are not let by their second layer.
+        """What the worker may reach, and the rules that each child adds: the same and less."""
+        rules, self.inner = walls.Ruleset(self.version), walls.Ruleset(self.version)
+        for each in (rules, self.inner):
+            for path in granted:
+                each.grant(path, walls.READING)
+            each.grant("/dev/null", walls.READING | walls.WRITE_FILE)
+            each.grant(self.root, walls.FOLDER | walls.MAKE_DIR | walls.REMOVE_DIR)
+        # To see what a child keeps open of files that it has removed.
+        rules.grant("/proc", walls.READING)
+        # To remove its own empty folder at the end.
         rules.grant(os.path.dirname(self.root), walls.REMOVE_DIR)
         rules.enforce()
         rules.close()
@@ -151,6 +167,8 @@ class Worker:
         """In the child: all that cannot be undone."""
         walls.die_with(self.pid)
         walls.limit_program(self.settings["cpu_seconds"])
+        walls.show()
+        self.inner.enforce()
         rules.enforce()
         self.filter.enforce()
 
@@ -161,27 +179,21 @@ class Worker:
         try:
             for fd in (ended, self.control.fileno(), self.parent):
                 poll.register(fd, select.POLLIN)
-            deadline = time.monotonic() + seconds
-            while time.monotonic() < deadline:
-                ready = dict(poll.poll(_LOOK_MS))
+            deadline, pause = time.monotonic() + seconds, _LOOK_SECONDS
+            while (left := deadline - time.monotonic()) > 0:
+                ready = dict(poll.poll(1000 * min(pause, left)))
                 if ended in ready:
                     return EXITED
                 if ready:
                     return CANCELLED
-                if self._is_full(folder):
+                began = time.monotonic()
+                if is_full(folder, pid, *self.allowed):
                     return DISK
+                # What a child can make slow to look at is looked at less often.
+                pause = max(_LOOK_SECONDS, _PAUSE * (time.monotonic() - began))
             return TIMEOUT
         finally:
             os.close(ended)
-
-    def _is_full(self, folder: str) -> bool:
-        size = count = 0
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                count += 1
-                with contextlib.suppress(FileNotFoundError):
-                    size += entry.stat(follow_symlinks=False).st_size
-        return bool(size > self.settings["folder_mb"] << 20 or count > self.settings["files"])
 
 
 def lowered(fd: int) -> int:
@@ -189,15 +201,6 @@ def lowered(fd: int) -> int:
     low = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(fd)
     return low
-
-
-def emptied(folder: str) -> None:
-    """Remove a folder of files. A child can make no folders in it, so there are none."""
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries]
-    for name in names:
-        os.unlink(os.path.join(folder, name))
-    os.rmdir(folder)
 
 
 def main() -> NoReturn:

@@ -1,30 +1,17 @@
-"""Programs that try to get out of the sandbox, and what each is to get.
+"""Programs that try to get out of the sandbox, and what each is to get; see `hostile_case`.
 
-A program defines `f`. The pattern tells what becomes of the call: the error that is reported or,
-after `value `, what `f` returns. `SECRET`, `OUTSIDE`, `FOLDER`, `PORT` and `PARENT` stand for a
-file that must not be read, one that must not be made, the folder of both, a port where somebody
-listens, and the process that asks.
+Here are those that go at files, `/proc`, the network, processes, resources and the result, and the
+list of all.
 """
 
 import platform
-from typing import NamedTuple
 
+from tests.aflowgym.hostile_case import HIDDEN, REFUSED, Hostile, body
+from tests.aflowgym.hostile_forgers import REPLACED, SEARCHES, SURROUNDINGS
+from tests.aflowgym.hostile_kernel import ARGUMENTS, DESCRIPTORS, RAW_OF_KERNEL, raw
+from tests.aflowgym.hostile_limits import CRASHES, DISK, MEMORIES
+from tests.aflowgym.hostile_values import CONTAINERS, NUMBERS, OBJECTS, TEXTS
 
-class Hostile(NamedTuple):
-    name: str
-    gets: str
-    source: str
-
-
-def body(text: str) -> str:
-    """A program whose `f` has this body."""
-    lines = "\n".join("    " + line for line in text.strip().splitlines())
-    return f"import ctypes, os, sys\ndef f():\n{lines}\n"
-
-
-REFUSED = "PermissionError: .*"
-#: Inside bubblewrap there is no such file.
-HIDDEN = f"{REFUSED}|FileNotFoundError.*"
 FILES = [
     Hostile("read_a_secret", HIDDEN, body("return open('SECRET').read()")),
     Hostile("read_passwd", HIDDEN, body("return open('/etc/passwd').read()")),
@@ -550,16 +537,6 @@ RAW = [
     ("process_madvise", 440), ("mbind", 237), ("move_pages", 279), ("unknown", 9999),
 ]  # fmt: skip
 
-
-def raw(name: str, number: int, *arguments: int) -> Hostile:
-    words = ", ".join(f"ctypes.c_long({n})" for n in (number, *(*arguments, 0, 0, 0, 0, 0)[:5]))
-    source = body(
-        f"libc = ctypes.CDLL(None, use_errno=True)\n"
-        f"return libc.syscall({words}), ctypes.get_errno()"
-    )
-    return Hostile(f"raw_{name}", r"value \(-1, (1|38)\)", source)
-
-
 #: Machine code for `mov eax, 20; int 0x80; ret`: getpid by the calls of 32-bit programs.
 I386 = """
 import mmap
@@ -571,6 +548,55 @@ OTHER_ABI = [
     Hostile("x32_call", "crash: SIGSYS", body("return ctypes.CDLL(None).syscall(0x40000000 + 39)")),
     Hostile("i386_call", "crash: SIGSYS", body(I386)),
 ]
-PROGRAMS = [*FILES, *PROC, *NETWORK, *PROCESSES, *RESOURCES, *RESULTS]
+KINDS = {
+    "files": FILES,
+    "proc": PROC,
+    "network": NETWORK,
+    "processes": PROCESSES,
+    "resources": RESOURCES,
+    "results": RESULTS,
+    "descriptors": DESCRIPTORS,
+    "arguments of system calls": ARGUMENTS,
+    "disk": DISK,
+    "memory and time": MEMORIES,
+    "crashes and ends": CRASHES,
+    "texts": TEXTS,
+    "numbers": NUMBERS,
+    "containers": CONTAINERS,
+    "objects": OBJECTS,
+    "searches for what is expected": SEARCHES,
+    "forged results": REPLACED,
+    "surroundings": SURROUNDINGS,
+}
 if platform.machine() == "x86_64":
-    PROGRAMS += [*(raw(*each) for each in RAW), *OTHER_ABI]
+    KINDS["system calls"] = [raw(*each) for each in (*RAW, *RAW_OF_KERNEL)]
+    KINDS["other calling conventions"] = OTHER_ABI
+PROGRAMS = [program for kind in KINDS.values() for program in kind]
+#: These take a second of computing, or wait until the clock.
+SLOW = frozenset(
+    [
+        "a_power",
+        "a_factorial",
+        "a_product_of_ranges",
+        "a_zip_of_zeros",
+        "a_deque",
+        "a_dict_of_texts",
+        "many_mappings",
+        "a_pipe_that_nobody_reads",
+        "a_generator_without_an_end",
+        "a_sort_with_a_slow_key",
+        "a_fraction_that_grows",
+        "a_regular_expression_of_alternatives",
+        "hashes_that_collide",
+        "a_deep_call_in_c",
+        "an_exception_in_each_exception",
+        "wait_for_ever",
+        "wait_on_a_lock",
+        "a_number_that_never_ends",
+        "an_error_whose_text_never_ends",
+        "a_class_that_never_answers",
+        "everything_that_can_be_imported",
+        "ten_million_items",
+        "ten_million_keys",
+    ]
+)

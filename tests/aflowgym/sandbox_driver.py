@@ -1,6 +1,6 @@
 """Runs the hostile programs in a sandbox of its own, as whoever starts it: a script for a test.
 
-    python sandbox_driver.py PORT SECRET TASKS [wrapped]
+    python sandbox_driver.py PORT SECRET TASKS [wrapped] [slow]
 
 It needs the standard library only: the packages are entered without what their `__init__` imports.
 It prints one JSON object: what each program got, what was left, and the level.
@@ -17,18 +17,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-for name in ("aflowgym", "aflowgym.answers", "aflowgym.sandbox", "toolgym"):
+FOLDERS = ("aflowgym", "aflowgym.answers", "aflowgym.sandbox", "toolgym", "tests", "tests.aflowgym")
+for name in FOLDERS:
     module = sys.modules[name] = types.ModuleType(name)
     module.__path__ = [str(ROOT.joinpath(*name.split(".")))]
 
 from aflowgym.sandbox.limits import Limits  # noqa: E402
 from aflowgym.sandbox.walled import WalledSandbox  # noqa: E402
-
-sys.path.append(str(Path(__file__).parent))
-from hostile_programs import PROGRAMS  # noqa: E402
+from tests.aflowgym.hostile_programs import PROGRAMS, SLOW  # noqa: E402
 
 LIMITS = Limits(cpu_seconds=1, seconds=4.0, memory_mb=256)
-SLOW = "import time\ndef f(): time.sleep(0.5)"
+PAUSE = "import time\ndef f(): time.sleep(0.5)"
 
 
 class Job(NamedTuple):
@@ -61,7 +60,7 @@ def main() -> None:
         tempfile.tempdir = folder
         outside = os.path.join(folder, "OUT")
         told = {"SECRET": secret, "OUTSIDE": outside, "PORT": port, "PARENT": str(os.getpid())}
-        told["TASKS"] = tasks
+        told |= {"TASKS": tasks, "FOLDER": folder}
 
         def source(text: str) -> str:
             for word, meaning in told.items():
@@ -71,12 +70,13 @@ def main() -> None:
         got = {}
         sandbox = WalledSandbox(2, LIMITS, wrapped=None if "wrapped" in sys.argv else False)
         with sandbox, ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda _: sandbox.run(Job(None, SLOW)), range(2)))  # starts both workers
+            list(pool.map(lambda _: sandbox.run(Job(None, PAUSE)), range(2)))  # starts both workers
             before = processes(folder)
             # Another program of the same workers knows what is looked for in their memory.
             sandbox.run(Job(None, "kept = 'expected-' 'marker'\ndef f(): return kept"))
-            outcomes = pool.map(lambda p: sandbox.run(Job(None, source(p.source)))[0], PROGRAMS)
-            for program, outcome in zip(PROGRAMS, outcomes, strict=True):
+            chosen = [p for p in PROGRAMS if (p.name in SLOW) == ("slow" in sys.argv)]
+            outcomes = pool.map(lambda p: sandbox.run(Job(None, source(p.source)))[0], chosen)
+            for program, outcome in zip(chosen, outcomes, strict=True):
                 got[program.name] = outcome.error or f"value {outcome.value}"
             left = [str(path) for path in Path(folder).rglob("*") if path.is_file()]
             left += [str(path) for path in Path(folder).glob("*/*")]
