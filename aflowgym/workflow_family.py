@@ -108,4 +108,5 @@ class WorkflowTaskFamily(TaskFamily):
 
 def _told(test: Any) -> str:
     keywords = "" if test.keywords == "{}" else f" {test.keywords}"
-    return f"{test.function}{test.arguments}{keywords} == {test.expected}"
+    sign = "is" if test.form == "is" else "=="
+    return f"{test.function}{test.arguments}{keywords} {sign} {test.expected}"

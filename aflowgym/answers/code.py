@@ -1,6 +1,7 @@
 """Is this program right? All its tests, judged here from the values that it returned elsewhere.
 
-A test is an assertion over literals, `assert f([1, 2]) == 3`, read with `ast` and never executed.
+A test is an assertion over literals, `assert f([1, 2]) == 3` or one of the other forms that
+`comparing` knows, read with `ast` and never executed.
 A sandbox is given the calls only; it returns, for each, the text of a plain value or the name of
 what was raised (`Outcome`), and the comparison is made in this process. So nothing that the program
 defines takes part in it: an object that equals everything has no literal, and printing "passed"
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from aflowgym.answers.comparing import Form, holds, read_relation
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 
 MAX_LITERAL: Final = 200_000
@@ -42,7 +44,9 @@ class CodeTest:
         arguments: The positional arguments, as a tuple.
         keywords: The named arguments, as a dict.
         expected: What it must return.
-        tolerance: How far from it a number may be; 0 means equal.
+        tolerance: How far from it a number may be, in the forms that are about that.
+        form: What the value has to be to `expected`; see `comparing`.
+        relative: The tolerance of `isclose` as a fraction.
     """
 
     function: str
@@ -50,6 +54,8 @@ class CodeTest:
     expected: str
     keywords: str = "{}"
     tolerance: float = 0.0
+    form: Form = "=="
+    relative: float = 0.0
 
     def call(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as values, made anew: what a solution does to them stays with it."""
@@ -134,25 +140,23 @@ def judge_code(tests: Sequence[CodeTest], outcomes: Sequence[Outcome]) -> Verdic
 
 
 def passes(test: CodeTest, outcome: Outcome) -> bool:
-    """Is the value that came back the expected one, as Python compares plain data?"""
+    """Does the test hold for the value that came back, as Python compares plain data?"""
     if outcome.error:
         return False
-    same = _same if len(outcome.value) <= _REMEMBERED else _same.__wrapped__
-    return same(outcome.value, test.expected, test.tolerance)
+    hold = _holds if len(outcome.value) <= _REMEMBERED else _holds.__wrapped__
+    return hold(outcome.value, test.expected, test.form, test.tolerance, test.relative)
 
 
 @functools.lru_cache(maxsize=4096)
-def _same(returned: str, wanted: str, tolerance: float) -> bool:
-    """Whether two literals are the same, remembered: programs return few different values."""
+def _holds(returned: str, literal: str, form: Form, tolerance: float, relative: float) -> bool:
+    """Whether a test holds, remembered: programs return few different values."""
     try:
         value = read_literal(returned)
     except ValueError:
         return False
-    expected = read_literal(wanted)
-    if not tolerance:
-        return bool(expected == value)
-    numbers = isinstance(value, int | float) and isinstance(expected, int | float)
-    return numbers and abs(value - expected) <= tolerance
+    if form == "==" and tolerance:
+        form = "abs <="
+    return holds(form, value, read_literal(literal), tolerance, relative)
 
 
 def extract_code(text: str, entry_point: str) -> str | None:
@@ -202,39 +206,24 @@ def _defines(source: str, entry_point: str) -> bool:
 
 def _test(node: ast.Assert, entry_point: str) -> CodeTest:
     """One assertion as a test; raises `UnsupportedTest` if it is of another form."""
-    form = node.test
     try:
-        match form:
-            case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
-                if isinstance(form.ops[0], ast.Is) and not isinstance(right, ast.Constant):
-                    raise ValueError
-                return _called(left, right, entry_point)
-            case ast.Compare(
-                left=ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left, ast.Sub(), right)]),
-                ops=[ast.Lt() | ast.LtE()],
-                comparators=[ast.Constant(value=float() | int() as tolerance)],
-            ):
-                return _called(left, right, entry_point, float(tolerance))
-    except ValueError:
-        pass
-    raise UnsupportedTest(f"this assertion is not over literals: {ast.unparse(node)[:200]}")
-
-
-def _called(left: ast.expr, right: ast.expr, entry_point: str, tolerance: float = 0.0) -> CodeTest:
-    """The test that a call on one side and a literal on the other make; raises ValueError."""
-    call, expected = (left, right) if _is_call(left, entry_point) else (right, left)
-    if not isinstance(call, ast.Call) or not _is_call(call, entry_point):
-        raise ValueError
-    arguments = ast.Tuple(call.args, ast.Load())
-    named = {keyword.arg: keyword.value for keyword in call.keywords}
-    if None in named:
-        raise ValueError
-    for node in (arguments, expected, *named.values()):
-        _value(node)
+        form, call, literal, tolerance, relative = read_relation(
+            node.test, functools.partial(_is_call, entry_point=entry_point)
+        )
+        if not isinstance(call, ast.Call) or not _is_call(call, entry_point):
+            raise ValueError("there is no call of the function")
+        arguments = ast.Tuple(call.args, ast.Load())
+        named = {keyword.arg: keyword.value for keyword in call.keywords}
+        if None in named:
+            raise ValueError("its arguments are not written out")
+        for part in (arguments, literal, *named.values()):
+            _value(part)
+    except ValueError as problem:
+        told = f"this assertion is not over literals: {ast.unparse(node)[:200]}"
+        raise UnsupportedTest(told) from problem
     keywords = ", ".join(f"{name!r}: {ast.unparse(value)}" for name, value in named.items())
-    return CodeTest(
-        entry_point, ast.unparse(arguments), ast.unparse(expected), f"{{{keywords}}}", tolerance
-    )
+    texts = (ast.unparse(arguments), ast.unparse(literal), f"{{{keywords}}}")
+    return CodeTest(entry_point, *texts, tolerance, form, relative)
 
 
 def _is_call(node: ast.expr, entry_point: str) -> bool:

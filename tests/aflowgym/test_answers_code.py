@@ -31,7 +31,7 @@ def test_a_check_function_with_candidate_is_read():
 @pytest.mark.parametrize(
     "source",
     [
-        "assert add(x, 2) == 3", "assert add(1, 2) != 3", "assert add(1, 2)", "x = 1",
+        "assert add(x, 2) == 3", "assert add(1, 2) != 3", "assert add(1, 2) < 4", "x = 1",
         "assert add(*[1, 2]) == 3", "for i in range(3):\n    assert add(i, i) == 2", "assert (",
         "assert add(1, 2) == other(3)", "assert len(add(1, 2)) == 3", "assert add(**{'a': 1}) == 1",
     ],
