@@ -30,6 +30,18 @@ _BAR = r"[|\uff5c]"
 _CONTROL = re.compile(
     rf"<(?={_BAR}[^|\uff5c<>\n]{{0,64}}{_BAR}>|{_TAGS}|{_PREFIXES})|\[(?={_MARKS})", re.IGNORECASE
 )
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def encodable(text: str) -> str:
+    """The text with every lone surrogate replaced by U+FFFD, so that it can be encoded as UTF-8."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return _SURROGATES.sub("\ufffd", text)
+    return text
 
 
 def encodable(text: str) -> str:

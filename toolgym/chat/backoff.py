@@ -3,7 +3,8 @@
 The wait doubles from try to try and is scattered between half and all of it, so that requests which
 failed together do not come back together. The scatter is a hash of the request and the number of
 the try: no random state, and the same run waits the same. A server that says how long to wait
-(`Retry-After`, in seconds or as a date) is obeyed.
+(`Retry-After`, in seconds or as a date) is obeyed, for an hour at most: one wrong header must not
+silence a client for good.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Final
 
 LONGEST: Final = 20.0
 """Seconds; the doubling stops there."""
+LONGEST_REST: Final = 3600.0
+"""Seconds; a server that asks for more is asked again after these."""
 
 
 def wait_before(attempt: int, key: str, first: float) -> float:
@@ -50,7 +53,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         except ValueError:
             seconds = _until(said)
         if 0 <= seconds < float("inf"):
-            return seconds
+            return min(seconds, LONGEST_REST)
     return None
 
 
@@ -58,7 +61,7 @@ def _until(date: str) -> float:
     """Seconds until a date of HTTP; negative if it is none. One that has passed is now."""
     try:
         when = parsedate_to_datetime(date)
-    except ValueError:
+        aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+        return max(0.0, aware.timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
         return -1.0
-    aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
-    return max(0.0, aware.timestamp() - time.time())

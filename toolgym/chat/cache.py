@@ -20,6 +20,7 @@ from typing import Final
 
 from toolgym.chat.reply import Reply
 from toolgym.errors import ConfigurationError
+from toolgym.sanitize import encodable
 
 _BUSY_SECONDS: Final = 30.0
 _TABLE: Final = (
@@ -53,12 +54,15 @@ class ReplyCache:
             ) from problem
 
     def get(self, key: str) -> Reply | None:
-        """The reply of this key, which costs nothing now; None if there is none."""
+        """The reply of this key, which costs nothing now; None if there is none that can be read."""
         rows = self._execute("SELECT reply FROM replies WHERE key = ?", (key,))
         if not rows:
             return None
-        text, calls, finish, read, written, estimated = json.loads(rows[0][0])
-        return Reply(text, tuple(calls), finish, read, written, estimated, 0.0, True)
+        try:
+            text, calls, finish, read, written, estimated = json.loads(rows[0][0])
+            return Reply(encodable(text), tuple(calls), finish, read, written, estimated, 0.0, True)
+        except (ValueError, TypeError, AttributeError):  # another program wrote it
+            return None
 
     def put(self, key: str, reply: Reply) -> None:
         """Remember a reply; the first one of a key stays."""

@@ -1,23 +1,28 @@
 """One request to a chat model and its reply, as plain values.
 
-`read_reply` is the one place where a server's JSON is looked at. What is not the protocol raises
-`NotAReply`; what is merely wrong is put right where that can be told: usage that is missing,
-negative or no number is estimated from the texts, and says so.
+`read_reply` and `read_error` are the places where a server's JSON is looked at. What is not the
+protocol raises `NotAReply`; what is merely wrong is put right where that can be told: usage that is
+missing, negative or no number is estimated from the texts, and says so. Text leaves in a form that
+can be encoded, whatever escapes it was written with.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from toolgym.chat.settings import ChatSettings
+from toolgym.sanitize import encodable
 
 _CHARACTERS_PER_TOKEN: Final = 4
 _MOST_TOKENS: Final = 100_000_000
 _FINISHES: Final = frozenset({"stop", "length", "tool_calls", "content_filter"})
+_MOST_VALUES: Final = 500_000
+_DEEPEST: Final = 64
+_LONGEST_INTEGER: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,15 @@ class Chat:
             **settings.extra,
         }
         return {name: value for name, value in body.items() if value is not None}
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """A request as it goes over the wire.
+
+    A transcript may hold what no UTF-8 can, such as half a character that a model wrote.
+    """
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str)
+    return encodable(text).encode("utf-8")
 
 
 def key_of(url: str, body: Mapping[str, Any]) -> str:
@@ -100,13 +114,12 @@ def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
     Raises:
         NotAReply: It is no JSON, or there is no choice with a message in it.
     """
-    try:
-        answer = json.loads(text)
-    except (ValueError, RecursionError):
-        raise NotAReply("the reply is no JSON") from None
+    answer = _loaded(text)
     choices = answer.get("choices") if isinstance(answer, dict) else None
     if not isinstance(choices, list) or not choices:
-        raise NotAReply("the reply has no choices")
+        error = _error(answer)
+        quoted = f", but an error: {error.message}" if error.message else ""
+        raise NotAReply(f"the reply has no choices{quoted}")
     choice = choices[0] if isinstance(choices[0], dict) else {}
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -114,18 +127,76 @@ def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
     said = _content(message.get("content")) or _content(message.get("refusal"))
     calls = _calls(message.get("tool_calls"))
     finish = choice.get("finish_reason")
-    finish = finish if finish in _FINISHES else "stop"
+    finish = finish if isinstance(finish, str) and finish in _FINISHES else "stop"
     usage = answer.get("usage")
     read, written, estimated = _tokens(usage, body, said, calls)
     return Reply(said, calls, finish, read, written, estimated)
 
 
+class ServerError(NamedTuple):
+    """What a server says of an error; empty where it says nothing."""
+
+    code: str
+    message: str
+
+
+def read_error(text: str) -> ServerError:
+    """The error in the body of an answer whose status is one."""
+    try:
+        return _error(_loaded(text))
+    except NotAReply:
+        return ServerError("", "")
+
+
+def _error(answer: Any) -> ServerError:
+    error = answer.get("error", answer) if isinstance(answer, dict) else None
+    if isinstance(error, str):
+        return ServerError("", encodable(error))
+    told = error if isinstance(error, dict) else {}
+    code, message = told.get("code"), told.get("message")
+    return ServerError(
+        encodable(code) if isinstance(code, str) else "",
+        encodable(message) if isinstance(message, str) else "",
+    )
+
+
+def _loaded(text: str) -> Any:
+    """JSON of bounded size and depth.
+
+    Raises:
+        NotAReply: It is none, or larger than any reply is.
+    """
+    if sum(map(text.count, "[{,")) > _MOST_VALUES:  # each takes up to 70 bytes in memory
+        raise NotAReply("the reply has more values in it than any reply has")
+    try:
+        answer = json.loads(text, parse_int=_integer)
+    except (ValueError, RecursionError):
+        raise NotAReply("the reply is no JSON") from None
+    level = [answer]
+    for _ in range(_DEEPEST):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return answer
+    raise NotAReply("the reply is nested deeper than any reply is")
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _integer(digits: str) -> int | float:
+    """The number; one of thousands of digits takes too long as an integer."""
+    return int(digits) if len(digits) <= _LONGEST_INTEGER else float(digits)
+
+
 def _content(content: Any) -> str:
     if isinstance(content, str):
-        return content
+        return encodable(content)
     parts = content if isinstance(content, list) else []
     texts = (part.get("text") for part in parts if isinstance(part, dict))
-    return "".join(text for text in texts if isinstance(text, str))
+    return encodable("".join(text for text in texts if isinstance(text, str)))
 
 
 def _calls(given: Any) -> tuple[dict[str, Any], ...]:
@@ -135,13 +206,17 @@ def _calls(given: Any) -> tuple[dict[str, Any], ...]:
         inner = call.get("function") if isinstance(call, dict) else None
         if not isinstance(inner, dict):
             continue
-        name, arguments = inner.get("name"), inner.get("arguments")
+        name, arguments, told_id = inner.get("name"), inner.get("arguments"), call.get("id")
         text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+        known = isinstance(told_id, str | int) and bool(told_id)
         calls.append(
             {
-                "id": str(call.get("id") or f"call_{place}"),
+                "id": encodable(str(told_id)) if known else f"call_{place}",
                 "type": "function",
-                "function": {"name": name if isinstance(name, str) else "", "arguments": text},
+                "function": {
+                    "name": encodable(name) if isinstance(name, str) else "",
+                    "arguments": encodable(text),
+                },
             }
         )
     return tuple(calls)

@@ -1,22 +1,24 @@
 """One try: a request through the library `openai`, and what became of it.
 
 Nothing raises here but bugs and cancellation: a try ends in a reply, or in a fault with the time
-that the server asks to wait. The library's exceptions hold the request with its headers, so they
-stay in this module; no fault has one as its cause or context, and the key is struck out of every
-text that comes back.
+that the server asks to wait. The time limit of a try holds from its first packet to its last. The
+library's exceptions hold the request with its headers, so they stay in this module; no fault has
+one as its cause or context, and the key is struck out of every text that comes back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from toolgym.chat.backoff import retry_after
 from toolgym.chat.faults import ChatFault, code_of_status, fault
-from toolgym.chat.reply import NotAReply, Reply, read_reply
+from toolgym.chat.reply import NotAReply, Reply, encoded, read_error, read_reply
 from toolgym.chat.settings import ChatSettings
 from toolgym.errors import ConfigurationError
+from toolgym.sanitize import encodable
 
 _NO_KEY: Final = "no-key"
 _SHORTEST_KEY: Final = 6
@@ -46,23 +48,23 @@ class Sender:
     """
 
     def __init__(self, settings: ChatSettings) -> None:
-        import httpx2
         import openai
 
-        from toolgym.chat.transport import DirectTransport, is_for
+        from toolgym.chat import bounded_http
 
         self.settings = settings
         self._key = settings.key()
-        direct = httpx2.AsyncClient(transport=DirectTransport()) if is_for(settings.url) else None
-        self._library = openai
+        self._library, self._http = openai, bounded_http
         self._client = openai.AsyncOpenAI(
             api_key=self._key or _NO_KEY,
             base_url=settings.url,
             max_retries=0,
             timeout=settings.timeout,
-            http_client=direct,
+            default_headers=bounded_http.HEADERS,
+            http_client=bounded_http.BoundedClient(
+                settings.concurrency, tls=settings.url.startswith("https:")
+            ),
         )
-        self._as = httpx2.Response
 
     @staticmethod
     def check_installed() -> None:
@@ -90,48 +92,54 @@ class Sender:
         limit = min(self.settings.timeout, left)
         try:
             async with asyncio.timeout(limit):
-                # `post` with the plain response: the typed method checks, and copies, every field.
+                # `post` of plain bytes: the typed method checks, and copies, every field.
                 answer = await self._client.post(
-                    "/chat/completions", body=body, cast_to=self._as, options={"max_retries": 0}
+                    "/chat/completions", content=encoded(body), cast_to=bytes
                 )
-                text = answer.content.decode("utf-8", "replace")
         except (TimeoutError, self._library.APITimeoutError):
             return self._failed("timeout", f"no reply within {limit:g} s")
-        except self._library.APIStatusError as problem:
-            return self._refused(problem)
+        except self._http.Refused as problem:
+            return self._refused(problem.status, problem.headers, _text(problem.body))
+        except self._http.Unreadable as problem:
+            return self._failed("unreadable_reply", str(problem))
         except self._library.OpenAIError as problem:
             cause = problem.__cause__
             what = "no connection" if cause is None else self._safe(f"{cause}" or repr(cause))
             return self._failed("unreachable", what)
-        return self._read(text, body)
+        return self._read(_text(answer), body)
 
     def _read(self, text: str, body: dict[str, Any]) -> Reply | Sent:
         try:
-            reply = read_reply(self._safe(text, len(text)), body)
+            reply = read_reply(self._without_key(text), body)
         except NotAReply as problem:
-            return self._failed("unreadable_reply", str(problem))
+            return self._failed("unreadable_reply", self._safe(str(problem)))
         if reply.finish == "content_filter":
             return self._failed("content_filter", "the reply was withheld by a content filter")
         return reply
 
-    def _refused(self, problem: Any) -> Reply | Sent:
-        """What a status other than 200 comes to."""
-        said = problem.body if isinstance(problem.body, dict) else {}
-        error_code = str(said.get("code") or "")
-        if error_code == "context_length_exceeded":
+    def _refused(self, status: int, headers: Mapping[str, str], text: str) -> Reply | Sent:
+        """What a status other than 2xx comes to."""
+        error = read_error(text)
+        if error.code == "context_length_exceeded":
             return Reply("", finish="length")  # the model has no room left to say anything
-        code = code_of_status(problem.status_code, error_code)
-        message = said.get("message") if isinstance(said.get("message"), str) else ""
+        code = code_of_status(status, error.code)
         # A server that refuses a key tends to quote it, or half of it.
-        quoted = f": {self._safe(message)}" if message and code != "refused_key" else ""
-        what = f"status {problem.status_code}{quoted}"
-        return self._failed(code, what, retry_after(problem.response.headers))
+        quoted = f": {self._safe(error.message)}" if error.message and code != "refused_key" else ""
+        hint = ""
+        if 300 <= status < 400:
+            hint = "It sends requests elsewhere; give the base URL of the server that answers them."
+        return self._failed(code, f"status {status}{quoted}", retry_after(headers), hint)
 
-    def _failed(self, code: str, what: str, wait: float | None = None) -> Sent:
-        return Sent(fault(code, self.settings.server, what), what, wait)
+    def _failed(self, code: str, what: str, wait: float | None = None, hint: str = "") -> Sent:
+        return Sent(fault(code, self.settings.server, what, hint), what, wait)
 
-    def _safe(self, text: str, longest: int = _QUOTED) -> str:
-        """A server's text without the key."""
-        if len(self._key) >= _SHORTEST_KEY:
-            text = text.replace(self._key, _STRUCK_OUT)
-        return text[:longest]
+    def _safe(self, text: str) -> str:
+        """A few words of a server, without the key."""
+        return encodable(self._without_key(text)[:_QUOTED])
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._key, _STRUCK_OUT) if len(self._key) >= _SHORTEST_KEY else text
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "replace")

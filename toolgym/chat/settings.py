@@ -105,8 +105,18 @@ class ChatSettings:
         return Path(self.cache).expanduser()
 
     def key(self) -> str:
-        """The key as it stands in the environment now; empty if there is none."""
-        return os.environ.get(self.api_key_env, "").strip()
+        """The key as it stands in the environment now; empty if there is none.
+
+        Raises:
+            ConfigurationError: It cannot stand in a header of HTTP.
+        """
+        key = os.environ.get(self.api_key_env, "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigurationError(
+                f"the key in {self.api_key_env} holds characters that no key has, such as typographic"
+                " quotes or a line break; set it anew."
+            )
+        return key
 
     def dollars(self, tokens_in: int, tokens_out: int) -> float | None:
         """What so many tokens cost; None if the price of the model is not known.
@@ -141,10 +151,18 @@ def _check_url(url: str) -> None:
             "the base URL has a name, a password or a query in it, and URLs are written into logs:"
             " put the key into the environment, and name the variable with api_key_env."
         )
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+    spelt = parts.scheme in ("http", "https") and url.isprintable() and _is_host(parts.hostname)
+    if not spelt or port == 0:
         raise ConfigurationError(
             f"{url!r} is no base URL; one is http://127.0.0.1:8000/v1, for example."
         )
+
+
+def _is_host(name: str | None) -> bool:
+    try:
+        return bool(name) and bool(str(name).encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def settings_for(model: str, options: Mapping[str, Any], more: Sequence[str] = ()) -> ChatSettings:

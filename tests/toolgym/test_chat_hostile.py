@@ -1,0 +1,172 @@
+"""The chat client against servers that send what no server should: see `hostile_answers.HOSTILE`."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("openai", reason="needs the extra `openai`")
+
+from tests.toolgym.hostile_answers import HOSTILE, error
+from tests.toolgym.hostile_server import Endless, HostileServer, completion, http
+from toolgym.chat import CHAT_FAULTS, Chat, ChatClient, ChatFault, ChatSettings
+
+CHAT = Chat([{"role": "user", "content": "hi"}], seed=1)
+ENOUGH, SHORT = 30.0, 0.15
+"""Seconds: of a request that must end by itself, and of one that only its limit ends."""
+
+
+def client_of(server, **changed):
+    options = {"retries": 0, "backoff": 0.001, "timeout": ENOUGH, "deadline": ENOUGH}
+    return ChatClient(ChatSettings(model="m", base_url=server.url, **{**options, **changed}))
+
+
+def asked(client, face):
+    """The text of a reply behind "=", or the code of a fault."""
+    try:
+        if face == "waiting":
+            reply = client.complete(CHAT)
+        else:
+            reply = asyncio.run(client.acomplete(CHAT))
+    except ChatFault as problem:
+        assert problem.hint
+        assert str(problem).startswith("the chat server http://127.0.0.1")
+        assert len(str(problem)) < 1000
+        str(problem).encode()
+        return problem.code
+    json.dumps([reply.text, reply.tool_calls], ensure_ascii=False).encode()
+    assert isinstance(reply.tokens_in, int)
+    assert 0 <= reply.tokens_in <= 10**8
+    assert 0 <= reply.tokens_out <= 10**8
+    return f"={reply.text}"
+
+
+def test_there_is_one_hostile_answer_of_each_name_and_one_for_each_fault_it_can_cause():
+    names = [each.name for each in HOSTILE]
+
+    assert len(set(names)) == len(names) >= 80
+    codes = {each.outcome for each in HOSTILE if not each.outcome.startswith("=")}
+    told_by_status = {"quota", "refused_key", "not_found", "content_filter"}
+    assert codes == CHAT_FAULTS.keys() - told_by_status
+
+
+@pytest.mark.parametrize("face", ["waiting", "concurrent"])
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda each: each.name)
+def test_whatever_a_server_sends_is_a_reply_or_a_fault_and_the_next_request_is_served(
+    hostile, face
+):
+    with HostileServer(*hostile.steps, unasked=hostile.unasked) as server:
+        client = client_of(server, timeout=SHORT if hostile.endless else ENOUGH)
+        outcome = asked(client, face)
+        later = {asked(client, face) for _ in range(2 if hostile.tail else 1)}
+        client.close()
+
+    assert outcome == hostile.outcome
+    assert "=fine" in later
+
+
+def test_an_answer_that_fails_takes_nothing_from_the_requests_beside_it():
+    broken = [each for each in HOSTILE if each.outcome == "unreachable" and not each.unasked]
+    steps = iter(broken)
+
+    class Alternating(HostileServer):
+        async def _send(self, _, reader, writer):
+            bad = self.asked % 2 == 0 and self.asked // 2 <= len(broken)
+            sent = next(steps).steps if bad else [http(completion())]
+            await super()._send(sent, reader, writer)
+
+    with Alternating(times=0) as server:
+        client = client_of(server, retries=8, concurrency=8)
+        replies = client.complete_all([CHAT] * 2 * len(broken))
+        client.close()
+
+    assert [getattr(reply, "text", reply) for reply in replies] == ["fine"] * len(replies)
+    assert client.totals.retries >= len(broken)
+
+
+@pytest.mark.parametrize("after", ["3601", "1e308", "99999999999999999999", "9" * 400])
+def test_a_server_cannot_silence_a_client_for_longer_than_an_hour(after):
+    from toolgym.chat.backoff import LONGEST_REST, retry_after
+
+    known = retry_after({"retry-after": after})
+    with HostileServer(error("429 X", f"Retry-After: {after}")) as server:
+        client = client_of(server, deadline=2.0)
+        first, second = asked(client, "waiting"), asked(client, "waiting")
+        client.close()
+
+    assert known in (LONGEST_REST, None)
+    assert first == "rate_limited"
+    assert second == ("rate_limited" if known else "=fine")
+
+
+@pytest.mark.parametrize("address", ["/elsewhere", "http://127.0.0.1:{port}/elsewhere"])
+def test_a_prompt_goes_nowhere_but_to_the_server_that_the_user_named(address):
+    with HostileServer(times=0) as other:
+        moved = error("307 X", "Location: " + address.format(port=other.port))
+        with HostileServer(moved) as server:
+            client = client_of(server)
+            with pytest.raises(ChatFault, match="give the base URL of the server that answers"):
+                client.complete(CHAT)
+            client.close()
+
+    assert (server.asked, other.asked) == (1, 0)
+
+
+def test_a_server_is_asked_not_to_pack_and_gets_no_cookie_back():
+    with HostileServer(http(completion(), "Set-Cookie: a=b; Path=/")) as server:
+        client = client_of(server)
+        asked(client, "waiting")
+        asked(client, "waiting")
+        client.close()
+
+    heads = [head.lower() for head in server.heads]
+    assert all(b"accept-encoding: identity\r\n" in head for head in heads)
+    assert not any(b"cookie" in head for head in heads)
+
+
+LARGE = [
+    each for each in HOSTILE
+    if any(isinstance(step, Endless) or len(step) > 100_000 for step in each.steps)
+]  # fmt: skip
+
+
+def test_no_answer_takes_much_memory():
+    """In a process of its own, which says how far each answer raised the most it ever held."""
+    code = (
+        "import resource, sys\n"
+        "from toolgym.chat import *\n"
+        "def asked(url, timeout):\n"
+        "    client = ChatClient(ChatSettings(\n"
+        "        model='m', base_url=url, retries=0, timeout=timeout, deadline=60))\n"
+        "    try:\n"
+        "        client.complete(Chat([{'role': 'user', 'content': 'hi'}]))\n"
+        "    except ChatFault:\n"
+        "        pass\n"
+        "    client.close()\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024\n"
+        "for line in sys.stdin:\n"
+        "    url, timeout = line.split()\n"
+        "    print(asked(url, float(timeout)), flush=True)\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def megabytes(steps, timeout):
+        with HostileServer(*steps) as server:
+            child.stdin.write(f"{server.url} {timeout}\n")
+            child.stdin.flush()
+            return int(child.stdout.readline())
+
+    before = megabytes([http(completion())], ENOUGH)
+    taken = {
+        each.name: megabytes(each.steps, SHORT if each.endless else ENOUGH) - before
+        for each in LARGE
+    }
+    child.communicate()
+
+    assert child.returncode == 0
+    assert {"a gzip bomb of 200 MB", "two million values", "100,000 lists"} <= taken.keys()
+    assert max(taken.values()) < 100, taken
