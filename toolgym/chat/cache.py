@@ -54,7 +54,7 @@ class ReplyCache:
             ) from problem
 
     def get(self, key: str) -> Reply | None:
-        """The reply of this key, which costs nothing now; None if there is none that can be read."""
+        """The reply of this key, which costs nothing now; None if none can be read."""
         rows = self._execute("SELECT reply FROM replies WHERE key = ?", (key,))
         if not rows:
             return None

@@ -113,7 +113,7 @@ class ChatSettings:
         key = os.environ.get(self.api_key_env, "").strip()
         if not (key.isascii() and key.isprintable()):
             raise ConfigurationError(
-                f"the key in {self.api_key_env} holds characters that no key has, such as typographic"
+                f"the key in {self.api_key_env} holds characters that no key has, such as curly"
                 " quotes or a line break; set it anew."
             )
         return key
