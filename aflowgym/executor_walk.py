@@ -209,7 +209,7 @@ class _Bench:
         step.usage = used if step.usage is NOTHING else step.usage.plus(used)
         self.account.tokens -= used.tokens
         self.walk.used.append(used)
-        return completion
+        return completion._replace(text=encodable(completion.text))
 
 
 def admit(operator: Operator, state: State) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import os
 import re
 import sys
@@ -39,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         arguments: What follows `toolgym`; None means `sys.argv[1:]`.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # as Python has it for stderr: a terminal that
+        sys.stdout.reconfigure(errors="backslashreplace")  # lacks a character must not end the run
     try:
         application(given[0] if given else None)(given, prog_name="toolgym")
     except KeyboardInterrupt:

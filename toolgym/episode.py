@@ -58,7 +58,7 @@ class Turn(NamedTuple):
     """One action and what came back.
 
     Attributes:
-        action: The action as it was given.
+        action: The action as it was given; half a character in a text is replaced.
         calls: The calls found in it.
         results: What each call returned, as the agent reads it; one text where there was no call.
         observation: The whole observation.

@@ -9,6 +9,9 @@ Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) stay 
 Covered: `<|...|>` of any name (also with the full-width bar), sentence and padding tokens, turn and
 image marks, thinking, tool calls and responses in every format that `toolgym.calls` reads, and the
 bracketed marks of Mistral, Llama 2 and BERT.
+
+And what anybody wrote may hold half a character, a lone surrogate, as JSON can (`"\\ud800"`): no
+file, socket, terminal or tokenizer takes it, so it is replaced where text comes in.
 """
 
 from __future__ import annotations
@@ -30,7 +33,6 @@ _BAR = r"[|\uff5c]"
 _CONTROL = re.compile(
     rf"<(?={_BAR}[^|\uff5c<>\n]{{0,64}}{_BAR}>|{_TAGS}|{_PREFIXES})|\[(?={_MARKS})", re.IGNORECASE
 )
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def encodable(text: str) -> str:
@@ -40,7 +42,8 @@ def encodable(text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return _SURROGATES.sub("\ufffd", text)
+        # By way of UTF-16, where the two halves of one character, side by side, are that character.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from toolgym.calls import ToolCall, errors
 from toolgym.episode import Info, Turn
 from toolgym.errors import ConfigurationError, EnvironmentFault, ToolError
-from toolgym.sanitize import escape_control_tokens
+from toolgym.sanitize import encodable, escape_control_tokens
 from toolgym.tools import ToolSpec
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def take_turn(
     score = episode.ledger.score()
     gained = score - before
     reward = 0.0 if math.isnan(gained) else gained
-    episode.turns.append(Turn(action, calls, results, observation, reward, mistakes))
+    kept = encodable(str.__str__(action)) if isinstance(action, str) else action
+    episode.turns.append(Turn(kept, calls, results, observation, reward, mistakes))
     info = episode.info(calls, mistakes, score)
     return observation, reward, episode.terminated, episode.truncated, info
 
@@ -113,7 +114,7 @@ def leave_unscored(env: ToolEnv[Any], fault: EnvironmentFault) -> None:
     """End the episode without a score, and keep the reason."""
     env.episode.ledger.faulted = True
     env.episode.over = True
-    env.episode.fault = str(fault)
+    env.episode.fault = encodable(str(fault))
 
 
 def _refuse(
@@ -130,7 +131,7 @@ def _refuse(
     if example and example.get("name") not in env.tools:  # a tool that is not offered here
         example = None
     working = example or env.example_call(wanted) or error.example
-    told = ToolError(error.code, error.message, error.hint, working)
+    told = ToolError(error.code, encodable(error.message), encodable(error.hint), working)
     return str(told), told
 
 
@@ -169,13 +170,12 @@ def _notice(env: ToolEnv[Any], steps_before: int) -> str:
 
 def safe_text(text: str) -> str:
     """Text that can be encoded and holds nothing that a chat template takes for a control token."""
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode("utf-8")
-    return escape_control_tokens(text)
+    return escape_control_tokens(encodable(text))
 
 
 def shown(action: Any) -> str:
     """An action as a person reads it."""
     if isinstance(action, ToolCall):
-        return f"{action.name}({json.dumps(action.arguments, default=repr, ensure_ascii=False)})"
-    return str(action)
+        arguments = json.dumps(action.arguments, default=repr, ensure_ascii=False)
+        return encodable(f"{action.name}({arguments})")
+    return encodable(str(action))
