@@ -12,6 +12,7 @@ pytest.importorskip("openai", reason="needs the extra `openai`")
 from aflowgym import aexecute, execute, grade, load_tasks, parse
 from aflowgym.backends import make_backend
 from aflowgym.backends.openai import OpenAIBackend
+from aflowgym.backends.scripted import ScriptedBackend
 from aflowgym.sandbox import SandboxRefused, default_sandbox
 from aflowgym.trace import Usage
 from tests.aflowgym.operator_model import OperatorModel, TrustedSandbox
@@ -156,6 +157,20 @@ def test_half_a_reply_is_no_solution(model):
 
     assert not result.ok
     assert result.failure.code == "E-REPLY-CUT"
+
+
+@pytest.mark.parametrize("text", ["Custom", "[Custom * 2] -> MdEnsemble -> Review ? Revise : done"])
+def test_half_a_character_in_a_reply_is_replaced_and_the_workflow_goes_on(text):
+    with ScriptedServer(lambda asked: "Verdict: wrong. \ud83d Answer: \udc00") as server:
+        backend = OpenAIBackend(ChatSettings(model="m", base_url=server.url, retries=0))
+        served = execute(tree(text, MATH), MATH, backend)
+        backend.client.close()
+    local = execute(tree("Custom", MATH), MATH, ScriptedBackend(lambda request: "Answer: \ud83d"))
+
+    for result in (served, local):
+        assert result.ok, result.failure
+        assert "\ufffd" in result.solution
+        f"{result.trace} {result.solution}".encode()
 
 
 @pytest.mark.parametrize("face", ["waiting", "concurrent"])

@@ -429,10 +429,28 @@ def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated():
 
 
 @pytest.mark.parametrize(
+    "key", ["sk-\u201cvery-secret\u201d", "sk-very\n-secret", "sk-\udcffvery-secret"]
+)
+def test_a_key_that_no_header_can_hold_is_told_by_its_variable_and_not_repeated(key, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with served() as server:
+        client = client_of(server)
+        with pytest.raises(ConfigurationError, match="key in OPENAI_API_KEY holds") as caught:
+            client.complete(chat())
+        client.close()
+
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"model": ""}, {"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"max_tokens": True},
         {"temperature": -1}, {"base_url": "localhost:8000"}, {"prices": {"m": (1.0,)}},
+        {"base_url": f"http://{'a' * 64}.org/v1"}, {"base_url": "http://a..b/v1"},
+        {"base_url": "http://a\0b/v1"}, {"base_url": "http://host/\ud800"},
     ],
 )  # fmt: skip
 def test_settings_that_cannot_be_are_refused(wrong):

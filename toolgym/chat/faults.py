@@ -40,7 +40,7 @@ CHAT_FAULTS: Final[dict[str, FaultKind]] = {
         "5xx, 408 or 409: the server failed.", "Look at the server's own log.", True
     ),
     "unreadable_reply": FaultKind(
-        "The reply is no JSON, or has no choice in it.",
+        "The reply is no JSON, has no choice in it, or is larger than a reply can be.",
         "Does something else answer at this URL: a proxy, a login page?",
         True,
     ),
@@ -52,7 +52,7 @@ CHAT_FAULTS: Final[dict[str, FaultKind]] = {
         "404.", "Is the model spelt as the server lists it, and does the URL end in /v1?", False
     ),
     "refused_request": FaultKind(
-        "Another 4xx: the server does not take the request.",
+        "Another 4xx, or a redirect: the server does not take the request.",
         "If it does not know tools, say tools=text; see `extra` for fields to add or leave out.",
         False,
     ),
