@@ -159,7 +159,7 @@ def test_half_a_reply_is_no_solution(model):
     assert result.failure.code == "E-REPLY-CUT"
 
 
-@pytest.mark.parametrize("text", ["Custom", "[Custom * 2] -> MdEnsemble -> Review ? Revise : done"])
+@pytest.mark.parametrize("text", ["Custom", "Custom -> Review ? Revise : done"])
 def test_half_a_character_in_a_reply_is_replaced_and_the_workflow_goes_on(text):
     with ScriptedServer(lambda asked: "Verdict: wrong. \ud83d Answer: \udc00") as server:
         backend = OpenAIBackend(ChatSettings(model="m", base_url=server.url, retries=0))
