@@ -82,7 +82,7 @@ class HostileServer:
         self._tasks.add(task := asyncio.current_task())
         try:
             await self._talk(reader, writer)
-        except (OSError, asyncio.IncompleteReadError):
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             self._tasks.discard(task)

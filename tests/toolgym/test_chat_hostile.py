@@ -2,16 +2,20 @@
 
 import asyncio
 import json
+import random
 import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("openai", reason="needs the extra `openai`")
 
 from tests.toolgym.hostile_answers import HOSTILE, error
-from tests.toolgym.hostile_server import Endless, HostileServer, completion, http
+from tests.toolgym.hostile_server import CLOSE, Endless, HostileServer, Pause, completion, http
 from toolgym.chat import CHAT_FAULTS, Chat, ChatClient, ChatFault, ChatSettings
+from toolgym.chat.reply import NotAReply, read_error, read_reply
 
 CHAT = Chat([{"role": "user", "content": "hi"}], seed=1)
 ENOUGH, SHORT = 30.0, 0.15
@@ -174,3 +178,53 @@ def test_no_answer_takes_much_memory():
     assert child.returncode == 0
     assert {"a gzip bomb of 200 MB", "two million values", "100,000 lists"} <= taken.keys()
     assert max(taken.values()) < 100, taken
+
+
+KEYS = "choices message content tool_calls function name arguments id usage finish_reason error"
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*KEYS.split(), "text", "code"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON_VALUES, st.sampled_from(["whole", "choice", "message", "call"]))
+def test_any_json_is_a_reply_that_can_be_written_down_or_is_told_to_be_none(value, place):
+    message = {"tool_calls": [value]} if place == "call" else value
+    choice = value if place == "choice" else {"message": message}
+    whole = value if place == "whole" else {"choices": [choice], "usage": value}
+    try:
+        reply = read_reply(json.dumps(whole), {})
+    except NotAReply as problem:
+        f"{problem}".encode()
+    else:
+        assert json.dumps([reply.text, reply.tool_calls], ensure_ascii=False).encode()
+        assert reply.finish in ("stop", "length", "tool_calls", "content_filter")
+    assert all(part.encode() is not None for part in read_error(json.dumps(whole)))
+
+
+HEALTHY = [
+    b"".join(each.steps) for each in HOSTILE
+    if each.outcome == "=fine" and all(isinstance(step, bytes) for step in each.steps)
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_an_answer_with_bytes_changed_at_random_is_a_reply_or_a_fault(seed):
+    draw = random.Random(seed)
+    for _ in range(20):
+        answer = bytearray(draw.choice(HEALTHY))
+        for _ in range(draw.randint(1, 6)):
+            at = draw.randrange(len(answer))
+            answer[at : at + draw.randint(0, 3)] = draw.randbytes(draw.randint(0, 3))
+        with HostileServer(bytes(answer), draw.choice([CLOSE, Pause(0.0)])) as server:
+            client = client_of(server, timeout=0.3)
+            outcomes = [asked(client, "waiting") for _ in range(3)]
+            client.close()
+
+        assert all(each.startswith("=") or each in CHAT_FAULTS for each in outcomes), answer
+        assert outcomes[-1] == "=fine", answer
