@@ -1,5 +1,6 @@
 """Half a character (`"\\ud800"`) from a model or a server goes out nowhere, and ends nothing."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 from toolgym import messages, policies, registration, rollout
 from toolgym.calls import ToolCall
 from toolgym.chat.cache import ReplyCache
-from toolgym.chat.policy import api_messages
+from toolgym.chat.policy import api_messages, load
 from toolgym.chat.reply import Chat, Reply, encoded, key_of, read_reply
+from toolgym.chat.scripted_server import ScriptedServer
 from toolgym.chat.settings import ChatSettings
 from toolgym.errors import EnvironmentFault
 from toolgym.records import EpisodeRecord
@@ -162,20 +164,34 @@ def test_a_run_and_its_report_are_written_of_a_model_that_writes_half_characters
     assert all(is_encodable(rollout) for rollout in run.rollouts())
 
 
-@pytest.mark.parametrize("tools", ["native", pytest.param("text", marks=pytest.mark.slow)])
-def test_a_served_model_that_writes_half_characters_is_played_to_the_end_and_told(tools, tmp_path):
-    pytest.importorskip("openai", reason="needs the extra `openai`")
-    from toolgym.chat.scripted_server import ScriptedServer
+def spoken():
+    """What a server may say of all that."""
+    forms = [*actions("describe", HALF).values()]
+    calls = [{"content": HALF, **form} for form in forms if "tool_calls" in form]
+    return [form for form in forms if isinstance(form, str)] + calls
 
-    forms = list(actions("describe", HALF).values())
-    spoken = [form for form in forms if isinstance(form, str)] + [
-        {"content": HALF, **form}
-        for form in forms
-        if isinstance(form, dict) and "tool_calls" in form
-    ]
-    turns = iter(range(10**6))
+
+@pytest.mark.parametrize("tools", ["native", "text"])
+def test_a_served_model_that_writes_half_characters_is_played_to_the_end(tools):
+    pytest.importorskip("openai", reason="needs the extra `openai`")
+    turns = itertools.cycle(spoken())
+    with ScriptedServer(lambda asked: next(turns)) as server:
+        policy = load("m", base_url=server.url, tools=tools, retries=0)
+        record = rollout.play(ENVS[0], policy, seed=1)
+        policy.client.close()
+
+    assert record.scored
+    assert len(record.turns) == len(server.requests) > 5
+    assert is_encodable([record.to_json(), server.requests])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tools", ["native", "text"])
+def test_it_is_told_on_a_terminal_that_has_no_such_characters_and_in_a_file(tools, tmp_path):
+    pytest.importorskip("openai", reason="needs the extra `openai`")
+    turns = itertools.cycle(spoken())
     out = tmp_path / "episodes.jsonl"
-    with ScriptedServer(lambda asked: spoken[next(turns) % len(spoken)]) as server:
+    with ScriptedServer(lambda asked: next(turns)) as server:
         done = subprocess.run(
             [
                 sys.executable, "-m", "toolgym", "eval", ENVS[0], "--n", "2",
