@@ -166,8 +166,9 @@ def test_a_run_and_its_report_are_written_of_a_model_that_writes_half_characters
 
 def spoken():
     """What a server may say of all that."""
-    forms = [*actions("describe", HALF).values()]
-    calls = [{"content": HALF, **form} for form in forms if "tool_calls" in form]
+    forms = list(actions("describe", HALF).values())
+    dicts = [form for form in forms if isinstance(form, dict)]
+    calls = [{"content": HALF, **form} for form in dicts if "tool_calls" in form]
     return [form for form in forms if isinstance(form, str)] + calls
 
 
