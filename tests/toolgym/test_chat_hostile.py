@@ -122,6 +122,17 @@ def test_a_prompt_goes_nowhere_but_to_the_server_that_the_user_named(address):
     assert (server.asked, other.asked) == (1, 0)
 
 
+@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
+def test_a_plain_server_where_an_encrypted_one_was_named_is_a_fault(scheme):
+    with HostileServer(error("400 X"), CLOSE, unasked=True) as server:
+        client = client_of(server, base_url=server.url.replace("http", scheme))
+        with pytest.raises(ChatFault, match="SSL") as caught:
+            client.complete(CHAT)
+        client.close()
+
+    assert caught.value.code == "unreachable"
+
+
 def test_a_server_is_asked_not_to_pack_and_gets_no_cookie_back():
     with HostileServer(http(completion(), "Set-Cookie: a=b; Path=/")) as server:
         client = client_of(server)

@@ -62,7 +62,7 @@ class Sender:
             timeout=settings.timeout,
             default_headers=bounded_http.HEADERS,
             http_client=bounded_http.BoundedClient(
-                settings.concurrency, tls=settings.url.startswith("https:")
+                settings.concurrency, tls=not settings.url.lower().startswith("http:")
             ),
         )
 
