@@ -24,7 +24,7 @@ ENOUGH, SHORT = 30.0, 0.15
 
 def client_of(server, **changed):
     options = {"retries": 0, "backoff": 0.001, "timeout": ENOUGH, "deadline": ENOUGH}
-    return ChatClient(ChatSettings(model="m", base_url=server.url, **{**options, **changed}))
+    return ChatClient(ChatSettings(model="m", **{"base_url": server.url, **options, **changed}))
 
 
 async def given_or_fault(client):
