@@ -25,12 +25,21 @@ def secret(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def imported():
+    """The first request of a process imports much, and its time limit here is short."""
+    with ScriptedServer(lambda asked: "hi") as server:
+        client = ChatClient(ChatSettings(model="m", base_url=server.url))
+        client.complete(chat())
+        client.close()
+
+
 def served(faults=(), answer=lambda asked: f"seed {asked.get('seed')}", **options):
     return ScriptedServer(answer, faults=faults, **options)
 
 
 def client_of(server, **changed):
-    options = {"retries": 2, "backoff": 0.002, "timeout": 0.2, "deadline": 5.0}
+    options = {"retries": 2, "backoff": 0.002, "timeout": 0.5, "deadline": 5.0}
     return ChatClient(ChatSettings(model="m", base_url=server.url, **{**options, **changed}))
 
 

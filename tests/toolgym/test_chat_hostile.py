@@ -69,11 +69,14 @@ def test_whatever_a_server_sends_is_a_reply_or_a_fault_and_the_next_request_is_s
     with HostileServer(*hostile.steps, unasked=hostile.unasked) as server:
         client = client_of(server, timeout=SHORT if hostile.endless else ENOUGH)
         outcome = asked(client, face)
-        later = {asked(client, face) for _ in range(2 if hostile.tail else 1)}
+        tries = (
+            5 if hostile.endless else 2 if hostile.tail else 1
+        )  # its limit is short for any reply
+        served = any(asked(client, face) == "=fine" for _ in range(tries))
         client.close()
 
     assert outcome == hostile.outcome
-    assert "=fine" in later
+    assert served
 
 
 def test_an_answer_that_fails_takes_nothing_from_the_requests_beside_it():
