@@ -172,7 +172,7 @@ class _Bench:
         said = await self._reply(self._request(inputs))
         if said.cut:
             raise Failed("E-REPLY-CUT", f"it was cut off after {said.tokens_out} tokens.")
-        text = encodable(spoken(said.text))
+        text = spoken(said.text)
         if not text.strip():
             raise Failed("E-REPLY-EMPTY", "the model wrote nothing.")
         return text
@@ -182,7 +182,7 @@ class _Bench:
         self.account.take(len(several))
         requests = [self._request(inputs) for inputs in several]
         said = await self.walk.face.together([partial(self._reply, each) for each in requests])
-        return ["" if each.cut else encodable(spoken(each.text)) for each in said]
+        return ["" if each.cut else spoken(each.text) for each in said]
 
     async def run(self, job: Job) -> Sequence[Outcome]:
         """Run a program."""

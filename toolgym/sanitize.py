@@ -43,18 +43,6 @@ def encodable(text: str) -> str:
         text.encode("utf-8")
     except UnicodeEncodeError:
         # By way of UTF-16, where the two halves of one character, side by side, are that character.
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def encodable(text: str) -> str:
-    """The text with every lone surrogate replaced by U+FFFD, so that it can be encoded as UTF-8."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # Two halves that stand together are one character, and not lone.
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
 
