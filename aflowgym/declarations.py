@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from string import Formatter
+
+from toolgym.lazy import lazy
 
 #: The slots of the state, and what each holds.
 SLOTS = {
@@ -84,36 +85,36 @@ class Operator:
         if unknown := fields - _IN_EVERY_PROMPT - set(self.inputs):
             raise ValueError(f"{self.name}: its prompt asks for {sorted(unknown)}, not an input.")
 
-    @cached_property
+    @lazy
     def inputs(self) -> tuple[str, ...]:
         """Every slot that its prompt may show."""
         return (*self.needs, *self.wants, *self.reads)
 
-    @cached_property
+    @lazy
     def is_check(self) -> bool:
         """Whether it gives a verdict, so that a condition or a loop can ask it."""
         return "verdict" in self.writes
 
-    @cached_property
+    @lazy
     def is_ensemble(self) -> bool:
         """Whether it makes one solution of the candidates of a list."""
         return "candidates" in self.needs
 
-    @cached_property
+    @lazy
     def stale(self) -> frozenset[str]:
         """Slots that are empty after it has run, unless it writes them."""
         if "solution" not in self.writes:
             return frozenset()
         return _ABOUT_A_SOLUTION - set(self.keeps)
 
-    @cached_property
+    @lazy
     def effect(self) -> tuple[int, int]:
         """The slots that stay as they are, and those it fills, as bits of `BIT`."""
         emptied = self.stale | ({"candidates"} if self.is_ensemble else set())
         stays = sum(bit for slot, bit in BIT.items() if slot not in emptied)
         return stays, sum(BIT[slot] for slot in self.writes)
 
-    @cached_property
+    @lazy
     def requirement(self) -> int:
         """The slots that it needs or wants, as bits of `BIT`."""
         return sum(BIT[slot] for slot in {*self.needs, *self.wants})

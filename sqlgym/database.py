@@ -16,7 +16,7 @@ import os
 import sqlite3
 import threading
 from collections import deque
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -30,6 +30,8 @@ from sqlgym.schema import Schema
 from sqlgym.sqlite_file import quoted
 from sqlgym.turnstile import TURNSTILE
 from toolgym.errors import EnvironmentFault, ToolError
+from toolgym.forks import renew_in_child
+from toolgym.lazy import lazy
 
 __all__ = ["Database", "Limits", "QueryResult", "ResultCache", "open_database"]
 
@@ -61,7 +63,6 @@ class Database:
         self._stamp = _stamp(self._name)
         self._key = _key(self._name, self._stamp, limits) + " backwards" * backwards
         self._connect = partial(GuardedConnection, self.path, limits, backwards)
-        self._process = os.getpid()
         self._cache = ResultCache()
         self.deadlines = 0
         connection = self._borrow()  # a broken file is told now, not at the first query
@@ -70,12 +71,12 @@ class Database:
     def __reduce__(self) -> tuple[Any, ...]:
         return open_database, (self.path, self.limits)
 
-    @cached_property
+    @lazy
     def schema(self) -> Schema:
         """The tables, columns and references of the file; read once."""
         return Schema.read(self.path, self)
 
-    @cached_property
+    @lazy
     def backwards(self) -> Database:
         """The same file, read from the other end: a query that asks for one result gives it too."""
         return Database(self.path, self.limits, backwards=True)
@@ -90,8 +91,6 @@ class Database:
                 the machine and are not cached.
             EnvironmentFault: The file cannot be read any more.
         """
-        if self._process != os.getpid():  # a forked child: the cache's lock may be held by nobody
-            self._process, self._cache = os.getpid(), ResultCache()
         outcome = self._cache.get(sql)
         if outcome is None:
             outcome = self._run(sql)
@@ -195,7 +194,7 @@ def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # n
         return known
     absolute = str(Path(path).absolute())
     key = _key(absolute, _stamp(absolute), limits)
-    with _registry_lock:
+    with _opening.lock:
         database = _registry.get(key)
         if database is None:
             database = _registry[key] = Database(path, limits)
@@ -206,16 +205,21 @@ def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # n
     return database
 
 
+class _Opening:
+    """One thread at a time opens a database; in the child of a fork, none does."""
+
+    def __init__(self) -> None:
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        self.lock = threading.Lock()
+
+
 _registry: WeakValueDictionary[str, Database] = WeakValueDictionary()
 _latest: WeakValueDictionary[str, Database] = WeakValueDictionary()
 _recent: deque[Database] = deque(maxlen=32)  # outlives its environments for a while, with its cache
-_registry_lock = threading.Lock()
-if hasattr(os, "register_at_fork"):  # the lock may be held by a thread that the child does not have
-    os.register_at_fork(
-        before=_registry_lock.acquire,
-        after_in_parent=_registry_lock.release,
-        after_in_child=_registry_lock.release,
-    )
+_opening = _Opening()
 
 
 def _stamp(name: str) -> tuple[int, int]:

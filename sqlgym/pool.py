@@ -11,12 +11,12 @@ parent's connections alone: closing them there could harm the parent.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 from sqlgym.guard import GuardedConnection
+from toolgym.forks import leave_to_parent, renew_in_child
 
 MOST_OPEN = 64
 """Connections of one process; far below the usual limit of 1,024 open files."""
@@ -31,8 +31,15 @@ class ConnectionPool:
 
     def __init__(self, most: int = MOST_OPEN) -> None:
         self._most = most
-        self._open = 0
         self._idle: OrderedDict[Hashable, list[GuardedConnection]] = OrderedDict()
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin with nothing open; connections of a parent stay as they are."""
+        leave_to_parent(self._idle)
+        self._open = 0
+        self._idle = OrderedDict()
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._waiting = 0
@@ -99,12 +106,9 @@ class ConnectionPool:
         return connection
 
 
-_pools: dict[int, ConnectionPool] = {}
+_pool = ConnectionPool()
 
 
 def process_pool() -> ConnectionPool:
-    """The pool of this process; a forked child gets a fresh one."""
-    pool = _pools.get(os.getpid())
-    if pool is None:
-        pool = _pools.setdefault(os.getpid(), ConnectionPool())  # one winner under the GIL
-    return pool
+    """The pool of this process."""
+    return _pool

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from toolgym.errors import ToolError
+from toolgym.forks import renew_in_child
 
 Derived = TypeVar("Derived")
 MOST_KEPT = 8
@@ -67,6 +68,8 @@ class QueryResult:
 class ResultCache:
     """Results by SQL text, the least recently used dropped first; safe for threads.
 
+    The child of a fork begins with an empty one.
+
     Args:
         most_entries: How many are kept.
         most_bytes: How much memory they may take together, roughly.
@@ -74,6 +77,11 @@ class ResultCache:
 
     def __init__(self, most_entries: int = CACHE_ENTRIES, most_bytes: int = CACHE_BYTES) -> None:
         self._most_entries, self._most_bytes = most_entries, most_bytes
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin empty."""
         self._entries: OrderedDict[str, tuple[QueryResult | ToolError, int]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()

@@ -12,7 +12,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from rapidfuzz import fuzz, process
 from sqlgym.description import describe_table
 from sqlgym.sqlite_file import broken_file, connect_readonly, quoted
 from toolgym.errors import ToolError
+from toolgym.lazy import lazy
 
 if TYPE_CHECKING:
     from sqlgym.database import Database
@@ -102,7 +102,7 @@ class Schema:
         finally:
             connection.close()
 
-    @cached_property
+    @lazy
     def _by_name(self) -> dict[str, Table]:
         return {table.name.lower(): table for table in self.tables}
 
@@ -133,7 +133,7 @@ class Schema:
             text = self._described[table.name] = describe_table(table, self)
         return text
 
-    @cached_property
+    @lazy
     def _described(self) -> dict[str, str]:
         return {}
 
@@ -141,7 +141,7 @@ class Schema:
         """The references to a column, from whichever table."""
         return self._referring.get((table_name.lower(), column_name.lower()), ())
 
-    @cached_property
+    @lazy
     def _referring(self) -> dict[tuple[str, str], tuple[ForeignKey, ...]]:
         found: dict[tuple[str, str], tuple[ForeignKey, ...]] = {}
         for key in (key for table in self.tables for key in table.foreign_keys):
@@ -177,7 +177,7 @@ class Schema:
             found = self._complemented[keys] = self._with(keys)
         return found
 
-    @cached_property
+    @lazy
     def _complemented(self) -> dict[tuple[ForeignKey, ...], Schema]:
         return {}
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import toolgym.sqlite_forks  # noqa: F401  (a child may use SQLite too)
 from toolgym.errors import EnvironmentFault
 
 HEADER = b"SQLite format 3\0"

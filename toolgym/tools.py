@@ -31,6 +31,8 @@ from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from toolgym.lazy import lazy
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -64,7 +66,7 @@ class ToolSpec:
     aliases: tuple[str, ...] = ()
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
 
-    @functools.cached_property
+    @lazy
     def parameters(self) -> dict[str, Any]:
         """The arguments as a JSON schema, without titles and closed to unknown keys."""
         schema = _without_titles(self.arguments.model_json_schema())

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
+from toolgym.forks import renew_in_child
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -37,9 +39,14 @@ class Workers:
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._pool: ThreadPoolExecutor | None = None
+        self.renew()
+        renew_in_child(self)
         self._seconds: dict[Callable[..., Any], float] = {}
         self._in_threads: dict[Callable[..., Any], int] = {}
+
+    def renew(self) -> None:
+        """Begin without threads, also in a process that was forked off."""
+        self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
         return self

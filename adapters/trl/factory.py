@@ -21,13 +21,14 @@ import math
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from adapters.trl.signatures import tool_method
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
+from toolgym.forks import renew_in_child
 from toolgym.messages import turn_messages, user_prompt
 from toolgym.tasks import seed_of
 
@@ -40,7 +41,7 @@ class CallRefused(TypeError):
     """A call that strict parsing did not bind; its text is the environment's error."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Tally:
     """What became of the rollouts of one environment class.
 
@@ -53,7 +54,14 @@ class Tally:
     rollouts: int = 0
     faults: int = 0
     latest: str = ""
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Let go of a lock that a thread of the parent held."""
+        self._lock = threading.Lock()
 
     def blame(self, what: str) -> None:
         """Count a fault; the tools of different rollouts run in different threads."""

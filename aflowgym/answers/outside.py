@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from toolgym.errors import ConfigurationError
+from toolgym.forks import leave_to_parent, renew_in_child
 
 START_SECONDS: Final = 30.0
 _COMMANDS: Final = re.compile(r"\\[A-Za-z]+")
@@ -58,8 +59,17 @@ class Outside:
                 "comparing formulas by math-verify needs the extra: pip install 'toolgym[math]'."
             )
         self.seconds = seconds
-        self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin without a worker; one of a parent goes on, and answers the parent only."""
+        if self._process is not None:
+            atexit.unregister(self._process.kill)
+            leave_to_parent(self._process)
+        self._process = None
+        self._lock = threading.Lock()
 
     def same(self, gold: str, answer: str) -> bool | None:
         """Are two formulas the same? None if it cannot tell, or not in time."""

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from aflowgym.tasks import Kind
 from toolgym.errors import ConfigurationError
+from toolgym.lazy import lazy
 
 LEVELS: Final = 9
 #: The latent difficulties, hardest first, each as likely as any other.
@@ -99,7 +100,7 @@ class Skills:
             if value < 0 or (value > 1 and name not in ("spread", "weight")):
                 raise ConfigurationError(f"{name} must lie between 0 and 1, got {value:g}.")
 
-    @functools.cached_property
+    @lazy
     def odds(self) -> Mapping[str, tuple[float, ...]]:
         """By generator, the probability of the right content at each difficulty."""
         means = (

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from toolgym.errors import ConfigurationError
+from toolgym.forks import renew_in_child
 
 B = TypeVar("B")
 
@@ -21,6 +22,11 @@ class Shared(Generic[B]):
 
     def __init__(self) -> None:
         self._made: dict[str, B] = {}
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Let go of a lock that a thread of the parent held; what is made is kept."""
         self._lock = threading.Lock()
 
     def get(self, name: str, options: Mapping[str, Any], make: Callable[[], B]) -> B:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from aflowgym.backends.sharing import Shared
 from aflowgym.protocols import Completion, Request, Sandbox
 from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.forks import renew_in_child
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -85,6 +86,11 @@ class TransformersBackend:
         self.temperature, self.max_new_tokens = temperature, max_new_tokens
         self.batch, self.window = batch, window
         self._stops = _stops(model, tokenizer)
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin without a batch under way, also in a process that was forked off."""
         self._lock = threading.Lock()  # one batch at a time: the model has the machine to itself
         self._thread = ThreadPoolExecutor(1, "toolgym-model")
         self._waiting: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}

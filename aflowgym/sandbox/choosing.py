@@ -16,11 +16,25 @@ from aflowgym.sandbox.limits import Limits
 from aflowgym.sandbox.subset import SubsetSandbox
 from aflowgym.sandbox.unsafe import UnsafeSandbox
 from aflowgym.sandbox.walled import WalledSandbox
+from toolgym.forks import renew_in_child
 
 AnySandbox = WalledSandbox | SubsetSandbox | UnsafeSandbox
 Choice = Literal["auto", "walled", "subset"]
-_LOCK: Final = threading.Lock()
-_DEFAULT: Final[list[AnySandbox]] = []
+
+
+class _Default:
+    """The sandbox of this process, and the lock under which it is opened."""
+
+    def __init__(self) -> None:
+        self.sandbox: AnySandbox | None = None
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        self.lock = threading.Lock()
+
+
+_default: Final = _Default()
 
 
 def open_sandbox(
@@ -79,7 +93,7 @@ def default_sandbox() -> AnySandbox:
     Raises:
         SandboxRefused: Nothing safe works here; says why, and what to do.
     """
-    with _LOCK:
-        if not _DEFAULT or _DEFAULT[0].closed:
-            _DEFAULT[:] = [open_sandbox()]
-        return _DEFAULT[0]
+    with _default.lock:
+        if _default.sandbox is None or _default.sandbox.closed:
+            _default.sandbox = open_sandbox()
+        return _default.sandbox

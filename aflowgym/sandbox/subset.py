@@ -14,7 +14,6 @@ import ast
 import builtins
 import importlib
 import importlib.util
-import os
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +25,7 @@ from aflowgym.sandbox.limits import MB, Limits
 from aflowgym.sandbox.telling import printable
 from aflowgym.sandbox.threads import InThreads
 from toolgym.errors import EnvironmentFault
+from toolgym.forks import leave_to_parent
 
 if TYPE_CHECKING:
     from aflowgym.protocols import Job
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 _LIBRARY: Final = "pydantic_monty"
 #: What may be raised because the interpreter lacks something.
 _LACKING: Final = (ImportError, NotImplementedError, AttributeError, TypeError, RuntimeError)
-#: Pools of processes that this one was forked from; to end them here could end them there.
-_OF_OTHERS: Final[list[Any]] = []
 _WALLS: Final = ("pydantic-monty: an interpreter of a SUBSET of Python without access to the host",)
 _GAPS: Final = (
     "programs that use what it lacks cannot be judged and stay unscored",
@@ -68,7 +66,6 @@ class SubsetSandbox(InThreads):
     """
 
     def __init__(self, workers: int = 2, limits: Limits | None = None) -> None:
-        super().__init__(workers)
         if not is_installed():
             raise SandboxRefused(
                 "the subset interpreter is not installed: pip install 'toolgym[sandbox]'."
@@ -76,9 +73,15 @@ class SubsetSandbox(InThreads):
         self.limits = limits or Limits()
         self._monty: Any = importlib.import_module(_LIBRARY)
         self._pool: Any = None
-        self._pid = 0
-        self._start_lock = threading.Lock()
+        super().__init__(workers)
         self.level = Level("subset", _WALLS, self._proved(), _GAPS)
+
+    def renew(self) -> None:
+        """Begin without threads and without the library's processes."""
+        super().renew()
+        leave_to_parent(self._pool)
+        self._pool = None
+        self._start_lock = threading.Lock()
 
     def run(self, job: Job) -> Sequence[Outcome]:
         """One outcome for each call of a job, in order.
@@ -109,7 +112,7 @@ class SubsetSandbox(InThreads):
     def _session(self) -> Any:
         """A session in which nothing has run."""
         with self._start_lock:
-            if self._pid != os.getpid():
+            if self._pool is None:
                 self._start()
         return self._pool.checkout(
             limits={
@@ -120,14 +123,12 @@ class SubsetSandbox(InThreads):
         )
 
     def _start(self) -> None:
-        """The library's pool of processes, anew in a process that was forked off."""
-        if self._pool is not None:
-            _OF_OTHERS.append(self._pool)
+        """The library's pool of processes."""
         # The second limit ends a worker that does not heed the first.
         seconds = self.limits.cpu_seconds + 2.0
-        self._pool = self._monty.Monty(max_processes=self.workers, request_timeout=seconds)
-        self._pool.__enter__()
-        self._pid = os.getpid()
+        pool = self._monty.Monty(max_processes=self.workers, request_timeout=seconds)
+        pool.__enter__()
+        self._pool = pool
 
     def _proved(self) -> tuple[str, ...]:
         """Try to get out, as the self-test of the walls does."""
@@ -144,9 +145,8 @@ class SubsetSandbox(InThreads):
         """Wait for the jobs that run, and end the interpreter."""
         super().close()
         pool, self._pool = self._pool, None
-        if pool is not None and self._pid == os.getpid():
+        if pool is not None:
             pool.__exit__(None, None, None)
-        self._pid = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.workers, self.limits)

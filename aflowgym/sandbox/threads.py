@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
 from aflowgym.answers.code import Outcome
+from toolgym.forks import leave_to_parent, renew_in_child
 
 if TYPE_CHECKING:
     from aflowgym.protocols import Job
@@ -33,6 +34,13 @@ class InThreads:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._threads: ThreadPoolExecutor | None = None
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin without threads, also in a process that was forked off."""
+        leave_to_parent(self._threads)
+        self._threads = None
         self._threads_lock = threading.Lock()
 
     def run(self, job: Job) -> Sequence[Outcome]:

@@ -62,23 +62,24 @@ class WalledSandbox(InThreads):
     ) -> None:
         if workers < 1:
             raise ConfigurationError("workers must be at least 1.")
-        self.workers, self.limits, self.preload = workers, limits or Limits(), tuple(preload)
+        self.limits, self.preload = limits or Limits(), tuple(preload)
         self.wrapped = wrapped
         self._bwrap, self._why_not = (None, "") if wrapped is False else bubblewrap.found()
         if wrapped and self._bwrap is None:
             raise SandboxRefused(f"wrapped=True: {self._why_not}. Take wrapped=None.")
         self.level = Level("walled", ())
-        self.forget()
+        self._all: set[Process] = set()
+        super().__init__(workers)
         _OPEN.add(self)
         self._release(self._acquire())
 
-    def forget(self) -> None:
+    def renew(self) -> None:
         """Begin without workers: at first, and in a process that was forked off."""
-        for process in getattr(self, "_all", ()):
+        super().renew()
+        for process in self._all:
             process.forget()
-        super().__init__(self.workers)
         self._change = threading.Condition()
-        self._all: set[Process] = set()
+        self._all = set()
         self._idle: list[Process] = []
         self._starting = 0
         self.closed = False
@@ -254,10 +255,4 @@ def _close_all() -> None:
         sandbox.close()
 
 
-def _forget_all() -> None:
-    for sandbox in list(_OPEN):
-        sandbox.forget()
-
-
 atexit.register(_close_all)
-os.register_at_fork(after_in_child=_forget_all)

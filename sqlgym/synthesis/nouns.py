@@ -10,10 +10,10 @@ that cannot be read is quoted as it stands.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from sqlgym.synthesis import english, lexicon
 from sqlgym.synthesis.naming import is_readable, parts_of, words_of
+from toolgym.lazy import lazy
 
 _TIMES = frozenset(["hours", "days", "weeks", "months", "minutes", "seconds"])
 _SAY_NOTHING = lexicon.CRYPTIC | lexicon.NOT_NOUNS
@@ -37,17 +37,17 @@ class Noun:
     counts: str = ""
     unit: str = ""
 
-    @cached_property
+    @lazy
     def a(self) -> str:
         """With the indefinite article."""
         return self.one if self.is_plural else english.a(self.one)
 
-    @cached_property
+    @lazy
     def be(self) -> str:
         """ "is", or "are" of a noun that is a plural in itself."""
         return "are" if self.is_plural else "is"
 
-    @cached_property
+    @lazy
     def is_plural(self) -> bool:
         """Also its singular is a plural, as of "account details"."""
         return (

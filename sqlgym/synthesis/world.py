@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import sqlglot
@@ -18,6 +18,7 @@ from sqlgym.sqlite_file import quoted
 from sqlgym.synthesis import lexicon
 from sqlgym.synthesis.nouns import Noun
 from sqlgym.synthesis.wordlist import word_set
+from toolgym.lazy import lazy
 
 
 class Role(StrEnum):
@@ -81,7 +82,7 @@ class Field:
         """Every row has a value, and none of them stands for nothing."""
         return not self.nulls and not self.has_blanks
 
-    @cached_property
+    @lazy
     def is_added(self) -> bool:
         """A sum of its values means something."""
         if self.role is not Role.QUANTITY or not self.noun.is_readable:

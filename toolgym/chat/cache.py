@@ -11,15 +11,16 @@ aside.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import threading
 import warnings
 from pathlib import Path
 from typing import Final
 
+import toolgym.sqlite_forks  # noqa: F401  (a child may use SQLite too)
 from toolgym.chat.reply import Reply
 from toolgym.errors import ConfigurationError
+from toolgym.forks import leave_to_parent, renew_in_child
 from toolgym.sanitize import encodable
 
 _BUSY_SECONDS: Final = 30.0
@@ -40,10 +41,10 @@ class ReplyCache:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._lock = threading.Lock()
-        self._process = -1
         self._works = True
         self._connection: sqlite3.Connection | None = None
+        self.renew()
+        renew_in_child(self)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._opened()
@@ -52,6 +53,12 @@ class ReplyCache:
                 f"replies cannot be remembered in {file}: {problem}. Name another file, or say"
                 " cache=false."
             ) from problem
+
+    def renew(self) -> None:
+        """Begin without a connection; one of a parent stays as it is."""
+        leave_to_parent(self._connection)
+        self._connection = None
+        self._lock = threading.Lock()
 
     def get(self, key: str) -> Reply | None:
         """The reply of this key, which costs nothing now; None if none can be read."""
@@ -75,9 +82,9 @@ class ReplyCache:
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            if self._connection is not None and self._process == os.getpid():
+            if self._connection is not None:
                 self._connection.close()
-            self._connection, self._process = None, -1
+            self._connection = None
 
     def _execute(self, sql: str, values: tuple[str, ...]) -> list[tuple[str, ...]]:
         with self._lock:
@@ -95,13 +102,12 @@ class ReplyCache:
                 return []
 
     def _opened(self) -> sqlite3.Connection:
-        """The connection of this process: one that came through a fork must not be used."""
-        if self._connection is None or self._process != os.getpid():
+        """The connection, opened if there is none."""
+        if self._connection is None:
             self._connection = sqlite3.connect(
                 self.file, _BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute(_TABLE)
-            self._process = os.getpid()
         return self._connection

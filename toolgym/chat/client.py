@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Sequence
@@ -26,6 +25,7 @@ from toolgym.chat.faults import ChatFault, fault
 from toolgym.chat.reply import Chat, Reply, key_of
 from toolgym.chat.sending import Sender, Sent
 from toolgym.chat.settings import ChatSettings
+from toolgym.forks import leave_to_parent, renew_in_child
 
 T = TypeVar("T")
 #: Clients with a loop of their own, until they are closed: at the end of the process at the latest.
@@ -81,14 +81,17 @@ class ChatClient:
         Sender.check_installed()
         file = settings.cache_file
         self._cache = None if file is None else ReplyCache(file)
-        self._start()
-
-    def _start(self) -> None:
-        self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._totals = Totals()
         self._lanes: dict[asyncio.AbstractEventLoop, tuple[_Lane, AsyncGenerator[_Lane, None]]] = {}
         self._own: asyncio.AbstractEventLoop | None = None
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin anew: the loop, the thread and the connections of a parent stay there."""
+        leave_to_parent(self._lanes, self._own)
+        self._lanes, self._own = {}, None
+        self._lock = threading.Lock()
+        self._totals = Totals()
 
     def __repr__(self) -> str:
         return f"ChatClient({self.settings!r})"
@@ -147,7 +150,7 @@ class ChatClient:
 
     def close(self) -> None:
         """Close the connections and the cache; the next request opens them again."""
-        if self._own is not None and self._process == os.getpid():
+        if self._own is not None:
             own, self._own = self._own, None
             _OPEN.discard(self)
             asyncio.run_coroutine_threadsafe(_wound_up(own), own).result()
@@ -196,7 +199,6 @@ class ChatClient:
 
     async def _lane(self) -> _Lane:
         """The lane of the running loop, opened on the first request there."""
-        self._leave_parent()
         loop = asyncio.get_running_loop()
         known = self._lanes.get(loop)
         if known is None:
@@ -215,7 +217,6 @@ class ChatClient:
 
     def _waited(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of some work on the client's own loop."""
-        self._leave_parent()
         with self._lock:
             if self._own is None:
                 self._own = asyncio.new_event_loop()
@@ -230,11 +231,6 @@ class ChatClient:
         except BaseException:
             future.cancel()
             raise
-
-    def _leave_parent(self) -> None:
-        """After a fork: the loop, the thread and the connections are the parent's."""
-        if self._process != os.getpid():
-            self._start()
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

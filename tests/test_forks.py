@@ -1,0 +1,149 @@
+"""Children forked beside busy threads: none waits for ever, and each plays as a process alone does."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from sqlgym.database import Database, open_database
+from sqlgym.schema import Schema
+from toolgym import registration
+from toolgym.policies import ExpertPolicy
+from toolgym.rollout import play
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+SECONDS = 60
+"""After which a child is taken to wait for ever."""
+FAMILIES = ("sqlgym/Explore-v0", "aflowgym/Compose-v0", "aflowgym/Operate-v0")
+LONG = """WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 4000)
+SELECT group_concat(x || 'y') FROM c GROUP BY substr('abcdefgh' || x, 1, 11)"""
+"""Asks SQLite for memory all the time."""
+
+
+def played(seed):
+    """What an episode of each family comes to, and what a statement and a schema give."""
+    outcome = []
+    for env_id in FAMILIES:
+        record = play(env_id, ExpertPolicy(), seed=seed)
+        outcome.append((record.task_id, record.score, record.turns))
+    return outcome
+
+
+class Busy:
+    """Threads that do what an episode does, each something else, until they are told to stop."""
+
+    def __init__(self, n):
+        self.problems = []
+        self._done = threading.Event()
+        kinds = (self._episodes, self._explore, self._read, self._parse)
+        self._threads = [
+            threading.Thread(target=self._work, args=(kinds[number % len(kinds)], number))
+            for number in range(n)
+        ]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *problem):
+        self._done.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self, kind, number):
+        turn = 0
+        while not self._done.is_set():
+            turn += 1
+            try:
+                kind(number * 1_000_003 + turn)
+            except BaseException as problem:
+                self.problems.append(problem)
+                raise
+
+    def _episodes(self, seed):
+        played(seed)
+
+    def _explore(self, seed):
+        env = registration.make("sqlgym/Explore-v0")
+        env.reset(seed=seed)
+        table = env.task.database and open_database(env.task.database).schema.names[0]
+        for name, arguments in (
+            ("describe", {"table_name": table}),
+            ("sample", {"table_name": table}),
+            ("query", {"sql": f"{LONG} LIMIT {seed % 1000}"}),
+            ("query", {"sql": f"SELECT nope{seed}"}),
+            ("answer", {"value": seed}),
+        ):
+            env.step({"name": name, "arguments": arguments})
+
+    def _read(self, seed):
+        path = self._path(seed)
+        database = Database(path)
+        assert Schema.read(path, database).names == database.schema.names
+        database.backwards.query("SELECT 1")
+
+    def _parse(self, seed):
+        for env_id in FAMILIES:
+            env = registration.make(env_id)
+            env.reset(seed=seed)
+            env.step(f'I say: {{"name": "quary", "arguments": {{"sql": "SELECT {seed}", }} ')
+
+    def _path(self, seed):
+        env = registration.make("sqlgym/Explore-v0")
+        env.reset(seed=seed)
+        return env.task.database
+
+
+def ended(child):
+    """The exit status of a child; one that hangs is ended by a signal."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "hung"
+
+
+def forked(seed, expected):
+    """What became of a child that plays an episode of each family, and compares."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
+        child = os.fork()
+    if child == 0:
+        status = 3
+        try:
+            status = 0 if played(seed) == expected else 1
+        finally:
+            os._exit(status)  # whatever happened: the child is a copy of pytest
+    return ended(child)
+
+
+def fork_often(n):
+    """The children of `n` forks beside eight busy threads that did not end well."""
+    expected = [played(seed) for seed in range(5)]
+    bad = []
+    with Busy(8) as busy:
+        for number in range(n):
+            outcome = forked(number % 5, expected[number % 5])
+            if outcome != 0:
+                bad.append((number, outcome))
+    assert busy.problems == []
+    return bad
+
+
+def test_12_forks_beside_eight_busy_threads_all_play_as_alone():
+    assert fork_often(12) == []
+
+
+@pytest.mark.slow
+def test_200_forks_beside_eight_busy_threads_all_play_as_alone():
+    assert fork_often(200) == []
