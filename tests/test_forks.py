@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from sqlgym.database import Database, open_database
-from sqlgym.schema import Schema
 from toolgym import registration
 from toolgym.policies import ExpertPolicy
 from toolgym.rollout import play
@@ -20,18 +19,24 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 SECONDS = 60
 """After which a child is taken to wait for ever."""
 FAMILIES = ("sqlgym/Explore-v0", "aflowgym/Compose-v0", "aflowgym/Operate-v0")
-LONG = """WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 4000)
+LONG = """WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 20000)
 SELECT group_concat(x || 'y') FROM c GROUP BY substr('abcdefgh' || x, 1, 11)"""
 """Asks SQLite for memory all the time."""
 
 
 def played(seed):
-    """What an episode of each family comes to, and what a statement and a schema give."""
-    outcome = []
-    for env_id in FAMILIES:
-        record = play(env_id, ExpertPolicy(), seed=seed)
-        outcome.append((record.task_id, record.score, record.turns))
-    return outcome
+    """What an episode of each family comes to, and what a file gives that is opened anew."""
+    records = [play(env_id, ExpertPolicy(), seed=seed) for env_id in FAMILIES]
+    database = Database(file_of(seed))
+    opened = database.schema.names, database.query("SELECT 1").rows
+    return [(each.task_id, each.score, each.turns) for each in records], opened
+
+
+def file_of(seed):
+    """The database of the task that a seed chooses."""
+    env = registration.make("sqlgym/Explore-v0")
+    env.reset(seed=seed)
+    return env.task.database
 
 
 class Busy:
@@ -72,7 +77,7 @@ class Busy:
     def _explore(self, seed):
         env = registration.make("sqlgym/Explore-v0")
         env.reset(seed=seed)
-        table = env.task.database and open_database(env.task.database).schema.names[0]
+        table = open_database(env.task.database).schema.names[0]
         for name, arguments in (
             ("describe", {"table_name": table}),
             ("sample", {"table_name": table}),
@@ -83,21 +88,14 @@ class Busy:
             env.step({"name": name, "arguments": arguments})
 
     def _read(self, seed):
-        path = self._path(seed)
-        database = Database(path)
-        assert Schema.read(path, database).names == database.schema.names
-        database.backwards.query("SELECT 1")
+        database = Database(file_of(seed))
+        assert database.backwards.schema.names == database.schema.names
 
     def _parse(self, seed):
         for env_id in FAMILIES:
             env = registration.make(env_id)
             env.reset(seed=seed)
             env.step(f'I say: {{"name": "quary", "arguments": {{"sql": "SELECT {seed}", }} ')
-
-    def _path(self, seed):
-        env = registration.make("sqlgym/Explore-v0")
-        env.reset(seed=seed)
-        return env.task.database
 
 
 def ended(child):
