@@ -129,18 +129,16 @@ class Database:
             statement = diagnosis.check_text(sql, self.limits)
         except ToolError as error:
             return error
-        connection = self._borrow()
         entered = TURNSTILE.enter()
         try:
             known = self._cache.get(sql)
-            outcome = known or self._attempt(connection, statement)
+            outcome = known or self._attempt(statement)
             if isinstance(outcome, QueryResult) and known is None:
                 self._check_current()
                 self._cache.put(sql, outcome)
         finally:
             if entered:
                 TURNSTILE.leave()
-            self._give_back(connection)
         if not isinstance(outcome, diagnosis.Failure):
             return outcome
         self._check_current()
@@ -155,7 +153,15 @@ class Database:
                 "Leave the files alone while they are used; the next reset opens the new one.",
             )
 
-    def _attempt(
+    def _attempt(self, sql: str) -> QueryResult | ToolError | diagnosis.Failure:
+        """Run a statement on a connection, borrowed in one's turn: few are open then."""
+        connection = self._borrow()
+        try:
+            return self._fetched(connection, sql)
+        finally:
+            self._give_back(connection)
+
+    def _fetched(
         self, connection: GuardedConnection, sql: str, lenient: bool = False
     ) -> QueryResult | ToolError | diagnosis.Failure:
         try:
@@ -163,7 +169,7 @@ class Database:
         except (sqlite3.Error, sqlite3.Warning, MemoryError, UnicodeDecodeError) as error:
             stopped = connection.meter.stopped
             if not lenient and _is_undecodable(error):
-                return self._attempt(connection, sql, lenient=True)
+                return self._fetched(connection, sql, lenient=True)
             fault = diagnosis.machine_fault(error, self.path, stopped is not None)
             if fault is not None:
                 raise fault from error

@@ -51,19 +51,64 @@ def test_who_has_no_turn_cannot_end_that_of_another():
     other.start()
     other.join()
     assert not turnstile.enter()  # still in it
+    assert turnstile._turn.locked()
 
 
 def test_a_turn_that_takes_too_long_does_not_stop_the_others():
     turnstile, found = Turnstile(), []
     turnstile.enter()
-    waiting = [threading.Thread(target=lambda: found.append(turnstile.enter())) for _ in range(4)]
+
+    def pass_twice():
+        for _ in range(2):
+            found.append(turnstile.enter())
+            turnstile.leave()
+
+    waiting = [threading.Thread(target=pass_twice) for _ in range(4)]
     for thread in waiting:
         thread.start()
     for thread in waiting:
         thread.join(timeout=60)
-    assert found == [False] * 4
+    assert found == [True] * 8
     turnstile.leave()
     assert turnstile.enter()
+
+
+def test_a_thread_that_died_in_its_turn_does_not_stop_the_others():
+    turnstile = Turnstile()
+    lost = threading.Thread(target=turnstile.enter)
+    lost.start()
+    lost.join()
+    through = []
+    other = threading.Thread(target=lambda: through.append(turnstile.enter()))
+    other.start()
+    other.join(timeout=60)
+    assert through == [True]
+
+
+def test_who_comes_often_does_not_keep_the_others_out():
+    """One thread comes again at once, always; each of the others gets in all the same."""
+    turnstile, done, through = Turnstile(), threading.Event(), []
+
+    def come_again():
+        while not done.is_set():
+            turnstile.enter()
+            turnstile.leave()
+
+    def come_once(name):
+        turnstile.enter()
+        through.append(name)
+        turnstile.leave()
+
+    greedy = [threading.Thread(target=come_again) for _ in range(2)]
+    others = [threading.Thread(target=come_once, args=(name,)) for name in range(8)]
+    for thread in greedy + others:
+        thread.start()
+    for thread in others:
+        thread.join(timeout=60)
+    done.set()
+    for thread in greedy:
+        thread.join()
+    assert sorted(through) == list(range(8))
 
 
 def test_a_long_statement_leaves_the_turnstile_to_the_others():
@@ -83,7 +128,7 @@ def test_a_long_statement_leaves_the_turnstile_to_the_others():
         if TURNSTILE.enter():
             entered_meanwhile += not done.is_set()
             TURNSTILE.leave()
-        time.sleep(0)
+        time.sleep(0.001)
     asking.join()
     assert entered_meanwhile > 0
     assert database.query(LONG_STATEMENT).rows == ((300_000,),)
