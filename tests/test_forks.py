@@ -1,16 +1,25 @@
-"""Children forked beside busy threads: none waits for ever, and each plays as a process alone does."""
+"""Children forked beside busy threads: none waits for ever, and each plays as one alone does."""
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
-from pathlib import Path
 
 import pytest
 
+from aflowgym.backends.sharing import Shared
+from aflowgym.sandbox import choosing
+from aflowgym.sandbox.unsafe import UnsafeSandbox
+from sqlgym import database as database_module
 from sqlgym.database import Database, open_database
-from toolgym import registration
+from sqlgym.pool import ConnectionPool
+from sqlgym.query_result import ResultCache
+from sqlgym.turnstile import Turnstile
+from toolgym import registration, sqlite_forks
+from toolgym.chat.cache import ReplyCache
 from toolgym.policies import ExpertPolicy
 from toolgym.rollout import play
 
@@ -136,6 +145,65 @@ def fork_often(n):
                 bad.append((number, outcome))
     assert busy.problems == []
     return bad
+
+
+OWNERS = {
+    "a cache of results": lambda folder: ResultCache(),
+    "a pool of connections": lambda folder: ConnectionPool(),
+    "a turnstile": lambda folder: Turnstile(),
+    "the opening of databases": lambda folder: database_module._opening,
+    "a cache of replies": lambda folder: ReplyCache(folder / "replies.sqlite"),
+    "backends that are shared": lambda folder: Shared(),
+    "the default sandbox": lambda folder: choosing._default,
+    "a sandbox in plain processes": lambda folder: UnsafeSandbox(),
+}
+
+
+def locks_of(owner):
+    """The locks among the attributes of an object, those of conditions too."""
+    found = {getattr(value, "_lock", value) for value in vars(owner).values() if is_lock(value)}
+    return list(found)
+
+
+def is_lock(value):
+    return isinstance(value, type(threading.Lock()) | threading.Condition)
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_a_child_finds_free_what_another_thread_of_its_parent_holds(owner, tmp_path):
+    owned, held = OWNERS[owner](tmp_path), []
+    holder = threading.Thread(target=lambda: held.extend(x.acquire() for x in locks_of(owned)))
+    holder.start()
+    holder.join()
+    assert held
+    child = os.fork()
+    if child == 0:
+        os._exit(any(lock.locked() for lock in locks_of(owned)))
+    for lock in locks_of(owned):
+        lock.release()
+    assert ended(child) == 0
+
+
+HOLDING_SQLITE = """
+import os, signal, sqlite3
+from toolgym import sqlite_forks
+
+for address in sqlite_forks.LOCKS.addresses:
+    sqlite_forks.LOCKS._try(address)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    sqlite3.connect(":memory:").execute("SELECT group_concat('x')").fetchall()
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+os._exit(os.waitstatus_to_exitcode(status) != 0)
+"""
+
+
+@pytest.mark.skipif(sqlite_forks.LOCKS is None, reason="this SQLite hides its functions")
+def test_a_child_uses_sqlite_whichever_of_its_locks_were_held():
+    ran = subprocess.run([sys.executable, "-c", HOLDING_SQLITE], timeout=SECONDS, check=False)
+    assert ran.returncode == 0
 
 
 def test_12_forks_beside_eight_busy_threads_all_play_as_alone():
