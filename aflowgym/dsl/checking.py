@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aflowgym.dsl.bounds import calls, can_exit
+from aflowgym.dsl.bounds import Bounds
 from aflowgym.dsl.diagnostics import Diagnostic
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, size
 from aflowgym.operators import BIT, SLOTS, Operator, Registry
@@ -72,6 +72,8 @@ class Checker:
         self.operators = operators
         self.kind = kind
         self.found: list[Diagnostic] = []
+        self.bounds = Bounds(operators)
+        self._looped: dict[tuple[int, int], int] = {}
 
     def say(self, code: str, message: str, node: Node, expected: tuple[str, ...] = ()) -> None:
         """Record something, once."""
@@ -91,7 +93,12 @@ class Checker:
         if kind is Cond:
             return self._cond(node, state)  # type: ignore[arg-type]
         if kind is Repeat:
-            return self._repeat(node, state)  # type: ignore[arg-type]
+            # A loop is walked twice: without this memory, one inside others 2 ** depth times. A
+            # second walk from the same state finds nothing new.
+            place = (id(node), state)
+            if place not in self._looped:
+                self._looped[place] = self._repeat(node, state)  # type: ignore[arg-type]
+            return self._looped[place]
         return self._list(node, state) if isinstance(node, ListOf) else state
 
     def _op(self, node: Op, state: int) -> int:
@@ -156,7 +163,7 @@ class Checker:
         return _LIST | code | (_LONE if len(node.branches) == 1 else 0)
 
     def _repeat(self, node: Repeat, state: int) -> int:
-        if not can_exit(node.body, self.operators):
+        if not self.bounds.can_exit(node.body):
             message = f"No check inside, so this runs {node.times} times whatever happens."
             self.say("W-LOOP-NOEXIT", message, node, ("Review",))
         for _ in range(min(node.times, 2)):
@@ -201,7 +208,7 @@ def check(tree: Node, operators: Registry, kind: str | None, limits: Limits) -> 
     if checker.walk(tree, EMPTY) & _LIST:
         message = "The workflow ends in a list; close it by an ensemble."
         checker.say("E-LIST-END", message, tree, ("-> ScEnsemble", "-> MdEnsemble"))
-    most = calls(tree, operators).most
+    most = checker.bounds.calls(tree).most
     if most > limits.calls:
         message = f"Up to {most} calls of the model; {limits.calls} are allowed."
         checker.say("E-BUDGET", message, tree)

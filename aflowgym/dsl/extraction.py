@@ -14,6 +14,7 @@ which no part is run.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from aflowgym.dsl.diagnostics import Diagnostic
@@ -31,8 +32,8 @@ _MARKUP = (
     re.compile(r"`+"),
     re.compile(r"\*\*(?=\S)|(?<=\S)\*\*"),
     re.compile(r"^[ \t]*(?:[-•]|\*(?=[ \t]+[^0-9\s])|[0-9]+[.)])[ \t]+", re.M),
-    re.compile(r"[.;,][.;,\s]*\Z"),
 )
+_STOP = re.compile(r"[.;,]")
 #: Starting points tried in one text; prose of a thousand operators holds no workflow.
 _MOST_STARTS = 400
 
@@ -51,6 +52,19 @@ def _only(text: str, start: int, end: int) -> str:
 
 def _blank(text: str, pattern: re.Pattern[str]) -> str:
     return pattern.sub(lambda found: " " * len(found[0]), text)
+
+
+def _without_stops(text: str) -> str:
+    """The text with its trailing punctuation blank, and what blanks stand in that.
+
+    Looked for from the end: a pattern that starts at each mark and hopes that the text ends behind
+    it goes through a long run of them once for each.
+    """
+    end = len(text)
+    while end and (text[end - 1] in ".;," or text[end - 1].isspace()):
+        end -= 1
+    first = _STOP.search(text, end)
+    return text if first is None else text[: first.start()] + " " * (len(text) - first.start())
 
 
 def _narrowed(region: Region, pattern: re.Pattern[str], code: str, operators: Registry) -> Region:
@@ -97,6 +111,7 @@ def unmarked(region: Region) -> Region:
     text = region.text
     for pattern in _MARKUP:
         text = _blank(text, pattern)
+    text = _without_stops(text)
     if text == region.text:
         return region
     places = [at for at, (old, new) in enumerate(zip(region.text, text, strict=True)) if old != new]
@@ -159,7 +174,8 @@ def _one_span(parser: Parser, at: int) -> tuple[Found | None, int]:
 
 def _alone(text: str, start: int, end: int, tree: Node, operators: Registry) -> bool:
     """Whether a span without arrow or bracket is a canonical name alone on its line."""
-    line = text[text.rfind("\n", 0, start) + 1 : start] + text[end:].split("\n", 1)[0]
+    stop = text.find("\n", end)
+    line = text[text.rfind("\n", 0, start) + 1 : start] + text[end : stop if stop >= 0 else None]
     return not line.strip(" \t.;,:!") and text[start:end] == str(tree)
 
 
@@ -175,16 +191,17 @@ def spans(text: str, operators: Registry) -> list[Found]:
         if at >= allowed:
             span, allowed = _one_span(parser, at)
             found += [span] if span else []
+    breaks = [each.start() for each in re.finditer("\n", text)]
     faulty: set[int] = set()
     for span in found:
         if not span.size:
-            faulty |= _lines(text, span)
-    return [span for span in found if span.size and not faulty & _lines(text, span)]
+            faulty |= _lines(breaks, span)
+    return [span for span in found if span.size and not faulty & _lines(breaks, span)]
 
 
-def _lines(text: str, span: Found) -> set[int]:
-    first = text.count("\n", 0, span.start)
-    return set(range(first, first + text.count("\n", span.start, span.end) + 1))
+def _lines(breaks: list[int], span: Found) -> set[int]:
+    """The numbers of the lines that a span stands on, by where the lines end."""
+    return set(range(bisect_left(breaks, span.start), bisect_left(breaks, span.end) + 1))
 
 
 def longest(found: list[Found]) -> list[Found]:

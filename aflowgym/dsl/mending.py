@@ -8,7 +8,7 @@ last steps. It is checked like any other workflow before it is shown.
 
 from __future__ import annotations
 
-from aflowgym.dsl.bounds import calls
+from aflowgym.dsl.bounds import Bounds, calls
 from aflowgym.dsl.checking import EMPTY, Limits, after, check, gives_verdict
 from aflowgym.dsl.nodes import (
     DONE,
@@ -32,6 +32,9 @@ _CLOSER = "ScEnsemble"
 _CHECK = "Review"
 #: Rounds of shrinking before giving up.
 _PATIENCE = 40
+#: Deepest tree that is mended as it is. Each loop is walked twice, so one inside others 2 ** depth
+#: times; a deeper tree, which only wide limits allow, is made smaller first.
+_DEEPEST = 8
 
 
 class Mender:
@@ -134,7 +137,7 @@ class Mender:
         return [*before, Cond(check, fail, passed)], one & two
 
 
-def _smaller(node: Node, operators: Registry) -> Node | None:
+def _smaller(node: Node, bounds: Bounds) -> Node | None:
     """A little less of a workflow: fewer rounds, fewer branches, or without its last step."""
     match node:
         case Repeat() if node.times > 1:
@@ -152,11 +155,11 @@ def _smaller(node: Node, operators: Registry) -> Node | None:
                 range(len(node.steps)),
                 key=lambda index: (
                     not isinstance(node.steps[index], Op),
-                    calls(node.steps[index], operators).most,
+                    bounds.calls(node.steps[index]).most,
                     index,
                 ),
             )
-            step = _smaller(node.steps[place], operators)
+            step = _smaller(node.steps[place], bounds)
             if step is None:
                 return sequence(list(node.steps[:-1]), _SPAN)
             return sequence([*node.steps[:place], step, *node.steps[place + 1 :]], _SPAN)
@@ -168,7 +171,7 @@ def _too_large(tree: Node, operators: Registry, limits: Limits) -> bool:
     count, deep = size(tree)
     return (
         count > limits.operators
-        or deep > limits.depth
+        or deep > min(limits.depth, _DEEPEST)
         or calls(tree, operators).most > limits.calls
     )
 
@@ -194,7 +197,7 @@ def mended(tree: Node | None, operators: Registry, kind: str | None, limits: Lim
             fixed, _ = Mender(operators, kind).single(current, EMPTY)
             if not isinstance(fixed, Done) and _accepted(fixed, operators, kind, limits):
                 return str(fixed)
-        current = _smaller(current, operators)
+        current = _smaller(current, Bounds(operators))
     alone = (name for name in operators if _accepted(Op(name), operators, kind, limits))
     return next(alone, None)
 

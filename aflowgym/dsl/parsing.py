@@ -8,7 +8,7 @@ leaves is then no workflow that runs, but what a corrected one is made from.
 
 from __future__ import annotations
 
-from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Span, sequence
+from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Span, sequence, size
 from aflowgym.dsl.reading import STARTS, Halt, Reader, Syntax
 from aflowgym.dsl.tokens import Token, unquoted
 from aflowgym.operators import DONE_WORDS, Registry
@@ -25,6 +25,9 @@ atom     := OP [ "(" STRING ")" ] | "(" seq ")" | "[" seq { "," seq } "]"
 
 #: How many parentheses and brackets may stand inside one another before reading stops.
 DEEPEST_TEXT = 40
+#: How many operators the copies in lists may come to, in one text. Lists in lists multiply: twelve
+#: of `[... * 5]` inside one another would stand for 244 million.
+MOST_COPIED = 10_000
 #: Fewest and most repetitions.
 TIMES_RANGE = (1, 5)
 _CLOSER = {"(": ")", "[": "]"}
@@ -258,8 +261,16 @@ class Parser(Reader):
             first += 1
         # A loop in parentheses begins behind the item that holds it.
         if isinstance(node, Repeat) and node.span[0] == self.tokens[first].start:
-            return (node.body,) * node.times
+            return self._copies(node, self.tokens[first])
         return (node,)
+
+    def _copies(self, node: Repeat, token: Token) -> tuple[Node, ...]:
+        if node.times > 1 and self.copied <= MOST_COPIED:
+            self.copied += (node.times - 1) * size(node.body)[0]
+        if self.copied <= MOST_COPIED:
+            return (node.body,) * node.times
+        self.say("E-SIZE", f"Lists of more than {MOST_COPIED:,} operators.", token)
+        return (node.body,)
 
     def _close(self, opened: str) -> None:
         closer = _CLOSER[opened]

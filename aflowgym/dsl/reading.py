@@ -64,6 +64,7 @@ class Reader:
         self.operators = operators
         self.found: list[Diagnostic] = []
         self.depth = 0
+        self.copied = 0
         self.errors = 0
         self.halting = False
 

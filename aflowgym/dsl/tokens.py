@@ -8,6 +8,7 @@ has tokens and the parser says where it stumbled.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 #: The arrows that are understood, the first one is canonical.
@@ -16,8 +17,7 @@ ARROWS = ("->", "-->", "=>", "→", "⇒", "|>", ">>", "⟶", "⟹", "➜", "➔
 TIMES = ("*", "×")
 
 _ARROW = "|".join(re.escape(arrow) for arrow in sorted(ARROWS, key=len, reverse=True))
-_TOKEN = re.compile(
-    rf"""
+_SHAPES = rf"""
       \s* (?:
       (?P<word> [A-Za-z_][A-Za-z0-9_]* (?: -[A-Za-z0-9_]+ )* )
     | (?P<arrow> {_ARROW} )
@@ -27,9 +27,11 @@ _TOKEN = re.compile(
     | (?P<int> [0-9]+ )
     | (?P<string> " (?: [^"\\\n] | \\[^\n] )* " )
     | (?P<other> \S ) )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+    """
+_TOKEN = re.compile(_SHAPES, re.VERBOSE | re.DOTALL)
+# The same where no string can begin, and how far a quote that nothing closes was looked through.
+_UNQUOTED = re.compile(_SHAPES.replace('(?P<string> "', '(?P<string> (?!) "'), re.VERBOSE | re.DOTALL)
+_OPEN = re.compile(r'"(?:[^"\\\n]|\\[^\n])*+')
 
 
 class Token(NamedTuple):
@@ -48,8 +50,7 @@ def tokenize(text: str) -> tuple[list[Token], list[Token]]:
     """The tokens of a text, with one of kind `end` behind them; and its comments."""
     tokens: list[Token] = []
     comments: list[Token] = []
-    # Blanks at the end, before no token, would be tried from each of their places.
-    for found in _TOKEN.finditer(text, 0, len(text.rstrip())):
+    for found in _matches(text):
         kind = found.lastgroup or "other"
         written = found[kind]
         start, end = found.span(kind)
@@ -62,6 +63,26 @@ def tokenize(text: str) -> tuple[list[Token], list[Token]]:
     length = len(text)
     tokens.append(Token("end", "", length, length))
     return tokens, comments
+
+
+def _matches(text: str) -> Iterator[re.Match[str]]:
+    """Every token, one behind the other.
+
+    A quote that nothing closes is a character that the language does not use. Whatever quotes
+    stand between it and the end of its line are escaped for it, and closed by nothing either: they
+    are not looked through again, one by one.
+    """
+    # Blanks at the end, before no token, would be tried from each of their places.
+    at, end, barren = 0, len(text.rstrip()), 0
+    while at < end:
+        found = (_UNQUOTED if at < barren else _TOKEN).match(text, at, end)
+        if found is None:  # never, as anything but a blank is a token
+            return
+        yield found
+        at = found.end()
+        if found[0][-1] == '"' and found.lastgroup == "other" and at > barren:
+            opened = _OPEN.match(text, at - 1, end)
+            barren = opened.end() if opened else barren
 
 
 _ESCAPE = re.compile(r'\\([\\"nt])')
