@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -25,7 +26,10 @@ _BOXED: Final = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
 _TAG_END: Final = re.compile(r"</(answer|final_answer|solution)>")
 _LAST_BOXES: Final = 8
 _LONGEST: Final = 20_000
-_MARK: Final = re.compile(r"^####[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+# The blanks behind a marked answer are left to `bare`: a pattern that asks of each run of blanks
+# whether the line ends there goes through it once for each of its blanks.
+_MARK: Final = re.compile(r"^####[ \t]*(.+)$", re.MULTILINE)
+_STARS: Final = re.compile(r"\*(?=\*)")
 _SAID: Final = re.compile(
     r"\b(?:the\s+)?(?:final\s+|correct\s+|right\s+)?answer(?:\s+is|\s*[:=]|\s+would\s+be)[ \t*:]*",
     re.IGNORECASE,
@@ -94,20 +98,50 @@ def bare(text: str) -> str:
     text = text.strip()
     if text.isalnum():
         return text
+    # Two places move towards each other: to cut the text anew at each of a million marks would copy
+    # it a million times. For the same reason the asterisks are looked for once.
+    start, end = 0, len(text)
+    stars = [found.start() for found in _STARS.finditer(text)]
     while True:
-        before = text
-        text = text.strip().removesuffix(".").strip()
+        before = start, end
+        start, end = _trimmed(text, start, end)
+        if text.endswith(".", start, end):
+            start, end = _trimmed(text, start, end - 1)
         for mark in ("**", "__", "$$", "`", '"', "“", "”"):
-            if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
-                text = text[len(mark) : -len(mark)]
-        text = text.removeprefix("**").removesuffix("**") if text.count("**") == 1 else text
-        if text.startswith("$") and text.endswith("$") and len(text) > 2:
-            text = text[1:-1]
+            if end - start > 2 * len(mark) and _between(text, start, end, mark, mark):
+                start, end = start + len(mark), end - len(mark)
+        if stars and _occurs_once(stars, start, end):
+            start += 2 * text.startswith("**", start, end)
+            end -= 2 * text.endswith("**", start, end)
+        if end - start > 2 and _between(text, start, end, "$", "$"):
+            start, end = start + 1, end - 1
         for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("“", "”")):
-            if text.startswith(opening) and text.endswith(closing):
-                text = text[len(opening) : -len(closing)]
-        if text == before:
-            return text
+            if _between(text, start, end, opening, closing):
+                start, end = start + len(opening), end - len(closing)
+        if (start, end) == before:
+            return text[start:end]
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """The piece of a text without blanks around it."""
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _between(text: str, start: int, end: int, opening: str, closing: str) -> bool:
+    return text.startswith(opening, start, end) and text.endswith(closing, start, end)
+
+
+def _occurs_once(stars: list[int], start: int, end: int) -> bool:
+    """Does `**` stand in a piece of a text exactly once, as `str.count` counts?"""
+    first = bisect_left(stars, start)
+    if first == len(stars) or stars[first] + 2 > end:
+        return False
+    second = bisect_left(stars, stars[first] + 2)
+    return second == len(stars) or stars[second] + 2 > end
 
 
 def _last_boxed(text: str) -> str | None:

@@ -32,6 +32,8 @@ _COMMAND: Final = re.compile(
     )
 )
 _TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|rm)\s*")
+_BRACE: Final = re.compile(r"[{}]")
+_CLOSING: Final = re.compile(r"\}")
 _SPACES: Final = re.compile(r"\s+")
 
 
@@ -50,22 +52,55 @@ def plain(text: str) -> str:
 def group_end(text: str, start: int) -> int:
     """The index of the brace that closes the one at `start`; -1 if none does."""
     depth = 0
-    for index in range(start, len(text)):
-        if text[index] == "{":
-            depth += 1
-        elif text[index] == "}":
-            depth -= 1
-            if not depth:
-                return index
+    for found in _BRACE.finditer(text, start):
+        depth += 1 if found[0] == "{" else -1
+        if not depth:
+            return found.start()
     return -1
 
 
+def group_ends(text: str) -> dict[int, int]:
+    """For each brace that is closed, where: `group_end` of all of them in one pass."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for found in _BRACE.finditer(text):
+        if found[0] == "{":
+            opened.append(found.start())
+        elif opened:
+            ends[opened.pop()] = found.start()
+    return ends
+
+
 def _without_text_commands(text: str) -> str:
-    while found := _TEXT.search(text):
-        end = group_end(text, found.end()) if text[found.end() : found.end() + 1] == "{" else -1
-        if end < 0:
-            text = f"{text[: found.start()]} {text[found.end() :]}"
-        else:
-            inside = text[found.end() + 1 : end]
-            text = f"{text[: found.start()]} {inside} {text[end + 1 :]}"
-    return text
+    """The text without `\\text` and its like, and without the braces of what they hold.
+
+    In one pass over the commands: what stands in a group is copied once, however many groups it
+    stands in. The braces that close groups are left out where the pass comes by them.
+    """
+    ends = group_ends(text) if "{" in text else {}
+    gone: set[int] = set()
+    parts: list[str] = []
+    place = 0
+    for found in _TEXT.finditer(text):
+        parts += [_copied(text, place, found.start(), gone), " "]
+        place = found.end()
+        while place < len(text) and (place in gone or text[place].isspace()):
+            place += 1
+        end = ends.get(place)
+        if end is not None:
+            gone.add(end)
+            place += 1
+    return "".join([*parts, _copied(text, place, len(text), gone)])
+
+
+def _copied(text: str, start: int, end: int, gone: set[int]) -> str:
+    """A piece of a text, with a blank in the place of each brace that is gone."""
+    if "}" not in text[start:end]:
+        return text[start:end]
+    places = (found.start() for found in _CLOSING.finditer(text, start, end))
+    parts, last = [], start
+    for place in places:
+        if place in gone:
+            parts.append(text[last:place])
+            last = place + 1
+    return " ".join([*parts, text[last:end]])
