@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from aflowgym.answers.extraction import final_answer
+from aflowgym.executor_marks import Tags, verdict_lines
 
 _THOUGHT: Final = r"(?:think|thinking|thought|reasoning)"
-_WHOLE_THOUGHT: Final = re.compile(rf"<({_THOUGHT})>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_WHOLE_THOUGHT: Final = Tags("think", "thinking", "thought", "reasoning")
 _END_OF_THOUGHT: Final = re.compile(rf"</{_THOUGHT}>", re.IGNORECASE)
 _OPEN_THOUGHT: Final = re.compile(rf"\s*<{_THOUGHT}>", re.IGNORECASE)
 
@@ -32,15 +33,9 @@ _SAYS: Final = re.compile(
 )
 _PLAIN: Final = re.compile(r"Verdict: (?:(right)|wrong)(?=\n|\Z)")
 _VERDICT_WORD: Final = re.compile(r"verdict", re.IGNORECASE)
-_VERDICT_LINE: Final = re.compile(
-    r"^\W*(?:(?:final|my|the|overall)\s+)*verdict\b(?!\w)(?:\s+is\b)?\W*(?P<rest>[^\n]*)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_VERDICT_TAG: Final = re.compile(
-    r"<(verdict|review_result|result|judgement|judgment)>(?P<rest>.*?)</\1>", re.I | re.S
-)
+_VERDICT_TAG: Final = Tags("verdict", "review_result", "result", "judgement", "judgment")
 _LONE_WORD: Final = re.compile(rf"^\W*(?:(?P<yes>{_PASS})|(?P<no>{_FAIL}))\W*$", re.I)
-_TEXT: Final = re.compile(r"\\text\w*\{(.*)\}")
+_TEXT: Final = re.compile(r"\\text\w*+\{")
 _VERDICT_KEYS: Final = ("verdict", "review_result", "result", "is_correct", "correct", "right")
 _FEEDBACK_KEYS: Final = ("feedback", "review", "reason", "explanation", "comment")
 
@@ -54,9 +49,12 @@ _LETTER_KEYS: Final = (
     "option",
 )
 _CALLED: Final = r"(?:candidate|option|solution|answer|letter|choice|number)"
-_ONLY_A_LETTER: Final = re.compile(
-    rf"^\W*(?:\\text\w*\{{)?(?:the\s+)?(?:{_CALLED}\s*)*[\W_]*(?P<name>[A-Za-z]|\d+)[\W_]*$", re.I
+# What may stand before a lone letter or number. Each part takes all it can and gives nothing back:
+# a shorter one would end before a character that no later part takes.
+_BEFORE_A_LETTER: Final = re.compile(
+    rf"\W*+(?:(?<=\\)text\w*+\{{)?+(?:the\s++)?+(?:{_CALLED}\s*+)*+[\W_]*+", re.I
 )
+_NAME: Final = re.compile(r"[A-Za-z]|\d", re.I)
 _LINE_BEGINS: Final = re.compile(r"^[\W_]*(?P<name>[A-Z]|\d+)(?:[*_)\]]*\s*[:.,)\]—–-])[\s*]")
 _LETTER_IN_LINE: Final = re.compile(
     rf"(?P<called>{_CALLED}\s+)?(?<![A-Za-z'’\\])(?P<name>[A-Z])(?![A-Za-z'’])(?P<next>\s+(?!and\b|or\b)[a-z])?",
@@ -73,7 +71,7 @@ def spoken(reply: str) -> str:
     """
     if "<" not in reply:
         return reply
-    said = _WHOLE_THOUGHT.sub("", reply)
+    said = _WHOLE_THOUGHT.without(reply)
     ends = list(_END_OF_THOUGHT.finditer(said))
     if ends:  # a template may have opened the thought in the prompt
         said = said[ends[-1].end() :]
@@ -96,15 +94,15 @@ def read_verdict(reply: str) -> tuple[bool, str] | None:
         return plain[1] is not None, reply[plain.end() :].strip()
     if "{" in reply and (in_json := _verdict_in_json(reply)) is not None:
         return in_json
-    for pattern in (_VERDICT_TAG, _VERDICT_LINE):
-        for found in reversed(list(pattern.finditer(reply))):
-            rest = found["rest"].strip()
-            if not rest and pattern is _VERDICT_LINE:  # the word stands on the next line
-                return _with_next_line(reply, found.end(), found.start())
+    for find in (_VERDICT_TAG.pairs, verdict_lines):
+        for start, begin, stop, end in reversed(list(find(reply))):
+            rest = reply[begin:stop].strip()
+            if not rest and find is verdict_lines:  # the word stands on the next line
+                return _with_next_line(reply, end, start)
             said = _says(rest)
             if said is not None:
                 passes, after = said
-                parts = (reply[: found.start()], after, reply[found.end() :])
+                parts = (reply[:start], after, reply[end:])
                 return passes, "\n".join(part.strip() for part in parts if part.strip())
     return _lone_verdict(reply)
 
@@ -150,12 +148,23 @@ def _lone_verdict(reply: str) -> tuple[bool, str] | None:
     lines = [line for line in reply.splitlines() if line.strip()]
     boxed = final_answer(reply)
     ends = [lines[0], lines[-1]] if lines else []
-    ends += [_TEXT.sub(r"\1", boxed.text)] if boxed.place in ("boxed", "tag") else []
+    ends += [_without_text(boxed.text)] if boxed.place in ("boxed", "tag") else []
     read = {bool(found["yes"]) for each in ends if (found := _LONE_WORD.match(each))}
     if len(read) != 1:
         return None
     rest = [line for line in lines if not _LONE_WORD.match(line)]
     return read.pop(), "\n".join(rest).strip()
+
+
+def _without_text(formula: str) -> str:
+    """What `\\text{...}` holds instead of it, from its first brace on a line to the line's last."""
+    lines = formula.split("\n")
+    for place, line in enumerate(lines):
+        found = _TEXT.search(line)
+        close = line.rfind("}", found.end()) if found else -1
+        if found and close >= 0:
+            lines[place] = line[: found.start()] + line[found.end() : close] + line[close + 1 :]
+    return "\n".join(lines)
 
 
 @functools.lru_cache(maxsize=64)
@@ -179,14 +188,30 @@ def read_letter(reply: str, count: int) -> int | None:
         return known.index(reply)
     names = (*_names_in_json(reply), final_answer(reply).text)
     for text in names:
-        found = _ONLY_A_LETTER.match(text)
-        if found is not None and found["name"].upper() in known:
-            return known.index(found["name"].upper())
+        name = _only_a_letter(text)
+        if name in known:
+            return known.index(name)
     lines = [line for line in reply.splitlines() if line.strip()]
     if lines and (found := _LINE_BEGINS.match(lines[0] + " ")) and found["name"] in known:
         return known.index(found["name"])
     named = _named_in(lines[-1], known) if lines else set()
     return known.index(named.pop()) if len(named) == 1 else None
+
+
+def _only_a_letter(text: str) -> str:
+    """The letter or number, in capitals, that is all a text says; empty if it says more.
+
+    It is looked for from the end, where nothing but marks may follow it.
+    """
+    end = len(text)
+    while end and (text[end - 1] == "_" or not text[end - 1].isalnum()):
+        end -= 1
+    start = end - 1
+    if not end or _NAME.match(text, start) is None:
+        return ""
+    while start and text[end - 1].isdecimal() and text[start - 1].isdecimal():
+        start -= 1
+    return text[start:end].upper() if _BEFORE_A_LETTER.fullmatch(text, 0, start) else ""
 
 
 def _names_in_json(reply: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import ast
 import functools
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,10 +24,16 @@ from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 
 MAX_LITERAL: Final = 200_000
 _REMEMBERED: Final = 2000
-_FENCE: Final = re.compile(r"(?:```|~~~)[^\n`]*\n(.*?)(?:```|~~~|\Z)", re.DOTALL)
+# The second form goes past tildes that open nothing, with the others on their line: these would
+# each be followed through the same line. Back-quotes end such a line by themselves.
+_FENCE: Final = re.compile(
+    r"(?:```|~~~)[^\n`]*+\n(?P<block>.*?)(?:```|~~~|\Z)|~~~[^\n`]*+", re.DOTALL
+)
 _BEGINS: Final = re.compile(r"^(?:(?:def|class|import) \w|from \S+ import |@\w)", re.M)
 _MOST_TRIES: Final = 12
 _FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
+# A set of values that share a hash takes the square of their number to build. Honest ones share few.
+_MOST_COLLISIONS: Final = 500
 _COMPLEX: Final = {"infj": complex(0.0, float("inf")), "nanj": complex(0.0, float("nan"))}
 
 
@@ -167,13 +173,18 @@ def extract_code(text: str, entry_point: str) -> str | None:
     Returns:
         The source, which parses and defines the function at top level; None if there is none.
     """
-    blocks: list[str] = _FENCE.findall(text)[::-1] or [text]
+    blocks = _blocks(text)[::-1] or [text]
     found = next((block for block in blocks if _defines(block, entry_point)), None)
     if found is not None or entry_point not in text:
         return found
     fenced = blocks != [text]
     tried = map(textwrap.dedent, blocks[:_MOST_TRIES]) if fenced else [_between_prose(text)]
     return next((each for each in tried if _defines(each, entry_point)), None)
+
+
+def _blocks(text: str) -> list[str]:
+    """The fenced blocks of a text; one that nothing closes goes on to the end."""
+    return [each for found in _FENCE.finditer(text) if (each := found["block"]) is not None]
 
 
 def _between_prose(text: str) -> str:
@@ -246,9 +257,10 @@ def _value(node: ast.expr) -> Any:
         case ast.Tuple(elts=items):
             return tuple(_value(item) for item in items)
         case ast.Set(elts=items):
-            return {_value(item) for item in items}
+            return set(_hashable(map(_value, items)))
         case ast.Dict(keys=keys, values=values) if None not in keys:
-            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True)}  # type: ignore[arg-type]
+            read = _hashable(_value(key) for key in keys)  # type: ignore[arg-type]
+            return dict(zip(read, map(_value, values), strict=True))
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
             value = _number(operand)
             if isinstance(sign, ast.UAdd):
@@ -274,8 +286,17 @@ def _named(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id="set" | "frozenset" as kind), args=args, keywords=[]):
             items = _value(args[0]) if len(args) == 1 else ()
             if len(args) <= 1 and isinstance(items, list | tuple | set):
-                return frozenset(items) if kind == "frozenset" else set(items)
+                kept = _hashable(items)
+                return frozenset(kept) if kind == "frozenset" else set(kept)
     raise ValueError("no literal")
+
+
+def _hashable(values: Iterable[Any]) -> list[Any]:
+    """Values to be the items of a set or the keys of a dict; raises ValueError or TypeError."""
+    listed = list(values)
+    if len(listed) - len({hash(value) for value in listed}) > _MOST_COLLISIONS:
+        raise ValueError("too many values share a hash")
+    return listed
 
 
 def _number(node: ast.expr) -> Any:
