@@ -73,7 +73,7 @@ def _tree_of(program: str) -> str:
     """A program without its comments and layout; as it stands where it is nested too deeply."""
     try:
         return ast.dump(ast.parse(program))
-    except RecursionError:
+    except (RecursionError, MemoryError):
         return program
 
 

@@ -28,7 +28,8 @@ from aflowgym.tasks import KINDS, WorkflowTask
 
 Entry = Mapping[str, Any]
 
-_EXAMPLE: Final = re.compile(r">>>[ \t]*(.+)\n[ \t]*(\S.*)")
+_EXAMPLE: Final = re.compile(r">>>[ \t]*(.+)")
+_VALUE: Final = re.compile(r"\n[ \t]*(\S.*)")
 
 
 class Refused(ValueError):
@@ -96,7 +97,7 @@ def _gsm8k(entry: Entry, name: str) -> WorkflowTask:
         item=identity,
         kind="math",
         gold=gold.strip(),
-        solution=re.sub(r"<<.*?>>", "", worked).strip(),
+        solution=_without_calculations(worked).strip(),
     )
 
 
@@ -229,7 +230,7 @@ def _called_first(source: str) -> str:
     """The function that the first assertion calls."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise Refused("unsupported_test", "its tests are no Python") from None
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -240,9 +241,28 @@ def _called_first(source: str) -> str:
 def _examples(prompt: str, entry_point: str) -> tuple[CodeTest, ...]:
     """The examples of a docstring that are calls over literals; the others are left out."""
     tests: list[CodeTest] = []
-    for call, value in _EXAMPLE.findall(prompt):
-        try:
-            tests += read_tests(f"assert {call} == {value}", entry_point)
-        except UnsupportedTest:
-            continue
+    place = 0
+    # An example is looked for once on a line: where no value follows, a `>>>` further along the same
+    # line has none either.
+    while call := _EXAMPLE.search(prompt, place):
+        place = call.end()
+        if value := _VALUE.match(prompt, place):
+            place = value.end()
+            try:
+                tests += read_tests(f"assert {call[1]} == {value[1]}", entry_point)
+            except UnsupportedTest:
+                continue
     return tuple(tests)
+
+
+def _without_calculations(worked: str) -> str:
+    """A solution of GSM8K without its `<<48/2=24>>`, each of which stands on one line."""
+    lines = worked.split("\n")
+    for number, line in enumerate(lines):
+        kept, place = [], 0
+        # Where no `>>` follows, none follows a later `<<` of the line: looked for once, not for each.
+        while (start := line.find("<<", place)) >= 0 and (end := line.find(">>", start + 2)) >= 0:
+            kept.append(line[place:start])
+            place = end + 2
+        lines[number] = "".join([*kept, line[place:]])
+    return "\n".join(lines)

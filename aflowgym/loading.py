@@ -143,6 +143,8 @@ def _parsed(line: bytes) -> Any:
         return Refused("not_json", "it is not UTF-8")
     except json.JSONDecodeError as problem:
         return Refused("not_json", f"it is not JSON: {problem.msg} at column {problem.colno}")
+    except ValueError:
+        return Refused("not_json", "a number in it is too long")
     except RecursionError:
         return Refused("not_json", "it is nested too deeply")
 

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from toolgym.env import ToolEnv
 
-_AFTER: Final = re.compile(r"answer\s*:\s*(.+)\s*\Z", re.IGNORECASE)
+_AFTER: Final = re.compile(r"answer\s*:\s*", re.IGNORECASE)
 _FENCE: Final = re.compile(r"```(?:python)?\n(.*?)```", re.DOTALL)
-_NOTICE: Final = re.compile(r"\n\([^()\n]*calls? left[^()\n]*\)\Z")
+_NOTICE: Final = re.compile(r"calls? left")
 _NUMBER: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+|/[0-9]+)?")
 _MARK: Final = "\nSolution:\n"
 
@@ -58,7 +58,7 @@ def _submitted(task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
     for turn in reversed(turns):
         _, found, text = f"\n{turn['observation']}".partition(_MARK)
         if found:
-            return _right(task, _NOTICE.sub("", text))
+            return _right(task, _without_notice(text))
         if "\nCandidates:\n" in turn["observation"]:
             return False  # nobody chose among them
     return False
@@ -67,14 +67,31 @@ def _submitted(task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
 def _right(task: Any, solution: str) -> bool | None:
     if task.kind == "code":
         return _same_program(task, solution)
-    said = _AFTER.search(solution.strip())
-    answer = (said[1] if said else solution).strip()
+    answer = _said(solution.strip())
     if task.kind == "qa":
         return _plain(answer) in {_plain(name) for name in (task.gold, *task.aliases)}
     gold, value = _number(task.gold), _number(answer)
     if gold is None:
         return None
     return value == gold if value is not None else None
+
+
+def _without_notice(text: str) -> str:
+    """A text without a last line such as `(3 calls left)`."""
+    before, line, notice = text.rpartition("\n(")
+    inside = notice[:-1]
+    if not (line and notice.endswith(")") and _NOTICE.search(inside)):
+        return text
+    return text if any(sign in inside for sign in "()\n") else before
+
+
+def _said(solution: str) -> str:
+    """What follows the first `answer:` behind which the text ends with its line."""
+    last = solution.rfind("\n")
+    for found in _AFTER.finditer(solution):
+        if last < found.end() < len(solution):
+            return solution[found.end() :].strip()
+    return solution
 
 
 def _number(text: str) -> Fraction | None:
@@ -84,7 +101,7 @@ def _number(text: str) -> Fraction | None:
         return None
     try:
         return Fraction(bare.replace(",", ""))
-    except ZeroDivisionError:
+    except (ZeroDivisionError, ValueError):  # Python reads no more than some thousand digits
         return None
 
 
@@ -110,5 +127,5 @@ def _statements(program: str) -> list[str] | None:
     """The statements of a program without their layout; None if it is none."""
     try:
         return [ast.dump(each) for each in ast.parse(program).body]
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from aflowgym.dsl import CODES, Limits, Node, parse
-from aflowgym.dsl.checking import DEFAULT_LIMITS
+from aflowgym.dsl.checking import DEFAULT_LIMITS, EMPTY, Checker
 from aflowgym.dsl.nodes import Cond, ListOf, Op, Repeat, children, operators_of, sequence
 from aflowgym.operators import KINDS, OPERATORS, Registry, key
 from toolgym.statistics import Rollout
@@ -43,8 +43,9 @@ _ANY_SIZE: Final = Limits(calls=1_000_000, depth=1_000, operators=1_000_000)
 _MOST_COPIES: Final = 5
 _KIND = re.compile(rf"Kind: ({'|'.join(KINDS)})\b")
 _CODE = re.compile(r"\bE-[A-Z]+(?:-[A-Z]+)*")
-# As `workflow_texts.usage_line` tells it, in both wordings that runs were recorded with.
-_CALLS = re.compile(r"^(?:Took )?(\d+) calls?(?: of the model)?, \d+ tokens\.$", re.MULTILINE)
+# As `workflow_texts.usage_line` tells it, in both wordings that runs were recorded with; a number of
+# thousands of digits, which Python does not read, is none.
+_CALLS = re.compile(r"^(?:Took )?(\d{1,12}) calls?(?: of the model)?, \d+ tokens\.$", re.MULTILINE)
 # Texts whose reading is remembered: those of a policy repeat, and those of a broken one never do.
 _REMEMBERED: Final = 4096
 
@@ -181,6 +182,7 @@ class _Reader:
     def _operated(self, turns: Sequence[Mapping[str, Any]]) -> list[Workflow]:
         """The workflow that the operators make which were called one by one; at most one."""
         steps: list[Node] = []
+        state, sound = EMPTY, True
         refused: set[str] = set()
         for turn in turns:
             failed = len(turn["errors"]) == len(turn["calls"])
@@ -189,18 +191,22 @@ class _Reader:
                 if name is None:
                     continue
                 node = _called(name, call["arguments"])
+                fits, after = self._checked(node, state)
                 # Which of several calls failed was not recorded; the types tell.
-                if failed or (turn["errors"] and not self._fits([*steps, node])):
+                if failed or (turn["errors"] and not (sound and fits)):
                     refused.update(turn["errors"])
                 else:
                     steps.append(node)
+                    state, sound = after, sound and fits
         if steps:
             return [self._read(str(sequence(steps, (0, 0))), _ANY_SIZE)]
         return [Workflow(codes=tuple(sorted(refused)))] if refused else []
 
-    def _fits(self, steps: list[Node]) -> bool:
-        codes = self._read(str(sequence(steps, (0, 0))), _ANY_SIZE).codes
-        return set(codes) <= {"E-LIST-END"}
+    def _checked(self, node: Node, state: int) -> tuple[bool, int]:
+        """Whether the types of one more step fit, and the state behind it."""
+        checker = Checker(self.operators, None)
+        after = checker.walk(node, state)
+        return not any(found.severity == "error" for found in checker.found), after
 
     def _parsed(self, text: str, limits: Limits, kind: Any = "") -> Workflow:
         parsed = parse(text, kind=kind or None, operators=self.operators, limits=limits)

@@ -108,7 +108,7 @@ def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
     """
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError) as problem:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         raise UnsupportedTest(f"the tests are no Python: {problem}") from problem
     found = sorted(
         (node for node in ast.walk(tree) if isinstance(node, ast.Assert)),
@@ -229,12 +229,19 @@ def _test(node: ast.Assert, entry_point: str) -> CodeTest:
             raise ValueError("its arguments are not written out")
         for part in (arguments, literal, *named.values()):
             _value(part)
-    except ValueError as problem:
-        told = f"this assertion is not over literals: {ast.unparse(node)[:200]}"
+    except (ValueError, TypeError, RecursionError) as problem:
+        told = f"this assertion is not over literals: {_quoted(node)}"
         raise UnsupportedTest(told) from problem
     keywords = ", ".join(f"{name!r}: {ast.unparse(value)}" for name, value in named.items())
     texts = (ast.unparse(arguments), ast.unparse(literal), f"{{{keywords}}}")
     return CodeTest(entry_point, *texts, tolerance, form, relative)
+
+
+def _quoted(node: ast.Assert) -> str:
+    try:
+        return ast.unparse(node)[:200]
+    except (ValueError, RecursionError):  # a number too long to write out, too deep a tree
+        return f"that of line {node.lineno}"
 
 
 def _is_call(node: ast.expr, entry_point: str) -> bool:
@@ -293,8 +300,10 @@ def _named(node: ast.expr) -> Any:
 
 def _hashable(values: Iterable[Any]) -> list[Any]:
     """Values to be the items of a set or the keys of a dict; raises ValueError or TypeError."""
-    listed = list(values)
-    if len(listed) - len({hash(value) for value in listed}) > _MOST_COLLISIONS:
+    listed, first = list(values), dict[int, Any]()
+    # Equal values do no harm: only those that share a hash and differ are compared again and again.
+    shared = sum(first.setdefault(hash(value), value) not in (value,) for value in listed)
+    if shared > _MOST_COLLISIONS:
         raise ValueError("too many values share a hash")
     return listed
 

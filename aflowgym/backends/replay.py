@@ -111,7 +111,7 @@ class Replay:
             return cls({line["key"]: line["value"] for line in lines})
         except OSError as problem:
             raise ConfigurationError(f"{path} cannot be read: {problem.strerror}.") from problem
-        except (ValueError, TypeError, KeyError) as problem:
+        except (ValueError, TypeError, KeyError, RecursionError) as problem:
             raise ConfigurationError(f"{path} is no recording: {problem!r}.") from problem
 
     def generate(self, request: Request) -> Completion:
