@@ -9,7 +9,6 @@ submits the solution that a workflow last left.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from aflowgym.dsl.nodes import operators_of
 from aflowgym.executor import execute
 from aflowgym.operators import OPERATORS
 from aflowgym.protocols import Backend, Sandbox
+from aflowgym.remembering import remembered
 from aflowgym.tasks import Kind, WorkflowTask
 from aflowgym.workflow_env import BUDGET, ENDS, WorkflowEnv
 from aflowgym.workflow_errors import instruction_refused, invalid_workflow, parses, run_call
@@ -158,7 +158,7 @@ class ComposeEnv(WorkflowEnv):
         return self._submitted()
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _read(dsl: str, kind: Kind) -> tuple[Parsed, bool]:
     """A text as a workflow, and whether it has instructions; remembered, since groups repeat."""
     parsed = parse(dsl, kind=kind)

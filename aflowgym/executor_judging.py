@@ -16,6 +16,7 @@ from aflowgym.answers.squad import judge_qa
 from aflowgym.answers.verdict import Verdict, wrong
 from aflowgym.executor_faces import needed
 from aflowgym.protocols import Job, Sandbox
+from aflowgym.remembering import LONGEST, remembered
 from aflowgym.state import program_in
 from aflowgym.tasks import Kind, WorkflowTask, judge
 
@@ -50,7 +51,7 @@ def grade(
     return judged(task.tests, tuple(needed(sandbox).run(job_of(task, program, task.tests))))
 
 
-@functools.lru_cache(maxsize=8192)
+@remembered(8192)
 def _said(kind: Kind, gold: str, aliases: tuple[str, ...], question: str, solution: str) -> Verdict:
     """The verdict on a text, remembered: runs of one task end in few different ones."""
     if kind == "qa":
@@ -64,7 +65,10 @@ def job_of(task: WorkflowTask, program: str, tests: Sequence[CodeTest]) -> Job:
     return Job(task, program, task.entry_point, calls)
 
 
-@functools.lru_cache(maxsize=4096)
 def judged(tests: tuple[CodeTest, ...], outcomes: tuple[Outcome, ...]) -> Verdict:
-    """`judge_code`, remembered: equal outcomes of the same tests are judged once."""
-    return judge_code(tests, outcomes)
+    """`judge_code`, remembered for short values: equal outcomes are judged once."""
+    size = sum([len(each.value) + len(each.error) for each in outcomes])
+    return (_judged if size <= LONGEST else judge_code)(tests, outcomes)
+
+
+_judged = functools.lru_cache(maxsize=4096)(judge_code)

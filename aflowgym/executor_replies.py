@@ -7,18 +7,18 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Hashable
 from typing import Any, Final
 
-from aflowgym.answers.code import read_literal
 from aflowgym.answers.exact import Unreadable
 from aflowgym.answers.extraction import final_answer
+from aflowgym.answers.literals import read_literal
 from aflowgym.answers.math_reading import Quantity, Reading, Several, read_math
 from aflowgym.answers.mathematics import canonical
 from aflowgym.answers.squad import normalise
 from aflowgym.answers.units import words_of
+from aflowgym.remembering import remembered
 from aflowgym.state import program_in
 from aflowgym.tasks import WorkflowTask
 from toolgym.sanitize import encodable
@@ -32,7 +32,7 @@ def last_block(reply: str) -> str | None:
     return blocks[-1] if blocks else None
 
 
-@functools.lru_cache(maxsize=8192)
+@remembered(8192)
 def plain_text(value: str) -> str:
     """A returned value as an answer: a text as itself, anything else as it is written.
 
@@ -55,7 +55,7 @@ def answer_key(task: WorkflowTask, solution: str) -> Hashable:
     return _key(task.kind, task.entry_point, task.question, solution)
 
 
-@functools.lru_cache(maxsize=8192)
+@remembered(8192)
 def _key(kind: str, entry_point: str, question: str, solution: str) -> Hashable:
     if kind == "code":
         program = program_in(solution, entry_point)

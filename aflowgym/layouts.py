@@ -242,8 +242,7 @@ def _examples(prompt: str, entry_point: str) -> tuple[CodeTest, ...]:
     """The examples of a docstring that are calls over literals; the others are left out."""
     tests: list[CodeTest] = []
     place = 0
-    # An example is looked for once on a line: where no value follows, a `>>>` further along the same
-    # line has none either.
+    # Looked for once on a line: where no value follows, a `>>>` further along it has none either.
     while call := _EXAMPLE.search(prompt, place):
         place = call.end()
         if value := _VALUE.match(prompt, place):
@@ -260,7 +259,7 @@ def _without_calculations(worked: str) -> str:
     lines = worked.split("\n")
     for number, line in enumerate(lines):
         kept, place = [], 0
-        # Where no `>>` follows, none follows a later `<<` of the line: looked for once, not for each.
+        # Where no `>>` follows, none follows a later `<<` of the line.
         while (start := line.find("<<", place)) >= 0 and (end := line.find(">>", start + 2)) >= 0:
             kept.append(line[place:start])
             place = end + 2

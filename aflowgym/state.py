@@ -8,13 +8,13 @@ stale, and a program that is kept is read anew from the solution where the solut
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from aflowgym.answers.code import extract_code
 from aflowgym.declarations import Operator
+from aflowgym.remembering import remembered
 from aflowgym.tasks import WorkflowTask
 
 
@@ -68,7 +68,7 @@ class State:
         self.solution = self.code = self.verdict = self.feedback = None
 
 
-@functools.lru_cache(maxsize=8192)
+@remembered(8192)
 def program_in(text: str, function: str) -> str | None:
     """The program in a text that defines a function; None if there is none."""
     return extract_code(text, function)

@@ -11,7 +11,6 @@ is no part of it; a sequence that ends in candidates, among which nobody chose, 
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections import Counter
@@ -23,6 +22,7 @@ from aflowgym.dsl import CODES, Limits, Node, parse
 from aflowgym.dsl.checking import DEFAULT_LIMITS, EMPTY, Checker
 from aflowgym.dsl.nodes import Cond, ListOf, Op, Repeat, children, operators_of, sequence
 from aflowgym.operators import KINDS, OPERATORS, Registry, key
+from aflowgym.remembering import remembered
 from toolgym.statistics import Rollout
 
 RUN_WORKFLOW: Final = "run_workflow"
@@ -43,8 +43,8 @@ _ANY_SIZE: Final = Limits(calls=1_000_000, depth=1_000, operators=1_000_000)
 _MOST_COPIES: Final = 5
 _KIND = re.compile(rf"Kind: ({'|'.join(KINDS)})\b")
 _CODE = re.compile(r"\bE-[A-Z]+(?:-[A-Z]+)*")
-# As `workflow_texts.usage_line` tells it, in both wordings that runs were recorded with; a number of
-# thousands of digits, which Python does not read, is none.
+# As `workflow_texts.usage_line` tells it, in both wordings that runs were recorded with. Python
+# reads no number of thousands of digits, which a stranger's record may hold.
 _CALLS = re.compile(r"^(?:Took )?(\d{1,12}) calls?(?: of the model)?, \d+ tokens\.$", re.MULTILINE)
 # Texts whose reading is remembered: those of a policy repeat, and those of a broken one never do.
 _REMEMBERED: Final = 4096
@@ -149,7 +149,7 @@ class _Reader:
         self.operators = operators
         self.limits = limits
         self.tools = {key(name): name for name in operators}
-        self._read = functools.lru_cache(_REMEMBERED)(self._parsed)
+        self._read = remembered(_REMEMBERED)(self._parsed)
 
     def reading(self, rollout: Rollout) -> Reading:
         turns: Sequence[Mapping[str, Any]] = _value(rollout, "turns", ())

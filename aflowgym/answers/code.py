@@ -15,14 +15,15 @@ import ast
 import functools
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from aflowgym.answers.comparing import Form, holds, read_relation
+from aflowgym.answers.literals import MAX_LITERAL, literal_value, read_literal
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
+from aflowgym.remembering import remembered
 
-MAX_LITERAL: Final = 200_000
 _REMEMBERED: Final = 2000
 # The second form goes past tildes that open nothing, with the others on their line: these would
 # each be followed through the same line. Back-quotes end such a line by themselves.
@@ -31,10 +32,6 @@ _FENCE: Final = re.compile(
 )
 _BEGINS: Final = re.compile(r"^(?:(?:def|class|import) \w|from \S+ import |@\w)", re.M)
 _MOST_TRIES: Final = 12
-_FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
-# A set of values that share a hash takes the square of their number to build. Honest ones share few.
-_MOST_COLLISIONS: Final = 500
-_COMPLEX: Final = {"infj": complex(0.0, float("inf")), "nanj": complex(0.0, float("nan"))}
 
 
 class UnsupportedTest(ValueError):
@@ -80,20 +77,6 @@ class Outcome:
 
     value: str = ""
     error: str = ""
-
-
-def read_literal(text: str) -> Any:
-    """The value of a literal: plain data, negative numbers, `inf`, `nan`, `set()`.
-
-    Raises:
-        ValueError: It is something else, too long, or nested too deeply.
-    """
-    if len(text) > MAX_LITERAL:
-        raise ValueError("the literal is too long")
-    try:
-        return _value(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, RecursionError, MemoryError, TypeError) as problem:
-        raise ValueError(f"no literal: {text[:80]!r}") from problem
 
 
 def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
@@ -206,7 +189,7 @@ def _between_prose(text: str) -> str:
     return ""
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _defines(source: str, entry_point: str) -> bool:
     try:
         body = ast.parse(source).body
@@ -228,7 +211,7 @@ def _test(node: ast.Assert, entry_point: str) -> CodeTest:
         if None in named:
             raise ValueError("its arguments are not written out")
         for part in (arguments, literal, *named.values()):
-            _value(part)
+            literal_value(part)
     except (ValueError, TypeError, RecursionError) as problem:
         told = f"this assertion is not over literals: {_quoted(node)}"
         raise UnsupportedTest(told) from problem
@@ -252,64 +235,3 @@ def _is_call(node: ast.expr, entry_point: str) -> bool:
 def _is_void(node: ast.Assert) -> bool:
     """`assert True`, which some data sets have as a filler, tests nothing."""
     return isinstance(node.test, ast.Constant) and node.test.value is True
-
-
-def _value(node: ast.expr) -> Any:
-    """The value of a literal's tree; raises ValueError for anything else."""
-    match node:
-        case ast.Constant(value=value) if value is not Ellipsis:
-            return value
-        case ast.List(elts=items):
-            return [_value(item) for item in items]
-        case ast.Tuple(elts=items):
-            return tuple(_value(item) for item in items)
-        case ast.Set(elts=items):
-            return set(_hashable(map(_value, items)))
-        case ast.Dict(keys=keys, values=values) if None not in keys:
-            read = _hashable(_value(key) for key in keys)  # type: ignore[arg-type]
-            return dict(zip(read, map(_value, values), strict=True))
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
-            value = _number(operand)
-            if isinstance(sign, ast.UAdd):
-                return value
-            if isinstance(value, complex) and not value.real:
-                return complex(0.0, -value.imag)  # so is what Python writes as `-1j`
-            return -value
-        case ast.BinOp(op=ast.Add() | ast.Sub()):  # Python reads back what it wrote, signs and all
-            return complex(ast.unparse(node).replace(" ", ""))
-    return _named(node)
-
-
-def _named(node: ast.expr) -> Any:
-    """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, `set()`, `frozenset({...})`."""
-    match node:
-        case ast.Name(id=name) if name in _FLOATS:
-            return _FLOATS[name]
-        case ast.Name(id=name) if name in _COMPLEX:
-            return _COMPLEX[name]
-        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str() as name)]):
-            if name.lstrip("+-") in _FLOATS:
-                return float(name)
-        case ast.Call(func=ast.Name(id="set" | "frozenset" as kind), args=args, keywords=[]):
-            items = _value(args[0]) if len(args) == 1 else ()
-            if len(args) <= 1 and isinstance(items, list | tuple | set):
-                kept = _hashable(items)
-                return frozenset(kept) if kind == "frozenset" else set(kept)
-    raise ValueError("no literal")
-
-
-def _hashable(values: Iterable[Any]) -> list[Any]:
-    """Values to be the items of a set or the keys of a dict; raises ValueError or TypeError."""
-    listed, first = list(values), dict[int, Any]()
-    # Equal values do no harm: only those that share a hash and differ are compared again and again.
-    shared = sum(first.setdefault(hash(value), value) not in (value,) for value in listed)
-    if shared > _MOST_COLLISIONS:
-        raise ValueError("too many values share a hash")
-    return listed
-
-
-def _number(node: ast.expr) -> Any:
-    value = _value(node)
-    if isinstance(value, int | float | complex) and not isinstance(value, bool):
-        return value
-    raise ValueError("no number")

@@ -16,7 +16,6 @@ it is installed (`aflowgym.answers.outside`), in another process, under a time l
 
 from __future__ import annotations
 
-import functools
 import re
 from fractions import Fraction
 from typing import Final
@@ -29,6 +28,7 @@ from aflowgym.answers.latex import plain
 from aflowgym.answers.math_reading import Quantity, Reading, Several, read_math
 from aflowgym.answers.outside import Outside
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
+from aflowgym.remembering import remembered
 
 ROUNDED_DECIMALS: Final = 4
 PRINTED_DECIMALS: Final = 12
@@ -78,7 +78,7 @@ def canonical(text: str) -> str:
     return _IDLE_BLANK.sub("", plain(bare(text)))
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def read_gold(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
     """Read a gold answer.
 

@@ -48,7 +48,7 @@ class Bounds:
         return known
 
     def can_exit(self, node: Node | Done) -> bool:
-        """Whether a loop around this node can end early; a branch of a list checks its copy only."""
+        """Whether a loop around a node can end early; a branch of a list checks its copy only."""
         known = self._exits.get(id(node))
         if known is None:
             if isinstance(node, Op):

@@ -30,7 +30,9 @@ _SHAPES = rf"""
     """
 _TOKEN = re.compile(_SHAPES, re.VERBOSE | re.DOTALL)
 # The same where no string can begin, and how far a quote that nothing closes was looked through.
-_UNQUOTED = re.compile(_SHAPES.replace('(?P<string> "', '(?P<string> (?!) "'), re.VERBOSE | re.DOTALL)
+_UNQUOTED = re.compile(
+    _SHAPES.replace('(?P<string> "', '(?P<string> (?!) "'), re.VERBOSE | re.DOTALL
+)
 _OPEN = re.compile(r'"(?:[^"\\\n]|\\[^\n])*+')
 
 

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from aflowgym.answers.code import Outcome, read_literal
+from aflowgym.answers.code import Outcome
+from aflowgym.answers.literals import read_literal
 
 PROGRAM: Final = """
 import os, socket

@@ -18,7 +18,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from aflowgym.answers.code import Outcome, read_literal
+from aflowgym.answers.code import Outcome
+from aflowgym.answers.literals import read_literal
 from aflowgym.sandbox import values
 from aflowgym.sandbox.level import Level, SandboxRefused
 from aflowgym.sandbox.limits import MB, Limits

@@ -22,7 +22,7 @@ DEEPEST: Final = 50
 MOST_ITEMS: Final = 100_000
 #: How much the parent reads of what a child wrote, in bytes.
 MOST_BYTES: Final = 1 << 20
-#: As long as the checkers read, see `aflowgym.answers.code`.
+#: As long as the checkers read, see `aflowgym.answers.literals`.
 MAX_LITERAL: Final = 200_000
 TOO_LARGE: Final = "too_large: what it returned is too long"
 #: A set of values with one hash takes the square of its size to build.

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aflowgym.answers import CodeTest, Outcome, extract_code, judge_code, read_tests
-from aflowgym.answers.code import UnsupportedTest, read_literal
+from aflowgym.answers.code import UnsupportedTest
+from aflowgym.answers.literals import read_literal
 
 TESTS = read_tests(
     "assert add(1, 2) == 3\nassert add(-1, b=1) == 0\nassert [4] == add([4], [])", "add"

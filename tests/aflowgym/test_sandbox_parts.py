@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aflowgym import grade, load_tasks
-from aflowgym.answers.code import Outcome, read_literal
+from aflowgym.answers.code import Outcome
+from aflowgym.answers.literals import read_literal
 from aflowgym.protocols import Job
 from aflowgym.sandbox import (
     Limits,

@@ -1,0 +1,93 @@
+"""Literals: the texts of plain values, read without running anything.
+
+A call's arguments, what it must return and what it returned are texts that only `ast` has parsed:
+numbers, texts, containers of them, and the few names that `repr` writes (`inf`, `nan`, `set()`).
+Every text is taken for a stranger's: it may be long, deep, or hold values made to share a hash.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any, Final
+
+MAX_LITERAL: Final = 200_000
+_FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
+_COMPLEX: Final = {"infj": complex(0.0, float("inf")), "nanj": complex(0.0, float("nan"))}
+#: A set of values with one hash takes the square of its size to build; honest ones share few.
+_MOST_COLLISIONS: Final = 500
+
+
+def read_literal(text: str) -> Any:
+    """The value of a literal: plain data, negative numbers, `inf`, `nan`, `set()`.
+
+    Raises:
+        ValueError: It is something else, too long, or nested too deeply.
+    """
+    if len(text) > MAX_LITERAL:
+        raise ValueError("the literal is too long")
+    try:
+        return literal_value(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError, TypeError) as problem:
+        raise ValueError(f"no literal: {text[:80]!r}") from problem
+
+
+def literal_value(node: ast.expr) -> Any:
+    """The value of a literal's tree; raises ValueError for anything else."""
+    match node:
+        case ast.Constant(value=value) if value is not Ellipsis:
+            return value
+        case ast.List(elts=items):
+            return [literal_value(item) for item in items]
+        case ast.Tuple(elts=items):
+            return tuple(literal_value(item) for item in items)
+        case ast.Set(elts=items):
+            return set(_hashable(map(literal_value, items)))
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            read = _hashable(literal_value(key) for key in keys)  # type: ignore[arg-type]
+            return dict(zip(read, map(literal_value, values), strict=True))
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+            value = _number(operand)
+            if isinstance(sign, ast.UAdd):
+                return value
+            if isinstance(value, complex) and not value.real:
+                return complex(0.0, -value.imag)  # so is what Python writes as `-1j`
+            return -value
+        case ast.BinOp(op=ast.Add() | ast.Sub()):  # Python reads back what it wrote, signs and all
+            return complex(ast.unparse(node).replace(" ", ""))
+    return _named(node)
+
+
+def _named(node: ast.expr) -> Any:
+    """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, `set()`, `frozenset({...})`."""
+    match node:
+        case ast.Name(id=name) if name in _FLOATS:
+            return _FLOATS[name]
+        case ast.Name(id=name) if name in _COMPLEX:
+            return _COMPLEX[name]
+        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str() as name)]):
+            if name.lstrip("+-") in _FLOATS:
+                return float(name)
+        case ast.Call(func=ast.Name(id="set" | "frozenset" as kind), args=args, keywords=[]):
+            items = literal_value(args[0]) if len(args) == 1 else ()
+            if len(args) <= 1 and isinstance(items, list | tuple | set):
+                kept = _hashable(items)
+                return frozenset(kept) if kind == "frozenset" else set(kept)
+    raise ValueError("no literal")
+
+
+def _hashable(values: Iterable[Any]) -> list[Any]:
+    """Values to be the items of a set or the keys of a dict; raises ValueError or TypeError."""
+    listed, first = list(values), dict[int, Any]()
+    # Equal values do no harm: only those that share a hash and differ are compared again and again.
+    shared = sum(first.setdefault(hash(value), value) not in (value,) for value in listed)
+    if shared > _MOST_COLLISIONS:
+        raise ValueError("too many values share a hash")
+    return listed
+
+
+def _number(node: ast.expr) -> Any:
+    value = literal_value(node)
+    if isinstance(value, int | float | complex) and not isinstance(value, bool):
+        return value
+    raise ValueError("no number")
