@@ -9,7 +9,7 @@ that is right because it is near.
     12 / √3 + 1/2   ->   {(3, ()): 4, (1, ()): 1/2}
 
 What does not fit (a general cube root, the quotient of two polynomials, a power that would fill
-the memory) raises `Unreadable`. Nothing here takes more than a millisecond, whatever the text.
+the memory) raises `Unreadable`. No operation takes more than a few milliseconds, whatever the text.
 """
 
 from __future__ import annotations

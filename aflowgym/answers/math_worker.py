@@ -7,8 +7,10 @@ since they use signals; the parent kills the process instead.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
+import resource
 import sys
 from typing import Any
 
@@ -28,13 +30,21 @@ def compare(library: Any, gold: str, answer: str) -> str:
     return "yes" if told else "no"
 
 
+#: Bytes of memory that one process may take: a power of powers asks for all there is.
+_MEMORY = 4 << 30
+
+
 def main() -> None:
     """Answer until the input ends."""
+    with contextlib.suppress(OSError, ValueError):  # a lower limit stands already, or none can
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    # What the library prints by itself is no answer, and half a line of it would be waited for.
+    told, sys.stdout = sys.stdout, sys.stderr
     library = importlib.import_module("math_verify")
     for line in sys.stdin:
         gold, answer = json.loads(line)
-        sys.stdout.write(compare(library, gold, answer) + "\n")
-        sys.stdout.flush()
+        told.write(compare(library, gold, answer) + "\n")
+        told.flush()
 
 
 if __name__ == "__main__":
