@@ -12,6 +12,8 @@ from __future__ import annotations
 import functools
 import re
 from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -87,10 +89,16 @@ def stated(line: str) -> str | None:
     >>> stated("for n in the set we get 5"), stated("the sum is not 5")
     ('5', None)
     """
-    links = list(_LINKS.finditer(line))
-    if not links or _DENIED.search(line):
+    link = _last(_LINKS.finditer(line))
+    if link is None or _DENIED.search(line):
         return None
-    return bare(line[links[-1].end() :]) or None
+    return bare(line[link.end() :]) or None
+
+
+def _last(found: Iterator[re.Match[str]]) -> re.Match[str] | None:
+    """The last match, without holding all the others, of which there may be a million."""
+    kept = deque(found, 1)
+    return kept[0] if kept else None
 
 
 def bare(text: str) -> str:
@@ -145,7 +153,7 @@ def _occurs_once(stars: list[int], start: int, end: int) -> bool:
 
 
 def _last_boxed(text: str) -> str | None:
-    for found in list(_BOXED.finditer(text))[-_LAST_BOXES:][::-1]:
+    for found in reversed(deque(_BOXED.finditer(text), _LAST_BOXES)):
         end = group_end(text[: found.end() + _LONGEST], found.end())
         if end > 0:
             return text[found.end() + 1 : end]
@@ -153,7 +161,7 @@ def _last_boxed(text: str) -> str | None:
 
 
 def _last_tagged(text: str) -> str | None:
-    for found in list(_TAG_END.finditer(text))[-_LAST_BOXES:][::-1]:
+    for found in reversed(deque(_TAG_END.finditer(text), _LAST_BOXES)):
         opening = f"<{found[1]}>"
         start = text.rfind(opening, 0, found.start())
         if start >= 0:
@@ -162,9 +170,9 @@ def _last_tagged(text: str) -> str | None:
 
 
 def _last_said(text: str) -> str | None:
-    found = list(_SAID.finditer(text))
-    if not found:
+    found = _last(_SAID.finditer(text))
+    if found is None:
         return None
-    rest = text[found[-1].end() :].lstrip()
+    rest = text[found.end() :].lstrip()
     close = _CLOSE.search(rest)
     return bare(rest[: close.start()] if close else rest) or None
