@@ -68,7 +68,8 @@ _STRFTIME |= {"dow": "%w", "doy": "%j", "week": "%W"}
 _CONSTRUCTS = (
     (r"\bILIKE\b", "Write LIKE: in SQLite it ignores the case of ASCII letters."),
     (r"\bSELECT\s+(?:DISTINCT\s+)?TOP\b\W*(\d+)", "SQLite has no TOP: end with LIMIT {0}."),
-    (r"([\w.]+)\s*::\s*(\w+)", "SQLite has no ::, write CAST({0} AS {1})."),
+    # From the start of a word only, and never back: else each letter of a long word is a start.
+    (r"(?<![\w.])([\w.]++)\s*+::\s*(\w+)", "SQLite has no ::, write CAST({0} AS {1})."),
     (r"::\s*(\w+)", "SQLite has no ::, write CAST(... AS {0})."),
     (r"\bFETCH\s+(?:FIRST|NEXT)\s+(\d+)", "SQLite has no FETCH: end with LIMIT {0}."),
     (r"\bFETCH\s+(?:FIRST|NEXT)\b", "SQLite has no FETCH: end with LIMIT 1."),
@@ -100,7 +101,13 @@ _CONSTRUCTS = (
     ),
 )
 _PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), hint) for pattern, hint in _CONSTRUCTS)
-_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_QUOTES = r"'(?:[^']++|'')*'|\"(?:[^\"]++|\"\")*\"|`[^`]*`|--[^\n]*"
+_QUOTED = re.compile(rf"{_QUOTES}|/\*(?:.*?\*/|.*+)", re.DOTALL)
+"""Also a comment without an end, so that its end is looked for once: see `_blanked_part`. Quotes
+need no such care: where one has no end, there is no further one to begin with."""
+_QUOTED_ONLY = re.compile(_QUOTES, re.DOTALL)
+_LONGEST_NAME = 200
+"""Characters of a name that is looked for in the text: each place costs its length."""
 _LOOSE_NAMES = frozenset(_STRFTIME) | {"interval", "quarter", "days", "months", "years"}
 _CALL = re.compile(r"\b([a-z_]+)\s*\(", re.IGNORECASE)
 
@@ -131,7 +138,9 @@ def misread_name_form(name: str, sql: str) -> str:
         What to write in place of the construct; "" where the name is most likely a name.
     """
     text = blanked(sql)
-    if re.search(rf"\bPOSITION\s*\([^()]*\bIN\s+{re.escape(name)}\s*\)", text, re.IGNORECASE):
+    if len(name) <= _LONGEST_NAME and re.search(
+        rf"\bPOSITION\s*\([^()]*\bIN\s+{re.escape(name)}\s*\)", text, re.IGNORECASE
+    ):
         return FUNCTION_FORMS["position"]
     if name.lower() in _LOOSE_NAMES:
         for called in _CALL.findall(text):
@@ -144,7 +153,14 @@ def misread_name_form(name: str, sql: str) -> str:
 
 def blanked(sql: str) -> str:
     """The statement, as long as it was, with blanks in place of quoted text and comments."""
-    return _QUOTED.sub(lambda found: _blank(found[0]), sql)
+    return _QUOTED.sub(_blanked_part, sql)
+
+
+def _blanked_part(found: re.Match[str]) -> str:
+    part = found[0]
+    if part.startswith("/*") and (len(part) < 4 or not part.endswith("*/")):
+        return _QUOTED_ONLY.sub(lambda quoted: _blank(quoted[0]), part)  # no comment: it never ends
+    return _blank(part)
 
 
 def _blank(text: str) -> str:

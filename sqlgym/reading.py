@@ -23,7 +23,10 @@ LONGEST = 50_000
 
 Grid = Sequence[Sequence[Any]]
 
-_FENCE = re.compile(r"```[a-z]*[ \t]*\n?(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
+_FENCE = "```"
+_LANGUAGE = re.compile(r"[a-z]*+[ \t]*+\n?+", re.IGNORECASE)
+"""What may stand behind an opening fence. Possessive: what is taken is never given back."""
+_BLANKS = re.compile(r" *+")
 _PREFIX = re.compile(
     r"(?:the )?(?:final )?(?:answer|result)(?: is)? ?[:=] *|(?:the )?(?:final )?answer is +",
     re.IGNORECASE,
@@ -113,8 +116,16 @@ def _without_prefix(text: str) -> str:
 
 
 def _without_fence(text: str) -> str:
-    found = _FENCE.fullmatch(text)
-    return found[1] if found else text
+    """The content of a fence that is the whole text; blanks beside the fences belong to them.
+
+    Each end is cut by itself. One pattern for all of it tries every division of a run of blanks
+    between opening, content and closing.
+    """
+    if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
+        return text
+    opening = _LANGUAGE.match(text, len(_FENCE), len(text) - len(_FENCE))
+    start = opening.end() if opening else len(_FENCE)
+    return text[start : -len(_FENCE)].rstrip(" \t").removesuffix("\n")
 
 
 def _without_brackets(text: str) -> str:
@@ -195,14 +206,22 @@ def _splitter(separator: str) -> Callable[[str], list[str]]:
 
 def _after_quotes(line: str, position: int, separator: str) -> int:
     """Where to look for the separator: behind the quoted item that begins here, if one does."""
-    start = position
-    while start < len(line) and line[start] == " ":
-        start += 1
+    start = _behind_blanks(line, position)
     if line[start : start + 1] not in {'"', "'"}:
         return position
+    # The next quote of this kind: items that begin with it are no further apart than that, so all
+    # searches together pass the line once, and a search that finds none is the last of its kind.
     end = line.find(line[start], start + 1)
-    rest = line[end + 1 :].lstrip(" ") if end >= 0 else "?"
-    return end + 1 if not rest or rest.startswith(separator.strip() or separator) else position
+    if end < 0:
+        return position
+    behind = _behind_blanks(line, end + 1)  # a place, not a slice: there are as many as items
+    is_end = behind == len(line) or line.startswith(separator.strip() or separator, behind)
+    return end + 1 if is_end else position
+
+
+def _behind_blanks(line: str, position: int) -> int:
+    found = _BLANKS.match(line, position)
+    return found.end() if found else position
 
 
 _SPLITS: tuple[Callable[[str], Sequence[Any]], ...] = (

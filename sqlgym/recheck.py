@@ -37,8 +37,10 @@ _ALLOWED: Final = (
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_RECURSIVE,
 )
-_STRINGS: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/", re.S)
-_INNER: Final = re.compile(r"\([^()]*\)")
+_OPENING: Final = re.compile(r"['\"`\[]|--|/\*")
+_CLOSING: Final = {"'": "'", '"': '"', "`": "`", "[": "]", "--": "\n", "/*": "*/"}
+_PARENTHESIS: Final = re.compile(r"[()]")
+_ORDER: Final = re.compile(r"\border\s+by\b(?:(?!\blimit\b|;).)*", re.I | re.S)
 
 
 @dataclass(frozen=True)
@@ -135,16 +137,51 @@ def _ties(columns: int, way: str) -> str:
 
 def _end_of_order(sql: str) -> int | None:
     """Where the ORDER BY ends that stands outside of all parentheses; None without one."""
-    text, before = _STRINGS.sub(_blank, sql), ""
-    while text != before:
-        text, before = _INNER.sub(_blank, text), text
-    found = re.search(r"\border\s+by\b(?:(?!\blimit\b|;).)*", text, re.I | re.S)
+    found = _ORDER.search(_without_parentheses(_without_quotes(sql)))
     return len(found[0].rstrip()) + found.start() if found else None
 
 
-def _blank(found: re.Match[str]) -> str:
-    """As long as what was found: blanks for a comment, else something that is there."""
-    return (" " if found[0][:2] in ("--", "/*") else "_") * len(found[0])
+def _without_quotes(sql: str) -> str:
+    """A text as long as the SQL: blanks for comments, underscores for what is quoted.
+
+    Scanned by hand: an end that is not there is looked for once, not once for each opening.
+    """
+    parts, done, place = [], 0, 0
+    endless: set[str] = set()
+    while found := _OPENING.search(sql, place):
+        opening, place = found[0], found.start() + 1
+        end = -1 if opening in endless else sql.find(_CLOSING[opening], found.end())
+        if end < 0 and opening != "--":
+            endless.add(opening)
+            continue
+        is_comment = len(opening) > 1
+        place = len(sql) if end < 0 else end + (0 if opening == "--" else len(_CLOSING[opening]))
+        parts += [sql[done : found.start()], ("_ "[is_comment]) * (place - found.start())]
+        done = place
+    return "".join([*parts, sql[done:]])
+
+
+def _without_parentheses(text: str) -> str:
+    """A text as long as this one, with underscores for parentheses that match and what they hold.
+
+    One pass with a stack: cutting out the innermost ones until none is left takes a pass for each
+    level.
+    """
+    open_places: list[int] = []
+    whole: list[tuple[int, int]] = []
+    for found in _PARENTHESIS.finditer(text):
+        if found[0] == "(":
+            open_places.append(found.start())
+        elif open_places:
+            start = open_places.pop()
+            while whole and whole[-1][0] > start:
+                whole.pop()
+            whole.append((start, found.end()))
+    parts, done = [], 0
+    for start, end in whole:
+        parts += [text[done:start], "_" * (end - start)]
+        done = end
+    return "".join([*parts, text[done:]])
 
 
 def _answer_of(env: ToolEnv[Any], turns: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

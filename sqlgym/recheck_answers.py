@@ -12,11 +12,12 @@ import ast
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
+
+from sqlgym.nfc import nfc
 
 _SEPARATORS: Final = (" | ", "|", ";", ", ", ",", "\t")
 _PREFIX: Final = re.compile(r"\A(?:the )?(?:final )?answer(?: is)?[:= ] *", re.I)
@@ -91,7 +92,7 @@ def same_value(gold: Any, other: Any) -> bool:
     if isinstance(gold, int | float) and isinstance(other, int | float):
         return gold == other or _close(float(gold), float(other))
     if isinstance(gold, str) and isinstance(other, str):
-        return unicodedata.normalize("NFC", gold) == unicodedata.normalize("NFC", other)
+        return nfc(gold) == nfc(other)
     return bool(type(gold) is type(other) and gold == other)
 
 
@@ -113,7 +114,7 @@ def same_cell(gold: Any, given: Any) -> bool:
 
 def _plain(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value)
-    text = " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    text = " ".join(nfc(text).casefold().split())
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`" else text
 
 

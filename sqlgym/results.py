@@ -20,7 +20,6 @@ is for reports; an agent never sees it, since it would give the gold away.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from sqlglot import TokenType
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
 
+from sqlgym.nfc import nfc
 from sqlgym.render import is_readable, parse_rendered, render
 
 __all__ = ["Verdict", "compare", "is_ordered", "is_readable", "overlap", "parse_rendered", "render"]
@@ -167,11 +167,7 @@ def rounded_row(row: Row) -> tuple[Any, ...]:
 
 
 def _normal_rows(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    return [tuple(_normal_text(v) if type(v) is str else v for v in row) for row in rows]
-
-
-def _normal_text(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return [tuple(nfc(v) if type(v) is str else v for v in row) for row in rows]
 
 
 def _same_row(gold: Row, row: Row) -> bool:
@@ -219,7 +215,7 @@ def _rounded(value: Any) -> Any:
     """A value such that equal ones are equal as keys; floats by their first six digits."""
     if isinstance(value, float) and math.isfinite(value):
         return float(f"{value:.6g}")
-    return _normal_text(value) if type(value) is str else value
+    return nfc(value) if type(value) is str else value
 
 
 Pairs = list[tuple[int, int]]

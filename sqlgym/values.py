@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from datetime import date
 from decimal import Decimal
 from typing import Any
+
+from sqlgym.nfc import nfc
 
 LONGEST_NUMBER = 400
 """Characters of a number's text, and its decimal exponent: more is no number that SQLite holds."""
@@ -140,8 +141,8 @@ def read_number(text: str) -> tuple[Decimal, int, bool] | None:
 
 
 def _normal(text: str) -> str:
-    composed = " ".join(unicodedata.normalize("NFC", text).split())
-    return unicodedata.normalize("NFC", composed.casefold())
+    composed = " ".join(nfc(text).split())
+    return nfc(composed.casefold())
 
 
 def _same_truth(gold: Any, value: bool) -> bool:
