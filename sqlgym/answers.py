@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlgym.database import QueryResult
+from sqlgym.pairing import pair_up
 from sqlgym.reading import Grid, readings
 from sqlgym.render import MAX_CHARS, MAX_ROWS, is_readable
-from sqlgym.results import MATCHED_EXACTLY, Verdict, pair_up, spans
+from sqlgym.results import MATCHED_EXACTLY, Verdict, spans
 from sqlgym.values import is_date, normal_text, read_number, same_cell
 
 Kind = Literal["number", "text", "date", "list", "row", "table"]

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlgym.database import Database
+from sqlgym.parsing import careful, parse
 from toolgym.errors import ToolError
 
 
@@ -33,9 +34,12 @@ def open_group(database: Database, sql: str) -> str | None:
     if "group" not in lower and "(" not in lower:  # no aggregate either
         return None
     try:
-        tree = parse_one(sql, dialect="sqlite")
+        return careful(lambda: _open_group(database, parse(sql)))
     except SqlglotError:
         return None
+
+
+def _open_group(database: Database, tree: exp.Expr) -> str | None:
     for select in tree.find_all(exp.Select):
         bare = _bare_columns(select)
         if bare and _has_open_group(database, _probe(tree, select, bare)):

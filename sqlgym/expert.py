@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-import sqlglot
 from sqlglot import expressions as exp
 
+from sqlgym.parsing import parse
 from sqlgym.results import parse_rendered
 from toolgym.calls import ToolCall
 
@@ -58,7 +58,7 @@ def _look_around(env: ExploreEnv) -> Generator[ToolCall, str, None]:
 
 def tables_of(sql: str) -> list[str]:
     """The tables that a query names, each once, in the order of the text."""
-    tree = sqlglot.parse_one(sql, read="sqlite")
+    tree = parse(sql)
     defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     names: dict[str, str] = {}
     for table in tree.find_all(exp.Table, bfs=False):

@@ -24,8 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sqlgym.parsing import parse
 
 Hardness = Literal["easy", "medium", "hard", "extra"]
 
@@ -60,8 +62,8 @@ def hardness(sql: str) -> Hardness:
 
 def _parse(sql: str) -> exp.Query:
     try:
-        query = sqlglot.parse_one(sql, dialect="sqlite")
-    except sqlglot.errors.SqlglotError as error:
+        query = parse(sql)
+    except SqlglotError as error:
         raise ValueError(f"This is not one query that can be parsed: {sql!r}") from error
     if not isinstance(query, exp.Query):
         raise ValueError(f"Only a SELECT statement has a hardness, not {sql!r}")
@@ -133,12 +135,13 @@ def _conditions(select: exp.Select) -> Iterator[exp.Expr]:
 
 def _connected(condition: exp.Expr) -> Iterator[exp.Expr]:
     """The terms that AND and OR connect, brackets opened."""
-    condition = condition.unnest()
-    if isinstance(condition, exp.And | exp.Or):
-        yield from _connected(condition.left)
-        yield from _connected(condition.right)
-    else:
-        yield condition
+    waiting = [condition]
+    while waiting:  # no recursion: a chain of a thousand terms is a thousand levels deep
+        term = waiting.pop().unnest()
+        if isinstance(term, exp.And | exp.Or):
+            waiting += [term.right, term.left]
+        else:
+            yield term
 
 
 def _own(part: exp.Expr) -> Iterator[exp.Expr]:

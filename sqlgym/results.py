@@ -31,6 +31,7 @@ from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
 
 from sqlgym.nfc import nfc
+from sqlgym.pairing import clusters, pair_up
 from sqlgym.render import is_readable, parse_rendered, render
 
 __all__ = ["Verdict", "compare", "is_ordered", "is_readable", "overlap", "parse_rendered", "render"]
@@ -41,6 +42,8 @@ TINY = 1e-12
 """Absolute difference that is noise around zero."""
 MATCHED_EXACTLY = 300
 """Up to so many differing rows are assigned to each other exactly; more are sorted and paired."""
+COMPARED = 1_000_000
+"""Values of pairs of columns that are compared to measure closeness; see `_shared_values`."""
 REARRANGED = 24
 """So many ways are tried to tell columns apart that hold the same values in other rows."""
 
@@ -139,28 +142,6 @@ def spans(runs: Sequence[int], rows: int) -> list[tuple[int, int]]:
     return list(zip([0, *ends], ends, strict=False))
 
 
-def pair_up(size: int, fits: Callable[[int, int], bool]) -> bool:
-    """Whether each left thing can get a right thing of its own that fits (Kuhn's algorithm).
-
-    Args:
-        size: How many there are on each side.
-        fits: Whether left thing `i` fits right thing `j`.
-    """
-    owner: dict[int, int] = {}
-
-    def place(left: int, seen: set[int]) -> bool:
-        for right in range(size):
-            if right in seen or not fits(left, right):
-                continue
-            seen.add(right)
-            if right not in owner or place(owner[right], seen):
-                owner[right] = left
-                return True
-        return False
-
-    return all(place(left, set()) for left in range(size))
-
-
 def rounded_row(row: Row) -> tuple[Any, ...]:
     """A row as a key: equal rows have equal keys, but for noise at the edge of rounding."""
     return tuple(map(_rounded, row))
@@ -176,8 +157,12 @@ def _same_row(gold: Row, row: Row) -> bool:
 
 def _same_value(gold: Any, value: Any) -> bool:
     if isinstance(gold, float) and isinstance(value, float):
-        return math.isclose(gold, value, rel_tol=TOLERANCE, abs_tol=TINY)
+        return _is_close(gold, value)
     return bool(gold == value)  # 3 == 3.0, and None, text and bytes equal only their own kind
+
+
+def _is_close(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TINY)
 
 
 def _same_multiset(gold: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> bool:
@@ -185,20 +170,27 @@ def _same_multiset(gold: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> 
     left, right = Counter(gold), Counter(rows)
     gold_rest, rest = (left - right), (right - left)
     groups: dict[Any, tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
+    near = [_near(column) for column in zip(*gold_rest, *rest, strict=False)]
     for side, counted in enumerate((gold_rest, rest)):
         for row in counted.elements():
-            groups[tuple(_no_number(v) for v in row)][side].append(row)
-    return all(_paired(*sides) for sides in groups.values())
+            groups[tuple(map(_marked, row, near))][side].append(row)
+    sides = groups.values()
+    return all(len(g) == len(r) for g, r in sides) and all(_paired(g, r) for g, r in sides)
 
 
-def _no_number(value: Any) -> Any:
-    return "number" if isinstance(value, int | float) else (value,)
+def _near(column: Sequence[Any]) -> dict[float, int]:
+    """The clusters of the numbers of a column: those of two clusters are not within tolerance."""
+    numbers = (value for value in column if isinstance(value, int | float))
+    return clusters(numbers, _is_close)
+
+
+def _marked(value: Any, near: dict[float, int]) -> Any:
+    """What equal values have in common: the value, or the cluster of a number."""
+    return near[value] if isinstance(value, int | float) else (value,)
 
 
 def _paired(gold: list[Row], rows: list[Row]) -> bool:
-    """Whether rows that agree in all but numbers each have a partner within the tolerance."""
-    if len(gold) != len(rows):
-        return False
+    """Whether rows that agree in all but numbers near each other each have a partner."""
     gold, rows = (sorted(side, key=_numbers) for side in (gold, rows))
     if all(map(_same_row, gold, rows)):
         return True
@@ -225,17 +217,14 @@ def _assignments(gold: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> li
     """Ways to assign columns of the gold to columns with values in common, the likeliest first."""
     gold_columns = [Counter(column) for column in zip(*gold, strict=True)]
     columns = [Counter(column) for column in zip(*rows, strict=True)]
-    shared = {
-        (i, j): _shared(expected, found)
-        for i, expected in enumerate(gold_columns)
-        for j, found in enumerate(columns)
-    }
+    shared = _shared_values(gold_columns, columns)
     pairs: Pairs = []
-    for i, j in sorted(
-        (p for p in shared if shared[p]), key=lambda p: (-shared[p], abs(p[0] - p[1]), p)
-    ):
-        if all(i != a and j != b for a, b in pairs):
+    paired: tuple[set[int], set[int]] = set(), set()
+    for i, j in sorted(shared, key=lambda p: (-shared[p], abs(p[0] - p[1]), p)):
+        if i not in paired[0] and j not in paired[1]:
             pairs.append((i, j))
+            paired[0].add(i)
+            paired[1].add(j)
     if len(gold) != len(rows) or len(gold_columns) != len(columns):
         return [pairs] if pairs else []
     return [pairs, *_rearranged(pairs, gold_columns)] if pairs else []
@@ -252,7 +241,29 @@ def _rearranged(pairs: Pairs, gold_columns: list[Counter[Any]]) -> list[Pairs]:
         fixed = [pair for pair in pairs if pair not in group]
         for order in islice(permutations([j for _, j in group]), 1, REARRANGED):
             others.append(fixed + [(i, j) for (i, _), j in zip(group, order, strict=True)])
+        if len(others) >= REARRANGED:
+            break
     return others[:REARRANGED]
+
+
+def _shared_values(gold: list[Counter[Any]], other: list[Counter[Any]]) -> dict[tuple[int, int], int]:
+    """How many values each two columns have in common; no pair that has none.
+
+    Columns of many values, and many of them, are looked at from the diagonal outwards (queries
+    mostly keep the order of columns) until `COMPARED` values are. What is further away counts as
+    different, which can make two wide results less close to each other, but no verdict.
+    """
+    found: dict[tuple[int, int], int] = {}
+    places = ((i, j) for i in range(len(gold)) for j in range(len(other)))
+    looked_at = 0
+    for i, j in sorted(places, key=lambda place: abs(place[0] - place[1])):
+        looked_at += 1 + min(len(gold[i]), len(other[j]))
+        if looked_at > COMPARED:
+            break
+        count = _shared(gold[i], other[j])
+        if count:
+            found[i, j] = count
+    return found
 
 
 def _shared(gold: Counter[Any], other: Counter[Any]) -> int:

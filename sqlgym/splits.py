@@ -17,9 +17,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
+from sqlgym.parsing import careful, parse
 from toolgym.errors import ConfigurationError
 
 Entry = Mapping[str, Any]
@@ -101,9 +102,13 @@ def skeleton(canonical: str) -> str:
     'SELECT name FROM singer WHERE age > ? AND city IN (?)'
     """
     try:
-        tree = sqlglot.parse_one(canonical, dialect="sqlite")
-    except sqlglot.errors.SqlglotError:
+        return careful(lambda: _plain(parse(canonical)))
+    except SqlglotError:
         return re.sub(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b", "?", canonical)
+
+
+def _plain(tree: exp.Expr) -> str:
+    """A query as text, with a question mark for each literal, and one for a list of them."""
     plain = tree.transform(_without_literal)
     for found in plain.find_all(exp.In):
         if found.expressions and all(isinstance(e, exp.Placeholder) for e in found.expressions):

@@ -12,12 +12,12 @@ import re
 import sqlite3
 from contextlib import closing
 
-import sqlglot
 from rapidfuzz import fuzz, process
 from sqlglot import expressions as exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from sqlgym.dialect import blanked
+from sqlgym.parsing import parse
 
 _WORDS = """
     SELECT DISTINCT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET JOIN INNER LEFT OUTER CROSS UNION
@@ -64,12 +64,12 @@ def expected_there(sql: str) -> str:
     if len(sql) > _MOST_PARSED:
         return ""
     try:
-        sqlglot.parse_one(sql, read="sqlite", error_level=ErrorLevel.IMMEDIATE)
+        parse(sql, ErrorLevel.IMMEDIATE)
     except ParseError as error:
         told = str(error.errors[0].get("description", "")) if error.errors else ""
         found = re.match(r"Expect(?:ing|ed) (table name|\S+)", told)
         return found[1] if found else ""
-    except (SqlglotError, RecursionError):
+    except SqlglotError:
         return ""
     return ""
 
@@ -94,8 +94,8 @@ def too_much(sql: str) -> str:
     if len(sql) > _MOST_PARSED:
         return ""
     try:
-        tree = sqlglot.parse_one(sql, read="sqlite")
-    except (SqlglotError, RecursionError):
+        tree = parse(sql)
+    except SqlglotError:
         return ""
     for select in tree.find_all(exp.Select):
         parts = _unjoined(select)

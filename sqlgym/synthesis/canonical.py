@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 
-import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
+from sqlgym.parsing import careful, parse
 from sqlgym.synthesis.world import identifier
 
 
@@ -28,11 +29,11 @@ def canonical_sql(sql: str) -> str:
     'SELECT t1.name FROM singer AS t1 WHERE t1.age > 3 AND t1.x IN (1, 2)'
     """
     try:
-        tree = sqlglot.parse_one(sql, dialect="sqlite")
-    except sqlglot.errors.SqlglotError as error:
+        tree = parse(sql)
+        _rename(tree)
+        return careful(lambda: _sorted(tree).sql("sqlite"))
+    except SqlglotError as error:
         raise ValueError(f"This is not one query that can be parsed: {sql!r}") from error
-    _rename(tree)
-    return _sorted(tree).sql("sqlite")
 
 
 def skeleton(canonical: str) -> str:
@@ -41,7 +42,7 @@ def skeleton(canonical: str) -> str:
     >>> skeleton("SELECT name FROM singer WHERE age > 3 AND country = 'France'")
     'SELECT name FROM singer WHERE age > ? AND country = ?'
     """
-    tree = sqlglot.parse_one(canonical, dialect="sqlite")
+    tree = parse(canonical)
     return tree.transform(
         lambda node: exp.Placeholder() if isinstance(node, exp.Literal) else node
     ).sql("sqlite")
@@ -87,11 +88,15 @@ def _sort_terms(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> None:
 
 
 def _terms(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> list[exp.Expr]:
-    if isinstance(node.unnest(), kind):
-        node = node.unnest()
-    if not isinstance(node, kind):
-        return [node]
-    return [*_terms(node.this, kind), *_terms(node.expression, kind)]
+    waiting, found = [node], []
+    while waiting:  # no recursion: a chain of a thousand terms is a thousand levels deep
+        each = waiting.pop()
+        inner = each.unnest()
+        if isinstance(inner, kind):
+            waiting += [inner.expression, inner.this]
+        else:
+            found.append(each)
+    return found
 
 
 def _place(node: exp.Expr) -> tuple[bool, str]:

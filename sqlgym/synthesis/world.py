@@ -10,10 +10,11 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from sqlgym.create_text import RESERVED
+from sqlgym.parsing import parse
 from sqlgym.sqlite_file import quoted
 from sqlgym.synthesis import lexicon
 from sqlgym.synthesis.nouns import Noun
@@ -235,8 +236,8 @@ def identifier(name: str) -> str:
     if not (name.isascii() and name.isidentifier()) or name.upper() in RESERVED | _KEYWORDS:
         return quoted(name)
     try:
-        tree = sqlglot.parse_one(f"SELECT t.{name}, {name} FROM {name} AS t", dialect="sqlite")
-    except sqlglot.errors.SqlglotError:
+        tree = parse(f"SELECT t.{name}, {name} FROM {name} AS t")
+    except SqlglotError:
         return quoted(name)
     columns = [column.name for column in tree.find_all(exp.Column)]
     return name if columns == [name, name] else quoted(name)

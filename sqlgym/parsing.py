@@ -1,0 +1,77 @@
+"""SQL as sqlglot's tree, in a number of steps that is bounded by its length.
+
+sqlglot tries several readings of one place and goes back to it after each. Where readings nest
+(`JOIN a JOIN a JOIN a`) the tries multiply, and a line of a hundred words would take longer than
+anybody waits. So the steps of the parser over its tokens are counted. Queries that people write take
+fewer than two for a token; one that takes more than `STEPS` for each is not read, in the same way
+on every machine. Neither is one that is nested so deeply that Python's stack ends.
+
+A tree is as deep as its query, and what walks or prints it can run out of stack as well: whoever
+does that goes through `careful`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from sqlglot import exp
+from sqlglot.dialects.sqlite import SQLite
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+
+STEPS: Final = 10
+"""Steps of the parser for each token of the text."""
+LEAST: Final = 2_000
+"""Steps that a text may take however short it is."""
+
+T = TypeVar("T")
+
+
+class TooMuch(SqlglotError):
+    """A text takes too many steps or is nested too deeply; no `ParseError`, which sqlglot catches."""
+
+
+class _CountingParser(SQLite.Parser):
+    """sqlglot's parser for SQLite, which ends when its steps are spent."""
+
+    steps_left = LEAST
+
+    def _advance(self, times: int = 1) -> None:
+        self.steps_left -= 1
+        if self.steps_left < 0:
+            raise TooMuch("the text takes too many steps to parse")
+        super()._advance(times)
+
+
+def parse(sql: str, error_level: ErrorLevel | None = None) -> exp.Expr:
+    """The tree of the first statement of a text.
+
+    Args:
+        sql: The text, in SQLite's dialect.
+        error_level: What the parser does about an error; see sqlglot.
+
+    Raises:
+        SqlglotError: It cannot be read; `TooMuch` where that would take too long or too much stack.
+    """
+    dialect = SQLite()
+    tokens = dialect.tokenize(sql)
+    parser = _CountingParser(dialect=dialect, error_level=error_level)
+    parser.steps_left = LEAST + STEPS * len(tokens)
+    trees: list[Any] = careful(lambda: parser.parse(tokens, sql))
+    if not trees or trees[0] is None:
+        raise ParseError("there is no statement in the text")
+    several = len(trees) > 1 and hasattr(exp, "Block")  # as `sqlglot.parse_one` gives them
+    tree: exp.Expr = exp.Block(expressions=trees) if several else trees[0]
+    return tree
+
+
+def careful(work: Callable[[], T]) -> T:
+    """What a function gives that walks or prints a tree.
+
+    Raises:
+        TooMuch: The tree is too deep for Python's stack.
+    """
+    try:
+        return work()
+    except RecursionError:
+        raise TooMuch("the query is nested too deeply") from None
