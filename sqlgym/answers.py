@@ -12,6 +12,7 @@ A gold that cannot be a fair answer is refused: see `refusal`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,8 +22,9 @@ from sqlgym.pairing import pair_up
 from sqlgym.reading import Grid, readings
 from sqlgym.render import MAX_CHARS, MAX_ROWS, is_readable
 from sqlgym.results import MATCHED_EXACTLY, Verdict, spans
-from sqlgym.values import is_date, normal_text, read_number, same_cell
+from sqlgym.values import Cell, is_date, read_number, same_cell
 
+Cells = list[list[Cell]]
 Kind = Literal["number", "text", "date", "list", "row", "table"]
 
 
@@ -81,10 +83,11 @@ def matches(gold: GoldAnswer, value: Any) -> Verdict:
     """
     shape = len(gold.rows), len(gold.rows[0])
     shaped = False
+    gold_cells = [list(map(Cell, row)) for row in gold.rows]
     for grid in readings(value, gold.columns):
         if len(grid) == shape[0] and all(len(row) == shape[1] for row in grid):
             shaped = True
-            if _same_grid(gold, grid):
+            if _same_grid(gold, gold_cells, grid):
                 return Verdict(True)
     if shaped:
         return Verdict(False, "value differs")
@@ -119,35 +122,66 @@ def refusal(
     return None
 
 
-def _same_grid(gold: GoldAnswer, grid: Grid) -> bool:
+def _same_grid(gold: GoldAnswer, gold_cells: Cells, grid: Grid) -> bool:
     """Are the values of a grid of the gold's shape right, in its order or, if free, in any?"""
-    if all(map(_same_row, gold.rows, grid)):
+    cells = [list(map(Cell, row)) for row in grid]
+    if all(map(_same_row, gold_cells, cells)):
         return True
     if not gold.ordered:
-        return _same_rows(gold.rows, grid)
+        return _same_rows(gold_cells, cells)
     parts = spans(gold.runs, len(grid))
-    return all(_same_rows(gold.rows[start:end], grid[start:end]) for start, end in parts)
+    return all(_same_rows(gold_cells[start:end], cells[start:end]) for start, end in parts)
 
 
-def _same_rows(gold: Grid, grid: Grid) -> bool:
-    """Are the rows the same, in any order?"""
-    if len(grid) > MATCHED_EXACTLY:  # more than an observation can show; sort by what is the same
-        return all(map(_same_row, sorted(gold, key=_sort_key), sorted(grid, key=_sort_key)))
-    return pair_up(len(grid), lambda i, j: _same_row(gold[i], grid[j]))
+def _same_rows(gold: Cells, rows: Cells) -> bool:
+    """Are the rows the same, in any order?
+
+    Rows are told apart by what can be looked up; those that look alike are paired, up to
+    `MATCHED_EXACTLY` of them exactly. More, which is more than an observation can show, are right if
+    they are where each is sorted by what is the same, and wrong if not.
+    """
+    columns = zip(zip(*gold, strict=True), zip(*rows, strict=True), strict=True)
+    marks = [mark for column in columns for mark in [_marks(*column)] if mark is not None]
+    groups: dict[Any, tuple[Cells, Cells]] = defaultdict(lambda: ([], []))
+    for side, cells in enumerate((gold, rows)):
+        for place, row in enumerate(cells):
+            groups[tuple(mark[side][place] for mark in marks)][side].append(row)
+    sides = groups.values()
+    return all(len(g) == len(r) for g, r in sides) and all(_paired(g, r) for g, r in sides)
 
 
-def _same_row(gold: Sequence[Any], row: Sequence[Any]) -> bool:
+def _paired(gold: Cells, rows: Cells) -> bool:
+    if len(gold) > MATCHED_EXACTLY:
+        return all(map(_same_row, sorted(gold, key=_sort_key), sorted(rows, key=_sort_key)))
+    return pair_up(len(gold), lambda i, j: _same_row(gold[i], rows[j]))
+
+
+def _marks(gold: Sequence[Cell], given: Sequence[Cell]) -> tuple[list[Any], list[Any]] | None:
+    """What the right cells of a column have in common with the gold's; None if nothing simple."""
+    if all(isinstance(cell.value, str) and not cell.is_day for cell in gold):
+        if all(isinstance(cell.value, str) for cell in given):
+            return [cell.text for cell in gold], [cell.text for cell in given]
+    elif all(type(cell.value) is int for cell in gold):
+        read = [cell.number if isinstance(cell.value, str) else None for cell in given]
+        numbers = [found[0] for found in read if found is not None and not found[2]]
+        if len(numbers) == len(given):
+            return [cell.value for cell in gold], numbers
+    return None
+
+
+def _same_row(gold: Sequence[Cell], row: Sequence[Cell]) -> bool:
     return all(map(same_cell, gold, row))
 
 
-def _sort_key(row: Sequence[Any]) -> list[str]:
-    return [_cell_key(value) for value in row]
+def _sort_key(row: Sequence[Cell]) -> list[str]:
+    return [_cell_key(cell) for cell in row]
 
 
-def _cell_key(value: Any) -> str:
+def _cell_key(cell: Cell) -> str:
+    value = cell.value
     if isinstance(value, str):
         read = read_number(value)
-        return f"{float(read[0]):.6g}" if read else normal_text(value)
+        return f"{float(read[0]):.6g}" if read else cell.text
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
         return f"{float(value):.6g}"
     return ""

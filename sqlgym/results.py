@@ -246,7 +246,9 @@ def _rearranged(pairs: Pairs, gold_columns: list[Counter[Any]]) -> list[Pairs]:
     return others[:REARRANGED]
 
 
-def _shared_values(gold: list[Counter[Any]], other: list[Counter[Any]]) -> dict[tuple[int, int], int]:
+def _shared_values(
+    gold: list[Counter[Any]], other: list[Counter[Any]]
+) -> dict[tuple[int, int], int]:
     """How many values each two columns have in common; no pair that has none.
 
     Columns of many values, and many of them, are looked at from the diagonal outwards (queries

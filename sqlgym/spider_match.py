@@ -22,7 +22,7 @@ Source: the rules of `test-suite-sql-eval`, Zhong, Yu and Klein 2020, arXiv:2010
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -33,6 +33,8 @@ from sqlglot.errors import SqlglotError
 from sqlgym.results import Verdict
 
 Row = Sequence[Any]
+LOOKED_AT = 2_000_000
+"""Cells that are looked at for an order of columns that fits, beyond those of one straight try."""
 _OPERATOR = re.compile(r"([<>!]) =")
 _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
 
@@ -74,8 +76,7 @@ def compare(gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool) -> Ver
     gold_bags, bags = [_bag(row) for row in gold_rows], [_bag(row) for row in rows]
     if gold_bags != bags if ordered else set(gold_bags) != set(bags):
         return Verdict(False, "rows differ")
-    gold, other = [tuple(row) for row in gold_rows], [tuple(row) for row in rows]
-    if any(_is_same(gold, other, columns, ordered) for columns in _column_orders(gold, other)):
+    if _Orders(gold_rows, rows, ordered).one_fits():
         return Verdict(True)
     return Verdict(False, "no order of the columns fits")
 
@@ -85,50 +86,88 @@ def _without_distinct(sql: str) -> str:
         tokens = SQLite().tokenize(sql)
     except SqlglotError:
         return sql
-    kept, position = "", 0
+    kept, position = list[str](), 0
     for token in tokens:
         if token.token_type is TokenType.DISTINCT:
-            kept += sql[position : token.start]
+            kept.append(sql[position : token.start])
             position = token.end + 1
         elif token.token_type is TokenType.SEMICOLON:
-            return kept + sql[position : token.start]
-    return kept + sql[position:]
+            return "".join([*kept, sql[position : token.start]])
+    return "".join([*kept, sql[position:]])
 
 
 def _bag(row: Row) -> tuple[Any, ...]:
     return tuple(sorted(row, key=lambda value: f"{value}{type(value)}"))
 
 
-def _column_orders(gold: Sequence[Row], rows: Sequence[Row]) -> Iterator[tuple[int, ...]]:
-    """The orders of columns that bring equal values under equal values, read column by column.
+class _Orders:
+    """The search for an order of columns that brings equal rows, column by column.
 
     A column that does not even hold the same values as often can be left out: no order with it
-    there would fit. Prefixes that do not fit are not continued, so wide results take no long time.
+    there would fit. Neither is an order continued whose first columns do not hold the same rows, and
+    of columns that are the same throughout one is tried. That settles nearly everything at once;
+    but the question is as hard as whether two graphs are the same, so the search ends when it has
+    looked at `LOOKED_AT` cells, and then no order is said to fit.
+
+    Args:
+        gold: The rows of the gold.
+        rows: As many rows of as many columns.
+        ordered: Rows count in their order.
     """
-    wanted = [Counter(column) for column in zip(*gold, strict=True)]
-    found = [Counter(column) for column in zip(*rows, strict=True)]
-    fitting = [[j for j, held in enumerate(found) if held == want] for want in wanted]
 
-    def going_on(chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        if len(chosen) > 1 and not _is_same([r[: len(chosen)] for r in gold], rows, chosen, False):
-            return
-        if len(chosen) == len(fitting):
-            yield chosen
-            return
-        seen: set[tuple[Any, ...]] = set()
-        for column in fitting[len(chosen)]:
-            values = tuple(row[column] for row in rows)
-            if column not in chosen and values not in seen:  # of twins, one is tried
-                seen.add(values)
-                yield from going_on((*chosen, column))
+    def __init__(self, gold: Sequence[Row], rows: Sequence[Row], ordered: bool) -> None:
+        self._ordered = ordered
+        self._gold = list(zip(*gold, strict=True))
+        self._columns = list(zip(*rows, strict=True))
+        known: dict[tuple[Any, ...], int] = {}
+        self._kinds = [known.setdefault(column, len(known)) for column in self._columns]
+        holders: dict[frozenset[Any], list[int]] = defaultdict(list)
+        for place, column in enumerate(self._columns):
+            holders[_held(column)].append(place)
+        self._fitting = [holders.get(_held(column), []) for column in self._gold]
+        self._cells_left = LOOKED_AT + 2 * len(gold) * len(self._gold)
 
-    return going_on(())
+    def one_fits(self) -> bool:
+        """Whether there is one, as far as it was looked for."""
+        start = [0] * len(self._gold[0])
+        levels = [(start, start, self._choices(0, frozenset()), frozenset[int]())]
+        while levels:
+            before, rows, choices, taken = levels[-1]
+            column = next(choices, None)
+            self._cells_left -= len(rows)
+            if column is None or self._cells_left < 0:
+                levels.pop()
+                continue
+            place = len(levels) - 1
+            numbers = _Numbers()
+            gold_rows = numbers.of(before, self._gold[place])
+            own_rows = numbers.of(rows, self._columns[column])
+            same = gold_rows == own_rows
+            if not self._ordered:
+                same = sorted(gold_rows) == sorted(own_rows)
+            if same and len(levels) == len(self._gold):
+                return True
+            if same:
+                chosen = taken | {column}
+                further = self._choices(place + 1, chosen)
+                levels.append((gold_rows, own_rows, further, chosen))
+        return False
+
+    def _choices(self, place: int, taken: frozenset[int]) -> Iterator[int]:
+        seen: set[int] = set()
+        for column in self._fitting[place]:
+            if column not in taken and self._kinds[column] not in seen:
+                seen.add(self._kinds[column])
+                yield column
 
 
-def _is_same(
-    gold: Sequence[Row], rows: Sequence[Row], columns: tuple[int, ...], ordered: bool
-) -> bool:
-    permuted = [tuple(row[column] for column in columns) for row in rows]
-    if ordered:
-        return list(gold) == permuted
-    return Counter(gold) == Counter(permuted)
+class _Numbers(dict[tuple[int, Any], int]):
+    """A number for each start of a row, given what the start before it has and the next value."""
+
+    def of(self, before: Sequence[int], values: Sequence[Any]) -> list[int]:
+        return [self.setdefault(pair, len(self)) for pair in zip(before, values, strict=True)]
+
+
+def _held(column: Sequence[Any]) -> frozenset[Any]:
+    """The values of a column, each with how often it occurs."""
+    return frozenset(Counter(column).items())

@@ -21,6 +21,7 @@ import math
 import re
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from sqlgym.nfc import nfc
@@ -81,25 +82,59 @@ _DATES = tuple(
 _MIDNIGHT = re.compile(r"[0:.]*")
 
 
+class Cell:
+    """A value with what is read of it, read once however often it is compared.
+
+    Comparing the rows of two tables in any order takes as many comparisons as there are pairs.
+
+    Args:
+        value: A cell of a gold result or of an answer.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    @cached_property
+    def normal(self) -> str:
+        """A text with quotes; see `normal_text`."""
+        return _normal(self.value)
+
+    @cached_property
+    def text(self) -> str:
+        """As `normal_text` gives it; a decimal as it is written."""
+        return _unquoted(self.normal) if isinstance(self.value, str) else repr(self.value)
+
+    @cached_property
+    def number(self) -> tuple[Decimal, int, bool] | None:
+        """As `read_number` gives it, of the value or of what is in its quotes."""
+        written = self.value if isinstance(self.value, str) else repr(self.value)
+        return read_number(written) or read_number(self.text)
+
+    @cached_property
+    def is_day(self) -> bool:
+        """It is a date as SQLite writes it."""
+        return isinstance(self.value, str) and is_date(self.value)
+
+    @cached_property
+    def day(self) -> tuple[date, str] | None:
+        """The day that it names."""
+        return _read_date(self.value if self.is_day else self.text)
+
+
 def same_cell(gold: Any, value: Any) -> bool:
     """Whether a value is right for one cell of the gold result; False for anything but a scalar.
+
+    Args:
+        gold: The gold's value, or a `Cell` of it.
+        value: The value given, or a `Cell` of it.
 
     >>> same_cell(1234, "$1,234"), same_cell(2 / 3, 0.67), same_cell("Île", " île")
     (True, True, True)
     >>> same_cell(3, "3 or 4")
     False
     """
-    if gold is None:
-        return value is None or (isinstance(value, str) and _normal(value) in _NOTHING)
-    if isinstance(value, bool):
-        return _same_truth(gold, value)
-    if isinstance(gold, int | float):
-        return _same_number(gold, value)
-    if isinstance(gold, str):
-        return _same_text(gold, value)
-    if isinstance(gold, bytes):
-        return isinstance(value, str) and value.strip().lower() == f"x'{gold.hex()}'"
-    return False
+    gold_cell = gold if isinstance(gold, Cell) else Cell(gold)
+    return _same(gold_cell, value if isinstance(value, Cell) else Cell(value))
 
 
 def normal_text(text: str) -> str:
@@ -108,10 +143,7 @@ def normal_text(text: str) -> str:
     >>> normal_text(' "New   York" ')
     'new york'
     """
-    text = _normal(text)
-    if len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
-        text = text[1:-1].strip()
-    return text
+    return _unquoted(_normal(text))
 
 
 def is_date(text: str) -> bool:
@@ -145,31 +177,47 @@ def _normal(text: str) -> str:
     return nfc(composed.casefold())
 
 
-def _same_truth(gold: Any, value: bool) -> bool:
-    if isinstance(gold, str):
-        return normal_text(gold) in (_TRUE if value else _FALSE)
-    return isinstance(gold, int | float) and gold == int(value)
+def _unquoted(text: str) -> str:
+    quoted = len(text) > 1 and _QUOTES.get(text[0]) == text[-1]
+    return text[1:-1].strip() if quoted else text
 
 
-def _same_number(gold: int | float, value: Any) -> bool:
-    if isinstance(value, int):
-        return gold == value or _agrees(gold, value)
-    if isinstance(value, float):
-        value = repr(value)
-    if not isinstance(value, str):
+def _same(gold: Cell, value: Cell) -> bool:
+    if gold.value is None:
+        return value.value is None or (isinstance(value.value, str) and value.normal in _NOTHING)
+    if isinstance(value.value, bool):
+        return _same_truth(gold, value.value)
+    if isinstance(gold.value, int | float):
+        return _same_number(gold, value)
+    if isinstance(gold.value, str):
+        return _same_text(gold, value)
+    if isinstance(gold.value, bytes) and isinstance(value.value, str):
+        return value.value.strip().lower() == f"x'{gold.value.hex()}'"
+    return False
+
+
+def _same_truth(gold: Cell, value: bool) -> bool:
+    if isinstance(gold.value, str):
+        return gold.text in (_TRUE if value else _FALSE)
+    return isinstance(gold.value, int | float) and gold.value == int(value)
+
+
+def _same_number(gold: Cell, value: Cell) -> bool:
+    number, given = gold.value, value.value
+    if isinstance(given, int):
+        return bool(number == given) or _agrees(number, given)
+    if not isinstance(given, str | float):
         return False
-    word = normal_text(value)
-    if word in {"true", "false"}:
-        return gold == int(word == "true")
-    if isinstance(gold, float) and not math.isfinite(gold):
-        return word == repr(gold)
-    read = read_number(value) or read_number(word)
-    if read is None:
+    if value.text in {"true", "false"}:
+        return bool(number == int(value.text == "true"))
+    if isinstance(number, float) and not math.isfinite(number):
+        return value.text == repr(number)
+    if value.number is None:
         return False
-    number, decimals, is_percentage = read
-    if _equal(gold, number, decimals):
+    read, decimals, is_percentage = value.number
+    if _equal(number, read, decimals):
         return True
-    return is_percentage and _equal(gold, number / 100, decimals + 2)
+    return is_percentage and _equal(number, read / 100, decimals + 2)
 
 
 def _agrees(gold: int | float, value: int) -> bool:
@@ -198,16 +246,14 @@ def _decimals(number: Decimal) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _same_text(gold: str, value: Any) -> bool:
-    if isinstance(value, int | float):
-        return _same_as_written(gold, value)
-    if not isinstance(value, str):
+def _same_text(gold: Cell, value: Cell) -> bool:
+    if isinstance(value.value, int | float):
+        return _same_as_written(gold.value, value.value)
+    if not isinstance(value.value, str):
         return False
-    if normal_text(gold) == normal_text(value) or _normal(gold) == _normal(value):
+    if gold.text == value.text or gold.normal == value.normal:
         return True
-    if not is_date(gold):
-        return False
-    return _read_date(gold) == _read_date(normal_text(value))
+    return gold.is_day and gold.day == value.day
 
 
 def _same_as_written(gold: str, value: int | float) -> bool:
