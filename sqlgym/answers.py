@@ -137,8 +137,8 @@ def _same_rows(gold: Cells, rows: Cells) -> bool:
     """Are the rows the same, in any order?
 
     Rows are told apart by what can be looked up; those that look alike are paired, up to
-    `MATCHED_EXACTLY` of them exactly. More, which is more than an observation can show, are right if
-    they are where each is sorted by what is the same, and wrong if not.
+    `MATCHED_EXACTLY` of them exactly. More of them (an observation never shows so many) are right
+    if they are the same in the order of what they read as, and else wrong.
     """
     columns = zip(zip(*gold, strict=True), zip(*rows, strict=True), strict=True)
     marks = [mark for column in columns for mark in [_marks(*column)] if mark is not None]

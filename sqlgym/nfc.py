@@ -1,10 +1,10 @@
 """Unicode's composed form (NFC) of any text, in time that grows with its length.
 
 `unicodedata.normalize` puts the marks that follow a letter into their canonical order by walking
-back over all of them, one by one, so a thousand accents on one letter take a million steps, and a
-text of 50,000 takes minutes. Here long texts are taken apart letter by letter and their marks sorted
-first; what `normalize` gets then is in order, and it walks back over nothing. The result is the
-same: sorting marks by their class, equals in their order, is what the canonical order is.
+back over all of them, one by one, so a thousand accents on one letter take a million steps, and
+50,000 take seconds. Here long texts are taken apart letter by letter and their marks sorted first;
+what `normalize` gets then is in order, and it walks back over nothing. The result is the same:
+sorting marks by their class, equals in their order, is what the canonical order is.
 """
 
 from __future__ import annotations

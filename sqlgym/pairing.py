@@ -1,9 +1,9 @@
 """Whether two lists of things can be paired, each with one of its own that fits.
 
-"Fits" is no equality: within a tolerance two things may fit a third and not each other, so the first
-partner that is found need not be the right one. Hopcroft and Karp (1973) find out in at most
-`n * n` questions whether two things fit, and `n * n * sqrt(n)` steps after that, whatever is asked.
-Trying partners one after another, and others when that fails, can take `n * n * n` questions.
+"Fits" is no equality: within a tolerance two things may fit a third and not each other, so the
+first partner that is found need not be the right one. Hopcroft and Karp (1973) ask at most `n * n`
+times whether two things fit, and take `n * n * sqrt(n)` steps after that, whatever the answers are.
+Trying partners one after another, and others when that fails, can ask `n * n * n` times.
 
 `clusters` cuts a list of numbers where neighbours do not fit, so that only what stands between two
 cuts needs to be paired at all.
@@ -32,7 +32,7 @@ def pair_up(size: int, fits: Callable[[int, int], bool]) -> bool:
     owner = [-1] * size  # of each right thing
     while -1 in partner:
         levels = _levels(choices, partner, owner)
-        if not any([_lead(left, choices, partner, owner, levels) for left in _free(partner)]):
+        if not sum(_lead(left, choices, partner, owner, levels) for left in _free(partner)):
             return False
     return True
 

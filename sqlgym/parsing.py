@@ -2,9 +2,9 @@
 
 sqlglot tries several readings of one place and goes back to it after each. Where readings nest
 (`JOIN a JOIN a JOIN a`) the tries multiply, and a line of a hundred words would take longer than
-anybody waits. So the steps of the parser over its tokens are counted. Queries that people write take
-fewer than two for a token; one that takes more than `STEPS` for each is not read, in the same way
-on every machine. Neither is one that is nested so deeply that Python's stack ends.
+anybody waits. So the steps of the parser over its tokens are counted. Queries that people write
+take fewer than two for a token; one that takes more than `STEPS` for each is not read, in the same
+way on every machine. Neither is one that is nested so deeply that Python's stack ends.
 
 A tree is as deep as its query, and what walks or prints it can run out of stack as well: whoever
 does that goes through `careful`.
@@ -28,10 +28,10 @@ T = TypeVar("T")
 
 
 class TooMuch(SqlglotError):
-    """A text takes too many steps or is nested too deeply; no `ParseError`, which sqlglot catches."""
+    """A text takes too many steps or is too deep; no `ParseError`, which sqlglot itself catches."""
 
 
-class _CountingParser(SQLite.Parser):
+class _CountingParser(SQLite.Parser):  # type: ignore[misc, valid-type]  # a variable, to mypy
     """sqlglot's parser for SQLite, which ends when its steps are spent."""
 
     steps_left = LEAST

@@ -104,7 +104,7 @@ class _Orders:
     """The search for an order of columns that brings equal rows, column by column.
 
     A column that does not even hold the same values as often can be left out: no order with it
-    there would fit. Neither is an order continued whose first columns do not hold the same rows, and
+    there would fit. Nor is an order continued whose first columns do not hold the same rows, and
     of columns that are the same throughout one is tried. That settles nearly everything at once;
     but the question is as hard as whether two graphs are the same, so the search ends when it has
     looked at `LOOKED_AT` cells, and then no order is said to fit.
