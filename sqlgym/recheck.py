@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from sqlgym.bounded_text import ARITIES, bounded_text
 from sqlgym.recheck_answers import cells_of, same_cell, same_value
 from toolgym.env import ToolEnv
 
@@ -30,6 +32,14 @@ Same = Callable[[Any, Any], bool]
 
 _TICKS: Final = 60  # of a million steps each: more than the guard allows
 _MOST_ROWS: Final = 100_000
+_MOST_BYTES: Final = 64_000_000
+_LONGEST: Final = 100_000  # bytes of a text
+_LIMITS: Final = (
+    (sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST),
+    (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
+    (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 500),
+    (sqlite3.SQLITE_LIMIT_VDBE_OP, 250_000),
+)
 _PAIRED: Final = 500  # rows that are paired one by one; more are sorted
 _ALLOWED: Final = (
     sqlite3.SQLITE_SELECT,
@@ -202,13 +212,33 @@ def _run(database: Path, sql: str) -> tuple[list[str], list[Row]]:
     source = f"{Path(database).absolute().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(source, uri=True)) as connection:
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)
+        # A recorded query is a model's: one call of a text function, or one pattern, cannot be
+        # stopped by the steps, so texts are as short here as in the episode, and both are bounded.
+        for category, most in _LIMITS:
+            connection.setlimit(category, most)
+        for name, arity in ARITIES.items():
+            bounded = bounded_text(name, _LONGEST)
+            connection.create_function(name, arity, bounded, deterministic=True)
         connection.set_authorizer(_read_only)
         ticks = iter(range(_TICKS))
         connection.set_progress_handler(lambda: next(ticks, None) is None, 1_000_000)
         cursor = connection.execute(sql)
         columns = [str(each[0]).casefold() for each in cursor.description or ()]
-        return columns, cursor.fetchmany(_MOST_ROWS)
+        return columns, list(_bounded(cursor))
+
+
+def _bounded(cursor: sqlite3.Cursor) -> Iterator[Row]:
+    """The rows, as many as are compared.
+
+    Raises:
+        sqlite3.DataError: They take more memory than any result of an episode.
+    """
+    size = 0
+    for row in islice(cursor, _MOST_ROWS):
+        size += sum(map(sys.getsizeof, row))
+        if size > _MOST_BYTES:
+            raise sqlite3.DataError("the result is too large")
+        yield row
 
 
 def _read_only(action: int, *names: str | None) -> int:

@@ -14,19 +14,22 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from sqlgym.nfc import nfc
 
 _SEPARATORS: Final = (" | ", "|", ";", ", ", ",", "\t")
 _PREFIX: Final = re.compile(r"\A(?:the )?(?:final )?answer(?: is)?[:= ] *", re.I)
+_BRACKET: Final = re.compile(r"[\[\](){}]")
 _BULLET: Final = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
 _NUMBER: Final = re.compile(
-    r"([-+]?)[$€£]?([-+]?)((?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.(\d*))?(?:e[-+]?\d+)?)\s*(%?)\s*"
-    r"(?:[a-z/]+ ?){0,2}",
+    r"([-+]?)[$€£]?([-+]?)((?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.(\d*))?(?:e[-+]?\d+)?)\s*+(%?)\s*+"
+    r"(?:[a-z/]++(?: [a-z/]++)? ?)?",  # possessive: a long word is never divided into two
     re.I,
 )
+_DEEPEST: Final = 20  # brackets in brackets; an answer is a list of rows at most
+_LARGEST: Final = 400  # powers of ten; SQLite's numbers end at 308
 _DAYS: Final = ("%Y-%m-%d", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y")
 
 
@@ -77,6 +80,8 @@ def _by_name(row: Mapping[Any, Any], columns: Sequence[str]) -> list[Any]:
 
 def _data(text: str) -> Any:
     """The list or object that a text spells, in JSON or in Python; None if it spells none."""
+    if text[:1] not in ("[", "(", "{") or _depth(text) > _DEEPEST:
+        return None  # Python's parser takes long for brackets in brackets
     for read in (json.loads, ast.literal_eval):
         try:
             data = read(text)
@@ -85,6 +90,15 @@ def _data(text: str) -> Any:
         if isinstance(data, list | tuple | dict):
             return data
     return None
+
+
+def _depth(text: str) -> int:
+    """How deeply brackets stand in each other at most, those in quotes counted too."""
+    depth = deepest = 0
+    for bracket in _BRACKET.findall(text):
+        depth += 1 if bracket in "[({" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def same_value(gold: Any, other: Any) -> bool:
@@ -124,7 +138,13 @@ def _numbers(given: Any) -> Iterator[tuple[Decimal, int]]:
     found = _NUMBER.fullmatch(text)
     if found is None or not any(map(str.isdigit, found[3])):
         return
-    number = Decimal(found[3].replace(",", "")) * (-1 if "-" in found[1] + found[2] else 1)
+    try:
+        written = Decimal(found[3].replace(",", ""))
+    except InvalidOperation:  # its exponent has too many digits
+        return
+    if abs(written.adjusted()) > _LARGEST:
+        return
+    number = written * (-1 if "-" in found[1] + found[2] else 1)
     decimals = len(found[4] or "")
     yield number, decimals
     if found[5]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sqlgym.database import Database
 
 SHADOW_QUERY = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'"
+LONGEST_COMPARED = 1_000
+"""Characters of names that are compared: how alike two are takes the product of their lengths."""
 NEAR = 60.0
 """Similarity (0 to 100, rapidfuzz's ratio) from which a name is offered as meant."""
 
@@ -222,9 +224,10 @@ def unknown_table(name: str, names: Sequence[str]) -> ToolError:
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
     """The name most like `name`, if any is like it at all; the first among equals."""
-    found = process.extractOne(
-        name.lower(), [n.lower() for n in names], scorer=fuzz.ratio, score_cutoff=NEAR
-    )
+    if len(name) > LONGEST_COMPARED:
+        return None
+    compared = [n.lower()[:LONGEST_COMPARED] for n in names]
+    found = process.extractOne(name.lower(), compared, scorer=fuzz.ratio, score_cutoff=NEAR)
     return names[found[2]] if found else None
 
 
@@ -248,6 +251,8 @@ def shortened(text: str, most: int = 80) -> str:
 
 
 def _likeness(wanted: str, name: str) -> float:
+    if len(wanted) > LONGEST_COMPARED or len(name) > LONGEST_COMPARED:
+        return 0.0
     return float(fuzz.ratio(wanted, name.lower()))
 
 

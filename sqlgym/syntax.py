@@ -34,7 +34,7 @@ _MOST_PARSED = 20_000  # characters that sqlglot is given: a hint is not worth m
 
 def place_of_error(sql: str, message: str) -> int | None:
     """The offset of the word that SQLite stumbled over; None where that cannot be told."""
-    found = _NEAR.search(message)
+    found = _NEAR.match(message)  # a message about something else may quote this one, many times
     if found is None or not found[1]:
         return None
     text = blanked(sql) if found[1][0] not in "'\"`" else sql
@@ -42,6 +42,10 @@ def place_of_error(sql: str, message: str) -> int | None:
     if len(places) < 2:
         return places[0] if places else None
     with closing(sqlite3.connect(":memory:")) as empty:
+        # What is cut off there may be a whole statement, whose table expressions would be written
+        # out; refused before that, its error is another one.
+        empty.setlimit(sqlite3.SQLITE_LIMIT_VDBE_OP, 1_000)
+        empty.set_authorizer(lambda *_: sqlite3.SQLITE_DENY)
         for place in places[:_MOST_PLACES]:
             try:
                 empty.execute(f"EXPLAIN {sql[: place + len(found[1])]}").close()

@@ -112,8 +112,17 @@ def _without_repeats(words: list[str]) -> tuple[str, ...]:
         if not kept or kept[-1] != word:
             kept.append(word)
     for double in (["number", "of", "number"], ["name", "name"], ["address", "e-mail", "address"]):
-        size = len(double)
-        for place in range(len(kept) - size, -1, -1):
-            if kept[place : place + size] == double:
-                del kept[place + 1 : place + size]
+        kept = _once(kept, double)
     return tuple(kept)
+
+
+def _once(words: list[str], double: list[str]) -> list[str]:
+    """Words with the first word only of each such sequence, from the last one on."""
+    size, place = len(double), len(words)
+    kept: list[str] = []  # backwards, so that nothing is moved
+    while place:
+        place -= 1
+        kept.append(words[place])
+        if kept[-1 : -size - 1 : -1] == double:
+            del kept[-size:-1]
+    return kept[::-1]
