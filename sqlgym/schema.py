@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from sqlgym.database import Database
 
 SHADOW_QUERY = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'"
-LONGEST_COMPARED = 1_000
-"""Characters of names that are compared: how alike two are takes the product of their lengths."""
+LONGEST_COMPARED = 1_000  # characters: comparing takes the product of two names' lengths
 NEAR = 60.0
 """Similarity (0 to 100, rapidfuzz's ratio) from which a name is offered as meant."""
 
@@ -213,9 +212,8 @@ class Schema:
 def unknown_table(name: str, names: Sequence[str]) -> ToolError:
     """The agent named a table that this database does not have."""
     near = nearest(name, names)
-    if near is not None:
-        hint = f"Did you mean {near!r}?"
-    else:
+    hint = f"Did you mean {near!r}?"
+    if near is None:
         shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
         hint = f"The tables are: {shown}." if names else "The database has no tables."
     example = {"name": "describe", "arguments": {"table_name": near or names[0]}} if names else {}
@@ -226,8 +224,8 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
     """The name most like `name`, if any is like it at all; the first among equals."""
     if len(name) > LONGEST_COMPARED:
         return None
-    compared = [n.lower()[:LONGEST_COMPARED] for n in names]
-    found = process.extractOne(name.lower(), compared, scorer=fuzz.ratio, score_cutoff=NEAR)
+    known = [n.lower()[:LONGEST_COMPARED] for n in names]
+    found = process.extractOne(name.lower(), known, scorer=fuzz.ratio, score_cutoff=NEAR)
     return names[found[2]] if found else None
 
 
@@ -251,9 +249,8 @@ def shortened(text: str, most: int = 80) -> str:
 
 
 def _likeness(wanted: str, name: str) -> float:
-    if len(wanted) > LONGEST_COMPARED or len(name) > LONGEST_COMPARED:
-        return 0.0
-    return float(fuzz.ratio(wanted, name.lower()))
+    is_long = max(len(wanted), len(name)) > LONGEST_COMPARED
+    return 0.0 if is_long else float(fuzz.ratio(wanted, name.lower()))
 
 
 def _read_tables(connection: sqlite3.Connection) -> tuple[Table, ...]:

@@ -202,6 +202,36 @@ def of_one(clause: str) -> str:
     return clause
 
 
+def stands_alone(part: str, text: str, before: str = "", decimals: bool = False) -> bool:
+    """Whether a part stands in a text with no letter, digit or underscore beside it.
+
+    Args:
+        part: What is looked for; a search for the whole of it takes one pass, where a pattern
+            that begins with what may not stand before it is tried at each place.
+        text: Where.
+        before: What may not stand before it either.
+        decimals: Nor a point and a digit behind it.
+
+    >>> stands_alone("30", "older than 30"), stands_alone("30", "older than 300")
+    (True, False)
+    """
+    place = text.find(part)
+    while place >= 0:
+        last, end = text[place - 1 : place], place + len(part)
+        has_decimals = (
+            decimals and text[end : end + 1] == "." and text[end + 1 : end + 2].isdecimal()
+        )
+        is_free = not _is_word(last) and not (last and last in before)
+        if is_free and not _is_word(text[end : end + 1]) and not has_decimals:
+            return True
+        place = text.find(part, place + 1)
+    return False
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
 def sentence(text: str) -> str:
     """A text with a capital first letter and single blanks.
 

@@ -16,7 +16,7 @@ from sqlgym.database import Database, QueryResult
 from sqlgym.limits import STEPS_PER_TICK
 from sqlgym.results import compare
 from sqlgym.several_results import several_results
-from sqlgym.synthesis import roles
+from sqlgym.synthesis import english, roles
 from sqlgym.synthesis.drafting import Candidate
 from sqlgym.synthesis.table_reading import LARGE
 from sqlgym.synthesis.world import Entity
@@ -133,7 +133,7 @@ def _check_guess(result: QueryResult, candidate: Candidate, entities: Mapping[st
 
 
 def _stands_in(cell: str, question: str) -> bool:
-    return bool(re.search(rf"(?<!\w){re.escape(cell)}(?!\w)", question))
+    return not cell or english.stands_alone(cell, question)
 
 
 def _check_conditions(database: Database, result: QueryResult, candidate: Candidate) -> None:

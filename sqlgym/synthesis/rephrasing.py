@@ -30,7 +30,7 @@ REPHRASINGS_REFUSED: dict[str, str] = {
 }
 """Code and meaning of every reason for which a rewording is not kept."""
 _LITERAL = re.compile(r"\"(?:[^\"]|\"\")*\"|'((?:[^']|'')*)'|(?<![\w.])(\d+(?:\.\d+)?)(?!\w)")
-_SQL = re.compile(r"\bselect\b.*\bfrom\b", re.IGNORECASE | re.DOTALL)
+_SELECT, _FROM = (re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("select", "from"))
 
 
 class Rephraser:
@@ -87,7 +87,7 @@ class Rephraser:
             return "same_text"
         if any(not _tells(text, forms) for forms in told_values(task.question, task.sql)):
             return "value_lost"
-        if _SQL.search(text) or self._tells_answer(task, text):
+        if _holds_sql(text) or self._tells_answer(task, text):
             return "gold_told"
         return "" if self._is_solved(task, text) else "expert_failed"
 
@@ -108,6 +108,12 @@ class Rephraser:
             return play(env, ExpertPolicy(), task_id="reworded").correct
         except TaskRefused:
             return False
+
+
+def _holds_sql(text: str) -> bool:
+    """Whether there is a "from" behind a "select"; if behind any, then behind the first."""
+    select = _SELECT.search(text)
+    return select is not None and _FROM.search(text, select.end()) is not None
 
 
 def told_values(question: str, sql: str) -> Iterator[list[str]]:
@@ -154,10 +160,9 @@ def _tells(text: str, forms: list[str]) -> bool:
     """
     folded = text.casefold()
     return any(
-        re.search(
-            rf"(?<![\w.]){re.escape(form if len(form) == 1 else form.casefold())}(?!\w)(?!\.\d)",
-            text if len(form) == 1 else folded,
-        )
+        english.stands_alone(form, text, ".", decimals=True)
+        if len(form) == 1
+        else english.stands_alone(form.casefold(), folded, ".", decimals=True)
         for form in forms
         if form
     )

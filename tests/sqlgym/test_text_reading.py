@@ -27,6 +27,7 @@ from sqlgym.hardness import hardness
 from sqlgym.nfc import SHORT, nfc
 from sqlgym.pairing import clusters, pair_up
 from sqlgym.schema import LONGEST_COMPARED, nearest
+from sqlgym.synthesis import english, rephrasing
 from sqlgym.synthesis.naming import words_of
 
 FENCE = re.compile(r"```[a-z]*[ \t]*\n?(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
@@ -131,7 +132,7 @@ def test_a_query_whose_readings_multiply_is_not_parsed() -> None:
 
 @pytest.mark.parametrize("opening", ["(", "(SELECT ", "abs(", "NOT ", "CASE WHEN "])
 def test_a_query_that_is_nested_too_deeply_is_an_error_of_the_parser(opening: str) -> None:
-    with pytest.raises(SqlglotError, match="too deeply|[Ee]xpect|[Rr]equired"):
+    with pytest.raises(SqlglotError, match=r"too deeply|[Ee]xpect|[Rr]equired"):
         parsing.parse("SELECT " + opening * 2_000)
 
 
@@ -154,6 +155,15 @@ def test_no_name_is_offered_for_one_that_is_longer_than_any() -> None:
 
 def test_words_that_a_name_says_twice_are_dropped_from_the_last_on() -> None:
     assert words_of("number_of_number_of_number_x") == ("number", "x")
+
+
+@given(made_of("a", "ab", " ", ".", "1", "_"), made_of("a", "ab", " ", ".", "1", "_", most=3))
+def test_a_part_stands_alone_where_the_pattern_for_it_matches(text: str, part: str) -> None:
+    found = re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text)
+    assert not part or english.stands_alone(part, text) == bool(found)
+
+    told = re.search(rf"(?<![\w.]){re.escape(part)}(?!\w)(?!\.\d)", text)
+    assert len(part) < 2 or rephrasing._tells(text, [part]) == bool(told)
 
 
 # Pairing ------------------------------------------------------------------------------------------
