@@ -206,8 +206,7 @@ def stands_alone(part: str, text: str, before: str = "", decimals: bool = False)
     """Whether a part stands in a text with no letter, digit or underscore beside it.
 
     Args:
-        part: What is looked for; a search for the whole of it takes one pass, where a pattern
-            that begins with what may not stand before it is tried at each place.
+        part: What is looked for, as a whole: a pattern would be tried at each place.
         text: Where.
         before: What may not stand before it either.
         decimals: Nor a point and a digit behind it.
