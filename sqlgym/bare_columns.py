@@ -93,9 +93,13 @@ def _keys(select: exp.Select) -> list[exp.Expression]:
 def _is_within(column: exp.Column, keys: set[str], select: exp.Select) -> bool:
     """Whether a column is read in an expression that is grouped by, as a part of it or whole."""
     node: Any = column
+    longest = max(map(len, keys), default=0)
     while node is not None and node is not select:
-        if _spelt(node) in keys:
+        spelt = _spelt(node)
+        if spelt in keys:
             return True
+        if len(spelt) > longest:  # what is around it is longer still
+            return False
         node = node.parent
     return False
 
