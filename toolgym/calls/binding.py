@@ -127,6 +127,8 @@ def _fit(
             plan, argument_values.decode_text(plan, written), specs, repairs
         )
     written = argument_values.strip_code(plan, written, repairs)
+    if raw.unfinished and any(name not in written for name in plan.names):
+        raise call_errors.truncated_call(specs)  # the arguments that are absent may be cut off
     return argument_values.fit(plan, written, repairs)
 
 

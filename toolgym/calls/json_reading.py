@@ -1,13 +1,18 @@
 """Reading one JSON object that a model wrote, from a known start.
 
-Valid JSON is decoded as it is. What does not load is mended, in this order: raw control characters
-inside strings, brackets that are missing at the end, Python's own notation (single quotes, True),
-and at last `json_repair`. Before anything is mended, the text is checked for being cut off: where
-it ends inside a string, a number, a list, or before a value, the object is `truncated`, because
-half an answer must not become an answer. Only brackets missing after a complete value are put
-there.
+Valid JSON is decoded as it is, whatever tags its strings hold. What does not load is mended, in
+this order: raw control characters inside strings, brackets that are missing at the end, Python's
+own notation (single quotes, True), and at last `json_repair`. Before anything is mended, the text
+is checked for being cut off: where it ends inside a string, a number, a list, or before a value,
+the object is `truncated`, because half an answer must not become an answer. Only brackets missing
+after a complete value are put there.
+
+A tag that closes a call may stand inside a string of broken JSON as well. Then the object is read
+beyond it if it can be read without a guess, and else it is an error: it is never cut at the tag.
 
 Mending is slow, so one message gets `MAX_MENDED` characters of it, whatever it contains.
+`json_repair` looks at the rest of a text again for many a quote, so it gets `MAX_GUESSED`, a
+product of characters and quotes.
 """
 
 from __future__ import annotations
@@ -16,30 +21,45 @@ import ast
 import json
 import math
 import re
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import json_repair
 
+from toolgym.calls.outline import MAX_NESTING, outline
 from toolgym.calls.repairs import REPAIRED_JSON, Repair
 
 MAX_MENDED = 16_384
-MAX_NESTING = 60
+MAX_GUESSED = 1_000_000
 
 TRUNCATED = "truncated"
 MALFORMED = "it is not valid JSON"
+UNCLOSED = "a string in it is not closed before its tag"
 CONFLICT = "one key has two different values"
-NOT_FINITE = "NaN and Infinity are not JSON"
+THOUGHT = "there is thinking inside of it"
 
 
 @dataclass(frozen=True)
 class JsonRead:
-    """What was read: a value up to `end`, or the problem (TRUNCATED, or half a sentence)."""
+    """What was read up to `end`.
+
+    Attributes:
+        value: The object.
+        end: The position behind it.
+        repairs: What had to be mended.
+        problem: TRUNCATED, or half a sentence, if it could not be read.
+        guessed: Where its strings and brackets end is a guess.
+        missing: How many brackets are missing at the end of the text.
+    """
 
     value: Any
     end: int
     repairs: tuple[Repair, ...] = ()
     problem: str = ""
+    guessed: bool = False
+    missing: int = 0
 
 
 class ConflictingKeys(ValueError):
@@ -68,11 +88,18 @@ _LOOSE = json.JSONDecoder(object_pairs_hook=_object, strict=False)
 
 
 class JsonReader:
-    """Reads objects out of one message and keeps its budget for mending."""
+    """Reads objects out of one message and keeps its budget for mending.
 
-    def __init__(self, text: str) -> None:
+    Args:
+        text: The message.
+        cuts: Positions at which a thought was taken out; no object reaches across one.
+    """
+
+    def __init__(self, text: str, cuts: Sequence[int] = ()) -> None:
         self.text = text
+        self._cuts = cuts
         self._left = MAX_MENDED
+        self._guesses = MAX_GUESSED
 
     def read(self, start: int, limit: int) -> JsonRead:
         """The object that begins at `start`; `limit` is where its tag, or the text, ends."""
@@ -81,123 +108,92 @@ class JsonReader:
         except ConflictingKeys:
             return JsonRead(None, limit, problem=CONFLICT)
         except (ValueError, RecursionError):
-            return self._mend(start, limit)
-        return JsonRead(value, end)
+            read = self._mend(start, limit)
+        else:
+            read = JsonRead(value, end)
+        if self.is_cut(start, read.end) and not read.problem:
+            return JsonRead(None, read.end, problem=THOUGHT)
+        return read
+
+    def is_cut(self, start: int, end: int) -> bool:
+        """Whether a thought stood between two positions."""
+        return bool(self._cuts) and bisect_left(self._cuts, start) < bisect_left(self._cuts, end)
 
     def _mend(self, start: int, limit: int) -> JsonRead:
         over = limit - start > self._left
         window = self.text[start : start + self._left] if over else self.text[start:limit]
         shape = outline(window)
+        at_end = limit == len(self.text)
         if shape.end is None:
-            if limit == len(self.text) and (over or not shape.complete):
+            if at_end and (over or not shape.complete):
                 return JsonRead(None, limit, problem=TRUNCATED)
             if over:
                 return JsonRead(None, limit, problem=MALFORMED)
+            if shape.in_string:
+                return self._across(start, limit)
         if shape.depth > MAX_NESTING:
             return JsonRead(None, limit, problem="it is nested too deeply")
         self._left -= len(window)
         end = start + shape.end if shape.end is not None else limit
+        guessed = bool(shape.closers)
         try:
-            value = mended(window if shape.end is None else window[: shape.end], shape.closers)
+            chunk = window if shape.end is None else window[: shape.end]
+            value = as_written(chunk.rstrip() + shape.closers)
+            if value is None:
+                guessed, value = True, self._guess(chunk)
         except ConflictingKeys:
             return JsonRead(None, end, problem=CONFLICT)
         if not isinstance(value, dict) or not value:
             return JsonRead(None, end, problem=MALFORMED)
-        return JsonRead(value, end, (REPAIRED_JSON,))
+        missing = len(shape.closers) if at_end else 0
+        return JsonRead(value, end, (REPAIRED_JSON,), guessed=guessed, missing=missing)
+
+    def _across(self, start: int, limit: int) -> JsonRead:
+        """An object with a string that is open at `limit`: the tag there may be a part of it."""
+        window = self.text[start : start + self._left]
+        self._left -= limit - start
+        shape = outline(window)
+        if shape.end is not None and shape.depth <= MAX_NESTING:
+            try:
+                value = as_written(window[: shape.end])
+            except ConflictingKeys:
+                return JsonRead(None, start + shape.end, problem=CONFLICT)
+            if isinstance(value, dict) and value:
+                self._left = max(0, self._left - shape.end)
+                return JsonRead(value, start + shape.end, (REPAIRED_JSON,))
+        return JsonRead(None, limit, problem=UNCLOSED)
+
+    def _guess(self, chunk: str) -> Any:
+        """What `json_repair` makes of it; None if it is too much work."""
+        self._guesses -= len(chunk) * (chunk.count('"') + chunk.count("'"))
+        if self._guesses < 0:
+            return None
+        try:
+            return json_repair.loads(chunk, skip_json_loads=True)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            return None
 
 
-def mended(chunk: str, closers: str) -> Any:
-    """The value of broken JSON, by the first way that works; None if none does.
+def as_written(chunk: str) -> Any:
+    """The value of JSON with raw line breaks, or of Python's notation; None if it is neither.
 
     Raises:
         ConflictingKeys: It would load, but one key has two different values.
     """
-    whole = chunk.rstrip() + closers
     try:
-        value, end = _LOOSE.raw_decode(whole)
-        if not whole[end:].strip():
+        value, end = _LOOSE.raw_decode(chunk)
+        if not chunk[end:].strip():
             return value
     except ConflictingKeys:
         raise
     except (ValueError, RecursionError):
         pass
     try:
-        return python_literal(whole)
+        return python_literal(chunk)
     except ConflictingKeys:
         raise
     except ValueError:
-        pass
-    try:
-        return json_repair.loads(chunk, skip_json_loads=True)
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
-
-
-@dataclass(frozen=True)
-class Outline:
-    """The brackets of a text: where the first value ends, or how it stops short of that.
-
-    Attributes:
-        end: Position behind the value, or None if brackets stay open.
-        closers: The brackets that are missing.
-        complete: With brackets open: whether the text stops behind a whole value of an object.
-        depth: The deepest nesting that was met.
-    """
-
-    end: int | None
-    closers: str = ""
-    complete: bool = False
-    depth: int = 0
-
-
-_TOKEN = re.compile(
-    r"\s+|[{}\[\](),:]|"
-    r'"""(?:[^"\\]|\\.|"(?!""))*"""|"[^"\\]*(?:\\.[^"\\]*)*"|'
-    r"'[^'\\]*(?:\\.[^'\\]*)*'|[^\s\"'{}\[\](),:]+|.",
-    re.DOTALL,
-)
-_CLOSER = {"{": "}", "[": "]", "(": ")"}
-
-
-def outline(text: str) -> Outline:
-    """Follow the brackets from the start of `text`, strings in double or single quotes apart."""
-    stack: list[str] = []
-    deepest = 0
-    before, last = "", "{"  # the last two tokens, blanks left out
-    position, blank = 0, False
-    while position < len(text):
-        found = _TOKEN.match(text, position)
-        token = found.group() if found else text[position]
-        if token[0] == "'" and last not in "{[(,:=":
-            token = "'"  # an apostrophe, not the start of a string
-        position += len(token)
-        blank = token.isspace()
-        if blank:
-            continue
-        if token == '"' or (token == "'" and last in "{[(,:="):
-            return Outline(None, "".join(reversed(stack)), False, deepest)  # open string
-        if token in _CLOSER:
-            stack.append(_CLOSER[token])
-            deepest = max(deepest, len(stack))
-            if deepest > MAX_NESTING:
-                return Outline(None, "", False, deepest)
-        elif token in "}])" and stack:
-            stack.pop()
-            if not stack:
-                return Outline(position, "", True, deepest)
-        before, last = last, token[-1:] if token[-1] in "=" else token
-    return Outline(None, "".join(reversed(stack)), _whole(stack, before, last, blank), deepest)
-
-
-def _whole(stack: list[str], before: str, last: str, blank: bool) -> bool:
-    """Whether a text with open brackets stops behind a whole value, outside any list."""
-    if not stack or "]" in stack:
-        return False
-    if last in ("}", "]", ")"):
-        return True
-    if last[0] in "\"'":
-        return before in (":", "=") or (stack == [")"] and before in ("(", ","))
-    return blank and before in (":", "=", "(") and last not in (",", ":", "=", "{", "[", "(")
 
 
 _ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|[\n\\'\"abfnrtvxNuU]|.)", re.DOTALL)

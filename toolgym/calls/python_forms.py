@@ -4,6 +4,10 @@ The source is parsed and its arguments are read as literals; nothing is evaluate
 of a bracket is also how prose talks about a tool, so a call must begin its line, end its line,
 name a tool that exists, and hold literals only; anything less is prose, except where the whole
 message is the call.
+
+To follow the brackets from every line that could begin a call would take quadratic time in a text
+of half calls, so one message has a budget (`Source.tried`) for doing that in vain. Patterns are
+possessive for the same reason: what they took they do not give back.
 """
 
 from __future__ import annotations
@@ -11,29 +15,36 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolgym.calls import errors as call_errors
 from toolgym.calls.json_reading import (
     MAX_MENDED,
+    THOUGHT,
     ConflictingKeys,
     NotALiteral,
     literal_value,
-    outline,
     parse_expression,
 )
+from toolgym.calls.outline import DOUBLE, SINGLE, THREE_DOUBLE, THREE_SINGLE, Outline, outline
 from toolgym.calls.raw import RawCall
 from toolgym.calls.repairs import REPAIRED_JSON, Repair
+from toolgym.calls.source import Source
 from toolgym.calls.tool_names import match_name
 from toolgym.tools import ToolSpec
 
-_NAME = re.compile(r"[A-Za-z_][\w.\-/:]*(?=\()")
-_STRING = re.compile(
-    r'"""(?:[^"\\]|\\.|"(?!""))*"""|"[^"\\]*(?:\\.[^"\\]*)*"|\'[^\'\\]*(?:\\.[^\'\\]*)*\'',
-    re.DOTALL,
+_NAME = re.compile(r"[A-Za-z_][\w.\-/:]*+(?=\()")
+_INNER_NAME = re.compile(rf"(?<![\w.\-/:]){_NAME.pattern}")  # else one search for each letter
+# A string, or what stands between strings. A backslash takes the next character along, so a quote
+# that is not closed is met once only.
+_PIECE = re.compile(
+    rf"({THREE_DOUBLE}|{THREE_SINGLE}|{DOUBLE}|{SINGLE})|[^\"'\\]++|\\?.", re.DOTALL
 )
-_VALUE = re.compile(r"\s*(?:\w+\s*=|[\"'\[{]|-?[\d.]+\s*$)")  # how an argument begins
-_LINE_END = re.compile(r"[ \t]*[;`]*[ \t]*(?:#[^\n]*)?(?=\n|$|</tool_call>)")
+_VALUE = re.compile(r"\s*+(?:\w++\s*+=|[\"'\[{]|-?[\d.]++\s*+$)")  # how an argument begins
+_LINE_END = re.compile(r"[ \t]*+[;`]*+[ \t]*+(?:#[^\n]*+)?+(?=\n|$|</tool_call>)")
+_NOTHING = re.compile(r"[ \t\n;`]*+\Z")
+_BLANK = re.compile(r"\s*+")
+_HALF_QUOTES = re.compile(r"[(,=:\[]\s*+(?:\"\"|'')$")  # perhaps two of three quotes
 
 
 @dataclass(frozen=True)
@@ -44,51 +55,67 @@ class PythonRead:
     end: int
 
 
-def read_python(
-    text: str, start: int, specs: Mapping[str, ToolSpec], *, sure: bool = False
-) -> PythonRead:
+def read_python(source: Source, start: int, *, sure: bool = False) -> PythonRead:
     """Read a call, or a list of calls, that begins at `start`.
 
     Args:
-        text: The message.
+        source: The message and the tools.
         start: Where a name, or the bracket of a list, stands.
-        specs: The tools by name.
         sure: A tag says that this is a call, so what cannot be read is an error, not prose.
     """
+    text, specs = source.text, source.specs
     listed = text[start] == "["
     first = _NAME.match(text, start + 1 if listed else start)
-    whole = sure or not text[:start].strip()
     if not first or (not match_name(first.group(), specs).near and first.group() not in specs):
         return PythonRead((), start)
-    window = text[start : start + MAX_MENDED]
-    shape = outline(window if listed else window[first.end() - start :])
+    if source.tried < 0:
+        return PythonRead((), start)
     offset = start if listed else first.end()
+    window = text[offset : start + MAX_MENDED]
+    shape = outline(window)
     if shape.end is None:
-        return _unclosed(text, start, offset, shape.complete, shape.closers, specs)
-    end = offset + shape.end
+        read = _unclosed(source, start, offset, shape)
+    else:
+        read = _closed(source, start, offset + shape.end, first.group(), sure)
+    if not read.calls:
+        source.tried -= len(window) if shape.end is None else shape.end
+    elif source.json.is_cut(start, read.end) and not read.calls[0].error:
+        error = call_errors.malformed_call(THOUGHT, specs)
+        return PythonRead((RawCall(first.group(), {}, "python", error=error),), read.end)
+    return read
+
+
+def _closed(source: Source, start: int, end: int, name: str, sure: bool) -> PythonRead:
+    """The calls between a start and the bracket that closes there."""
+    text, specs = source.text, source.specs
     tail = _LINE_END.match(text, end)
     if tail is None and not sure:
         return PythonRead((), start)
-    source = text[start:end]
-    calls = _calls(source, ())
+    calls = _calls(text[start:end], ())
     if calls is None:
-        alone = whole and first.group() in specs and not text[end:].strip(" \t\n;`")
-        calls = _unreadable(first.group(), specs) if alone else ()
-    return PythonRead(calls, tail.end() if tail else end)
+        alone = name in specs and _NOTHING.match(text, end) is not None
+        alone = alone and (sure or source.skip(0, _BLANK) >= start)
+        calls = _unreadable(name, specs) if alone else ()
+    return PythonRead(calls, end if tail is None else tail.end())
 
 
-def _unclosed(
-    text: str, start: int, offset: int, complete: bool, closers: str, specs: Mapping[str, ToolSpec]
-) -> PythonRead:
+def _unclosed(source: Source, start: int, offset: int, shape: Outline) -> PythonRead:
     """A call whose bracket stays open: mended behind a whole value, an error inside of one."""
+    text, specs = source.text, source.specs
     name = text[start:offset].lstrip("[") or "["
-    calls = _calls(text[start:].rstrip() + closers, (REPAIRED_JSON,)) if complete else None
-    if calls is not None:
-        return PythonRead(calls, len(text))
+    if shape.complete and len(text) - start <= MAX_MENDED:
+        rest = text[start:].rstrip()
+        calls = None if _HALF_QUOTES.search(rest[-99:]) else _calls(rest + shape.closers, _MENDED)
+        if calls is not None:
+            cut = tuple(replace(call, whole=False, unfinished=True) for call in calls)
+            return PythonRead(cut, len(text))
     if name in specs and _VALUE.match(text, offset + 1):
         error = call_errors.truncated_call(specs)
         return PythonRead((RawCall(name, {}, "python", error=error),), len(text))
     return PythonRead((), start)
+
+
+_MENDED = (REPAIRED_JSON,)
 
 
 def _unreadable(name: str, specs: Mapping[str, ToolSpec]) -> tuple[RawCall, ...]:
@@ -104,16 +131,21 @@ def _calls(source: str, repairs: tuple[Repair, ...]) -> tuple[RawCall, ...] | No
         names.append(found.group())
         return "f"  # names such as `tools/describe` are no Python
 
-    mended = _STRING.sub(_one_line, source)
-    if mended != source:
+    between, joined = "", list[str]()
+    changed = False
+    for piece in _PIECE.finditer(source):
+        if piece.group(1) is None:
+            between += piece.group()
+            continue
+        string = _one_line(piece.group())
+        changed = changed or string != piece.group()
+        joined += [_INNER_NAME.sub(plain_name, between), string]
+        between = ""
+    joined.append(_INNER_NAME.sub(plain_name, between))
+    if changed:
         repairs = (*repairs, REPAIRED_JSON)
-    pieces = _STRING.split(mended)
-    strings = [*_STRING.findall(mended), ""]
-    joined = "".join(
-        _NAME.sub(plain_name, piece) + string for piece, string in zip(pieces, strings, strict=True)
-    )
     try:
-        tree = parse_expression(joined)
+        tree = parse_expression("".join(joined))
         nodes = tree.elts if isinstance(tree, ast.List) else [tree]
         return tuple(_call(node, name, repairs) for node, name in zip(nodes, names, strict=True))
     except (NotALiteral, ConflictingKeys, ValueError):
@@ -132,9 +164,8 @@ def _call(node: ast.expr, name: str, repairs: tuple[Repair, ...]) -> RawCall:
     return RawCall(name, named, "python", repairs, positional=tuple(values))
 
 
-def _one_line(found: re.Match[str]) -> str:
+def _one_line(text: str) -> str:
     """A string literal whose raw line breaks are escaped, unless triple quotes allow them."""
-    text = found.group()
-    if text.startswith('"""'):
+    if text.startswith(('"""', "'''")):
         return text
     return text.replace("\n", "\\n").replace("\r", "\\r")

@@ -16,6 +16,7 @@ from toolgym.errors import ToolError
 
 HERMES = "hermes"
 MAX_CALLS = 32  # more in one action are not looked for
+MAX_INNER = 8  # an object under `function`, in an object under `function`, ...
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class RawCall:
         textual: Whether the format writes values as bare text (XML forms), so that types are
             implied.
         positional: Values without names that stood before the named ones (Python calls).
+        whole: Nothing is missing and nothing was guessed: it ends where it was written to end.
+        unfinished: The text ends before the arguments are closed, so more may have been meant.
     """
 
     name: Any
@@ -41,6 +44,8 @@ class RawCall:
     error: ToolError | None = None
     textual: bool = False
     positional: tuple[Any, ...] = ()
+    whole: bool = True
+    unfinished: bool = False
 
     def with_repairs(self, *repairs: Repair) -> RawCall:
         """The same call with further repairs."""
@@ -57,9 +62,11 @@ _BESIDE = {"id", "type", "index", "call_id"}  # keys of a call that are no argum
 def from_mapping(data: dict[Any, Any], kind: str, repairs: tuple[Repair, ...] = ()) -> RawCall:
     """The call that a mapping describes; its name is None where the mapping has none."""
     inner: Any = data.get("function")
-    if issubclass(type(inner), dict):  # OpenAI: {"id", "type": "function", "function": {...}}
-        nested = (RENAMED_FIELD,) if kind == HERMES else ()
-        return from_mapping(inner, kind, (*repairs, *nested))
+    for _ in range(MAX_INNER):  # OpenAI: {"id", "type": "function", "function": {...}}
+        if not issubclass(type(inner), dict):
+            break
+        repairs = (*repairs, RENAMED_FIELD) if kind == HERMES else repairs
+        data, inner = inner, inner.get("function")
     name_key = next((key for key in _NAMES if data.get(key) is not None), None)
     if name_key is None:
         return RawCall(None, None, kind, repairs)
@@ -72,6 +79,17 @@ def from_mapping(data: dict[Any, Any], kind: str, repairs: tuple[Repair, ...] = 
     key = filled[0] if filled else wrappers[0]
     used = _renamed(kind, name_key, key if filled else "arguments")
     return RawCall(data[name_key], data[key], kind, (*repairs, *used))
+
+
+def depth_of_arguments(data: dict[Any, Any]) -> int:
+    """How many brackets are open around the arguments of the call that a mapping describes."""
+    depth = 0
+    for _ in range(MAX_INNER):
+        inner: Any = data.get("function")
+        if not isinstance(inner, dict):
+            break
+        data, depth = inner, depth + 1
+    return depth + any(key in data for key in _ARGUMENTS)
 
 
 def is_call(data: Any) -> bool:

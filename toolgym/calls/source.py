@@ -8,44 +8,76 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from toolgym.calls import errors as call_errors
-from toolgym.calls.json_reading import TRUNCATED, JsonReader
-from toolgym.calls.raw import MAX_CALLS, RawCall, from_mapping, is_call
+from toolgym.calls.json_reading import MAX_MENDED, TRUNCATED, JsonRead, JsonReader
+from toolgym.calls.raw import MAX_CALLS, RawCall, depth_of_arguments, from_mapping, is_call
 from toolgym.calls.repairs import REPAIRED_JSON, Repair
 from toolgym.calls.tool_names import fold
 from toolgym.tools import ToolSpec
 
 CLOSE = "</tool_call>"
 LOOSE = "json"  # the format of objects that no mark announces
-_BETWEEN = re.compile(r"[\s;,]*")
-_NAMED = re.compile(r"\s*([\w.\-/:]+)\s*(?:\[CALL_ID\][\w-]*)?(?:\[ARGS\])?\s*(?=\{)")
+_BETWEEN = re.compile(r"[\s;,]*+")
+# Possessive: two runs of blanks side by side would else be divided in every possible way.
+_NAMED = re.compile(r"\s*+([\w.\-/:]++)\s*+(?:\[CALL_ID\][\w-]*+)?+(?:\[ARGS\])?+\s*+(?=\{)")
+_TRIED = 4 * MAX_MENDED
 
 
 @dataclass(frozen=True)
 class Found:
-    """The calls that a recogniser read, and the position behind them."""
+    """The calls that a recogniser read, and the position behind them.
+
+    Attributes:
+        calls: In their order.
+        end: Where to go on; perhaps behind a closing tag that stands further on.
+        start: Where the calls begin.
+        read_to: Up to where the text was understood; -1 for `end`.
+    """
 
     calls: tuple[RawCall, ...]
     end: int
+    start: int = -1
+    read_to: int = -1
+
+    @property
+    def understood(self) -> int:
+        """Up to where the text was understood."""
+        return self.end if self.read_to < 0 else self.read_to
+
+    @property
+    def whole(self) -> bool:
+        """Whether calls were read, and each as it was written, with nothing missing."""
+        return bool(self.calls) and all(call.whole and not call.error for call in self.calls)
 
     def repaired(self, repair: Repair) -> Found:
         """The same with a repair noted on the first call."""
         head = [call.with_repairs(repair) for call in self.calls[:1]]
-        return Found((*head, *self.calls[1:]), self.end)
+        return replace(self, calls=(*head, *self.calls[1:]))
 
 
 @dataclass
 class Source:
-    """One message without its thinking, and what all recognisers share."""
+    """One message without its thinking, and what all recognisers share.
+
+    Attributes:
+        text: The message.
+        specs: The tools by name.
+        cuts: Positions at which a thought was taken out.
+        tried: Characters that may yet be followed in vain from the brackets of Python calls.
+    """
 
     text: str
     specs: Mapping[str, ToolSpec]
+    cuts: tuple[int, ...] = ()
     json: JsonReader = field(init=False)
+    tried: int = _TRIED
 
     def __post_init__(self) -> None:
-        self.json = JsonReader(self.text)
+        self.json = JsonReader(self.text, self.cuts)
+        self._finds: dict[str, tuple[int, int]] = {}
 
     def failed(self, reason: str, kind: str) -> RawCall:
         """A call that cannot be read; `reason` is TRUNCATED or half a sentence."""
@@ -53,9 +85,17 @@ class Source:
         return RawCall("", {}, kind, error=error)
 
     def find(self, what: str, start: int) -> int:
-        """Position of a text at or behind `start`; the end of the message if there is none."""
-        position = self.text.find(what, start)
-        return len(self.text) if position < 0 else position
+        """Position of a text at or behind `start`; the end of the message if there is none.
+
+        The last answer is kept: a text that is far away, or nowhere, is not looked for again from
+        each place that asks for it.
+        """
+        asked, answer = self._finds.get(what, (0, -1))
+        if not asked <= start <= answer:
+            position = self.text.find(what, start)
+            answer = len(self.text) if position < 0 else position
+            self._finds[what] = (start, answer)
+        return answer
 
     def skip(self, start: int, pattern: re.Pattern[str]) -> int:
         """Position behind what the pattern matches at `start`."""
@@ -73,7 +113,7 @@ def objects(source: Source, start: int, limit: int, kind: str) -> Found:
         if read.problem:
             calls.append(source.failed(read.problem, kind))
             return Found(tuple(calls), read.end)
-        calls.extend(_calls_of(source, read.value, kind, read.repairs))
+        calls.extend(_calls_of(source, read, kind))
         start = read.end
         position = source.skip(start, _BETWEEN)
     if listed and calls:
@@ -83,22 +123,30 @@ def objects(source: Source, start: int, limit: int, kind: str) -> Found:
     return Found(tuple(calls), start)
 
 
-def _calls_of(
-    source: Source, data: dict[str, object], kind: str, repairs: tuple[Repair, ...]
-) -> list[RawCall]:
+def _calls_of(source: Source, read: JsonRead, kind: str) -> list[RawCall]:
     """The call, or the calls under `tool_calls`, that one JSON object describes.
 
     An object in loose text, without a mark, may be no call at all.
     """
+    data = read.value
     inner = data.get("tool_calls") or data.get("tool_call")
     entries = inner if isinstance(inner, list) else [inner]
-    found = [from_mapping(entry, kind, repairs) for entry in entries if isinstance(entry, dict)]
+    found = [entry for entry in entries if isinstance(entry, dict)]
     if found:
-        return found
-    call = from_mapping(data, kind, repairs)
+        return [_call_of(entry, read, kind, 1) for entry in found]
+    call = _call_of(data, read, kind, 0)
     if kind == LOOSE and not is_call(data) and not _names_a_tool(call.name, source.specs):
         return []  # data that was quoted, not a call
     return [call]
+
+
+def _call_of(data: dict[Any, Any], read: JsonRead, kind: str, depth: int) -> RawCall:
+    """One call; `depth` is how many brackets are open around its mapping."""
+    call = from_mapping(data, kind, read.repairs)
+    if not (read.guessed or read.missing):
+        return call
+    unfinished = read.missing > depth + depth_of_arguments(data)
+    return replace(call, whole=False, unfinished=unfinished)
 
 
 def _names_a_tool(name: object, specs: Mapping[str, ToolSpec]) -> bool:
@@ -114,4 +162,7 @@ def named_object(source: Source, start: int, limit: int, kind: str) -> Found:
     read = source.json.read(head.end(), limit)
     if read.problem:
         return Found((source.failed(read.problem, kind),), read.end)
-    return Found((RawCall(head.group(1), read.value, kind, read.repairs),), read.end)
+    call = RawCall(head.group(1), read.value, kind, read.repairs)
+    if read.guessed or read.missing:
+        call = replace(call, whole=False, unfinished=read.missing > 0)
+    return Found((call,), read.end)

@@ -1,154 +1,290 @@
 """Calls in tags: `<function=f><parameter=x>...` (Qwen 3.5, Nemotron) and `<arg_key>` pairs (GLM).
 
 Both write each value as bare text between tags. The text is taken as it stands, but for one line
-break at either end; what type it has is for the binder to find out. A value ends at its own
-closing tag, else at the next tag of the format, and never at the end of the message: that value
-was cut off.
+break at either end; what type it has is for the binder to find out. No character is escaped, so a
+value can hold the very tag that closes it. These rules keep it whole or make it an error:
+
+* A value ends at the first closing tag that is followed by what may follow a value: the next
+  parameter, the end of the call, the end of the text. Other closing tags in it are a part of it.
+* If an opening tag of the format stands before that end, or two closing tags side by side, the
+  value could also end earlier. That is an error, not a guess.
+* A closing tag may be missing only where nothing else follows, and not inside of quotes.
+* `in_doubt`: a closing tag of a value behind the calls, that none of them opened, means that an
+  earlier value reached up to it, and that what lies between was a part of that value.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from toolgym.calls import errors as call_errors
-from toolgym.calls.json_reading import CONFLICT, TRUNCATED, JsonReader
+from toolgym.calls.json_reading import CONFLICT, THOUGHT, TRUNCATED
 from toolgym.calls.raw import RawCall
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON, Repair
-from toolgym.tools import ToolSpec
+from toolgym.calls.source import Found, Source
 
 MAX_PARAMETERS = 64
-
-
-@dataclass(frozen=True)
-class TagRead:
-    """One call and the position behind it."""
-
-    call: RawCall
-    end: int
+UNCLEAR = "it is not clear where a value of it ends, as tags stand inside or behind it"
 
 
 @dataclass(frozen=True)
 class Tags:
-    """The tags of a format: what opens a parameter, what closes it, where it must end."""
+    """The tags of a format.
+
+    Attributes:
+        kind: Its name.
+        opening: What opens a parameter.
+        close: What closes a value.
+        marks: All tags that a value could hold by mistake.
+        opens: Those of them that open something.
+        follow: What may follow a value.
+        end: What may follow the last value where closing tags are missing.
+    """
 
     kind: str
     opening: re.Pattern[str]
     close: str
-    stop: re.Pattern[str]
+    marks: re.Pattern[str]
+    opens: tuple[str, ...]
+    follow: re.Pattern[str]
+    end: re.Pattern[str]
 
 
-_FUNCTION = re.compile(r"<function=\s*[\"']?([^<>\s\"']*)[\"']?\s*>")
+# Possessive throughout: a run of blanks is never divided between two places that may take it.
+_FUNCTION = re.compile(r"<function=\s*+[\"']?+([^<>\s\"']*+)[\"']?+\s*+>")
+_XML_MARKS = r"</parameter>|<parameter=|</function>|</tool_call>|<function=|<tool_call>"
 _XML = Tags(
     "xml",
-    re.compile(r"\s*<parameter=\s*[\"']?([^<>\s\"']+)[\"']?\s*>"),
+    re.compile(r"\s*+<parameter=\s*+[\"']?+([^<>\s\"']++)[\"']?+\s*+>"),
     "</parameter>",
-    re.compile(r"</parameter>|<parameter=|</function>|</tool_call>|<function="),
+    re.compile(_XML_MARKS),
+    ("<parameter=", "<function=", "<tool_call>"),
+    re.compile(r"\s*+(?:<parameter=|</function>|</tool_call>|\Z)"),
+    re.compile(r"\s*+(?:</function>\s*+)?+(?:</tool_call>\s*+)?+\Z"),
 )
 _GLM = Tags(
     "glm",
-    re.compile(r"\s*<arg_key>\s*([^<>\s]+)\s*</arg_key>\s*<arg_value>"),
+    re.compile(r"\s*+<arg_key>\s*+([^<>\s]++)\s*+</arg_key>\s*+<arg_value>"),
     "</arg_value>",
-    re.compile(r"</arg_value>|<arg_key>|</tool_call>|<tool_call>"),
+    re.compile(r"</arg_value>|<arg_key>|<arg_value>|</tool_call>|<tool_call>"),
+    ("<arg_key>", "<arg_value>", "<tool_call>"),
+    re.compile(r"\s*+(?:<arg_key>|</tool_call>|\Z)"),
+    re.compile(r"\s*+(?:</tool_call>\s*+)?+\Z"),
 )
+_ANY_MARK = re.compile(rf"\s*+(?:{_XML_MARKS}|</arg_value>|<arg_key>)")
+_BLANK = re.compile(r"\s*+")
 _FUNCTION_END = re.compile(r"</function>|</tool_call>|<function=|<tool_call>")
-_HALF_TAG = re.compile(r"\s*(?:<[^>]*)?$")
+_QUOTES = re.compile(r"(?:[^'\"]++|(?<=\w)'(?=\w)|'[^']*+'|\"[^\"]*+\")*+")
+_CLOSERS = (_XML.close, _GLM.close)
 
 
-def read_function(
-    text: str, start: int, reader: JsonReader, specs: Mapping[str, ToolSpec]
-) -> TagRead:
+@dataclass
+class _Values:
+    """The values of one call as far as they were read: `problem` tells why no further.
+
+    Then `resume` is where the next call may begin; None if the end of the value is nowhere.
+    """
+
+    values: dict[str, str]
+    end: int
+    problem: str = ""
+    resume: int | None = None
+    repairs: tuple[Repair, ...] = ()
+    last: str = ""
+
+
+def read_function(source: Source, start: int) -> Found:
     """The call that begins with `<function=` at `start`."""
+    text = source.text
     head = _FUNCTION.match(text, start)
     if head is None:
-        cut = text.find(">", start) < 0
-        reason = TRUNCATED if cut else "its function tag has no name"
-        return TagRead(_failed("", reason, "xml", specs), start + len("<function="))
+        reason = TRUNCATED if text.find(">", start) < 0 else "its function tag has no name"
+        return _failed(source, "", reason, "xml", start, start + len("<function="))
     name = head.group(1)
-    inside = re.compile(r"\s*").match(text, head.end())
-    begin = inside.end() if inside else head.end()
+    begin = source.skip(head.end(), _BLANK)
     if text.startswith("{", begin):
-        return _json_body(text, name, begin, reader, specs)
-    read = _parameters(text, name, head.end(), _XML, specs)
-    if read.call.error is not None:
-        return read
-    end = _skip_blank(text, read.end)
+        return _json_body(source, name, start, begin)
+    read = _parameters(source, head.end(), _XML)
+    if read.problem:
+        return _stopped(source, name, read, "xml", start)
+    call = RawCall(name, read.values, "xml", read.repairs, textual=True)
+    end = source.skip(read.end, _BLANK)
+    if text.startswith("</function>", end) and not read.repairs:
+        return Found((call,), end + len("</function>"), start)
+    if read.values:
+        return _unclosed(source, call, read, _XML, start)
+    if end == len(text) or _is_half_tag(text, end):
+        return _failed(source, name, TRUNCATED, "xml", start, len(text))
+    return _stepped_over(source, call, start, end)
+
+
+def read_arg_keys(source: Source, name: str, start: int) -> Found:
+    """The call whose `<arg_key>` pairs begin at `start`, behind its name."""
+    text = source.text
+    read = _parameters(source, start, _GLM)
+    if read.problem:
+        return _stopped(source, name, read, "glm", start)
+    call = RawCall(name, read.values, "glm", read.repairs, textual=True)
+    end = source.skip(read.end, _BLANK)
+    if text.startswith("</tool_call>", end) and not read.repairs:
+        return Found((call,), read.end, start)
+    if not read.values:
+        return _failed(source, name, TRUNCATED, "glm", start, len(text))
+    return _unclosed(source, call, read, _GLM, start)
+
+
+def in_doubt(source: Source, reads: Sequence[Found]) -> Sequence[Found]:
+    """The same calls, but errors where a value may have gone on behind its call."""
+    first = next((k for k, read in enumerate(reads) if _is_textual(read)), None)
+    if first is None:
+        return reads
+    last, end = -1, len(source.text)
+    for read in reversed(reads[first:]):
+        last = max(source.text.rfind(close, read.understood, end) for close in _CLOSERS)
+        if last >= 0:
+            break
+        end = read.start
+    return [
+        _doubted(source, read) if k >= first and read.start < last else read
+        for k, read in enumerate(reads)
+    ]
+
+
+def _is_textual(read: Found) -> bool:
+    return any(call.textual for call in read.calls)
+
+
+def _doubted(source: Source, read: Found) -> Found:
+    calls = [
+        call if call.error else _error_call(source, call.name, UNCLEAR, call.format)
+        for call in read.calls
+    ]
+    return replace(read, calls=tuple(calls))
+
+
+def _unclosed(source: Source, call: RawCall, read: _Values, tags: Tags, start: int) -> Found:
+    """A call that lacks a closing tag: forgiven at the end of the message only."""
+    text = source.text
+    if not tags.end.match(text, read.end):
+        cut = not read.repairs and _is_half_tag(text, source.skip(read.end, _BLANK))
+        reason = TRUNCATED if cut else UNCLEAR
+        return _failed(source, call.name, reason, tags.kind, start, len(text), start)
+    if _is_open(read.last):
+        return _failed(source, call.name, TRUNCATED, tags.kind, start, len(text), read.end)
+    call = replace(call, whole=False, unfinished=True)
+    closed = text.startswith("</function>", end := source.skip(read.end, _BLANK))
+    if tags is _XML and not read.repairs:
+        call = call.with_repairs(MISSING_CLOSE_TAG)
+    return Found((call,), end + len("</function>") if closed else read.end, start)
+
+
+def _is_open(value: str) -> bool:
+    """Whether a text stops inside of quotes; an apostrophe between letters opens none."""
+    taken = _QUOTES.match(value)
+    return taken is not None and taken.end() < len(value)
+
+
+def _is_half_tag(text: str, position: int) -> bool:
+    return text.startswith("<", position) and text.find(">", position) < 0
+
+
+def _json_body(source: Source, name: str, start: int, begin: int) -> Found:
+    """Llama's other form: `<function=f>{"x": ...}</function>`."""
+    text = source.text
+    stop = _FUNCTION_END.search(text, begin)
+    read = source.json.read(begin, stop.start() if stop else len(text))
+    if read.problem:
+        return _failed(source, name, read.problem, "xml", start, read.end)
+    call = RawCall(name, read.value, "xml", read.repairs)
+    if read.guessed or read.missing:
+        call = replace(call, whole=False, unfinished=read.missing > 0)
+    end = source.skip(read.end, _BLANK)
     if text.startswith("</function>", end):
-        return TagRead(read.call, end + len("</function>"))
-    if end == len(text) and not read.call.arguments:
-        return TagRead(_failed(name, TRUNCATED, "xml", specs), end)
-    if _HALF_TAG.match(text, end) and end < len(text):
-        return TagRead(_failed(name, TRUNCATED, "xml", specs), len(text))
-    return _stepped_over(text, read, end)
+        return Found((call,), end + len("</function>"), start)
+    return _stepped_over(source, call, start, read.end)
 
 
-def read_arg_keys(
-    text: str, name: str, start: int, limit: int, specs: Mapping[str, ToolSpec]
-) -> TagRead:
-    """The call whose `<arg_key>` pairs begin at `start`, behind its name, up to `limit`."""
-    read = _parameters(text, name, start, _GLM, specs)
-    end = _skip_blank(text, read.end)
-    unclosed = read.call.error is None and limit == len(text)
-    if unclosed and (not read.call.arguments or (end < limit and _HALF_TAG.match(text, end))):
-        return TagRead(_failed(name, TRUNCATED, "glm", specs), len(text))
+def _stepped_over(source: Source, call: RawCall, start: int, end: int) -> Found:
+    """A call without its closing tag where it should be: it comes later, or not at all."""
+    stop = _FUNCTION_END.search(source.text, end)
+    if stop and stop.group() == "</function>":
+        call = replace(call.with_repairs(REPAIRED_JSON), whole=False)
+        return Found((call,), stop.end(), start, end)
+    call = replace(call.with_repairs(MISSING_CLOSE_TAG), whole=False)
+    return Found((call,), end, start)
+
+
+def _parameters(source: Source, start: int, tags: Tags) -> _Values:
+    """The values that follow one another from `start`."""
+    text = source.text
+    read = _Values({}, start)
+    for _ in range(MAX_PARAMETERS):
+        opening = tags.opening.match(text, read.end)
+        if opening is None:
+            begun = source.skip(read.end, _BLANK)
+            if text.startswith(tags.opens[0], begun):  # the tag of a parameter, but no whole one
+                cut = text.find(tags.close, begun) < 0
+                read.problem = TRUNCATED if cut else "a tag of a parameter has no name"
+            return read
+        _value(source, opening.end(), opening.group(1), tags, read)
+        if read.problem or read.repairs:
+            return read
+    read.problem, read.resume = "it has too many parameters", read.end
     return read
 
 
-def _json_body(
-    text: str, name: str, begin: int, reader: JsonReader, specs: Mapping[str, ToolSpec]
-) -> TagRead:
-    """Llama's other form: `<function=f>{"x": ...}</function>`."""
-    stop = _FUNCTION_END.search(text, begin)
-    read = reader.read(begin, stop.start() if stop else len(text))
-    if read.problem:
-        return TagRead(_failed(name, read.problem, "xml", specs), read.end)
-    call = RawCall(name, read.value, "xml", read.repairs)
-    end = _skip_blank(text, read.end)
-    if text.startswith("</function>", end):
-        return TagRead(call, end + len("</function>"))
-    return _stepped_over(text, TagRead(call, read.end), end)
+def _value(source: Source, begin: int, key: str, tags: Tags, read: _Values) -> None:
+    """Read one value and step behind it."""
+    text = source.text
+    stop, end, problem = _end_of_value(text, begin, tags)
+    if not problem and source.json.is_cut(begin, stop):
+        problem = THOUGHT
+    value = text[begin:stop].removeprefix("\n").removesuffix("\n")
+    if not problem and read.values.setdefault(key, value) != value:
+        problem = CONFLICT
+    read.problem, read.resume = problem, end if end > begin else None
+    if problem in (UNCLEAR, TRUNCATED):
+        return
+    read.last, read.end = value, end
+    if end == stop:
+        read.repairs = (MISSING_CLOSE_TAG,)
 
 
-def _stepped_over(text: str, read: TagRead, end: int) -> TagRead:
-    """A call without its closing tag where it should be: it comes later, or not at all."""
-    stop = _FUNCTION_END.search(text, end)
-    if stop and stop.group() == "</function>":
-        return TagRead(read.call.with_repairs(REPAIRED_JSON), stop.end())
-    return TagRead(read.call.with_repairs(MISSING_CLOSE_TAG), read.end)
+def _end_of_value(text: str, begin: int, tags: Tags) -> tuple[int, int, str]:
+    """Where a value ends, where its closing tag ends, and the problem if that is not clear."""
+    first: re.Match[str] | None = None
+    doubtful = False
+    for mark in tags.marks.finditer(text, begin):
+        tag = mark.group()
+        if tag == tags.close and tags.follow.match(text, mark.end()):
+            return mark.start(), mark.end(), UNCLEAR if doubtful else ""
+        first = first or mark
+        doubtful = doubtful or tag in tags.opens or bool(_ANY_MARK.match(text, mark.end()))
+    if first is None:
+        return begin, begin, TRUNCATED
+    closes = first.group() in ("</function>", "</tool_call>")
+    if closes and tags.end.match(text, first.start()):
+        return first.start(), first.start(), ""
+    return begin, begin, UNCLEAR if closes else TRUNCATED
 
 
-def _parameters(
-    text: str, name: str, start: int, tags: Tags, specs: Mapping[str, ToolSpec]
-) -> TagRead:
-    """The values that follow one another from `start`, as one call."""
-    values: dict[str, str] = {}
-    repairs: list[Repair] = []
-    for _ in range(MAX_PARAMETERS):
-        opening = tags.opening.match(text, start)
-        if opening is None:
-            break
-        key = opening.group(1)
-        stop = tags.stop.search(text, opening.end())
-        if stop is None:
-            return TagRead(_failed(name, TRUNCATED, tags.kind, specs), len(text))
-        value = text[opening.end() : stop.start()].removeprefix("\n").removesuffix("\n")
-        if values.setdefault(key, value) != value:
-            return TagRead(_failed(name, CONFLICT, tags.kind, specs), stop.end())
-        closed = stop.group() == tags.close
-        if not closed:
-            repairs.append(MISSING_CLOSE_TAG)
-        start = stop.end() if closed else stop.start()
-    else:
-        return TagRead(_failed(name, "it has too many parameters", tags.kind, specs), start)
-    return TagRead(RawCall(name, values, tags.kind, tuple(repairs), textual=True), start)
+def _error_call(source: Source, name: str, reason: str, kind: str) -> RawCall:
+    error = call_errors.unreadable(reason == TRUNCATED, reason, source.specs)
+    return RawCall(name, {}, kind, error=error, textual=True)
 
 
-def _skip_blank(text: str, start: int) -> int:
-    while start < len(text) and text[start].isspace():
-        start += 1
-    return start
+def _stopped(source: Source, name: str, read: _Values, kind: str, start: int) -> Found:
+    """A call that could be read up to one of its values only."""
+    end = len(source.text) if read.resume is None else read.resume
+    return _failed(source, name, read.problem, kind, start, end, read.end)
 
 
-def _failed(name: str, reason: str, kind: str, specs: Mapping[str, ToolSpec]) -> RawCall:
-    return RawCall(name, {}, kind, error=call_errors.unreadable(reason == TRUNCATED, reason, specs))
+def _failed(
+    source: Source, name: str, reason: str, kind: str, start: int, end: int, read_to: int = -1
+) -> Found:
+    """A call that cannot be read; `read_to` is where its last whole value ends."""
+    return Found(
+        (_error_call(source, name, reason, kind),), end, start, start if read_to < 0 else read_to
+    )

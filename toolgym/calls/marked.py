@@ -1,0 +1,146 @@
+"""What stands behind the mark of a format: one recogniser for each mark.
+
+A recogniser returns a `Found`: the calls it read and where it stopped. A mark behind which nothing
+can be read gives a call with an error. No pattern here can backtrack over more than it needs:
+where two runs of blanks could meet, the first is possessive.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from toolgym.calls.json_reading import TRUNCATED
+from toolgym.calls.loose import unmarked
+from toolgym.calls.python_forms import read_python
+from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON
+from toolgym.calls.source import CLOSE, Found, Source, named_object, objects
+from toolgym.calls.tool_names import match_name
+from toolgym.calls.xml_forms import read_arg_keys, read_function
+
+OPEN = "<tool_call>"
+MARK = re.compile(r"(?:<tool_call>\s*+)++|<function=|\[TOOL_CALLS\]|<\|python_tag\|>")
+PYTHON_TAG = "<|python_tag|>"
+_BLANK = re.compile(r"\s*+(?:```\w*+\s*+)?+")
+_CLOSING = re.compile(r"\s*+</tool_call>")
+_BARE_NAME = re.compile(r"([\w.\-/:]++)\s*+(?=</tool_call>|<arg_key>|$)")
+UNBALANCED = "its brackets are not closed before the next tag"
+
+
+def behind_mark(source: Source, mark: re.Match[str]) -> Found:
+    """The calls behind a mark, and where the next one may stand."""
+    kind = mark.group()
+    if kind.startswith(OPEN):
+        found = hermes(source, mark.end())
+        found = found.repaired(MISSING_CLOSE_TAG) if kind.count("<") > 1 else found
+    elif kind == "<function=":
+        found = read_function(source, mark.start())
+    elif kind == "[TOOL_CALLS]":
+        found = mistral(source, mark.end())
+    else:
+        found = llama(source, mark.end())
+    return replace(found, start=mark.start(), end=max(found.end, mark.end()))
+
+
+def llama(source: Source, start: int) -> Found:
+    """What stands behind `<|python_tag|>`: JSON objects, or Python calls up to the end."""
+    found = objects(source, source.skip(start, _BLANK), len(source.text), "llama")
+    if found.calls:
+        return found
+    reads = unmarked(source, start, here=True)
+    read_to = reads[-1].understood if reads else start
+    return Found(
+        tuple(call for read in reads for call in read.calls), len(source.text), -1, read_to
+    )
+
+
+def hermes(source: Source, start: int) -> Found:
+    """What stands behind `<tool_call>`: JSON, or another format inside the same tag."""
+    text = source.text
+    limit = min(source.find(CLOSE, start), source.find(OPEN, start))
+    body = source.skip(start, _BLANK)
+    fenced, start = "`" in text[start:body], body
+    if start >= limit:
+        reason = TRUNCATED if limit == len(text) else "it is empty"
+        return Found((source.failed(reason, "hermes"),), _behind_close(source, limit))
+    if text[start] in "{[":
+        found = objects(source, start, limit, "hermes")
+        if fenced or text[start] == "[" or len(found.calls) > 1:
+            several = tuple(call.with_repairs(REPAIRED_JSON) for call in found.calls)
+            found = replace(found, calls=several)
+        if _is_unbalanced(source, found, limit):
+            found = replace(found, calls=(source.failed(UNBALANCED, "hermes"),))
+    elif text.startswith("<function=", start):
+        found = read_function(source, start)
+    else:
+        found = _named_or_python(source, start, limit)
+    if not found.calls:
+        reason = "there is no JSON object in its tag"
+        return Found((source.failed(reason, "hermes"),), _behind_close(source, limit))
+    return _closed(source, found)
+
+
+def _is_unbalanced(source: Source, found: Found, limit: int) -> bool:
+    """Whether brackets were put in front of a tag that need not be the end of the object.
+
+    The tag may stand in a string whose quotes are broken: so it does if what comes next is not
+    this object's closing tag, or if one more closing tag comes than was opened.
+    """
+    if found.end != limit or limit == len(source.text) or not found.calls or found.whole:
+        return False
+    if found.calls[-1].error or not source.text.startswith(CLOSE, limit):
+        return found.calls[-1].error is None
+    behind = limit + len(CLOSE)
+    return source.text.find(CLOSE, behind, source.find(OPEN, behind)) >= 0
+
+
+def _named_or_python(source: Source, start: int, limit: int) -> Found:
+    """Behind `<tool_call>`: a name with GLM's keys, with a JSON object, or with Python brackets."""
+    bare = _BARE_NAME.match(source.text, start)
+    if bare:
+        if bare.end() == len(source.text):
+            return Found((source.failed(TRUNCATED, "glm"),), limit)
+        found = read_arg_keys(source, bare.group(1), bare.end())
+        call = found.calls[0]
+        if call.arguments or call.error or match_name(bare.group(1), source.specs).name:
+            return found
+        return Found((), limit)
+    found = named_object(source, start, limit, "hermes")
+    if found.calls:
+        return found.repaired(REPAIRED_JSON)
+    python = read_python(source, start, sure=True)
+    return Found(python.calls, python.end)
+
+
+def _closed(source: Source, found: Found) -> Found:
+    """Step behind the closing tag; note on the last call what stood before it, or that it lacks."""
+    read_to = found.understood
+    end = source.skip(found.end, _BLANK)
+    if source.text.startswith(CLOSE, end):
+        return replace(found, end=end + len(CLOSE), read_to=read_to)
+    *others, last = found.calls
+    if last.error is not None:
+        return replace(found, end=_behind_close(source, found.end), read_to=read_to)
+    close = source.find(CLOSE, end)
+    if close < min(source.find(OPEN, end), len(source.text)):
+        fixed = last.with_repairs(REPAIRED_JSON)
+        return Found((*others, fixed), close + len(CLOSE), -1, read_to)
+    fixed = last.with_repairs(MISSING_CLOSE_TAG)
+    return Found((*others, fixed), found.end, -1, read_to)
+
+
+def _behind_close(source: Source, position: int) -> int:
+    return source.skip(position, _CLOSING)
+
+
+def mistral(source: Source, start: int) -> Found:
+    """What stands behind `[TOOL_CALLS]`: a JSON list, or names with objects."""
+    limit = source.find("[TOOL_CALLS]", start)
+    start = source.skip(start, _BLANK)
+    found = objects(source, start, limit, "mistral")
+    if not found.calls:
+        found = named_object(source, start, limit, "mistral")
+    if not found.calls:
+        reason = TRUNCATED if limit == len(source.text) else "there is no JSON behind [TOOL_CALLS]"
+        return Found((source.failed(reason, "mistral"),), limit)
+    return found

@@ -1,0 +1,105 @@
+"""A text without what the model thought: `<think>`, `<thinking>` or `[THINK]`, closed or not.
+
+Some prompts open the thought themselves, so a lone closing tag means that all before it was
+thought. A tag inside a value of a call is none of these. So a call that begins outside of any
+thought and is whole as it was written keeps the tags that it holds; every other tag is taken for
+thinking, and a call that it cuts in two is an error.
+
+A call that begins inside a thought is never read, whatever stands around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from toolgym.calls.json_reading import MAX_MENDED
+from toolgym.calls.loose import next_start, read_start
+from toolgym.calls.marked import MARK, PYTHON_TAG, behind_mark
+from toolgym.calls.source import Found, Source
+from toolgym.tools import ToolSpec
+
+MAX_TRIED = 8 * MAX_MENDED
+
+_THINKING = re.compile(r"<(/?)think(?:ing)?>|\[(/?)THINK\]")
+
+
+def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> tuple[str, tuple[int, ...]]:
+    """The text without its thinking, and the positions at which a thought was taken out."""
+    if "think" not in text and "[THINK]" not in text and "[/THINK]" not in text:
+        return text, ()
+    shown: list[str] = []
+    position, hidden = 0, False
+    calls = _Calls(text, specs)
+    tag = _THINKING.search(text)
+    while tag is not None:
+        behind = None if hidden else calls.across(position, tag.start())
+        if behind is None:
+            closing = bool(tag.group(1) or tag.group(2))
+            if closing and not hidden:
+                shown.clear()
+            elif not closing and not hidden:
+                shown.append(text[position : tag.start()])
+            hidden = not closing
+            behind = position = tag.end()
+        tag = _THINKING.search(text, behind)
+    if not hidden:
+        shown.append(text[position:])
+    return "\n".join(shown), _joints(shown)
+
+
+def _joints(shown: list[str]) -> tuple[int, ...]:
+    positions: list[int] = []
+    length = -1
+    for piece in shown[:-1]:
+        length += len(piece) + 1
+        positions.append(length)
+    return tuple(positions)
+
+
+class _Calls:
+    """The whole calls outside of thoughts, read from left to right, none of them twice.
+
+    What is read in vain costs its length from a budget; when that is spent, no call is looked for.
+    """
+
+    def __init__(self, text: str, specs: Mapping[str, ToolSpec]) -> None:
+        self._source = Source(text, specs)
+        self._position = 0
+        self._left = MAX_TRIED
+        self._mark = MARK.search(text)
+
+    def across(self, begin: int, tag: int) -> int | None:
+        """Where the call ends that begins at or behind `begin` and holds the tag at `tag`."""
+        here = self._position <= begin  # behind a thought, a line begins
+        self._position = max(self._position, begin)
+        while self._left > 0:
+            start = self._next(tag, here=here)
+            if start is None:
+                return None
+            here = False
+            if start.group() == PYTHON_TAG:
+                self._position, here = start.end(), True
+                continue
+            found = self._read(start)
+            if found.whole:
+                self._position = found.understood
+            else:
+                self._position = start.end() + (start is not self._mark)
+                self._left -= max(found.end - start.start(), 16)
+            if found.whole and found.understood > tag:
+                return found.understood
+        return None
+
+    def _next(self, tag: int, *, here: bool) -> re.Match[str] | None:
+        """The next place before the tag where a call could begin: a line, or a mark."""
+        if self._mark and self._mark.start() < self._position:
+            self._mark = MARK.search(self._source.text, self._position)
+        mark = self._mark if self._mark and self._mark.start() < tag else None
+        end = mark.start() if mark else tag
+        return next_start(self._source.text, self._position, end, here=here) or mark
+
+    def _read(self, start: re.Match[str]) -> Found:
+        if start is self._mark:
+            return behind_mark(self._source, start)
+        return read_start(self._source, start.end())
