@@ -37,9 +37,9 @@ _LAST_TOKENS = re.compile(
 
 def find_calls(text: str, specs: Mapping[str, ToolSpec]) -> list[RawCall]:
     """All calls in a text, in their order; an empty list if it holds none."""
-    shown, cuts = without_thinking(text, specs)
-    source = Source(without_last_tokens(shown), specs, cuts)
-    reads = _marked(source) or unmarked(source)
+    shown = without_thinking(without_last_tokens(text), specs)
+    source = Source(without_last_tokens(shown.text), specs, shown.cuts)
+    reads = in_doubt(source, _marked(source) or unmarked(source), begun=shown.begun)
     calls = [call for read in reads for call in read.calls]
     return calls[:MAX_CALLS]
 
@@ -57,7 +57,7 @@ def _marked(source: Source) -> Sequence[Found]:
     mark = MARK.search(source.text)
     loose = _loose_before(source, mark.start()) if mark else []
     while mark is not None and count < MAX_CALLS:
-        over = [read.understood for read in loose if read.start < mark.start() < read.understood]
+        over = [end for start, end in loose if start < mark.start() < end]
         if over:
             position = over[0]
         else:
@@ -66,12 +66,17 @@ def _marked(source: Source) -> Sequence[Found]:
             count += len(found.calls)
             position = found.end
         mark = MARK.search(source.text, position)
-    return in_doubt(source, reads)
+    return reads
 
 
-def _loose_before(source: Source, position: int) -> list[Found]:
-    """Whole calls without a mark of their own, if one could begin before a position."""
+def _loose_before(source: Source, position: int) -> list[tuple[int, int]]:
+    """Where calls without a mark begin and end, if one could begin before a position.
+
+    Only what is whole, or belongs to a call up to the very end of the text, counts as a call.
+    """
     if next_start(source.text, 0, position) is None:
         return []
     reads = unmarked(Source(source.text, source.specs, source.cuts))  # with a budget of its own
-    return [read for read in reads if read.whole]
+    end = len(source.text)
+    open_ends = [(read.open_at, end) for read in reads if read.open_at >= 0]
+    return [(read.start, read.understood) for read in reads if read.whole] + open_ends

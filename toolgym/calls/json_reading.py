@@ -52,6 +52,8 @@ class JsonRead:
         problem: TRUNCATED, or half a sentence, if it could not be read.
         guessed: Where its strings and brackets end is a guess.
         missing: How many brackets are missing at the end of the text.
+        open_at: From where on the text belongs to this object up to its very end, because a string
+            or a bracket is not closed; -1 if it does not.
     """
 
     value: Any
@@ -60,6 +62,7 @@ class JsonRead:
     problem: str = ""
     guessed: bool = False
     missing: int = 0
+    open_at: int = -1
 
 
 class ConflictingKeys(ValueError):
@@ -126,16 +129,18 @@ class JsonReader:
         at_end = limit == len(self.text)
         if shape.end is None:
             if at_end and (over or not shape.complete):
-                return JsonRead(None, limit, problem=TRUNCATED)
+                open_at = start + shape.open_at if shape.open_at >= 0 and not over else -1
+                return JsonRead(None, limit, problem=TRUNCATED, open_at=open_at)
             if over:
                 return JsonRead(None, limit, problem=MALFORMED)
-            if shape.in_string:
-                return self._across(start, limit)
+            if shape.open_at >= 0:
+                return self._across(start, limit, shape.open_at)
         if shape.depth > MAX_NESTING:
             return JsonRead(None, limit, problem="it is nested too deeply")
         self._left -= len(window)
         end = start + shape.end if shape.end is not None else limit
-        guessed = bool(shape.closers)
+        missing = len(shape.closers) if at_end and shape.end is None else 0
+        guessed = shape.end is None and not at_end
         try:
             chunk = window if shape.end is None else window[: shape.end]
             value = as_written(chunk.rstrip() + shape.closers)
@@ -145,11 +150,12 @@ class JsonReader:
             return JsonRead(None, end, problem=CONFLICT)
         if not isinstance(value, dict) or not value:
             return JsonRead(None, end, problem=MALFORMED)
-        missing = len(shape.closers) if at_end else 0
-        return JsonRead(value, end, (REPAIRED_JSON,), guessed=guessed, missing=missing)
+        open_at = start if missing and not guessed else -1
+        return JsonRead(value, end, (REPAIRED_JSON,), "", guessed, missing, open_at)
 
-    def _across(self, start: int, limit: int) -> JsonRead:
+    def _across(self, start: int, limit: int, open_at: int) -> JsonRead:
         """An object with a string that is open at `limit`: the tag there may be a part of it."""
+        rest = len(self.text) - start
         window = self.text[start : start + self._left]
         self._left -= limit - start
         shape = outline(window)
@@ -161,6 +167,8 @@ class JsonReader:
             if isinstance(value, dict) and value:
                 self._left = max(0, self._left - shape.end)
                 return JsonRead(value, start + shape.end, (REPAIRED_JSON,))
+        if shape.open_at == open_at and len(window) == rest:  # it is not closed anywhere
+            return JsonRead(None, len(self.text), (), TRUNCATED, open_at=start + open_at)
         return JsonRead(None, limit, problem=UNCLOSED)
 
     def _guess(self, chunk: str) -> Any:

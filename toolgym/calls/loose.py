@@ -8,6 +8,7 @@ of a tool that exists. Everything else is left alone.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from toolgym.calls.python_forms import read_python
 from toolgym.calls.raw import MAX_CALLS
@@ -62,8 +63,8 @@ def read_start(source: Source, begin: int) -> Found:
     if _CALL_SHAPED.match(source.text, begin):
         limit = min(source.find("```", begin), source.find(CLOSE, begin))
         found = objects(source, begin, limit, LOOSE)
-        return Found(found.calls, found.end, begin)
+        return replace(found, start=begin)
     if source.text[begin] == "{":
         return Found((), begin)
     python = read_python(source, begin)
-    return Found(python.calls, python.end, begin)
+    return Found(python.calls, python.end, begin, open_at=python.open_at)

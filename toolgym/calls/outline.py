@@ -23,14 +23,14 @@ class Outline:
         closers: The brackets that are missing.
         complete: With brackets open: whether the text stops behind a whole value of an object.
         depth: The deepest nesting that was met.
-        in_string: The text stops inside a string.
+        open_at: Where the string begins inside of which the text stops; -1 if it does not.
     """
 
     end: int | None
     closers: str = ""
     complete: bool = False
     depth: int = 0
-    in_string: bool = False
+    open_at: int = -1
 
 
 THREE_DOUBLE = r'"""(?:[^"\\]++|\\.|"(?!""))*+"""'
@@ -61,7 +61,7 @@ def outline(text: str) -> Outline:
     while position < len(text):
         token = _token(text, position, last, unclosed)
         if not token:
-            return Outline(None, "".join(reversed(stack)), False, deepest, in_string=True)
+            return Outline(None, "".join(reversed(stack)), False, deepest, position)
         position += len(token)
         blank = token.isspace()
         if blank:

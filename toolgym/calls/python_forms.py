@@ -49,10 +49,14 @@ _HALF_QUOTES = re.compile(r"[(,=:\[]\s*+(?:\"\"|'')$")  # perhaps two of three q
 
 @dataclass(frozen=True)
 class PythonRead:
-    """Calls read up to `end`; no calls means that the text is prose."""
+    """Calls read up to `end`; no calls means that the text is prose.
+
+    From `open_at` on, the text belongs to the call up to its very end; -1 if it does not.
+    """
 
     calls: tuple[RawCall, ...]
     end: int
+    open_at: int = -1
 
 
 def read_python(source: Source, start: int, *, sure: bool = False) -> PythonRead:
@@ -74,7 +78,7 @@ def read_python(source: Source, start: int, *, sure: bool = False) -> PythonRead
     window = text[offset : start + MAX_MENDED]
     shape = outline(window)
     if shape.end is None:
-        read = _unclosed(source, start, offset, shape)
+        read = _unclosed(source, start, offset, shape, first.group())
     else:
         read = _closed(source, start, offset + shape.end, first.group(), sure)
     if not read.calls:
@@ -99,19 +103,19 @@ def _closed(source: Source, start: int, end: int, name: str, sure: bool) -> Pyth
     return PythonRead(calls, end if tail is None else tail.end())
 
 
-def _unclosed(source: Source, start: int, offset: int, shape: Outline) -> PythonRead:
+def _unclosed(source: Source, start: int, offset: int, shape: Outline, name: str) -> PythonRead:
     """A call whose bracket stays open: mended behind a whole value, an error inside of one."""
     text, specs = source.text, source.specs
-    name = text[start:offset].lstrip("[") or "["
     if shape.complete and len(text) - start <= MAX_MENDED:
         rest = text[start:].rstrip()
         calls = None if _HALF_QUOTES.search(rest[-99:]) else _calls(rest + shape.closers, _MENDED)
         if calls is not None:
             cut = tuple(replace(call, whole=False, unfinished=True) for call in calls)
-            return PythonRead(cut, len(text))
-    if name in specs and _VALUE.match(text, offset + 1):
-        error = call_errors.truncated_call(specs)
-        return PythonRead((RawCall(name, {}, "python", error=error),), len(text))
+            return PythonRead(cut, len(text), start)
+    in_string = shape.open_at >= 0 and len(text) - start <= MAX_MENDED
+    if name in specs and (in_string if start == offset else _VALUE.match(text, offset + 1)):
+        call = RawCall(name, {}, "python", error=call_errors.truncated_call(specs))
+        return PythonRead((call,), len(text), offset + shape.open_at if in_string else -1)
     return PythonRead((), start)
 
 

@@ -35,12 +35,15 @@ class Found:
         end: Where to go on; perhaps behind a closing tag that stands further on.
         start: Where the calls begin.
         read_to: Up to where the text was understood; -1 for `end`.
+        open_at: From where on the text belongs to the last call up to its very end, because a
+            string or a bracket is not closed; -1 if it does not.
     """
 
     calls: tuple[RawCall, ...]
     end: int
     start: int = -1
     read_to: int = -1
+    open_at: int = -1
 
     @property
     def understood(self) -> int:
@@ -108,11 +111,13 @@ def objects(source: Source, start: int, limit: int, kind: str) -> Found:
     calls: list[RawCall] = []
     listed = source.text.startswith("[", start)
     position = source.skip(start + 1, _BETWEEN) if listed else start
+    open_at = -1
     while len(calls) < MAX_CALLS and source.text.startswith("{", position):
         read = source.json.read(position, limit)
         if read.problem:
             calls.append(source.failed(read.problem, kind))
-            return Found(tuple(calls), read.end)
+            return Found(tuple(calls), read.end, open_at=read.open_at)
+        open_at = read.open_at
         calls.extend(_calls_of(source, read, kind))
         start = read.end
         position = source.skip(start, _BETWEEN)
@@ -120,7 +125,7 @@ def objects(source: Source, start: int, limit: int, kind: str) -> Found:
         if source.text.startswith("]", position):
             return Found(tuple(calls), position + 1)
         calls[-1] = calls[-1].with_repairs(REPAIRED_JSON)
-    return Found(tuple(calls), start)
+    return Found(tuple(calls), start, open_at=open_at)
 
 
 def _calls_of(source: Source, read: JsonRead, kind: str) -> list[RawCall]:

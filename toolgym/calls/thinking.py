@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from toolgym.calls.json_reading import MAX_MENDED
 from toolgym.calls.loose import next_start, read_start
@@ -24,12 +25,27 @@ MAX_TRIED = 8 * MAX_MENDED
 _THINKING = re.compile(r"<(/?)think(?:ing)?>|\[(/?)THINK\]")
 
 
-def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> tuple[str, tuple[int, ...]]:
-    """The text without its thinking, and the positions at which a thought was taken out."""
+@dataclass(frozen=True)
+class Shown:
+    """A text without its thinking.
+
+    Attributes:
+        text: The rest.
+        cuts: The positions at which a thought was taken out.
+        begun: Something was taken from its start that ended in a lone closing tag.
+    """
+
+    text: str
+    cuts: tuple[int, ...] = ()
+    begun: bool = False
+
+
+def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> Shown:
+    """The text without its thinking; a lone closing tag means that all before it was thought."""
     if "think" not in text and "[THINK]" not in text and "[/THINK]" not in text:
-        return text, ()
+        return Shown(text)
     shown: list[str] = []
-    position, hidden = 0, False
+    position, hidden, begun = 0, False, False
     calls = _Calls(text, specs)
     tag = _THINKING.search(text)
     while tag is not None:
@@ -38,6 +54,7 @@ def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> tuple[str, tup
             closing = bool(tag.group(1) or tag.group(2))
             if closing and not hidden:
                 shown.clear()
+                begun = True
             elif not closing and not hidden:
                 shown.append(text[position : tag.start()])
             hidden = not closing
@@ -45,7 +62,7 @@ def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> tuple[str, tup
         tag = _THINKING.search(text, behind)
     if not hidden:
         shown.append(text[position:])
-    return "\n".join(shown), _joints(shown)
+    return Shown("\n".join(shown), _joints(shown), begun)
 
 
 def _joints(shown: list[str]) -> tuple[int, ...]:

@@ -135,21 +135,33 @@ def read_arg_keys(source: Source, name: str, start: int) -> Found:
     return _unclosed(source, call, read, _GLM, start)
 
 
-def in_doubt(source: Source, reads: Sequence[Found]) -> Sequence[Found]:
-    """The same calls, but errors where a value may have gone on behind its call."""
-    first = next((k for k, read in enumerate(reads) if _is_textual(read)), None)
+def in_doubt(source: Source, reads: Sequence[Found], *, begun: bool = False) -> Sequence[Found]:
+    """The same calls, but errors where a value may have gone on behind its call.
+
+    Args:
+        source: The message.
+        reads: Its calls.
+        begun: A value may have begun in front of the message already.
+    """
+    first = 0 if begun else next((k for k, read in enumerate(reads) if _is_textual(read)), None)
     if first is None:
         return reads
     last, end = -1, len(source.text)
     for read in reversed(reads[first:]):
-        last = max(source.text.rfind(close, read.understood, end) for close in _CLOSERS)
+        last = _closer_between(source, read.understood, end)
         if last >= 0:
             break
         end = read.start
+    if begun and not reads and _closer_between(source, 0, end) >= 0:
+        return [Found((_error_call(source, "", UNCLEAR, "xml"),), end, 0)]
     return [
         _doubted(source, read) if k >= first and read.start < last else read
         for k, read in enumerate(reads)
     ]
+
+
+def _closer_between(source: Source, start: int, end: int) -> int:
+    return max(source.text.rfind(close, start, end) for close in _CLOSERS)
 
 
 def _is_textual(read: Found) -> bool:
