@@ -32,6 +32,11 @@ CALL_ERRORS: dict[str, str] = {
 
 Specs = Mapping[str, ToolSpec]
 
+# An error quotes the agent's own text, which may be a megabyte long, so it quotes a bounded part.
+MAX_QUOTED = 100
+MAX_KEYS = 8
+MAX_REASON = 300
+
 
 def no_call(specs: Specs) -> ToolError:
     """The agent wrote text in which no call was found."""
@@ -71,32 +76,39 @@ def unknown_tool(name: str, near: Sequence[str], specs: Specs) -> ToolError:
     """No tool, or more than one, could be meant by `name`; `near` are the candidates."""
     hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
     hint = f"{hint} The tools are {', '.join(specs)}.".strip()
-    return ToolError("unknown_tool", f"There is no tool {name!r}.", hint, example_of(specs, near))
+    message = f"There is no tool {_quoted(name)}."
+    return ToolError("unknown_tool", message, hint, example_of(specs, near))
 
 
 def missing_argument(spec: ToolSpec, names: Sequence[str]) -> ToolError:
     """Required arguments are absent or null."""
-    listed = ", ".join(repr(name) for name in names)
+    listed = ", ".join(map(_quoted, names))
     message = f"{spec.name}() needs the argument{'s' if len(names) > 1 else ''} {listed}."
     return ToolError("missing_argument", message, _signature(spec), example_call(spec))
 
 
 def invalid_argument(spec: ToolSpec, name: str, reason: str) -> ToolError:
     """An argument's value does not fit its type, for `reason` (a sentence without its stop)."""
-    message = f"{spec.name}() cannot use the value of {name!r}: {reason}."
+    message = f"{spec.name}() cannot use the value of {_quoted(name)}: {reason[:MAX_REASON]}."
     return ToolError("invalid_argument", message, _signature(spec), example_call(spec))
 
 
 def ambiguous_argument(spec: ToolSpec, name: str, keys: Sequence[str]) -> ToolError:
     """Several values could be meant for one argument."""
-    message = f"{spec.name}() cannot tell which of {', '.join(map(repr, keys))} is {name!r}."
+    listed = ", ".join([*map(_quoted, keys[:MAX_KEYS]), *["..."][: len(keys) > MAX_KEYS]])
+    message = f"{spec.name}() cannot tell which of {listed} is {name!r}."
     return ToolError("ambiguous_argument", message, _signature(spec), example_call(spec))
 
 
 def unexpected_argument(spec: ToolSpec, name: str) -> ToolError:
     """Strict parsing met a key that the tool does not have."""
-    message = f"{spec.name}() got an unexpected argument {name!r}."
+    message = f"{spec.name}() got an unexpected argument {_quoted(name)}."
     return ToolError("unexpected_argument", message, _signature(spec), example_call(spec))
+
+
+def _quoted(written: str) -> str:
+    """What the agent wrote, in quotes and not longer than a name is."""
+    return repr(written[:MAX_QUOTED])
 
 
 def example_of(specs: Specs, near: Sequence[str] = ()) -> dict[str, Any]:

@@ -22,12 +22,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from toolgym.calls.doubt import in_doubt
 from toolgym.calls.loose import next_start, unmarked
 from toolgym.calls.marked import MARK, behind_mark
 from toolgym.calls.raw import MAX_CALLS, RawCall
 from toolgym.calls.source import Found, Source
 from toolgym.calls.thinking import without_thinking
-from toolgym.calls.xml_forms import in_doubt
 from toolgym.tools import ToolSpec
 
 _LAST_TOKENS = re.compile(
@@ -39,7 +39,7 @@ def find_calls(text: str, specs: Mapping[str, ToolSpec]) -> list[RawCall]:
     """All calls in a text, in their order; an empty list if it holds none."""
     shown = without_thinking(without_last_tokens(text), specs)
     source = Source(without_last_tokens(shown.text), specs, shown.cuts)
-    reads = in_doubt(source, _marked(source) or unmarked(source), begun=shown.begun)
+    reads = in_doubt(source, _calls_in(source), shown)
     calls = [call for read in reads for call in read.calls]
     return calls[:MAX_CALLS]
 
@@ -48,6 +48,11 @@ def without_last_tokens(text: str) -> str:
     """The text without the end-of-turn token that some decoders leave in it."""
     tail = text[-64:]
     return text[: len(text) - len(tail)] + _LAST_TOKENS.sub("", tail)
+
+
+def _calls_in(source: Source) -> Sequence[Found]:
+    reads = _marked(source)
+    return reads if any(read.calls for read in reads) else unmarked(source)
 
 
 def _marked(source: Source) -> Sequence[Found]:

@@ -159,17 +159,19 @@ class JsonReader:
         window = self.text[start : start + self._left]
         self._left -= limit - start
         shape = outline(window)
-        if shape.end is not None and shape.depth <= MAX_NESTING:
-            try:
-                value = as_written(window[: shape.end])
-            except ConflictingKeys:
-                return JsonRead(None, start + shape.end, problem=CONFLICT)
-            if isinstance(value, dict) and value:
-                self._left = max(0, self._left - shape.end)
-                return JsonRead(value, start + shape.end, (REPAIRED_JSON,))
         if shape.open_at == open_at and len(window) == rest:  # it is not closed anywhere
             return JsonRead(None, len(self.text), (), TRUNCATED, open_at=start + open_at)
-        return JsonRead(None, limit, problem=UNCLOSED)
+        whole = shape.end is not None or (shape.complete and len(window) == rest)
+        end = rest if shape.end is None else shape.end
+        try:
+            value = as_written(window[:end].rstrip() + shape.closers) if whole else None
+        except ConflictingKeys:
+            return JsonRead(None, start + end, problem=CONFLICT)
+        if not isinstance(value, dict) or not value:
+            return JsonRead(None, limit, problem=UNCLOSED)
+        missing = len(shape.closers)
+        at = start if missing else -1
+        return JsonRead(value, start + end, (REPAIRED_JSON,), missing=missing, open_at=at)
 
     def _guess(self, chunk: str) -> Any:
         """What `json_repair` makes of it; None if it is too much work."""

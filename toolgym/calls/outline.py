@@ -3,7 +3,7 @@
 Tokens are taken one after another and none is looked at twice, so the time grows with the length
 of the text and with nothing else. The repetitions are possessive (`*+`): they never give back what
 they took, so a string without its end costs one look at the rest of the text. Three quotes that
-are not closed are not looked for again.
+are not closed where a value could begin are an open string; elsewhere they are looked for once.
 """
 
 from __future__ import annotations
@@ -92,6 +92,8 @@ def _token(text: str, position: int, last: str, unclosed: set[str]) -> str:
         found = _QUOTED[three].match(text, position)
         if found:
             return found.group()
+        if last in _BEFORE_STRING:
+            return ""
         unclosed.add(three)
     found = _QUOTED[first].match(text, position)
     return found.group() if found else ""

@@ -106,16 +106,20 @@ def _closed(source: Source, start: int, end: int, name: str, sure: bool) -> Pyth
 def _unclosed(source: Source, start: int, offset: int, shape: Outline, name: str) -> PythonRead:
     """A call whose bracket stays open: mended behind a whole value, an error inside of one."""
     text, specs = source.text, source.specs
-    if shape.complete and len(text) - start <= MAX_MENDED:
-        rest = text[start:].rstrip()
-        calls = None if _HALF_QUOTES.search(rest[-99:]) else _calls(rest + shape.closers, _MENDED)
+    listed, short = start == offset, len(text) - start <= MAX_MENDED
+    rest = text[start:].rstrip() if short else ""
+    if shape.complete and short and not _HALF_QUOTES.search(rest[-99:]):
+        calls = _calls(rest + shape.closers, _MENDED)
         if calls is not None:
             cut = tuple(replace(call, whole=False, unfinished=True) for call in calls)
             return PythonRead(cut, len(text), start)
-    in_string = shape.open_at >= 0 and len(text) - start <= MAX_MENDED
-    if name in specs and (in_string if start == offset else _VALUE.match(text, offset + 1)):
+    open_at = offset + shape.open_at if short and shape.open_at >= 0 else -1
+    if listed and short and open_at < 0 and name in specs and _calls(rest + shape.closers, ()):
+        open_at = start  # a list of calls that stops between two of them, or inside of one
+    cut_off = open_at >= 0 if listed else _VALUE.match(text, offset + 1)
+    if name in specs and cut_off:
         call = RawCall(name, {}, "python", error=call_errors.truncated_call(specs))
-        return PythonRead((call,), len(text), offset + shape.open_at if in_string else -1)
+        return PythonRead((call,), len(text), open_at)
     return PythonRead((), start)
 
 

@@ -19,11 +19,29 @@ from toolgym.calls.tool_names import fold
 from toolgym.tools import ToolSpec
 
 CLOSE = "</tool_call>"
+CLOSERS = ("</parameter>", "</arg_value>")
 LOOSE = "json"  # the format of objects that no mark announces
 _BETWEEN = re.compile(r"[\s;,]*+")
 # Possessive: two runs of blanks side by side would else be divided in every possible way.
 _NAMED = re.compile(r"\s*+([\w.\-/:]++)\s*+(?:\[CALL_ID\][\w-]*+)?+(?:\[ARGS\])?+\s*+(?=\{)")
 _TRIED = 4 * MAX_MENDED
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A text without its thinking.
+
+    Attributes:
+        text: The rest.
+        cuts: The positions at which a thought was taken out.
+        begun: Something was taken from its start that ended in a lone closing tag.
+        closers: The positions at which the thought taken out holds a tag that closes a value.
+    """
+
+    text: str
+    cuts: tuple[int, ...] = ()
+    begun: bool = False
+    closers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

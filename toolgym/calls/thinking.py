@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from toolgym.calls.json_reading import MAX_MENDED
 from toolgym.calls.loose import next_start, read_start
 from toolgym.calls.marked import MARK, PYTHON_TAG, behind_mark
-from toolgym.calls.source import Found, Source
+from toolgym.calls.source import CLOSERS, Found, Shown, Source
 from toolgym.tools import ToolSpec
 
 MAX_TRIED = 8 * MAX_MENDED
@@ -25,53 +24,46 @@ MAX_TRIED = 8 * MAX_MENDED
 _THINKING = re.compile(r"<(/?)think(?:ing)?>|\[(/?)THINK\]")
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A text without its thinking.
-
-    Attributes:
-        text: The rest.
-        cuts: The positions at which a thought was taken out.
-        begun: Something was taken from its start that ended in a lone closing tag.
-    """
-
-    text: str
-    cuts: tuple[int, ...] = ()
-    begun: bool = False
-
-
 def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> Shown:
     """The text without its thinking; a lone closing tag means that all before it was thought."""
     if "think" not in text and "[THINK]" not in text and "[/THINK]" not in text:
         return Shown(text)
     shown: list[str] = []
-    position, hidden, begun = 0, False, False
+    hidden: list[str] = []  # each behind the shown piece of the same number
+    position, thinking, begun = 0, False, False
     calls = _Calls(text, specs)
     tag = _THINKING.search(text)
     while tag is not None:
-        behind = None if hidden else calls.across(position, tag.start())
+        behind = None if thinking else calls.across(position, tag.start())
         if behind is None:
             closing = bool(tag.group(1) or tag.group(2))
-            if closing and not hidden:
-                shown.clear()
-                begun = True
-            elif not closing and not hidden:
-                shown.append(text[position : tag.start()])
-            hidden = not closing
+            piece = text[position : tag.start()]
+            if closing and not thinking:
+                shown, hidden, begun = [], [], True
+            elif thinking:
+                hidden[-1] += piece
+            else:
+                shown.append(piece)
+                hidden.append("")
+            thinking = not closing
             behind = position = tag.end()
         tag = _THINKING.search(text, behind)
-    if not hidden:
-        shown.append(text[position:])
-    return Shown("\n".join(shown), _joints(shown), begun)
+    (hidden if thinking else shown).append(text[position:])
+    return _joined(shown, hidden, begun=begun)
 
 
-def _joints(shown: list[str]) -> tuple[int, ...]:
+def _joined(shown: list[str], hidden: list[str], *, begun: bool) -> Shown:
     positions: list[int] = []
     length = -1
-    for piece in shown[:-1]:
+    for piece in shown:
         length += len(piece) + 1
         positions.append(length)
-    return tuple(positions)
+    closers = [
+        positions[min(k, len(positions) - 1)]
+        for k, piece in enumerate(hidden)
+        if any(close in piece for close in CLOSERS)
+    ]
+    return Shown("\n".join(shown), tuple(positions[:-1]), begun, tuple(closers))
 
 
 class _Calls:

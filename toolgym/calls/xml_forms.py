@@ -9,14 +9,13 @@ value can hold the very tag that closes it. These rules keep it whole or make it
 * If an opening tag of the format stands before that end, or two closing tags side by side, the
   value could also end earlier. That is an error, not a guess.
 * A closing tag may be missing only where nothing else follows, and not inside of quotes.
-* `in_doubt`: a closing tag of a value behind the calls, that none of them opened, means that an
-  earlier value reached up to it, and that what lies between was a part of that value.
+* A closing tag of a value behind the calls, that none of them opened, makes them an error
+  (`toolgym.calls.doubt`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolgym.calls import errors as call_errors
@@ -40,7 +39,7 @@ class Tags:
         marks: All tags that a value could hold by mistake.
         opens: Those of them that open something.
         follow: What may follow a value.
-        end: What may follow the last value where closing tags are missing.
+        end: What may follow the last value where tags are missing.
     """
 
     kind: str
@@ -77,7 +76,6 @@ _ANY_MARK = re.compile(rf"\s*+(?:{_XML_MARKS}|</arg_value>|<arg_key>)")
 _BLANK = re.compile(r"\s*+")
 _FUNCTION_END = re.compile(r"</function>|</tool_call>|<function=|<tool_call>")
 _QUOTES = re.compile(r"(?:[^'\"]++|(?<=\w)'(?=\w)|'[^']*+'|\"[^\"]*+\")*+")
-_CLOSERS = (_XML.close, _GLM.close)
 
 
 @dataclass
@@ -135,47 +133,6 @@ def read_arg_keys(source: Source, name: str, start: int) -> Found:
     return _unclosed(source, call, read, _GLM, start)
 
 
-def in_doubt(source: Source, reads: Sequence[Found], *, begun: bool = False) -> Sequence[Found]:
-    """The same calls, but errors where a value may have gone on behind its call.
-
-    Args:
-        source: The message.
-        reads: Its calls.
-        begun: A value may have begun in front of the message already.
-    """
-    first = 0 if begun else next((k for k, read in enumerate(reads) if _is_textual(read)), None)
-    if first is None:
-        return reads
-    last, end = -1, len(source.text)
-    for read in reversed(reads[first:]):
-        last = _closer_between(source, read.understood, end)
-        if last >= 0:
-            break
-        end = read.start
-    if begun and not reads and _closer_between(source, 0, end) >= 0:
-        return [Found((_error_call(source, "", UNCLEAR, "xml"),), end, 0)]
-    return [
-        _doubted(source, read) if k >= first and read.start < last else read
-        for k, read in enumerate(reads)
-    ]
-
-
-def _closer_between(source: Source, start: int, end: int) -> int:
-    return max(source.text.rfind(close, start, end) for close in _CLOSERS)
-
-
-def _is_textual(read: Found) -> bool:
-    return any(call.textual for call in read.calls)
-
-
-def _doubted(source: Source, read: Found) -> Found:
-    calls = [
-        call if call.error else _error_call(source, call.name, UNCLEAR, call.format)
-        for call in read.calls
-    ]
-    return replace(read, calls=tuple(calls))
-
-
 def _unclosed(source: Source, call: RawCall, read: _Values, tags: Tags, start: int) -> Found:
     """A call that lacks a closing tag: forgiven at the end of the message only."""
     text = source.text
@@ -222,10 +179,8 @@ def _stepped_over(source: Source, call: RawCall, start: int, end: int) -> Found:
     """A call without its closing tag where it should be: it comes later, or not at all."""
     stop = _FUNCTION_END.search(source.text, end)
     if stop and stop.group() == "</function>":
-        call = replace(call.with_repairs(REPAIRED_JSON), whole=False)
-        return Found((call,), stop.end(), start, end)
-    call = replace(call.with_repairs(MISSING_CLOSE_TAG), whole=False)
-    return Found((call,), end, start)
+        return Found((call.with_repairs(REPAIRED_JSON),), stop.end(), start, end)
+    return Found((call.with_repairs(MISSING_CLOSE_TAG),), end, start)
 
 
 def _parameters(source: Source, start: int, tags: Tags) -> _Values:
@@ -282,7 +237,8 @@ def _end_of_value(text: str, begin: int, tags: Tags) -> tuple[int, int, str]:
     return begin, begin, UNCLEAR if closes else TRUNCATED
 
 
-def _error_call(source: Source, name: str, reason: str, kind: str) -> RawCall:
+def bare_text_error(source: Source, name: str, reason: str, kind: str) -> RawCall:
+    """A call in tags that cannot be read; `reason` is TRUNCATED or half a sentence."""
     error = call_errors.unreadable(reason == TRUNCATED, reason, source.specs)
     return RawCall(name, {}, kind, error=error, textual=True)
 
@@ -297,6 +253,5 @@ def _failed(
     source: Source, name: str, reason: str, kind: str, start: int, end: int, read_to: int = -1
 ) -> Found:
     """A call that cannot be read; `read_to` is where its last whole value ends."""
-    return Found(
-        (_error_call(source, name, reason, kind),), end, start, start if read_to < 0 else read_to
-    )
+    call = bare_text_error(source, name, reason, kind)
+    return Found((call,), end, start, start if read_to < 0 else read_to)

@@ -13,7 +13,6 @@ import contextlib
 import io
 import json
 import re
-import shlex
 import sys
 from difflib import get_close_matches
 from textwrap import indent
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from toolgym.tools import ToolSpec
 
 PROMPT = "> "
+MAX_QUOTED = 60  # letters of a line that is told to be no call
 HELP = """\
 Type a call: TOOL ARGUMENT, or TOOL(argument=value), or {"name": TOOL, "arguments": {...}}.
 help shows this, hint shows what an expert would do next, quit leaves."""
@@ -130,7 +130,7 @@ class Game:
         return "\n".join([HELP, *usage])
 
     def _not_a_call(self, line: str) -> str:
-        word = line.split()[0]
+        word = line.split()[0][:MAX_QUOTED]
         near = get_close_matches(word.lower(), [*self._env.tools, "help", "hint", "quit"], n=1)
         return f"{word!r} is no tool. " + (
             f"Did you mean {near[0]!r}?" if near else "Type help to see what is there."
@@ -226,16 +226,44 @@ def _read_words(rest: str, spec: ToolSpec) -> dict[str, Any]:
     if len(declared) == 1:
         [(name, schema)] = declared.items()
         return {name: _typed(rest, schema)}
-    try:
-        words = shlex.split(rest)
-    except ValueError:  # an apostrophe, most likely
-        words = rest.split()
+    words = split_words(rest)
     last = len(declared) - 1
     words = [*words[:last], " ".join(words[last:])] if len(words) > last else words
     return {
         name: _typed(word, schema)
         for (name, schema), word in zip(declared.items(), words, strict=False)
     }
+
+
+# What `shlex` takes for a piece of a word; it adds each letter to the last ones, in quadratic time.
+_PIECE = re.compile(
+    r"([ \t\r\n]++)|'([^']*+)'|\"((?:[^\"\\]++|\\.)*+)\"|\\(.)|([^ \t\r\n'\"\\]++)", re.DOTALL
+)
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a line as a shell has them; at blanks only, if its quotes do not match.
+
+    >>> split_words("look 'the door' at\\ once")
+    ['look', 'the door', 'at once']
+    >>> split_words("look at the king's door")
+    ['look', 'at', 'the', "king's", 'door']
+    """
+    words: list[list[str]] = [[]]
+    position = 0
+    while position < len(text):
+        piece = _PIECE.match(text, position)
+        if piece is None:  # an apostrophe, most likely
+            return text.split()
+        position = piece.end()
+        _, single, double, escaped, plain = piece.groups()
+        if piece.lastindex == 1:
+            words.append([])
+        elif double is not None:
+            words[-1].append(re.sub(r"\\([\"\\])", r"\1", double))
+        else:
+            words[-1].append(single or escaped or plain or "")
+    return ["".join(word) for word in words if word]
 
 
 def _typed(text: str, schema: dict[str, Any]) -> Any:
