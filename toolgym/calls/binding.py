@@ -13,7 +13,7 @@ the tool.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from toolgym.calls import argument_keys, argument_values
@@ -90,7 +90,9 @@ def bind(
     if unnamed:
         raw = raw.with_repairs(POSITIONAL_ARGUMENTS)
         values = [*values, *unnamed]
-    clean = replace(raw, name=name, arguments=arguments)
+    clean = RawCall(  # what binding needs of it; `dataclasses.replace` takes longer
+        name, arguments, raw.format, raw.repairs, textual=raw.textual, unfinished=raw.unfinished
+    )
     return (
         _bind_strict(clean, specs, values) if parsing == "strict" else _bind(clean, specs, values)
     )

@@ -20,6 +20,9 @@ def in_doubt(source: Source, reads: Sequence[Found], shown: Shown) -> Sequence[F
 
     A value may also begin, go on, or end in what was taken for thinking.
     """
+    text = source.text
+    if not shown.begun and not shown.closers and not any(map(text.__contains__, CLOSERS)):
+        return reads
     first = next((k for k, read in enumerate(reads) if shown.begun or _is_textual(read)), None)
     if first is None:
         if shown.begun and _closer_between(source, shown, 0, len(source.text)) >= 0:
@@ -50,7 +53,8 @@ def _closer_between(source: Source, shown: Shown, start: int, end: int) -> int:
 
 
 def _is_textual(read: Found) -> bool:
-    return any(call.textual for call in read.calls)
+    """Whether a value of the calls was read, or where it ends is not clear."""
+    return any(call.textual and (call.arguments or call.error) for call in read.calls)
 
 
 def _doubted(source: Source, read: Found) -> Found:

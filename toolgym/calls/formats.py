@@ -38,7 +38,9 @@ _LAST_TOKENS = re.compile(
 def find_calls(text: str, specs: Mapping[str, ToolSpec]) -> list[RawCall]:
     """All calls in a text, in their order; an empty list if it holds none."""
     shown = without_thinking(without_last_tokens(text), specs)
-    source = Source(without_last_tokens(shown.text), specs, shown.cuts)
+    if shown.cuts:
+        shown.text = without_last_tokens(shown.text)
+    source = Source(shown.text, specs, shown.cuts)
     reads = in_doubt(source, _calls_in(source), shown)
     calls = [call for read in reads for call in read.calls]
     return calls[:MAX_CALLS]
@@ -62,7 +64,8 @@ def _marked(source: Source) -> Sequence[Found]:
     mark = MARK.search(source.text)
     loose = _loose_before(source, mark.start()) if mark else []
     while mark is not None and count < MAX_CALLS:
-        over = [end for start, end in loose if start < mark.start() < end]
+        begin = mark.start()
+        over = [end for start, end in loose if start < begin < end] if loose else None
         if over:
             position = over[0]
         else:

@@ -41,7 +41,7 @@ CONFLICT = "one key has two different values"
 THOUGHT = "there is thinking inside of it"
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class JsonRead:
     """What was read up to `end`.
 
@@ -114,7 +114,7 @@ class JsonReader:
             read = self._mend(start, limit)
         else:
             read = JsonRead(value, end)
-        if self.is_cut(start, read.end) and not read.problem:
+        if self._cuts and self.is_cut(start, read.end) and not read.problem:
             return JsonRead(None, read.end, problem=THOUGHT)
         return read
 

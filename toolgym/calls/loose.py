@@ -8,7 +8,6 @@ of a tool that exists. Everything else is left alone.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from toolgym.calls.python_forms import read_python
 from toolgym.calls.raw import MAX_CALLS
@@ -63,7 +62,8 @@ def read_start(source: Source, begin: int) -> Found:
     if _CALL_SHAPED.match(source.text, begin):
         limit = min(source.find("```", begin), source.find(CLOSE, begin))
         found = objects(source, begin, limit, LOOSE)
-        return replace(found, start=begin)
+        found.start = begin
+        return found
     if source.text[begin] == "{":
         return Found((), begin)
     python = read_python(source, begin)

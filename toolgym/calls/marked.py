@@ -8,7 +8,6 @@ where two runs of blanks could meet, the first is possessive.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from toolgym.calls.json_reading import TRUNCATED
 from toolgym.calls.loose import unmarked
@@ -39,7 +38,8 @@ def behind_mark(source: Source, mark: re.Match[str]) -> Found:
         found = mistral(source, mark.end())
     else:
         found = llama(source, mark.end())
-    return replace(found, start=mark.start(), end=max(found.end, mark.end()))
+    found.start, found.end = mark.start(), max(found.end, mark.end())
+    return found
 
 
 def llama(source: Source, start: int) -> Found:
@@ -66,10 +66,9 @@ def hermes(source: Source, start: int) -> Found:
     if text[start] in "{[":
         found = objects(source, start, limit, "hermes")
         if fenced or text[start] == "[" or len(found.calls) > 1:
-            several = tuple(call.with_repairs(REPAIRED_JSON) for call in found.calls)
-            found = replace(found, calls=several)
+            found.calls = tuple(call.with_repairs(REPAIRED_JSON) for call in found.calls)
         if _is_unbalanced(source, found, limit):
-            found = replace(found, calls=(source.failed(UNBALANCED, "hermes"),))
+            found.calls = (source.failed(UNBALANCED, "hermes"),)
     elif text.startswith("<function=", start):
         found = read_function(source, start)
     else:
@@ -114,19 +113,21 @@ def _named_or_python(source: Source, start: int, limit: int) -> Found:
 
 def _closed(source: Source, found: Found) -> Found:
     """Step behind the closing tag; note on the last call what stood before it, or that it lacks."""
-    read_to = found.understood
+    found.read_to = found.understood
     end = source.skip(found.end, _BLANK)
     if source.text.startswith(CLOSE, end):
-        return replace(found, end=end + len(CLOSE), read_to=read_to)
+        found.end = end + len(CLOSE)
+        return found
     *others, last = found.calls
     if last.error is not None:
-        return replace(found, end=_behind_close(source, found.end), read_to=read_to)
+        found.end = _behind_close(source, found.end)
+        return found
     close = source.find(CLOSE, end)
     if close < min(source.find(OPEN, end), len(source.text)):
-        fixed = last.with_repairs(REPAIRED_JSON)
-        return Found((*others, fixed), close + len(CLOSE), -1, read_to)
-    fixed = last.with_repairs(MISSING_CLOSE_TAG)
-    return Found((*others, fixed), found.end, -1, read_to)
+        found.calls, found.end = (*others, last.with_repairs(REPAIRED_JSON)), close + len(CLOSE)
+    else:
+        found.calls = (*others, last.with_repairs(MISSING_CLOSE_TAG))
+    return found
 
 
 def _behind_close(source: Source, position: int) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 MAX_NESTING = 60
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Outline:
     """The brackets of a text: where the first value ends, or how it stops short of that.
 
@@ -48,6 +48,7 @@ _QUOTED = {
 }
 _TOKEN = re.compile(r"\s++|[{}\[\](),:]|[^\s\"'{}\[\](),:]++|.", re.DOTALL)
 _CLOSER = {"{": "}", "[": "]", "(": ")"}
+_QUOTES = "\"'"
 _BEFORE_STRING = "{[(,:="
 
 
@@ -58,10 +59,15 @@ def outline(text: str) -> Outline:
     before, last = "", "{"  # the last two tokens, blanks left out
     position, blank = 0, False
     unclosed: set[str] = set()
-    while position < len(text):
-        token = _token(text, position, last, unclosed)
-        if not token:
-            return Outline(None, "".join(reversed(stack)), False, deepest, position)
+    length, match = len(text), _TOKEN.match
+    while position < length:
+        first = text[position]
+        if first in _QUOTES:
+            token = _string(text, position, last, unclosed)
+            if not token:
+                return Outline(None, "".join(reversed(stack)), False, deepest, position)
+        else:
+            token = match(text, position).group()  # type: ignore[union-attr]
         position += len(token)
         blank = token.isspace()
         if blank:
@@ -79,12 +85,9 @@ def outline(text: str) -> Outline:
     return Outline(None, "".join(reversed(stack)), _whole(stack, before, last, blank), deepest)
 
 
-def _token(text: str, position: int, last: str, unclosed: set[str]) -> str:
-    """The token at a position; empty if a string begins there that is not closed."""
+def _string(text: str, position: int, last: str, unclosed: set[str]) -> str:
+    """The string, or the apostrophe, at a position; empty if the string is not closed."""
     first = text[position]
-    if first not in "\"'":
-        found = _TOKEN.match(text, position)
-        return found.group() if found else first
     if first == "'" and last not in _BEFORE_STRING:
         return first  # an apostrophe, not the start of a string
     three = first * 3

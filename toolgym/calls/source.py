@@ -27,7 +27,7 @@ _NAMED = re.compile(r"\s*+([\w.\-/:]++)\s*+(?:\[CALL_ID\][\w-]*+)?+(?:\[ARGS\])?
 _TRIED = 4 * MAX_MENDED
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Shown:
     """A text without its thinking.
 
@@ -44,7 +44,7 @@ class Shown:
     closers: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Found:
     """The calls that a recogniser read, and the position behind them.
 
@@ -71,12 +71,16 @@ class Found:
     @property
     def whole(self) -> bool:
         """Whether calls were read, and each as it was written, with nothing missing."""
-        return bool(self.calls) and all(call.whole and not call.error for call in self.calls)
+        for call in self.calls:
+            if call.error or not call.whole:
+                return False
+        return bool(self.calls)
 
     def repaired(self, repair: Repair) -> Found:
-        """The same with a repair noted on the first call."""
+        """Itself, with a repair noted on the first call."""
         head = [call.with_repairs(repair) for call in self.calls[:1]]
-        return replace(self, calls=(*head, *self.calls[1:]))
+        self.calls = (*head, *self.calls[1:])
+        return self
 
 
 @dataclass

@@ -76,10 +76,13 @@ class _Calls:
         self._source = Source(text, specs)
         self._position = 0
         self._left = MAX_TRIED
-        self._mark = MARK.search(text)
+        self._mark: re.Match[str] | None = None
+        self._searched = -1  # from where on the next mark is known
 
     def across(self, begin: int, tag: int) -> int | None:
         """Where the call ends that begins at or behind `begin` and holds the tag at `tag`."""
+        if begin == tag:
+            return None
         here = self._position <= begin  # behind a thought, a line begins
         self._position = max(self._position, begin)
         while self._left > 0:
@@ -102,7 +105,8 @@ class _Calls:
 
     def _next(self, tag: int, *, here: bool) -> re.Match[str] | None:
         """The next place before the tag where a call could begin: a line, or a mark."""
-        if self._mark and self._mark.start() < self._position:
+        if self._searched < 0 or (self._mark and self._mark.start() < self._position):
+            self._searched = self._position
             self._mark = MARK.search(self._source.text, self._position)
         mark = self._mark if self._mark and self._mark.start() < tag else None
         end = mark.start() if mark else tag
