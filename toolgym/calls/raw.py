@@ -19,7 +19,7 @@ MAX_CALLS = 32  # more in one action are not looked for
 MAX_INNER = 8  # an object under `function`, in an object under `function`, ...
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: it is made for every call, and frozen ones cost more
 class RawCall:
     """A name and arguments, both still whatever the model wrote.
 

@@ -31,10 +31,13 @@ def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> Shown:
     shown: list[str] = []
     hidden: list[str] = []  # each behind the shown piece of the same number
     position, thinking, begun = 0, False, False
-    calls = _Calls(text, specs)
+    calls: _Calls | None = None
     tag = _THINKING.search(text)
     while tag is not None:
-        behind = None if thinking else calls.across(position, tag.start())
+        behind = None
+        if not thinking and position < tag.start():
+            calls = calls or _Calls(text, specs)
+            behind = calls.across(position, tag.start())
         if behind is None:
             closing = bool(tag.group(1) or tag.group(2))
             piece = text[position : tag.start()]
@@ -81,8 +84,6 @@ class _Calls:
 
     def across(self, begin: int, tag: int) -> int | None:
         """Where the call ends that begins at or behind `begin` and holds the tag at `tag`."""
-        if begin == tag:
-            return None
         here = self._position <= begin  # behind a thought, a line begins
         self._position = max(self._position, begin)
         while self._left > 0:
