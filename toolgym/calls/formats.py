@@ -49,12 +49,17 @@ def find_calls(text: str, specs: Mapping[str, ToolSpec]) -> list[RawCall]:
 def without_last_tokens(text: str) -> str:
     """The text without the end-of-turn token that some decoders leave in it."""
     tail = text[-64:]
+    if not tail.rstrip().endswith(">"):
+        return text
     return text[: len(text) - len(tail)] + _LAST_TOKENS.sub("", tail)
 
 
 def _calls_in(source: Source) -> Sequence[Found]:
     reads = _marked(source)
-    return reads if any(read.calls for read in reads) else unmarked(source)
+    for read in reads:
+        if read.calls:
+            return reads
+    return unmarked(source)
 
 
 def _marked(source: Source) -> Sequence[Found]:
@@ -62,7 +67,7 @@ def _marked(source: Source) -> Sequence[Found]:
     reads: list[Found] = []
     count = 0
     mark = MARK.search(source.text)
-    loose = _loose_before(source, mark.start()) if mark else []
+    loose = _loose_before(source, mark.start()) if mark and mark.start() > 0 else []
     while mark is not None and count < MAX_CALLS:
         begin = mark.start()
         over = [end for start, end in loose if start < begin < end] if loose else None
