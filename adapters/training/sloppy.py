@@ -134,7 +134,7 @@ def without_conditions(sql: str) -> str:
     """
     try:
         tree = sqlglot.parse_one(sql, read="sqlite")
-    except sqlglot.errors.ParseError:
+    except (sqlglot.errors.SqlglotError, RecursionError):
         return sql
     if not isinstance(tree, exp.Select) or not (tree.args.get("where") or tree.args.get("having")):
         return sql

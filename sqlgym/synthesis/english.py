@@ -181,7 +181,7 @@ def possessive(noun: str) -> str:
     >>> possessive("stadium"), possessive("customers"), possessive("species")
     ("stadium's", "customers'", "species'")
     """
-    last = noun.split()[-1]
+    last = noun.rpartition(" ")[2]
     return f"{noun}'" if last.endswith("s") and _is_many(last) else f"{noun}'s"
 
 

@@ -1,0 +1,174 @@
+"""How the time of a reader grows with the length of a text.
+
+A reader may take four times as long for four times the text, and not much more. Small texts find
+the shapes that are worth a long one: every shape is read at 2,000 and 8,000 characters, the slowest
+of each at 32,000 and 128,000, and those that are slowest there, or grow fastest, up to 1 MB. A text
+that shows growth beyond the limit is reported as soon as it takes long enough to be measured, so a
+cubic reader ends the search and not the machine.
+
+Time is the processor's, in one process, the smallest of three.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.growth.shapes import Shape, texts
+
+MOST_GROWTH = 6.0
+"""Times the processor time for four times the text."""
+WORTH_MEASURING = 0.1
+"""Seconds below which a time says nothing."""
+LARGEST = 1 << 20
+PACKAGES = ("toolgym", "sqlgym", "aflowgym", "adapters")
+_SCREENED, _SLOWEST, _STEEPEST = (2_000, 8_000), 10, 6
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A function that reads text of a model, of a server or of a stranger's file.
+
+    Attributes:
+        name: Where it stands, such as `toolgym.calls.parse_calls`.
+        read: Calls it with one text.
+        refuses: What it raises, by its documentation, for a text that it cannot take.
+        limit: Characters above which it reads no further, if it has such a limit.
+        marks: What it looks for in a text.
+        before: Beginnings that it takes seriously.
+        after: Ends that it waits for.
+        covers: Modules that are entered by it and need no reader of their own.
+    """
+
+    name: str
+    read: Callable[[str], Any]
+    refuses: tuple[type[BaseException], ...] = ()
+    limit: int | None = None
+    marks: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One text at two lengths: seconds of processor time for `size / 4` and `size` characters."""
+
+    text: str
+    size: int
+    shorter: float
+    longer: float
+
+    @property
+    def ratio(self) -> float:
+        """Times as long for four times the text."""
+        return self.longer / max(self.shorter, 1e-9)
+
+    @property
+    def is_too_steep(self) -> bool:
+        """Whether this is more than linear, beyond what noise and memory explain."""
+        return self.longer > WORTH_MEASURING and self.ratio > MOST_GROWTH
+
+    def __str__(self) -> str:
+        return f"{self.size:>9,} {self.longer:8.3f} s  x{self.ratio:5.1f}  {self.text}"
+
+
+def seconds(reader: Reader, text: str, repetitions: int = 1) -> float:
+    """Processor time to read a text, the smallest of the repetitions."""
+    best = float("inf")
+    for _ in range(repetitions):
+        for cache in _caches():
+            cache.cache_clear()
+        begin = time.process_time()
+        with contextlib.suppress(*reader.refuses):
+            reader.read(text)
+        best = min(best, time.process_time() - begin)
+    return best
+
+
+@functools.cache
+def _caches() -> tuple[functools._lru_cache_wrapper[Any], ...]:
+    """What our modules remember by their arguments: a text is to be read, not looked up."""
+    modules = [m for name, m in sys.modules.items() if name.partition(".")[0] in PACKAGES]
+    values = [value for module in modules for value in vars(module).values()]
+    inner = [each for v in values if isinstance(v, type) for each in vars(v).values()]
+    found = {id(v): v for v in (*values, *inner) if isinstance(v, functools._lru_cache_wrapper)}
+    return tuple(v for v in found.values() if v is not _caches)
+
+
+def growth(reader: Reader, shape: Shape, size: int) -> Growth:
+    """How the time grows from a quarter of the size to the size; measured again if it matters."""
+    longer = seconds(reader, shape.fill(size))
+    if longer <= WORTH_MEASURING:
+        return Growth(shape.name, size, longer, longer)
+    found = Growth(shape.name, size, seconds(reader, shape.fill(size // 4)), longer)
+    if not found.is_too_steep:
+        return found
+    shorter = seconds(reader, shape.fill(size // 4), 3)
+    return Growth(shape.name, size, shorter, min(longer, seconds(reader, shape.fill(size), 2)))
+
+
+def worst(reader: Reader, slowest: int = _SLOWEST, steepest: int = _STEEPEST) -> Growth:
+    """The first text that grows too steeply, or else the slowest of the longest texts.
+
+    Args:
+        reader: What is measured.
+        slowest: How many of the slowest shapes are read at full length.
+        steepest: How many of those that grew fastest are.
+    """
+    screened: list[tuple[float, Shape]] = []
+    for shape in texts(reader.marks, reader.before, reader.after):
+        found = growth(reader, shape, _SCREENED[0])
+        if not found.is_too_steep:
+            found = growth(reader, shape, _SCREENED[1])
+        if found.is_too_steep:
+            return found
+        screened.append((found.longer, shape))
+    kept = _one_of_each(screened)
+    results: list[Growth] = []
+    for step, below in _sizes(reader.limit):
+        ranked: list[tuple[float, float, Shape]] = []
+        for before, shape in kept:
+            found = growth(reader, shape, step)
+            if found.is_too_steep:
+                return found
+            results.append(found)
+            ranked.append((found.longer, found.longer / max(before, 1e-5), shape))
+        if below:
+            kept = [(time, shape) for time, shape in _choice(ranked, slowest, steepest)]
+    return max(results, key=lambda found: found.longer)
+
+
+def _sizes(limit: int | None) -> Iterator[tuple[int, bool]]:
+    """The lengths after screening, and whether the next may drop what was quick at this one."""
+    reach = min(limit or LARGEST, LARGEST)
+    for size in (32_000, 128_000, LARGEST):
+        if size >= reach:
+            yield reach, True
+            break
+        yield size, True
+    if reach < LARGEST:
+        yield LARGEST, False  # above the reader's own limit
+
+
+def _one_of_each(screened: Sequence[tuple[float, Shape]]) -> list[tuple[float, Shape]]:
+    """Of every repeated thing the combination of beginning and end that took longest."""
+    best: dict[str, tuple[float, Shape]] = {}
+    for taken, shape in screened:
+        if shape.core not in best or best[shape.core][0] < taken:
+            best[shape.core] = taken, shape
+    return list(best.values())
+
+
+def _choice(
+    ranked: list[tuple[float, float, Shape]], slowest: int, steepest: int
+) -> list[tuple[float, Shape]]:
+    slow = sorted(ranked, key=lambda each: -each[0])[:slowest]
+    steep = sorted(ranked, key=lambda each: -each[1])[:steepest]
+    chosen = {shape.name: (taken, shape) for taken, _, shape in (*slow, *steep)}
+    return list(chosen.values())

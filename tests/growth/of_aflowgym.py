@@ -1,0 +1,377 @@
+"""The readers of aflowgym: workflows, replies, answers, programs, tasks and records."""
+
+from typing import Any
+
+import aflowgym
+from aflowgym import executor_readers, executor_replies, experts, layouts, recheck, workflow_texts
+from aflowgym.answers import (
+    code,
+    expression,
+    extraction,
+    latex,
+    literals,
+    math_reading,
+    outside,
+    squad,
+    units,
+)
+from aflowgym.answers.exact import Unreadable
+from aflowgym.answers.mathematics import canonical, judge_math, read_gold
+from aflowgym.backends import simulated_sandbox, simulated_world
+from aflowgym.declarations import key
+from aflowgym.dsl import extraction as dsl_extraction
+from aflowgym.dsl.tokens import tokenize, unquoted
+from aflowgym.operators import OPERATORS
+from aflowgym.sandbox import telling, values
+from aflowgym.state import program_in
+from aflowgym.statistics_reading import readings
+from tests.growth.measuring import Reader
+
+LONGEST_WORKFLOW = aflowgym.dsl.LONGEST_TEXT
+DSL_MARKS = (
+    "Custom", "Custom -> ", "ScEnsemble", "Review ? ", " : done", "[", "[Custom, ", "]",
+    "(Custom", ")", " * 3", " * 10", ", ", "-> ", "→ ", "=> ", "x 3", "? ", ": ", '"', '("',
+    "<workflow>", "</workflow>", "<workflow ", "<think>", "</think>", "```", "```dsl\n",
+    "workflow:", "DSL: ", "**", "1. ", "- ", "done", "Costum -> ", "`",
+)  # fmt: skip
+DSL_STARTS = (
+    "Custom",
+    "Custom -> ",
+    "Custom -> (Review -> ",
+    "[Custom, ",
+    'Custom("',
+    "<workflow>",
+    "<workflow ",
+    "```\n",
+    "workflow: ",
+    "<think>",
+    "I take\nCustom -> Review ? Revise : done\n",
+)
+DSL_ENDS = (
+    "] -> ScEnsemble",
+    '")',
+    ")",
+    "</workflow>",
+    "```",
+    "\nCustom -> Review ? Revise : done",
+    ".",
+)
+REPLY_MARKS = (
+    "<think>", "</think>", "<thinking>", "Verdict: ", "verdict", "**Verdict:** ", "right",
+    "wrong ", "correct", "not ", "<verdict>", "</verdict>", "{", '{"verdict": "', '"answer": "A"',
+    "\\boxed{", "\\text{", "}", "Answer: ", "(A)", "A. ", "candidate ", "A", "B ", "I ", "####",
+    "</answer>", "<answer>", "The answer is ", "```", "```python\n", "\n", "n't ",
+)  # fmt: skip
+REPLY_STARTS = (
+    "Verdict: ",
+    "Verdict: right\n",
+    "**Verdict",
+    "<verdict>",
+    "<think>",
+    '{"verdict": "',
+    "\\boxed{",
+    "Answer: ",
+    "#### ",
+    "A",
+    "```python\n",
+    "<answer>",
+)
+REPLY_ENDS = ("</think>", "}", '"}', "</verdict>", "</answer>", "\nAnswer: B", "```")
+MATH_MARKS = (
+    "1", "1,000", ",000", ".5", "1/2 ", "-", "+", "*", "^2", "^", "**", "!", "(", ")",
+    "\\frac{1}{2}", "\\frac", "\\sqrt{", "\\sqrt[3]{", "{", "}", "\\boxed{", "\\text{", "\\left(",
+    "\\pi ", "x = ", "f(x) = ", "%", "$", "km/h ", "and ", " or ", ", ", "per ", "x^2", "1e9",
+    "0.", "\\overline{3}", "\\cdot ", "\\,", "cm^2 ", "1 000", "½", "²",
+)  # fmt: skip
+MATH_STARTS = ("1", "-", "x = ", "\\frac{1}{", "\\boxed{", "(", "\\sqrt{", "1 ", "0.", "$")
+MATH_ENDS = ("}", ")", "%", " km", "1", "$", "/2")
+CODE_MARKS = (
+    "```", "```python\n", "~~~", "def solve():\n", "    return 1\n", "import os\n",
+    "assert solve(1) == 2\n", "assert ", "solve(", "'''", '"""', "#", "\\\n", "(", "[", "{",
+    "lambda: ", "not ", "-", "1 if 1 else ", "f'{", "@a\n", "if 1:\n ", "1,", ">>> solve(1)\n",
+    "x.",
+)  # fmt: skip
+CODE_STARTS = (
+    "```python\ndef solve():\n",
+    "def solve():\n    return ",
+    "```",
+    "assert solve(",
+    "x = ",
+)
+CODE_ENDS = ("\n```", ")", "\ndef solve():\n    return 1\n", " == 1")
+
+
+def reply_reader(name: str, read: Any, *refuses: type[BaseException], **others: Any) -> Reader:
+    """A reader of what a model replied."""
+    return Reader(
+        name, read, refuses, marks=REPLY_MARKS, before=REPLY_STARTS, after=REPLY_ENDS, **others
+    )
+
+
+def math_reader(name: str, read: Any, *refuses: type[BaseException], **others: Any) -> Reader:
+    """A reader of an answer in mathematics."""
+    return Reader(
+        name, read, refuses, marks=MATH_MARKS, before=MATH_STARTS, after=MATH_ENDS, **others
+    )
+
+
+def code_reader(name: str, read: Any, *refuses: type[BaseException], **others: Any) -> Reader:
+    """A reader of a program, or of a text that holds one."""
+    return Reader(
+        name, read, refuses, marks=CODE_MARKS, before=CODE_STARTS, after=CODE_ENDS, **others
+    )
+
+
+def _recorded(text: str) -> Any:
+    turn = {
+        "calls": [{"name": "run_workflow", "arguments": {"dsl": text}}],
+        "errors": [],
+        "observation": text,
+        "action": text,
+    }
+    return list(readings([{"turns": [turn], "question": text, "env_id": text}]))
+
+
+def _task(question: str, **more: Any) -> Any:
+    return layouts.task_of({"question": question, **more}, "one")
+
+
+SUM = _task("How many eggs?", id="sum", kind="math", gold="12")
+PLACE = _task("Where?", id="place", kind="qa", gold="Paris")
+SOLVE = _task(
+    "Write solve.",
+    id="solve",
+    kind="code",
+    entry_point="solve",
+    solution="def solve(a): return a + 1",
+    tests=["assert solve(1) == 2"],
+    public_tests=1,
+)
+
+READERS = [
+    Reader(
+        "aflowgym.parse",
+        aflowgym.parse,
+        limit=LONGEST_WORKFLOW,
+        marks=DSL_MARKS,
+        before=DSL_STARTS,
+        after=DSL_ENDS,
+        covers=("aflowgym.dsl.extraction", "aflowgym.dsl.reading", "aflowgym.dsl.tokens"),
+    ),
+    Reader(
+        "aflowgym.parse for a kind",
+        lambda text: aflowgym.parse(text, kind="math"),
+        limit=LONGEST_WORKFLOW,
+        marks=DSL_MARKS[:20],
+        before=DSL_STARTS[:5],
+        after=DSL_ENDS[:3],
+    ),
+    Reader(
+        "aflowgym.dsl.tokens.tokenize",
+        tokenize,
+        marks=DSL_MARKS,
+        before=('"', "Custom"),
+        after=('"',),
+    ),
+    Reader(
+        "aflowgym.dsl.tokens.unquoted", lambda text: unquoted(f'"{text}"'), marks=('\\"', "\\n")
+    ),
+    Reader(
+        "aflowgym.dsl.extraction.located",
+        lambda text: dsl_extraction.unmarked(dsl_extraction.located(text, OPERATORS)),
+        marks=DSL_MARKS,
+        before=DSL_STARTS,
+        after=DSL_ENDS,
+    ),
+    Reader(
+        "aflowgym.declarations.key", key, marks=("Custom", "_"), covers=("aflowgym.declarations",)
+    ),
+    Reader(
+        "aflowgym.statistics_reading.readings",
+        _recorded,
+        marks=(
+            "Kind: math",
+            "E-",
+            "E-LIST-",
+            "Took 1 call of the model, 9 tokens.\n",
+            "Custom -> ",
+        ),
+        before=("Kind: ", "E-A", "Took 1"),
+        after=("\nKind: math", " tokens."),
+        covers=("aflowgym.statistics_reading",),
+    ),
+    reply_reader(
+        "aflowgym.executor_readers.spoken",
+        executor_readers.spoken,
+        covers=("aflowgym.executor_readers",),
+    ),
+    reply_reader(
+        "aflowgym.executor_readers.read_verdict",
+        executor_readers.read_verdict,
+        covers=("aflowgym.executor_marks",),
+    ),
+    reply_reader(
+        "aflowgym.executor_readers.read_letter", lambda text: executor_readers.read_letter(text, 5)
+    ),
+    reply_reader("aflowgym.executor_readers.json_in", executor_readers.json_in),
+    reply_reader("aflowgym.executor_replies.last_block", executor_replies.last_block),
+    reply_reader(
+        "aflowgym.executor_replies.answer_key",
+        lambda text: [executor_replies.answer_key(task, text) for task in (SUM, PLACE, SOLVE)],
+    ),
+    reply_reader(
+        "aflowgym.executor_replies.plain_text",
+        executor_replies.plain_text,
+        covers=("aflowgym.executor_replies",),
+    ),
+    reply_reader(
+        "aflowgym.answers.extraction.final_answer",
+        extraction.final_answer,
+        covers=("aflowgym.answers.extraction",),
+    ),
+    reply_reader("aflowgym.answers.extraction.stated", extraction.stated),
+    reply_reader("aflowgym.answers.extraction.bare", extraction.bare),
+    reply_reader(
+        "aflowgym.answers.squad.judge_qa",
+        lambda text: squad.judge_qa(["The Beatles"], text),
+        covers=("aflowgym.answers.squad",),
+    ),
+    reply_reader(
+        "aflowgym.answers.squad.judge_qa of a gold", lambda text: squad.judge_qa([text], "A")
+    ),
+    reply_reader(
+        "aflowgym.answers.mathematics.judge_math of a reply", lambda text: judge_math("0.5", text)
+    ),
+    math_reader(
+        "aflowgym.answers.mathematics.judge_math",
+        lambda text: judge_math("0.5", text, "How many km per hour is it?"),
+        covers=(
+            "aflowgym.answers.expression",
+            "aflowgym.answers.latex",
+            "aflowgym.answers.math_reading",
+            "aflowgym.answers.mathematics",
+            "aflowgym.answers.units",
+        ),
+    ),
+    math_reader(
+        "aflowgym.answers.mathematics.judge_math of a gold", lambda t: judge_math(t, "0.5")
+    ),
+    math_reader(
+        "aflowgym.answers.mathematics.judge_math for a question",
+        lambda text: judge_math("0.5", "0.5 km", text),
+    ),
+    math_reader("aflowgym.answers.mathematics.canonical", canonical),
+    math_reader("aflowgym.answers.mathematics.read_gold", read_gold, Unreadable),
+    math_reader("aflowgym.answers.math_reading.read_math", math_reading.read_math, Unreadable),
+    math_reader(
+        "aflowgym.answers.expression.read_expression", expression.read_expression, Unreadable
+    ),
+    math_reader(
+        "aflowgym.answers.expression.read_number", expression.read_number, Unreadable, ValueError
+    ),
+    math_reader("aflowgym.answers.latex.plain", latex.plain),
+    math_reader(
+        "aflowgym.answers.units.read_unit", lambda text: units.read_unit(text, frozenset({"km"}))
+    ),
+    math_reader(
+        "aflowgym.answers.units of a question",
+        lambda text: (units.units_of(units.words_of(text)), units.asks_percent(text)),
+    ),
+    math_reader(
+        "aflowgym.answers.outside.is_formula",
+        outside.is_formula,
+        covers=("aflowgym.answers.outside",),
+    ),
+    code_reader(
+        "aflowgym.answers.code.extract_code",
+        lambda text: code.extract_code(text, "solve"),
+        covers=("aflowgym.answers.code",),
+    ),
+    code_reader("aflowgym.state.program_in", lambda text: program_in(text, "solve")),
+    code_reader(
+        "aflowgym.answers.literals.read_literal",
+        literals.read_literal,
+        ValueError,
+        covers=("aflowgym.answers.literals",),
+    ),
+    code_reader(
+        "aflowgym.answers.code.read_tests", lambda text: code.read_tests(text, "solve"), ValueError
+    ),
+    code_reader(
+        "aflowgym.answers.code.passes",
+        lambda text: code.passes(code.CodeTest("solve", "(1,)", "2"), code.Outcome(text)),
+    ),
+    code_reader(
+        "aflowgym.layouts.task_of in HumanEval's layout",
+        lambda text: _task(
+            text, prompt=text, test=text, entry_point="solve", canonical_solution=text
+        ),
+        layouts.Refused,
+        covers=("aflowgym.layouts",),
+    ),
+    code_reader(
+        "aflowgym.layouts.task_of in MBPP's layout",
+        lambda text: _task(text, text=text, code=text, test_list=[text]),
+        layouts.Refused,
+    ),
+    Reader(
+        "aflowgym.layouts.task_of in GSM8K's layout",
+        lambda text: _task(text, answer=f"{text}#### 5"),
+        (layouts.Refused,),
+        marks=("<<", ">>", "<<1+1=2>>", "#### "),
+        before=("<<",),
+        after=(">>", "#### 4"),
+    ),
+    Reader(
+        "aflowgym.recheck, an answer",
+        lambda text: [recheck._right(task, text) for task in (SUM, PLACE)],
+        marks=("answer: ", "Answer :", "1,", ".5", "/2", "the "),
+        before=("Answer: ", "1"),
+        after=(".", "1"),
+        covers=("aflowgym.recheck",),
+    ),
+    code_reader(
+        "aflowgym.recheck, a program",
+        lambda text: recheck._same_program(SOLVE, text),
+    ),
+    Reader(
+        "aflowgym.workflow_texts.solution_in",
+        workflow_texts.solution_in,
+        marks=("\nSolution:\n", "\n(3 calls left)", "\n("),
+        before=("Solution:\n",),
+        after=("\n(3 calls left)",),
+        covers=("aflowgym.workflow_texts",),
+    ),
+    Reader("aflowgym.workflow_texts.solution_text", workflow_texts.solution_text),
+    Reader(
+        "aflowgym.experts, the tests in an observation",
+        experts._TESTED.search,
+        marks=("Public tests: 1 of 2 pass", "Public tests: ", "1"),
+        before=("Public tests: 1", "Public tests: 1 of 2"),
+        covers=("aflowgym.experts",),
+    ),
+    Reader(
+        "aflowgym.backends.simulated_sandbox, a program",
+        simulated_sandbox._RETURNS.match,
+        marks=("def solve():\n    return ", "\n", " \n"),
+        before=("def solve():\n    return ", "\n"),
+        after=("\n",),
+        covers=("aflowgym.backends.simulated_sandbox",),
+    ),
+    Reader(
+        "aflowgym.backends.simulated_world.revealed",
+        simulated_world.revealed,
+        marks=("ATTEMPT = 1234567\n", "ATTEMPT = ", "1"),
+        before=("ATTEMPT = ",),
+        covers=("aflowgym.backends.simulated_world",),
+    ),
+    Reader(
+        "aflowgym.sandbox.values.outcome",
+        lambda text: values.outcome(text.encode("utf-8", "surrogatepass")),
+        marks=('["list", ', '{"value": ', '["dict", [', "1,", '"a",', '["bytes", "61"]'),
+        before=('{"value": ', '{"value": ["list", ', '{"error": "', '["list", '),
+        after=("]}", "}", '"}', "]"),
+        covers=("aflowgym.sandbox.values",),
+    ),
+    Reader("aflowgym.sandbox.telling.printable", telling.printable),
+]

@@ -1,0 +1,240 @@
+"""The readers of the core and of the adapters: calls, replies of servers, files of records."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from adapters.lab import tiny_grpo
+from adapters.training import preflight_figures, preflight_format, sloppy
+from sqlgym.env import ExploreEnv
+from tests.growth.measuring import Reader
+from tests.toolgym.toy_sql_tools import TOOLS, TYPED
+from toolgym.calls import bind_call, parse_calls, render_call
+from toolgym.chat.reply import Chat, NotAReply, read_reply
+from toolgym.chat.settings import ChatSettings
+from toolgym.commands.play import read_action
+from toolgym.errors import ConfigurationError
+from toolgym.json_files import read_lines, read_object
+from toolgym.messages import turn_messages
+from toolgym.report import axes
+from toolgym.sanitize import escape_control_tokens
+from toolgym.tools import read_docstring
+
+CALL_MARKS = (
+    "<tool_call>", "</tool_call>", "<function=", "<function=query>", "</function>", "<parameter=",
+    "<parameter=sql>", "</parameter>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>",
+    "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "<|python_tag|>", "<think>", "</think>", "[THINK]",
+    "[/THINK]", "<|im_end|>", "</s>", "<|eot_id|>", "query(", "query(sql='", "```json\n", "```",
+    '{"name": "query", ', '"arguments": {', '"sql": "', "describe", "'''", '"""',
+)  # fmt: skip
+CALL_STARTS = (
+    "I look.\n",
+    "query(sql='SELECT 1')",
+    'query(sql="""',
+    "<tool_call>",
+    '<tool_call>{"name": "query", "arguments": {"sql": "',
+    "<tool_call>query\n<arg_key>sql</arg_key><arg_value>",
+    "<tool_call>query",
+    "<function=query>",
+    "<function=query><parameter=sql>",
+    "[TOOL_CALLS]",
+    "[TOOL_CALLS]query",
+    "<think>",
+    "```json\n",
+    "```",
+    "[",
+    '{"name": "query", "arguments": ',
+)
+CALL_ENDS = ("</tool_call>", '"}}', "')", "\n", "</think>", '<tool_call>{"name": "query"')
+CALL_MODULES = (
+    "toolgym.calls.argument_keys",
+    "toolgym.calls.argument_values",
+    "toolgym.calls.clean",
+    "toolgym.calls.formats",
+    "toolgym.calls.json_reading",
+    "toolgym.calls.loose",
+    "toolgym.calls.marked",
+    "toolgym.calls.outline",
+    "toolgym.calls.parsing",
+    "toolgym.calls.plain_values",
+    "toolgym.calls.python_forms",
+    "toolgym.calls.source",
+    "toolgym.calls.thinking",
+    "toolgym.calls.tool_names",
+    "toolgym.calls.xml_forms",
+)
+
+
+def _in_a_file(text: str, read: Any) -> Any:
+    """What a reader of files makes of a text that a stranger's file holds."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "a file")
+        file.write_bytes(text.encode("utf-8", "surrogatepass"))
+        return read(file)
+
+
+def _as_record(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value
+
+
+def _reply(message: Any, **others: Any) -> str:
+    return json.dumps({"choices": [{"message": message, **others}]})
+
+
+BODY = Chat([{"role": "user", "content": "?"}]).body(
+    ChatSettings(model="m", base_url="http://localhost/v1")
+)
+ENV = ExploreEnv()
+
+READERS = [
+    Reader(
+        "toolgym.calls.parse_calls",
+        lambda text: parse_calls(text, TOOLS),
+        marks=CALL_MARKS,
+        before=CALL_STARTS,
+        after=CALL_ENDS,
+        covers=CALL_MODULES,
+    ),
+    Reader(
+        "toolgym.calls.parse_calls of a typed tool",
+        lambda text: parse_calls(text, TYPED),
+        marks=CALL_MARKS[:8],
+        before=CALL_STARTS[3:8],
+        after=CALL_ENDS[:3],
+    ),
+    Reader(
+        "toolgym.calls.parse_calls, strict",
+        lambda text: parse_calls(text, TOOLS, parsing="strict"),
+        marks=CALL_MARKS[:2],
+        before=CALL_STARTS[3:5],
+        after=CALL_ENDS[:2],
+    ),
+    Reader(
+        "toolgym.calls.parse_calls of a value",
+        lambda text: parse_calls({"name": "query", "arguments": {"sql": text}}, TOOLS),
+        marks=("```", "```sql\n", "'", '"'),
+        before=("```sql\n", "```", "'", "SELECT 1"),
+        after=("```", "'"),
+    ),
+    Reader(
+        "toolgym.calls.parse_calls of arguments in JSON",
+        lambda text: parse_calls({"name": "answer", "arguments": text}, TOOLS),
+        marks=('{"value": ', '"value"', "[", ","),
+        before=("{", '{"value": ', '{"value": "', '{"value": ['),
+        after=("}", '"}', "]}"),
+    ),
+    Reader("toolgym.calls.bind_call", lambda text: bind_call(text, {text: text}, TOOLS)),
+    Reader(
+        "toolgym.calls.bind_call of keys",
+        lambda text: bind_call("describe", {text: "x", f"y{text}": "z"}, TOOLS),
+    ),
+    Reader(
+        "toolgym.calls.bind_call of typed values",
+        lambda text: bind_call("turn", {"dial": text, "to": [text], "note": {text: text}}, TYPED),
+        marks=("1", "-", "true", "[1, "),
+        before=("1", "-", "["),
+    ),
+    Reader("toolgym.calls.render_call", lambda text: render_call("query", {"sql": text})),
+    Reader(
+        "toolgym.sanitize.escape_control_tokens",
+        escape_control_tokens,
+        marks=("<|", "|>", "<think>", "</s>", "[INST]", "<tool_call>"),
+        before=("<|im_start|>",),
+        covers=("toolgym.sanitize",),
+    ),
+    Reader("toolgym.report.axes.visible", axes.visible),
+    Reader(
+        "toolgym.commands.play.read_action",
+        lambda text: read_action(text or " ", TOOLS),
+        marks=("query(", "query ", "'"),
+        before=("query", "query(", "answer [", "query '"),
+        after=(")", "'"),
+        covers=("toolgym.commands.play",),
+    ),
+    Reader(
+        "toolgym.chat.reply.read_reply",
+        lambda text: read_reply(text, BODY),
+        (NotAReply,),
+        marks=('"choices"', '{"choices": [', '{"message": {', '"content": "'),
+        before=('{"choices": [{"message": {"content": "', '{"choices": ', '{"a": '),
+        after=('"}}]}', "}", "]}"),
+        covers=("toolgym.chat.reply",),
+    ),
+    Reader(
+        "toolgym.chat.reply.read_reply of a content",
+        lambda text: read_reply(_reply({"content": text}), BODY),
+        (NotAReply,),
+    ),
+    Reader(
+        "toolgym.chat.reply.read_reply of arguments",
+        lambda text: read_reply(
+            _reply(
+                {"tool_calls": [{"function": {"name": text, "arguments": text}}]},
+                finish_reason=text,
+            ),
+            BODY,
+        ),
+        (NotAReply,),
+    ),
+    Reader(
+        "toolgym.json_files.read_object",
+        lambda text: _in_a_file(text, read_object),
+        (ConfigurationError,),
+        before=('{"a": ', '{"a": "'),
+        after=("}", '"}'),
+    ),
+    Reader(
+        "toolgym.json_files.read_lines",
+        lambda text: _in_a_file(text, lambda f: list(read_lines(f, _as_record, lambda: None))),
+        (ConfigurationError,),
+        before=('{"a": ', '{"a": "', "{}\n"),
+        after=("}", '"}\n', "\n{}"),
+        covers=("toolgym.json_files",),
+    ),
+    Reader(
+        "toolgym.tools.read_docstring",
+        lambda text: read_docstring("look", text),
+        (TypeError,),
+        marks=("Args:\n", "    at: ", "    at (int):", "Returns:\n", "Examples:\n"),
+        before=("Look.\n\nArgs:\n    at: ", "Look.\n\nArgs:\n    at ("),
+        after=("\nReturns:\n", "):"),
+        covers=("toolgym.tools",),
+    ),
+    Reader(
+        "toolgym.env.ToolEnv.step and what is told of it",
+        lambda text: _one_step(text),
+        marks=CALL_MARKS[:4],
+        before=CALL_STARTS[:6],
+        after=CALL_ENDS[:2],
+        covers=("toolgym.messages",),
+    ),
+    Reader(
+        "adapters.training.sloppy.without_conditions",
+        sloppy.without_conditions,
+        marks=("SELECT ", " FROM ", " WHERE ", "(", "'", '"', "/*", "--", " AND "),
+        before=("SELECT 1 FROM t WHERE ", "SELECT "),
+        after=(")", "'", " LIMIT 1"),
+        covers=("adapters.training.sloppy",),
+    ),
+]
+
+
+def _one_step(text: str) -> Any:
+    ENV.reset(seed=1)
+    result = ENV.step(text)
+    return result, [turn_messages(turn) for turn in ENV.episode.turns]
+
+
+for _module in (preflight_figures, preflight_format, tiny_grpo):
+    READERS.append(
+        Reader(
+            f"{_module.__name__}, its pattern",
+            (getattr(_module, "_NULL", None) or _module._NOTHING).search,
+            marks=(": ", "null"),
+            before=(":",),
+            covers=(_module.__name__,),
+        )
+    )

@@ -1,0 +1,150 @@
+"""No text can make a reader slow: time grows with the length of a text, and not with its square.
+
+`tests/growth` lists every function that reads text of a model, of a server or of a stranger's file,
+and makes the degenerate texts. A module that reads text and is not on the list fails the first test
+here; a reader that takes more than six times as long for four times the text fails the slow one.
+"""
+
+import ast
+import sys
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+
+from tests.growth import of_aflowgym, of_sqlgym, of_toolgym
+from tests.growth.measuring import PACKAGES, Growth, Reader, growth, worst
+from tests.growth.shapes import shapes, texts
+
+ROOT = Path(__file__).resolve().parents[1]
+READERS = [*of_toolgym.READERS, *of_sqlgym.READERS, *of_aflowgym.READERS]
+READS_TEXT = {
+    "json.loads", "json.load", "ast.parse", "ast.literal_eval", "csv.reader", "yaml.safe_load",
+    "sqlglot.parse_one", "sqlglot.parse", "json_repair.loads", "shlex.split",
+}  # fmt: skip
+"""Calls that read a text of any length; every use of `re` counts as well."""
+ELSEWHERE = {
+    "adapters.commands.train": "reads what this package wrote",
+    "adapters.commands.train_options": "reads the options of whoever starts a training",
+    "adapters.commands.train_run": "reads an environment's id and names of folders",
+    "adapters.commands.train_with_trl": "reads what this package wrote",
+    "adapters.lab.code_hash": "reads this package's own code",
+    "adapters.lab.units": "checks names of its own",
+    "adapters.reference.checkpoint": "reads what this package wrote",
+    "adapters.trl.factory": "reads an environment's id",
+    "adapters.trl.rendering": "reads a data set's own rows as JSON, by the standard library",
+    "adapters.trl.snapshots": "reads names of files that this package wrote",
+    "aflowgym.answers.math_worker": "reads lines that its parent process wrote",
+    "aflowgym.backends.replay": "reads what a recorder wrote, by the standard library",
+    "aflowgym.loading": "reads lines of JSON, by the standard library; its values go to `layouts`",
+    "aflowgym.optimum_cache": "reads what this package wrote",
+    "aflowgym.sandbox.child": "reads what the parent process wrote",
+    "aflowgym.sandbox.process": "reads what the worker wrote, before any program runs",
+    "aflowgym.sandbox.subset": "hands a program to the interpreter that runs it",
+    "aflowgym.sandbox.worker": "reads what the parent process wrote",
+    "aflowgym.statistics_pictures": "reads workflows that were parsed and printed again",
+    "sqlgym.bounded_text": "runs inside a statement, under the bounds of tests/sqlgym",
+    "sqlgym.layout": "reads what this package wrote",
+    "sqlgym.rows": "reads lines of JSON, by the standard library",
+    "sqlgym.spider": "reads files of JSON, by the standard library",
+    "sqlgym.synthesized": "reads what this package wrote",
+    "sqlgym.verdicts": "reads what this package wrote",
+    "toolgym.chat.cache": "reads what this package wrote",
+    "toolgym.chat.policy": "reads arguments that `chat.reply` has bounded, by the standard library",
+    "toolgym.chat.scripted_server": "a server for tests",
+    "toolgym.cli": "reads docstrings of commands",
+    "toolgym.commands": "reads options of whoever starts a command",
+    "toolgym.doctor": "reads the metadata of installed distributions",
+    "toolgym.records": "reads files of JSON, by the standard library",
+}
+"""Modules that read text, but none of a model, a server or a stranger; or by other readers."""
+
+
+def modules_that_read() -> set[str]:
+    """Modules that use regular expressions, or a parser of some format."""
+    found = set()
+    for package in PACKAGES:
+        for file in (ROOT / package).rglob("*.py"):
+            used = {
+                f"{node.value.id}.{node.attr}"
+                for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+            }
+            by_pattern = {use for use in used if use.startswith("re.")} - {"re.Pattern", "re.Match"}
+            if by_pattern or used & READS_TEXT:
+                parts = file.relative_to(ROOT).with_suffix("").parts
+                found.add(".".join(parts).removesuffix(".__init__"))
+    return found
+
+
+def test_every_module_that_reads_text_has_a_reader_or_a_reason():
+    covered = {module for reader in READERS for module in reader.covers}
+
+    assert covered & ELSEWHERE.keys() == set()
+    assert sorted(modules_that_read() - covered - ELSEWHERE.keys()) == []
+    assert sorted(ELSEWHERE.keys() - modules_that_read()) == []
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [each for each in READERS if each.covers and isinstance(each.read, FunctionType)],
+    ids=lambda reader: reader.name,
+)
+def test_a_reader_enters_the_modules_that_it_is_said_to_cover(reader):
+    entered = set()
+
+    def note(frame, event, argument):
+        entered.add(frame.f_globals.get("__name__"))
+
+    samples = [text.fill(9) for text in texts(reader.marks[:20], reader.before, reader.after)]
+    sys.setprofile(note)
+    try:
+        for sample in ["", *samples[::7]]:
+            try:
+                reader.read(sample)
+            except reader.refuses:
+                continue
+    finally:
+        sys.setprofile(None)
+
+    assert sorted(set(reader.covers) - entered) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_no_short_degenerate_text_makes_a_reader_raise_what_it_does_not_document(reader):
+    for shape in shapes(reader.marks):
+        for size in (1, 60):
+            try:
+                reader.read(shape.fill(size))
+            except reader.refuses:
+                continue
+
+
+def test_there_are_more_than_eighty_shapes_for_each_reader():
+    assert min(len(list(shapes(reader.marks))) for reader in READERS) >= 80
+    assert len({shape.name for shape in shapes(("<a>", "</a>"))}) == len(
+        list(shapes(("<a>", "</a>")))
+    )
+
+
+def test_a_reader_that_is_quadratic_is_found():
+    quadratic = Reader("a", lambda text: [text.find("\0", place) for place in range(len(text))])
+
+    assert growth(quadratic, next(shapes(())), 256_000).is_too_steep
+
+
+def test_a_reader_that_is_linear_is_not_accused():
+    linear = Reader("a", lambda text: sum(sign == "!" for sign in text))
+
+    assert not growth(linear, next(shapes(())), 1 << 20).is_too_steep
+    assert not Growth("a", 1 << 20, shorter=0.001, longer=0.09).is_too_steep
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
+def test_no_degenerate_text_takes_more_than_its_length_explains(reader):
+    found = worst(reader)
+    print(f"{reader.name:60} {found}")
+
+    assert not found.is_too_steep, f"{reader.name}: {found}"
