@@ -228,7 +228,7 @@ def _parse_json(text: str) -> list[list[str | None]]:
     """The cells of a result as JSON, as text like those of a table."""
     try:
         found = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or found.keys() != {"columns", "rows"}:
         raise ValueError("the text does not show a whole result")

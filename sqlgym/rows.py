@@ -73,6 +73,8 @@ class JsonLines(Sequence[Any]):
             return Unreadable("it is not UTF-8")
         except json.JSONDecodeError as error:
             return Unreadable(f"it is not JSON: {error.msg} at column {error.colno}")
+        except ValueError:
+            return Unreadable("a number in it is too long")
         except RecursionError:
             return Unreadable("it is nested too deeply")
 

@@ -177,6 +177,8 @@ def read_json(path: Path) -> Any:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ConfigurationError(f"{path} is not JSON: {error.msg} at {where}.") from error
+    except ValueError:
+        raise ConfigurationError(f"{path} cannot be read: a number in it is too long.") from None
     except RecursionError:
         raise ConfigurationError(
             f"{path} is not a list of entries: it is nested too deeply."

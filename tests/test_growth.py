@@ -56,6 +56,7 @@ ELSEWHERE = {
     "toolgym.commands": "reads options of whoever starts a command",
     "toolgym.doctor": "reads the metadata of installed distributions",
     "toolgym.records": "reads files of JSON, by the standard library",
+    "toolgym.tools": "reads docstrings of whoever writes an environment",
 }
 """Modules that read text, but none of a model, a server or a stranger; or by other readers."""
 

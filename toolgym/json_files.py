@@ -89,7 +89,7 @@ def read_object(file: Path) -> Record:
     """
     try:
         value = json.loads(file.read_bytes())
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ConfigurationError(
             f"{file} is not JSON: {problem}. Mend it, or start a new run."
         ) from None
@@ -117,7 +117,7 @@ def read_lines(
         for number, line in enumerate(stream, start=1):
             try:
                 yield check(json.loads(line))
-            except ValueError as problem:
+            except (ValueError, RecursionError) as problem:
                 if line.endswith(b"\n"):
                     raise ConfigurationError(
                         f"Line {number} of {file} is damaged: {problem}. Remove that line, or take "

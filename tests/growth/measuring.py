@@ -28,6 +28,8 @@ WORTH_MEASURING = 0.1
 LARGEST = 1 << 20
 PACKAGES = ("toolgym", "sqlgym", "aflowgym", "adapters")
 _SCREENED, _SLOWEST, _STEEPEST = (2_000, 8_000), 10, 6
+_BUDGET = 15.0
+"""Seconds of processor time for one reader at one length."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ def worst(reader: Reader, slowest: int = _SLOWEST, steepest: int = _STEEPEST) ->
     Args:
         reader: What is measured.
         slowest: How many of the slowest shapes are read at full length.
-        steepest: How many of those that grew fastest are.
+        steepest: How many of those that grew fastest are. A slow reader gets as many as `_BUDGET`
+            has time for, and at least one of each.
     """
     screened: list[tuple[float, Shape]] = []
     for shape in texts(reader.marks, reader.before, reader.after):
@@ -131,16 +134,19 @@ def worst(reader: Reader, slowest: int = _SLOWEST, steepest: int = _STEEPEST) ->
         screened.append((found.longer, shape))
     kept = _one_of_each(screened)
     results: list[Growth] = []
-    for step, below in _sizes(reader.limit):
+    for size, goes_on in _sizes(reader.limit):
         ranked: list[tuple[float, float, Shape]] = []
-        for before, shape in kept:
-            found = growth(reader, shape, step)
+        begin = time.process_time()
+        for place, (before, shape) in enumerate(kept):
+            if place > 1 and time.process_time() - begin > _BUDGET:
+                break
+            found = growth(reader, shape, size)
             if found.is_too_steep:
                 return found
             results.append(found)
             ranked.append((found.longer, found.longer / max(before, 1e-5), shape))
-        if below:
-            kept = [(time, shape) for time, shape in _choice(ranked, slowest, steepest)]
+        if goes_on:
+            kept = _choice(ranked, slowest, steepest)
     return max(results, key=lambda found: found.longer)
 
 
@@ -168,7 +174,8 @@ def _one_of_each(screened: Sequence[tuple[float, Shape]]) -> list[tuple[float, S
 def _choice(
     ranked: list[tuple[float, float, Shape]], slowest: int, steepest: int
 ) -> list[tuple[float, Shape]]:
-    slow = sorted(ranked, key=lambda each: -each[0])[:slowest]
+    """The shapes that go on, the steepest and the slowest first."""
     steep = sorted(ranked, key=lambda each: -each[1])[:steepest]
-    chosen = {shape.name: (taken, shape) for taken, _, shape in (*slow, *steep)}
+    slow = sorted(ranked, key=lambda each: -each[0])[:slowest]
+    chosen = {shape.name: (taken, shape) for taken, _, shape in (steep[0], slow[0], *steep, *slow)}
     return list(chosen.values())

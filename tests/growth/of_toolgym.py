@@ -19,7 +19,6 @@ from toolgym.json_files import read_lines, read_object
 from toolgym.messages import turn_messages
 from toolgym.report import axes
 from toolgym.sanitize import escape_control_tokens
-from toolgym.tools import read_docstring
 
 CALL_MARKS = (
     "<tool_call>", "</tool_call>", "<function=", "<function=query>", "</function>", "<parameter=",
@@ -193,15 +192,6 @@ READERS = [
         before=('{"a": ', '{"a": "', "{}\n"),
         after=("}", '"}\n', "\n{}"),
         covers=("toolgym.json_files",),
-    ),
-    Reader(
-        "toolgym.tools.read_docstring",
-        lambda text: read_docstring("look", text),
-        (TypeError,),
-        marks=("Args:\n", "    at: ", "    at (int):", "Returns:\n", "Examples:\n"),
-        before=("Look.\n\nArgs:\n    at: ", "Look.\n\nArgs:\n    at ("),
-        after=("\nReturns:\n", "):"),
-        covers=("toolgym.tools",),
     ),
     Reader(
         "toolgym.env.ToolEnv.step and what is told of it",
