@@ -1,12 +1,13 @@
 """SQLite's text functions that a single call can make slow, bounded.
 
 One function call inside SQLite cannot be interrupted, and a statement has room for many calls
-between two looks at the clock. With texts of 100,000 bytes `instr`, `replace` and `trim` of two
-arguments are quadratic (up to two seconds a call); `printf('%.*c', 1000000000, 'a')` writes for six
-seconds into a text that is too long already, and then gives NULL. So these are replaced: text is
-searched by Python, whose algorithms take milliseconds for the same, and everything else goes to the
-built-in function on a private connection, once it is known to be short work. So every result is
-SQLite's own, but for an error where `printf` gives NULL for a text that is too long.
+between two looks at the clock. With texts of 100,000 bytes `instr`, `replace`, `trim` and `unhex`
+of two arguments are quadratic (up to seconds a call), `printf` can repeat a character a billion
+times (see `sqlgym.bounded_format`), and `json_pretty` can write gigabytes of blanks. So these are
+replaced: long text is searched by Python, whose algorithms take milliseconds for the same, and
+everything else goes to the built-in function on a private connection, once it is known to be short
+work. So every result is SQLite's own, but for an error where `printf` gives NULL for a text that is
+too long. Whatever SQLite takes for text counts as text: blobs too, as far as they are UTF-8.
 """
 
 from __future__ import annotations
@@ -16,12 +17,26 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-ARITIES = {"instr": 2, "replace": 3, "trim": 2, "ltrim": 2, "rtrim": 2, "printf": -1, "format": -1}
-"""The functions that are replaced, with their number of arguments (`trim` of one is fast)."""
-SHORT = 1_000
-"""Bytes that the built-in functions are given to look for, at most."""
+from sqlgym.bounded_format import repetitions
 
-_CONVERSION = re.compile(r"%[-+ 0#,!]*(\*|\d*)(?:\.(\*|\d*))?l*(.)", re.DOTALL)
+ARITIES: dict[str, tuple[int, ...]] = {
+    "instr": (2,),
+    "replace": (3,),
+    "trim": (2,),
+    "ltrim": (2,),
+    "rtrim": (2,),
+    "printf": (-1,),
+    "format": (-1,),
+    "unhex": (2,),
+    "json_pretty": (1, 2),
+}
+"""The functions that are replaced, with their numbers of arguments (`trim` of one is fast)."""
+SHORT = 250_000
+"""Comparisons of bytes that a built-in function may make: under a millisecond of work."""
+_BLANKS = 1_000_000
+"""Characters of indentation that `json_pretty` may write."""
+_FEW = 32
+"""Characters that `str.strip` is given at most; it looks at each of them in turn."""
 
 
 def bounded_text(name: str, most_bytes: int) -> Callable[..., Any]:
@@ -35,14 +50,21 @@ def bounded_text(name: str, most_bytes: int) -> Callable[..., Any]:
     builtin = _Builtin(name, most_bytes)
     if name in ("printf", "format"):
         return lambda *arguments: _formatted(builtin, most_bytes, arguments)
+    if name == "json_pretty":
+        return lambda *arguments: _pretty(builtin, arguments)
+    if name == "unhex":
+        return lambda text, ignored: _unhex(builtin, text, ignored)
     search = _SEARCHES[name]
 
     def bounded(*arguments: Any) -> Any:
         if all(type(argument) is str for argument in arguments):
             return search(most_bytes, *arguments)
-        if any(isinstance(a, str | bytes) and len(a) > SHORT for a in arguments[1:]):
-            raise OverflowError(f"{name}() looks for at most {SHORT:,} bytes")
-        return builtin(arguments)
+        sizes = [len(a) if isinstance(a, str | bytes) else 25 for a in arguments]
+        if None in arguments or sizes[0] * sizes[1] <= SHORT:
+            return builtin(arguments)
+        if name == "instr" and type(arguments[0]) is type(arguments[1]) is bytes:
+            return arguments[0].find(arguments[1]) + 1
+        return search(most_bytes, *[_text(builtin, argument) for argument in arguments])
 
     return bounded
 
@@ -55,42 +77,80 @@ class _Builtin:
         self._db: sqlite3.Connection | None = None
 
     def __call__(self, arguments: tuple[Any, ...]) -> Any:
+        marks = ", ".join("?" * len(arguments))
+        return self.run(f"SELECT {self._name}({marks})", arguments)
+
+    def run(self, sql: str, arguments: tuple[Any, ...]) -> Any:
+        """The one value that a statement gives.
+
+        Raises:
+            OverflowError: It is too long.
+        """
         if self._db is None:
             self._db = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
             self._db.text_factory = _lenient  # `%.1s` cuts a character in two
             self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._most_bytes)
-        marks = ", ".join("?" * len(arguments))
-        return self._db.execute(f"SELECT {self._name}({marks})", arguments).fetchone()[0]
+        try:
+            return self._db.execute(sql, arguments).fetchone()[0]
+        except sqlite3.DataError as error:
+            raise OverflowError(str(error)) from error
 
 
 def _lenient(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
+def _text(builtin: _Builtin, value: Any) -> str:
+    """What SQLite takes a value for, where it needs a text.
+
+    Raises:
+        OverflowError: It is a blob that is no UTF-8, and too long for the built-in function.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise OverflowError("a long blob that is no text") from None
+    return str(builtin.run("SELECT CAST(? AS TEXT)", (value,)))
+
+
 def _formatted(builtin: _Builtin, most_bytes: int, arguments: tuple[Any, ...]) -> Any:
-    """`printf`, unless it repeats a character too often or its text gets too long."""
-    template = arguments[0] if arguments else None
-    if isinstance(template, str) and "c" in template:
-        given = iter(arguments[1:])
-        for width, precision, kind in _CONVERSION.findall(template):
-            sizes = [_size(next(given, 0)) if s == "*" else _size(s) for s in (width, precision)]
-            if kind == "c" and sizes[1] > most_bytes:
-                raise OverflowError(f"a text of more than {most_bytes:,} bytes")
-            if kind not in "%n":
-                next(given, None)
+    """`printf`, unless it repeats characters too often or its text gets too long."""
+    if repetitions(arguments) > most_bytes:
+        raise OverflowError(f"a text of more than {most_bytes:,} bytes")
     text = builtin(arguments)
-    if text is None and template is not None:
+    if text is None and arguments and arguments[0] is not None:
         raise OverflowError(f"a text of more than {most_bytes:,} bytes")
     return text
 
 
-def _size(written: Any) -> float:
-    """A width or precision: a number, or the one that a text begins with, as SQLite reads it."""
-    if isinstance(written, int | float):
-        return abs(written)
-    text = written if isinstance(written, str) else (written or b"").decode("utf-8", "replace")
-    number = re.match(r"\s*[-+]?(\d+)", text)
-    return float(number[1]) if number else 0.0
+def _unhex(builtin: _Builtin, text: Any, ignored: Any) -> Any:
+    """`unhex`, each character that it is to ignore told once: it looks at all of them in turn."""
+    if type(ignored) is str and len(ignored) > _FEW:
+        ignored = "".join(dict.fromkeys(ignored.split("\0", 1)[0]))
+    longest = [len(a) if isinstance(a, str | bytes) else 25 for a in (text, ignored)]
+    if longest[0] * longest[1] > 10 * SHORT:
+        raise OverflowError("unhex() of much text that is to be ignored")
+    return builtin((text, ignored))
+
+
+def _pretty(builtin: _Builtin, arguments: tuple[Any, ...]) -> Any:
+    """`json_pretty`, unless it would write far more blanks than JSON."""
+    indent = arguments[1] if len(arguments) == 2 else None
+    width = len(indent) if isinstance(indent, str | bytes) else 25
+    given = arguments[0]
+    if isinstance(given, bytes) and len(given) * width > SHORT // 250:
+        raise OverflowError("json_pretty() of a blob")
+    depth = deepest = lines = 0
+    for mark in re.findall(r"[\[{\]},]", given) if isinstance(given, str) else ():
+        lines += 1
+        depth += (mark in "[{") - (mark in "]}")
+        deepest = max(deepest, depth)
+    if lines * deepest * width > _BLANKS:
+        raise OverflowError("json_pretty() of deep JSON")
+    return builtin(arguments)
 
 
 def _instr(most_bytes: int, text: str, wanted: str) -> int:
@@ -107,15 +167,24 @@ def _replace(most_bytes: int, text: str, old: str, new: str) -> str:
 
 
 def _trim(most_bytes: int, text: str, characters: str) -> str:
-    return text.strip(characters.split("\0", 1)[0])
+    return _rtrim(most_bytes, _ltrim(most_bytes, text, characters), characters)
 
 
 def _ltrim(most_bytes: int, text: str, characters: str) -> str:
-    return text.lstrip(characters.split("\0", 1)[0])
+    unwanted = characters.split("\0", 1)[0]
+    if len(unwanted) <= _FEW:
+        return text.lstrip(unwanted)
+    found = set(unwanted)
+    return text[next((i for i, c in enumerate(text) if c not in found), len(text)) :]
 
 
 def _rtrim(most_bytes: int, text: str, characters: str) -> str:
-    return text.rstrip(characters.split("\0", 1)[0])
+    unwanted = characters.split("\0", 1)[0]
+    if len(unwanted) <= _FEW:
+        return text.rstrip(unwanted)
+    found = set(unwanted)
+    kept = next((i for i in range(len(text), 0, -1) if text[i - 1] not in found), 0)
+    return text[:kept]
 
 
 _SEARCHES: dict[str, Callable[..., Any]] = {

@@ -143,8 +143,7 @@ def explain(failure: Failure, sql: str, schema: Schema, limits: Limits) -> ToolE
     if failure.stopped is not None:
         return _stopped(failure.stopped, sql, limits)
     if isinstance(error, MemoryError):
-        message = "The query needs more memory than there is for queries."
-        return ToolError("too_much_memory", message, "Sort, group or join fewer rows.")
+        return _too_much_memory()
     if failure.denial is not None:
         return _refused(failure.denial)
     if _code(error) == sqlite3.SQLITE_TOOBIG:
@@ -167,7 +166,14 @@ def _code(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
+def _too_much_memory() -> ToolError:
+    message = "The query needs more memory than there is for queries."
+    return ToolError("too_much_memory", message, "Sort, group or join fewer rows.")
+
+
 def _stopped(reason: str, sql: str, limits: Limits) -> ToolError:
+    if reason == "too_much_memory":
+        return _too_much_memory()
     hint = syntax.too_much(sql) or (
         "Join on keys, add a WHERE or a LIMIT, and let no recursion run without end."
     )

@@ -10,23 +10,24 @@ Bounded: the length of a value, of the SQL, of an expression (`setlimit`); what 
 once its views and table expressions are written out, since neither compiling it nor a line of
 function calls can be interrupted; virtual-machine steps, counted in ticks of 1,000 from the
 statement's start, so that a budget ends at the same place on every machine with the same SQLite;
-wall-clock time behind it; SQLite's own memory.
+time behind it; the memory that it takes.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import sqlite3
-import sys
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlgym.bounded_text import ARITIES, bounded_text
-from sqlgym.limits import STEPS_PER_TICK, Limits, Meter
+from sqlgym.fetching import Fetched, fetch, lenient_text
+from sqlgym.limits import PARTS, STEPS_PER_TICK, Limits, Meter
 from sqlgym.sqlite_file import broken_file, connect_readonly, quoted
 from sqlgym.steady_dates import DATE_FUNCTIONS, steady_date
+from sqlgym.written_out import may_be_large, weight
 
 _STEADY = """
     abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos
@@ -51,8 +52,12 @@ UNSTEADY = frozenset(
 """Functions refused because their value depends on the moment, not because they do harm."""
 
 _READ, _OK = sqlite3.SQLITE_READ, sqlite3.SQLITE_OK
-_BATCH = 256
-"""Rows fetched at a time."""
+_MAKES_TEXT = re.compile(
+    r"\|\||\[|printf|format|replace|concat|agg|hex|quote|char|json|strftime|unistr"
+)
+_PATTERN_BYTES = 2_400
+"""Length of all LIKE and GLOB patterns of a statement that makes long texts by itself, in bytes."""
+_MOST_COLUMNS = 2_000  # SQLite's own limit, unless it was built with another
 _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
 _SCHEMA_TABLES = frozenset({"sqlite_master", "sqlite_schema"})
 _NAMED_ACTIONS = frozenset(
@@ -73,22 +78,6 @@ class Denial:
 
     code: str
     what: str
-
-
-class Fetched(NamedTuple):
-    """What a statement gave.
-
-    Attributes:
-        columns: Their names; none if it was no statement.
-        rows: The rows fetched.
-        truncated: There are more than the limits allow.
-        size: Memory of the values fetched, in bytes.
-    """
-
-    columns: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
-    truncated: bool
-    size: int
 
 
 class GuardedConnection:
@@ -113,6 +102,8 @@ class GuardedConnection:
         self._unplaced: set[str] = set()
         self._contexts: set[str] = set()
         self._named = self._calls = 0
+        self._makes_text = False
+        self._views: dict[str, str] = {}
         self._db = connect_readonly(path)
         try:
             self._db.text_factory = bytes  # a name need not be UTF-8
@@ -140,14 +131,17 @@ class GuardedConnection:
         for names in (self._direct, self._unplaced, self._contexts):
             names.clear()
         self._named = self._calls = 0
-        self._db.text_factory = _lenient_text if lenient else str
+        self._look_at(sql)
+        self._db.text_factory = lenient_text if lenient else str
         self.meter.start()
-        cursor = self._db.execute(sql)
         try:
-            columns = tuple([column[0] for column in cursor.description or ()])
-            return self._rows(cursor, columns)
+            cursor = self._db.execute(sql)
+            try:
+                return fetch(cursor, self._limits, self.meter.grown, lenient)
+            finally:
+                cursor.close()
         finally:
-            cursor.close()
+            self.meter.finish()
 
     def tables_read(self) -> frozenset[str]:
         """Lower-case names of the file's tables and views that the last statement reads.
@@ -158,41 +152,50 @@ class GuardedConnection:
         counted = self._unplaced - self._contexts
         return frozenset((self._direct | counted) & self._tables)
 
-    def _rows(self, cursor: sqlite3.Cursor, columns: tuple[str, ...]) -> Fetched:
-        """Fetch in batches, for speed; one batch cannot be larger than the whole may be."""
-        rows: list[tuple[Any, ...]] = []
-        size, most, most_bytes = 0, self._limits.rows, self._limits.result_bytes
-        largest = most_bytes // (self._limits.value_bytes * max(len(columns), 1))
-        while True:
-            asked = max(1, min(largest, most + 1 - len(rows), _BATCH))
-            batch = cursor.fetchmany(asked)
-            added = sum(map(sys.getsizeof, chain.from_iterable(batch)))
-            if len(rows) + len(batch) > most or size + added > most_bytes:
-                for row in batch:
-                    if len(rows) >= most or size > most_bytes:
-                        return Fetched(columns, rows, True, size)
-                    rows.append(row)
-                    size += sum(map(sys.getsizeof, row))
-            else:
-                rows += batch
-                size += added
-            if len(batch) < asked:
-                return Fetched(columns, rows, False, size)
+    def _look_at(self, sql: str) -> None:
+        """Refuse what compiles for too long, and look more often where single calls may be slow."""
+        lowered = sql.lower()
+        if may_be_large(lowered, self._limits.written_out) or any(
+            name in lowered for name in self._views
+        ):
+            words, heaviest = weight(sql, self._views)
+            if words > self._limits.written_out or heaviest > self._limits.written_out // 10:
+                self._deny("too_large", f"more than {self._limits.written_out:,} words")
+                raise sqlite3.DataError("too large when it is written out")
+        makes_text = ("like" in lowered or "glob" in lowered) and (
+            _MAKES_TEXT.search(lowered) is not None
+        )
+        if makes_text:
+            patterns = weight(sql, self._views, patterns_only=True)[0]
+            patterns = max(patterns, lowered.count("like") + lowered.count("glob"))
+            most = min(self._limits.like_pattern_bytes, _PATTERN_BYTES // patterns)
+            self._db.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, most)
+        elif self._makes_text:
+            self._db.setlimit(
+                sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, self._limits.like_pattern_bytes
+            )
+        if makes_text != self._makes_text:
+            self._makes_text = makes_text
+            self._set_handler()
 
     def _prepare_file(self) -> frozenset[str]:
         """Settings, and whatever SQLite sets up lazily: the guard would refuse it later."""
         for pragma in (
             "query_only=1",
             "temp_store=MEMORY",
-            f"hard_heap_limit={self._limits.heap_bytes}",
+            *([f"hard_heap_limit={self._limits.heap_bytes}"] if self._limits.heap_bytes else []),
             f"reverse_unordered_selects={int(self._backwards)}",
         ):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
         found = self._db.execute(
-            "SELECT name, type = 'table' AND coalesce(rootpage, 0) = 0 FROM sqlite_master "
+            "SELECT name, type = 'table' AND coalesce(rootpage, 0) = 0, type = 'view', sql, "
+            "length(sql) - length(replace(sql, ',', '')) + 1 FROM sqlite_master "
             "WHERE type IN ('table', 'view')"
         ).fetchall()
-        virtual = [quoted(_text(name)) for name, is_virtual in found if is_virtual]
+        virtual = [quoted(_text(name)) for name, is_virtual, *_ in found if is_virtual]
+        self._views = {_text(n).lower(): _text(sql) for n, _, is_view, sql, _ in found if is_view}
+        widest = sorted(width for *_, width in found if width)[-2:]
+        self._columns = min(max(self._limits.columns, sum(widest)), _MOST_COLUMNS)
         self._has_modules = bool(virtual)
         for source in ["json_each('[]')", "json_tree('[]')", *virtual]:
             try:
@@ -201,7 +204,7 @@ class GuardedConnection:
                 sqlite3.OperationalError
             ):  # a module that this SQLite lacks: unreadable either way
                 continue
-        return frozenset(_text(name).lower() for name, _ in found)
+        return frozenset(_text(name).lower() for name, *_ in found)
 
     def _install(self) -> None:
         limits = self._limits
@@ -211,6 +214,8 @@ class GuardedConnection:
             (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, limits.expression_depth),
             (sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, limits.compound_terms),
             (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, limits.like_pattern_bytes),
+            (sqlite3.SQLITE_LIMIT_COLUMN, self._columns),
+            (sqlite3.SQLITE_LIMIT_FUNCTION_ARG, 100),
             (sqlite3.SQLITE_LIMIT_VDBE_OP, 250_000),
             (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
             (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
@@ -223,9 +228,16 @@ class GuardedConnection:
             self._db.create_function(name, arity, function, deterministic=True)
         for name in sorted(known & ARITIES.keys()):
             bounded = bounded_text(name, limits.value_bytes)
-            self._db.create_function(name, ARITIES[name], bounded, deterministic=True)
-        self._db.set_progress_handler(self.meter, STEPS_PER_TICK)
+            for arity in ARITIES[name]:
+                self._db.create_function(name, arity, bounded, deterministic=True)
+        self._set_handler()
         self._db.set_authorizer(self._authorize)
+
+    def _set_handler(self) -> None:
+        if self._makes_text:
+            self._db.set_progress_handler(self.meter.part, STEPS_PER_TICK // PARTS)
+        else:
+            self._db.set_progress_handler(self.meter, STEPS_PER_TICK)
 
     def _authorize(
         self,
@@ -289,9 +301,5 @@ def _functions_of_sqlite() -> frozenset[str]:
     return frozenset(name for (name,) in found)
 
 
-def _lenient_text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
-
-
 def _text(name: Any) -> str:
-    return _lenient_text(name) if isinstance(name, bytes) else str(name)
+    return lenient_text(name) if isinstance(name, bytes) else str(name)

@@ -78,7 +78,10 @@ def _date_evaluator(name: str) -> Callable[[tuple[Any, ...]], Any]:
             )
             private[0].setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
         marks = ", ".join("?" * len(arguments))
-        return private[0].execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
+        try:
+            return private[0].execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
+        except sqlite3.DataError as error:  # which SQLite would tell as an error of any kind
+            raise OverflowError(str(error)) from error
 
     remembered = lru_cache(maxsize=16_384)(evaluate)  # columns of dates repeat
 

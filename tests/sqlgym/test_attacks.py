@@ -232,7 +232,7 @@ ATTACKS = {
     "printf-width": ("SELECT printf('%1000000000d', 1)", "too_large"),
     "format-precision": ("SELECT printf('%.1000000000f', 1.0)", "too_large"),
     "replace-bomb": (f"SELECT replace({HALF}, 'a', {LONG})", "too_large"),
-    "replace-bytes": (f"SELECT replace('a', CAST({HALF} AS BLOB), 'b')", "too_large"),
+    "replace-bytes": (f"SELECT replace({HALF}, x'61', {LONG})", "too_large"),
     "hex": (f"SELECT hex({LONG})", "too_large"),
     "quote": (f"SELECT quote(CAST({LONG} AS BLOB))", "too_large"),
     "concatenate": (f"SELECT {LONG} || {LONG}", "too_large"),
@@ -428,9 +428,14 @@ TEXTS = ["", "a", "ab", "aba", "é", "日本", "a\0b", "\0", "  a ", "1.5", b"",
 VALUES = [*TEXTS, 1, 1.5, -0.0, 1e300, None]
 
 
-@pytest.mark.parametrize(("name", "arity"), [i for i in ARITIES.items() if i[1] > 0])
+@pytest.mark.parametrize(
+    ("name", "arity"),
+    [(name, arity) for name, arities in ARITIES.items() for arity in arities if arity > 0],
+)
 def test_a_bounded_function_is_sqlites_own(name, arity):
     builtin, ours = sqlite3.connect(":memory:"), sqlite3.connect(":memory:")
+    if not builtin.execute("SELECT 1 FROM pragma_function_list WHERE name = ?", (name,)).fetchall():
+        pytest.skip(f"this SQLite has no {name}")
     ours.create_function(name, arity, bounded_text(name, 100_000), deterministic=True)
     marks = ", ".join(f"?{i + 1}" for i in range(arity))
     sql = f"SELECT {name}({marks}), typeof({name}({marks}))"
