@@ -58,12 +58,12 @@ def _repeated(found: re.Match[str], given: Iterator[Any]) -> int:
 
 def _integer(value: Any) -> int:
     """An SQL value as SQLite reads an integer from it: by its beginning, kept within 64 bits."""
-    if isinstance(value, float):
-        value = int(max(-(2.0**63), min(value, 2.0**63))) if value == value else 0
-    elif not isinstance(value, int):
-        number = _INTEGER.match(text_of(value))
-        value = int(number[1][:40]) if number else 0
-    return max(-(2**63), min(value, 2**63 - 1))
+    number = 0
+    if isinstance(value, int | float):
+        number = int(max(-(2.0**63), min(value, 2.0**63)))
+    elif found := _INTEGER.match(text_of(value)):
+        number = int(found[1][:40])
+    return max(-(2**63), min(number, 2**63 - 1))
 
 
 def _int32(value: int) -> int:

@@ -143,7 +143,7 @@ def explain(failure: Failure, sql: str, schema: Schema, limits: Limits) -> ToolE
     if failure.stopped is not None:
         return _stopped(failure.stopped, sql, limits)
     if isinstance(error, MemoryError):
-        return _too_much_memory()
+        return _stopped("too_much_memory", sql, limits)
     if failure.denial is not None:
         return _refused(failure.denial)
     if _code(error) == sqlite3.SQLITE_TOOBIG:
@@ -166,21 +166,15 @@ def _code(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def _too_much_memory() -> ToolError:
-    message = "The query needs more memory than there is for queries."
-    return ToolError("too_much_memory", message, "Sort, group or join fewer rows.")
-
-
 def _stopped(reason: str, sql: str, limits: Limits) -> ToolError:
     if reason == "too_much_memory":
-        return _too_much_memory()
+        message = "The query needs more memory than there is for one."
+        return ToolError("too_much_memory", message, "Sort, group or join fewer rows.")
     hint = syntax.too_much(sql) or (
         "Join on keys, add a WHERE or a LIMIT, and let no recursion run without end."
     )
     if reason == "deadline":
-        return ToolError(
-            "deadline", f"The query was stopped after {limits.seconds:g} seconds.", hint
-        )
+        return ToolError(reason, "The query was stopped: it takes too long on this machine.", hint)
     message = f"The query was stopped after {limits.steps:,} steps of work."
     return ToolError("too_many_steps", message, hint)
 

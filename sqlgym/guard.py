@@ -16,7 +16,6 @@ time behind it; the memory that it takes.
 from __future__ import annotations
 
 import functools
-import re
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +25,8 @@ from sqlgym.bounded_text import ARITIES, bounded_text
 from sqlgym.fetching import Fetched, fetch, lenient_text
 from sqlgym.limits import PARTS, STEPS_PER_TICK, Limits, Meter
 from sqlgym.sqlite_file import broken_file, connect_readonly, quoted
+from sqlgym.statement_size import StatementSize
 from sqlgym.steady_dates import DATE_FUNCTIONS, steady_date
-from sqlgym.written_out import may_be_large, weight
 
 _STEADY = """
     abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos
@@ -52,11 +51,6 @@ UNSTEADY = frozenset(
 """Functions refused because their value depends on the moment, not because they do harm."""
 
 _READ, _OK = sqlite3.SQLITE_READ, sqlite3.SQLITE_OK
-_MAKES_TEXT = re.compile(
-    r"\|\||\[|printf|format|replace|concat|agg|hex|quote|char|json|strftime|unistr"
-)
-_PATTERN_BYTES = 2_400
-"""Length of all LIKE and GLOB patterns of a statement that makes long texts by itself, in bytes."""
 _MOST_COLUMNS = 2_000  # SQLite's own limit, unless it was built with another
 _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
 _SCHEMA_TABLES = frozenset({"sqlite_master", "sqlite_schema"})
@@ -102,8 +96,6 @@ class GuardedConnection:
         self._unplaced: set[str] = set()
         self._contexts: set[str] = set()
         self._named = self._calls = 0
-        self._makes_text = False
-        self._views: dict[str, str] = {}
         self._db = connect_readonly(path)
         try:
             self._db.text_factory = bytes  # a name need not be UTF-8
@@ -153,30 +145,17 @@ class GuardedConnection:
         return frozenset((self._direct | counted) & self._tables)
 
     def _look_at(self, sql: str) -> None:
-        """Refuse what compiles for too long, and look more often where single calls may be slow."""
+        """Refuse what nothing could stop, and look often at what may have slow single calls."""
         lowered = sql.lower()
-        if may_be_large(lowered, self._limits.written_out) or any(
-            name in lowered for name in self._views
-        ):
-            words, heaviest = weight(sql, self._views)
-            if words > self._limits.written_out or heaviest > self._limits.written_out // 10:
-                self._deny("too_large", f"more than {self._limits.written_out:,} words")
-                raise sqlite3.DataError("too large when it is written out")
-        makes_text = ("like" in lowered or "glob" in lowered) and (
-            _MAKES_TEXT.search(lowered) is not None
-        )
-        if makes_text:
-            patterns = weight(sql, self._views, patterns_only=True)[0]
-            patterns = max(patterns, lowered.count("like") + lowered.count("glob"))
-            most = min(self._limits.like_pattern_bytes, _PATTERN_BYTES // patterns)
+        refused = self._size.refusal(sql, lowered)
+        if refused:
+            self._deny("too_large", refused)
+            raise sqlite3.DataError(refused)
+        pattern_bytes = self._size.pattern_bytes(sql, lowered)
+        if pattern_bytes is not None or self._is_slow:
+            most = pattern_bytes or self._limits.like_pattern_bytes
             self._db.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, most)
-        elif self._makes_text:
-            self._db.setlimit(
-                sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, self._limits.like_pattern_bytes
-            )
-        if makes_text != self._makes_text:
-            self._makes_text = makes_text
-            self._set_handler()
+            self._set_handler(pattern_bytes is not None)
 
     def _prepare_file(self) -> frozenset[str]:
         """Settings, and whatever SQLite sets up lazily: the guard would refuse it later."""
@@ -192,12 +171,13 @@ class GuardedConnection:
             "length(sql) - length(replace(sql, ',', '')) + 1 FROM sqlite_master "
             "WHERE type IN ('table', 'view')"
         ).fetchall()
-        virtual = [quoted(_text(name)) for name, is_virtual, *_ in found if is_virtual]
-        self._views = {_text(n).lower(): _text(sql) for n, _, is_view, sql, _ in found if is_view}
+        virtual = [_text(name) for name, is_virtual, *_ in found if is_virtual]
+        views = {_text(name).lower(): _text(sql) for name, _, is_view, sql, _ in found if is_view}
+        self._size = StatementSize(self._limits, views, [name.lower() for name in virtual])
         widest = sorted(width for *_, width in found if width)[-2:]
         self._columns = min(max(self._limits.columns, sum(widest)), _MOST_COLUMNS)
         self._has_modules = bool(virtual)
-        for source in ["json_each('[]')", "json_tree('[]')", *virtual]:
+        for source in ["json_each('[]')", "json_tree('[]')", *map(quoted, virtual)]:
             try:
                 self._db.execute(f"SELECT 1 FROM {source} LIMIT 0").fetchall()
             except (
@@ -230,14 +210,13 @@ class GuardedConnection:
             bounded = bounded_text(name, limits.value_bytes)
             for arity in ARITIES[name]:
                 self._db.create_function(name, arity, bounded, deterministic=True)
-        self._set_handler()
+        self._set_handler(is_slow=False)
         self._db.set_authorizer(self._authorize)
 
-    def _set_handler(self) -> None:
-        if self._makes_text:
-            self._db.set_progress_handler(self.meter.part, STEPS_PER_TICK // PARTS)
-        else:
-            self._db.set_progress_handler(self.meter, STEPS_PER_TICK)
+    def _set_handler(self, is_slow: bool) -> None:
+        self._is_slow = is_slow
+        handler = self.meter.part if is_slow else self.meter
+        self._db.set_progress_handler(handler, STEPS_PER_TICK // (PARTS if is_slow else 1))
 
     def _authorize(
         self,

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import functools
 import sqlite3
+import statistics
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 
 from sqlgym.memory import LANE, SHARE, memory_used
 from sqlgym.turnstile import LONG, TURNSTILE
@@ -25,6 +28,8 @@ _UNSEEN = 0.1
 """Seconds that a statement may run before its processor time is looked at."""
 _LEAST = 0.5
 """Seconds of the processor that any statement may use, however few its steps."""
+_MEASURED = 200
+"""Ticks that are measured to know this machine, five times."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +38,19 @@ class Limits:
 
     steps: int = 20_000_000
     """Virtual-machine steps; about a second of work. The same everywhere, unlike a clock."""
-    slowness: float = 3.0
+    slowness: float = 3.3
     """Processor time, as a multiple of what so many plain steps take on this machine: the net
     under `steps`, for single steps that are slow."""
     seconds: float = 10.0
     """Wall-clock time, but for what it waits for its neighbours: the last net."""
-    memory_bytes: int = 128 << 20
+    memory_bytes: int = 96 << 20
     """Memory that it may take beyond its result, in bytes."""
     rows: int = 10_000
     """Rows fetched; a result with more is marked as truncated."""
     result_bytes: int = 8_000_000
     """Memory of the rows fetched, in bytes; a result with more is marked as truncated."""
     columns: int = 250
-    """Columns of a result, terms of GROUP BY or ORDER BY; more where the file's tables are wider."""
+    """Columns of a result, terms of GROUP BY or ORDER BY; more where the file has wide tables."""
     value_bytes: int = 100_000
     """Length of one text or blob, in bytes."""
     sql_bytes: int = 100_000
@@ -54,8 +59,9 @@ class Limits:
     """Depth of an expression; also the number of terms in a chain of AND or OR."""
     compound_terms: int = 100
     """Parts of a UNION, INTERSECT or EXCEPT."""
-    written_out: int = 100_000
-    """Words that it holds, its views and table expressions written out wherever they are named."""
+    written_out: int = 500_000
+    """Words that it holds, its views and table expressions written out wherever they are named; a
+    function call counts as many."""
     names: int = 20_000
     """Tables, columns and functions that it names, its views and table expressions written out:
     what compiling it costs."""
@@ -172,12 +178,12 @@ def seconds_per_tick() -> float:
     sql = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
     times = []
     with closing(sqlite3.connect(":memory:")) as connection:
-        for _ in range(3):
-            left = iter(range(400, -1, -1))
-            connection.set_progress_handler(lambda left=left: not next(left), STEPS_PER_TICK)
+        for _ in range(5):
+            go_on = partial(next, repeat(0, _MEASURED), 1)
+            connection.set_progress_handler(go_on, STEPS_PER_TICK)
             began = time.thread_time()
             try:
                 connection.execute(sql).fetchall()
             except sqlite3.OperationalError:  # that is how it ends
-                times.append((time.thread_time() - began) / 400)
-    return max(min(times), 5e-6)
+                times.append((time.thread_time() - began) / _MEASURED)
+    return statistics.median(times)

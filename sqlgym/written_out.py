@@ -2,58 +2,62 @@
 
 SQLite copies a table expression wherever it is named, and puts the expression behind a column of a
 subquery wherever that column is used. Thirty lines that each say `x || x` of the line before are a
-billion words, and compiling cannot be interrupted. So this counts them beforehand: a name weighs as
-much as what it stands for. It is an upper bound, in one pass over the words; SQLite itself stays the
-judge of what is valid, and text that it would not read weighs nothing.
+billion words, and compiling cannot be interrupted. So this counts them beforehand: a name weighs
+as much as what it stands for. It is an upper bound, in one pass over the words; SQLite itself stays
+the judge of what is valid, and text that it would not read weighs nothing.
 
     WITH a AS (SELECT id + 1 AS x FROM t), b AS (SELECT x + x AS x FROM a) SELECT x FROM b
     x of a: 3 words; x of b: 3 + 1 + 3; the statement: that, the rest, and what a and b hold.
 
 A select over a UNION of n parts is copied n times; what is pushed down or flattened is counted too.
 A function call weighs as much as many words, since a line of calls cannot be interrupted either.
+The depth of the expressions counts too: SQLite walks them by recursion, on the thread's stack.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
 
-Tokens = list["str | Tokens"]
-"""Words of a text; those in brackets are a list of their own. Names in quotes begin with one."""
+from sqlgym.sql_words import (
+    Tokens,
+    Unreadable,
+    bare,
+    clauses,
+    is_query,
+    named,
+    names_in,
+    split,
+    tree,
+    view_tree,
+)
+
+Of = Literal["words", "patterns", "depth"]
 ENOUGH = 1 << 40
 """No weight is told beyond this."""
-_DEEPEST = 200
-_WORD = re.compile(
-    r"--[^\n]*|/\*.*?(?:\*/|\Z)|\s+"
-    r"|('(?:[^']|'')*'?|\"(?:[^\"]|\"\")*\"?|`(?:[^`]|``)*`?|\[[^\]]*\]?"
-    r"|[A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*|[0-9.][\w.]*|.)",
-    re.DOTALL,
-)
 _ARMS = frozenset({"union", "intersect", "except"})
-_AFTER_FROM = ("where", "group", "having", "window", "order", "limit")
 _JOINS = frozenset({",", "join"})
-CALL = 100
-"""Words that a function call weighs."""
+CALL, CHEAP_CALL, SELECT = 500, 20, 20
+"""Words that a function call weighs, one that makes no text, and a select or a table of it."""
+_MAKES_NO_TEXT = (
+    "abs avg cast ceil ceiling coalesce count cume_dist dense_rank first_value floor ifnull iif "
+    "julianday lag last_value lead length max min nth_value ntile nullif percent_rank rank round "
+    "row_number sign sqrt sum total typeof"
+)
+_CHEAP = frozenset(_MAKES_NO_TEXT.split())
 _PATTERNS = ("like", "glob")
-_NO_CALLS = frozenset(
+_DEEPER = "+ - * / % | & ~ < > = and or not is in like glob case collate"
+_OPERATORS = frozenset(_DEEPER.split())
+_BESIDE = ", when then else end from where select group having order on"
+_SIDE_BY_SIDE = frozenset(_BESIDE.split())
+_BEFORE_BRACKETS = (
     "in values over exists and or not on using as when then else case between like glob is from "
     "join where having select by limit offset filter distinct all union except intersect with "
-    "materialized recursive + - * / % | = < > , . ~ &".split()
+    "materialized recursive + - * / % | = < > , . ~ &"
 )
-_SELECT_LENGTH = 14  # "select" and "from", with blanks
-_OVERHEAD = 2  # characters that each mention of a name takes at least
-
-
-def may_be_large(lowered: str, most: int) -> bool:
-    """Whether a statement could weigh more than `most`: quick, and yes where it is unsure."""
-    selects = lowered.count("select") + lowered.count("values")
-    if selects < 2:
-        return False
-    left = max(0, len(lowered) - _SELECT_LENGTH * selects) / _OVERHEAD
-    calls = CALL * (lowered.count("(") - lowered.count("(select"))
-    inner = min(selects, 40) - 1
-    return (left / inner) ** inner * max(left / selects, calls) > most
+_NO_CALLS = frozenset(_BEFORE_BRACKETS.split())
 
 
 @dataclass
@@ -66,13 +70,9 @@ class Query:
         columns: The weight of each column, by its name in lower case; of the heaviest, by "".
     """
 
-    weight: int = 1
+    weight: int = 0
     arms: int = 1
     columns: dict[str, int] = field(default_factory=dict)
-
-
-class _Unreadable(Exception):
-    """SQLite would not read it either."""
 
 
 class _Name:
@@ -88,7 +88,7 @@ class _Name:
             self._known = Query()
             found = _query(self._body, self._names, {})
             if self._columns:
-                heaviest = max(found.columns.values(), default=1)
+                heaviest = max(found.columns.values(), default=0)
                 ordered = dict.fromkeys([*self._columns, ""], heaviest)
                 found = Query(found.weight, found.arms, ordered)
             self._known = found
@@ -96,84 +96,50 @@ class _Name:
 
 
 class Names(dict[str, _Name]):
-    """What names stand for, and what is counted: all words, or LIKE and GLOB only."""
+    """What names stand for, and what is counted of the words."""
 
-    def __init__(self, patterns_only: bool, known: Mapping[str, _Name] | None = None) -> None:
+    def __init__(self, of: Of, known: Mapping[str, _Name] | None = None) -> None:
         super().__init__(known or {})
-        self.patterns_only = patterns_only
+        self.of = of
+        self.join: Callable[[Iterable[int]], int] = (
+            partial(max, default=0) if of == "depth" else sum
+        )
 
-    def plain(self, token: str, is_call: bool) -> int:
-        """The weight of a word that stands for nothing else."""
-        if self.patterns_only:
+    def own(self, token: str, is_call: bool) -> int:
+        """The weight of a word by itself."""
+        if self.of == "patterns":
             return int(token in _PATTERNS)
-        return CALL if is_call and token not in _NO_CALLS else 1
+        if self.of == "depth":
+            return int(is_call or token in _OPERATORS)
+        if not is_call or token in _NO_CALLS:
+            return 1
+        return CHEAP_CALL if token in _CHEAP else CALL
 
 
-def weight(sql: str, views: Mapping[str, str], patterns_only: bool = False) -> tuple[int, int]:
-    """How many words a statement has when it is written out, and its heaviest column.
+def weight(sql: str, views: Mapping[str, str], of: Of = "words") -> int:
+    """What a statement weighs when it is written out; 0 if SQLite could not read it.
 
     Args:
         sql: One statement.
         views: The CREATE statements of the file's views, by their names in lower case.
-        patterns_only: Only LIKE and GLOB are counted.
+        of: Its words and calls; its LIKE and GLOB; or how deep its expressions are.
     """
-    names = Names(patterns_only)
+    names = Names(of)
     try:
         for name, created in views.items():
-            names[name] = _view(_tree(created), names)
-        found = _query(_tree(sql), names, {})
-    except (_Unreadable, IndexError, ValueError):
-        return 0, 0
+            names[name] = _view(view_tree(created), names)
+        return _query(tree(sql), names, {}).weight
+    except (Unreadable, IndexError, ValueError):
+        return 0
     except RecursionError:
-        return ENOUGH, ENOUGH
-    return found.weight, max(found.columns.values(), default=1)
+        return ENOUGH
 
 
 def _view(tokens: Tokens, names: Names) -> _Name:
     place = tokens.index("as") if "as" in tokens else len(tokens)
     before = tokens[place - 1 : place]
     listed = before[0] if before and isinstance(before[0], list) else []
-    return _Name(tokens[place + 1 :], names, _names_in(listed))
-
-
-def _tree(sql: str) -> Tokens:
-    """The words of a text, as brackets nest them."""
-    open_lists: list[Tokens] = [[]]
-    for word in _WORD.findall(sql):
-        if word == "(":
-            inner: Tokens = []
-            open_lists[-1].append(inner)
-            open_lists.append(inner)
-            if len(open_lists) > _DEEPEST:
-                raise RecursionError
-        elif word == ")":
-            if len(open_lists) == 1:
-                raise _Unreadable
-            open_lists.pop()
-        elif word:
-            open_lists[-1].append(_plain(word))
-    return open_lists[0]
-
-
-def _plain(word: str) -> str:
-    """A word in lower case; one in quotes without them, behind a mark of its kind."""
-    first = word[0]
-    if first in '"`[':
-        last = "]" if first == "[" else first
-        return '"' + word[1:].removesuffix(last).replace(last * 2, last).lower()
-    return word.lower() if first != "'" else "'" + word[1:-1].replace("''", "'").lower()
-
-
-def _names_in(tokens: Tokens) -> list[str]:
-    return [_bare(token) for token in tokens if isinstance(token, str) and token != ","]
-
-
-def _bare(token: str) -> str:
-    return token[1:] if token[0] in "\"'" else token
-
-
-def _is_query(tokens: Tokens) -> bool:
-    return bool(tokens) and tokens[0] in ("select", "with", "values")
+    return _Name(tokens[place + 1 :], names, names_in(listed))
 
 
 def _query(tokens: Tokens, names: Names, outer: dict[str, int]) -> Query:
@@ -189,10 +155,10 @@ def _query(tokens: Tokens, names: Names, outer: dict[str, int]) -> Query:
     arms = [_arm(part[1:] if part[:1] == ["all"] else part, names, outer) for part in parts]
     columns = arms[0].columns
     if len(arms) > 1:
-        heaviest = max(max(arm.columns.values(), default=1) for arm in arms)
+        heaviest = max(max(arm.columns.values(), default=0) for arm in arms)
         columns = dict.fromkeys(columns, heaviest)
     return Query(
-        min(sum(arm.weight for arm in arms), ENOUGH),
+        min(names.join(arm.weight for arm in arms), ENOUGH),
         min(sum(arm.arms for arm in arms), ENOUGH),
         columns,
     )
@@ -200,7 +166,7 @@ def _query(tokens: Tokens, names: Names, outer: dict[str, int]) -> Query:
 
 def _with(tokens: Tokens, outer: Names) -> tuple[Tokens, Names]:
     """What stands behind a WITH, and the names that it adds to the others."""
-    names = Names(outer.patterns_only, outer)
+    names = Names(outer.of, outer)
     at = 2 if tokens[1] == "recursive" else 1
     while True:
         name, columns = tokens[at], tokens[at + 1]
@@ -209,9 +175,9 @@ def _with(tokens: Tokens, outer: Names) -> tuple[Tokens, Names]:
             at += 1
         body = tokens[at]
         if not isinstance(name, str) or not isinstance(body, list):
-            raise _Unreadable
-        listed = _names_in(columns) if isinstance(columns, list) else []
-        names[_bare(name)] = _Name(body, names, listed)
+            raise Unreadable
+        listed = names_in(columns) if isinstance(columns, list) else []
+        names[bare(name)] = _Name(body, names, listed)
         if tokens[at + 1] != ",":
             return tokens[at + 1 :], names
         at += 2
@@ -219,52 +185,36 @@ def _with(tokens: Tokens, outer: Names) -> tuple[Tokens, Names]:
 
 def _arm(tokens: Tokens, names: Names, outer: dict[str, int]) -> Query:
     """One SELECT or VALUES."""
-    result, sources, rest = _clauses(tokens)
+    result, sources, rest = clauses(tokens)
     found, conditions = _sources(sources, names, outer)
     visible = dict(outer)
     for source in found:
         _keep_heaviest(visible, source.columns)
-    weight = sum(_words(words, names, visible) for words in conditions)
+    weights = [_words(words, names, visible) for words in conditions]
     columns: dict[str, int] = {}
-    for expression in _split(result):
-        name, expression = _named(expression)
+    for expression in split(result):
         if expression[-1:] == ["*"] and (len(expression) == 1 or expression[-2] == "."):
             for source in found:
-                weight += sum(source.columns.values())
+                weights += source.columns.values()
                 _keep_heaviest(columns, source.columns)
             continue
+        known, expression = named(expression)
         heavy = _words(expression, names, visible)
-        weight += heavy
-        _keep_heaviest(columns, {name: heavy, "": heavy})
+        weights.append(heavy)
+        _keep_heaviest(columns, dict.fromkeys([*known, ""], heavy))
     _keep_heaviest(visible, columns)  # an alias may be named in the clauses behind FROM
-    weight += _words(rest, names, visible) + 1
+    weights.append(_words(rest, names, visible))
+    weights.append(SELECT * (1 + len(found)) if names.of == "words" else 0)
     arms = 1
     for source in found:
         arms = min(arms * source.arms, ENOUGH)
-    written = weight * arms + sum(source.weight for source in found)
-    return Query(min(written, ENOUGH), arms, columns)
+    whole = names.join(weights) if names.of == "depth" else sum(weights) * arms
+    return Query(min(names.join([whole, *(s.weight for s in found)]), ENOUGH), arms, columns)
 
 
 def _keep_heaviest(known: dict[str, int], more: Mapping[str, int]) -> None:
     for name, heavy in more.items():
-        known[name] = max(heavy, known.get(name, 1))
-
-
-def _clauses(tokens: Tokens) -> tuple[Tokens, Tokens, Tokens]:
-    """The columns, the tables, and the rest of a SELECT."""
-    start = 1
-    while tokens[start : start + 1] in (["distinct"], ["all"]):
-        start += 1
-    from_at = end = len(tokens)
-    for at in range(start, len(tokens)):
-        if tokens[at] == "from" and not (
-            tokens[at - 1] == "distinct" and tokens[at - 2] in ("is", "not")
-        ):
-            from_at = min(from_at, at)
-        elif at > start and tokens[at] in _AFTER_FROM and end == len(tokens):
-            end = at if tokens[at] != "group" or tokens[at + 1 : at + 2] == ["by"] else end
-    from_at = min(from_at, end)
-    return tokens[start:from_at], tokens[from_at + 1 : end], tokens[end:]
+        known[name] = max(heavy, known.get(name, 0))
 
 
 def _sources(
@@ -276,14 +226,14 @@ def _sources(
     expected = True
     for at, token in enumerate(tokens):
         if expected and isinstance(token, list):
-            if _is_query(token):
+            if is_query(token):
                 found.append(_query(token, names, outer))
             else:
                 inner, more = _sources(token, names, outer)
                 found += inner
                 conditions += more
         elif expected and tokens[at + 1 : at + 2] != ["."] and token != ".":
-            known = names.get(_bare(str(token)))
+            known = names.get(bare(str(token)))
             found += [known.query()] if known else []
         elif not expected:
             conditions[-1].append(token)
@@ -294,40 +244,26 @@ def _sources(
     return found, conditions
 
 
-def _split(tokens: Tokens) -> Iterator[Tokens]:
-    part: Tokens = []
-    for token in tokens:
-        if token == ",":
-            yield part
-            part = []
-        else:
-            part.append(token)
-    yield part
-
-
-def _named(expression: Tokens) -> tuple[str, Tokens]:
-    """The name that a result column gets, and its words without an alias."""
-    last = expression[-1] if expression else ""
-    if not isinstance(last, str) or not last or not (last[0] in "\"'_" or last[0].isalpha()):
-        return "", expression
-    if len(expression) > 2 and expression[-2] == "as":
-        return _bare(last), expression[:-2]
-    return _bare(last), expression  # an alias without AS, or the column itself
-
-
 def _words(tokens: Tokens, names: Names, visible: dict[str, int]) -> int:
     """The weight of an expression, or of what else has words."""
-    total = 0
+    total = most = 0
+    parts = []
     for at, token in enumerate(tokens):
         if isinstance(token, list):
-            inner = _query(token, names, visible).weight if _is_query(token) else 0
-            total += inner or _words(token, names, visible)
+            a_query = is_query(token)
+            parts.append(
+                _query(token, names, visible).weight if a_query else _words(token, names, visible)
+            )
             continue
-        own = names.plain(token, at + 1 < len(tokens) and isinstance(tokens[at + 1], list))
-        if token[0] == '"':
-            total += visible.get(token[1:], visible.get("", own))
+        if names.of == "depth" and token in _SIDE_BY_SIDE:
+            most, total = max(most, total), 0
+        stands_for = visible.get(token)
+        if stands_for is None and token[0] == '"':
+            stands_for = visible.get(token[1:], visible.get(""))
+        if stands_for is None:
+            total += names.own(token, at + 1 < len(tokens) and isinstance(tokens[at + 1], list))
         else:
-            total += visible.get(token, own)
-        if at and tokens[at - 1] == "in" and _bare(token) in names:
-            total += names[_bare(token)].query().weight
-    return min(total, ENOUGH)
+            parts.append(stands_for)
+        if at and tokens[at - 1] == "in" and bare(token) in names:
+            parts.append(names[bare(token)].query().weight)
+    return min(max(most, total) + names.join(parts), ENOUGH)
