@@ -186,7 +186,7 @@ def _refused(denial: Denial) -> ToolError:
             "nondeterministic", message, "Write the value itself, such as '2024-05-01'."
         )
     if denial.code == "too_large":
-        message = f"The statement holds {denial.what}, its views and WITH tables written out."
+        message = f"The statement holds {denial.what}."
         return ToolError("too_large", message, "Write a shorter, flatter query.")
     message = f"Not allowed here: {denial.what}."
     return ToolError(

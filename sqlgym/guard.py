@@ -25,7 +25,7 @@ from sqlgym.bounded_text import ARITIES, bounded_text
 from sqlgym.fetching import Fetched, fetch, lenient_text
 from sqlgym.limits import PARTS, STEPS_PER_TICK, Limits, Meter
 from sqlgym.sqlite_file import broken_file, connect_readonly, quoted
-from sqlgym.statement_size import StatementSize
+from sqlgym.statement_size import WRITTEN_OUT, StatementSize
 from sqlgym.steady_dates import DATE_FUNCTIONS, steady_date
 
 _STEADY = """
@@ -147,15 +147,17 @@ class GuardedConnection:
     def _look_at(self, sql: str) -> None:
         """Refuse what nothing could stop, and look often at what may have slow single calls."""
         lowered = sql.lower()
-        refused = self._size.refusal(sql, lowered)
-        if refused:
-            self._deny("too_large", refused)
-            raise sqlite3.DataError(refused)
-        pattern_bytes = self._size.pattern_bytes(sql, lowered)
-        if pattern_bytes is not None or self._is_slow:
-            most = pattern_bytes or self._limits.like_pattern_bytes
-            self._db.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, most)
-            self._set_handler(pattern_bytes is not None)
+        if lowered.count("select") > 1 or self._size.always or "values" in lowered:
+            refused = self._size.refusal(sql, lowered)
+            if refused:
+                self._deny("too_large", refused)
+                raise sqlite3.DataError(refused)
+        if "like" in lowered or "glob" in lowered or self._is_slow:
+            pattern_bytes = self._size.pattern_bytes(sql, lowered)
+            if pattern_bytes is not None or self._is_slow:
+                most = pattern_bytes or self._limits.like_pattern_bytes
+                self._db.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, most)
+                self._set_handler(pattern_bytes is not None)
 
     def _prepare_file(self) -> frozenset[str]:
         """Settings, and whatever SQLite sets up lazily: the guard would refuse it later."""
@@ -228,7 +230,7 @@ class GuardedConnection:
     ) -> int:
         self._named += 1
         if self._named > self._limits.names:
-            return self._deny("too_large", f"more than {self._limits.names:,} names")
+            return self._deny("too_large", f"more than {self._limits.names:,} names{WRITTEN_OUT}")
         if action == _READ and source == "main" and first in self._direct:
             return _OK  # another column of a table: most of what is asked
         if action == _READ:
@@ -261,7 +263,8 @@ class GuardedConnection:
     def _authorize_function(self, name: str) -> int:
         self._calls += 1
         if self._calls > self._limits.calls:
-            return self._deny("too_large", f"more than {self._limits.calls:,} function calls")
+            what = f"more than {self._limits.calls:,} function calls{WRITTEN_OUT}"
+            return self._deny("too_large", what)
         if name in FUNCTIONS or name in DATE_FUNCTIONS:
             return sqlite3.SQLITE_OK
         return self._deny("nondeterministic" if name in UNSTEADY else "not_allowed", f"{name}()")

@@ -38,7 +38,7 @@ class Limits:
 
     steps: int = 20_000_000
     """Virtual-machine steps; about a second of work. The same everywhere, unlike a clock."""
-    slowness: float = 3.3
+    slowness: float = 3.0
     """Processor time, as a multiple of what so many plain steps take on this machine: the net
     under `steps`, for single steps that are slow."""
     seconds: float = 10.0
@@ -86,11 +86,12 @@ class Meter:
         self._limits = limits
         self._budget = limits.steps // STEPS_PER_TICK
         self._most = max(0, limits.memory_bytes - SHARE)
+        self._unseen = min(_UNSEEN, limits.seconds)
         self._share = min(SHARE, limits.memory_bytes)
         self.ticks = 0
         self.stopped: str | None = None
         self._parts = 0
-        self._calm = 0
+        self._before = self._calm = 0
         self._end = self._next_look = 0.0
         self._processor: float | None = None
 
@@ -100,8 +101,9 @@ class Meter:
         self.stopped = self._processor = None
         now = time.monotonic()
         self._end = now + self._limits.seconds
-        self._next_look = min(now + _UNSEEN, self._end)
-        self._calm = memory_used() + self._share
+        self._next_look = now + self._unseen
+        self._before = memory_used()
+        self._calm = self._before + self._share
 
     def finish(self) -> None:
         """The statement is over; to be called whatever its end was."""
@@ -135,14 +137,13 @@ class Meter:
 
     def grown(self) -> int:
         """By how many bytes SQLite's memory has grown since the statement's start."""
-        return memory_used() - self._calm + self._share
+        return memory_used() - self._before
 
     def _proves_long(self) -> None:
         if self.ticks == 1:
             LANE.begin(self)
         if self.ticks == LONG:
             TURNSTILE.leave()
-            self._processor = self._processor or time.thread_time()
 
     def _look_at_memory(self) -> None:
         """Go into the lane, wait for who is in it, or end where too much was taken inside."""

@@ -14,6 +14,7 @@ from sqlgym.limits import Limits
 from sqlgym.searches import is_plain
 from sqlgym.written_out import CALL, CHEAP_CALL, SELECT, weight
 
+WRITTEN_OUT = ", its views and WITH tables written out"
 _MAKES_TEXT = re.compile(
     r"\|\||\[|printf|format|replace|concat|agg|hex|quote|char|json|strftime|unistr"
 )
@@ -37,10 +38,14 @@ class StatementSize:
         limits: What a statement may use.
         views: The CREATE statements of the file's views, by their names in lower case.
         searched: Names of the file's virtual tables in lower case.
+
+    Attributes:
+        always: Even a statement of one SELECT is to be looked at.
     """
 
     def __init__(self, limits: Limits, views: Mapping[str, str], searched: Sequence[str]) -> None:
         self._limits, self._views, self._searched = limits, views, searched
+        self.always = bool(views) or bool(searched)
         self._with_views = with_views({name: text.lower() for name, text in views.items()})
 
     def refusal(self, sql: str, lowered: str) -> str:
@@ -61,9 +66,9 @@ class StatementSize:
             return ""
         words, deepest = weight(sql, self._views), 2 * self._limits.expression_depth
         if words > self._limits.written_out:
-            return f"more than {self._limits.written_out:,} words"
+            return f"more than {self._limits.written_out:,} words{WRITTEN_OUT}"
         if words > deepest and weight(sql, self._views, "depth") > deepest:
-            return f"an expression deeper than {deepest:,}"
+            return f"an expression deeper than {deepest:,}{WRITTEN_OUT}"
         return ""
 
     def pattern_bytes(self, sql: str, lowered: str) -> int | None:

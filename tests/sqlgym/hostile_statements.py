@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a statement is easier to read as it is)
 """Statements that try to take memory or time for ever, by kind.
 
 Each reads the file that `SCRIPT` makes. None is wrong SQL by accident: where SQLite refuses one, it
@@ -55,7 +56,6 @@ def _joined(part: str, n: int, by: str = ", ") -> str:
 
 def _chain(expression: str, levels: int, start: str = "SELECT name AS x FROM singer") -> str:
     """A WITH list in which each table computes `x` from the one before."""
-    tables = _joined("", 0)
     tables = ", ".join(f"t{i + 1} AS (SELECT {expression} AS x FROM t{i})" for i in range(levels))
     return f"WITH t0 AS ({start}), {tables} "
 
@@ -491,7 +491,7 @@ def planner() -> Iterator[tuple[str, str]]:
     yield (
         "in_lists_and",
         "SELECT 1 FROM wide WHERE "
-        + _joined(f"(c1, c2) IN (SELECT c1, c2 FROM wide)", 100, " AND "),
+        + _joined("(c1, c2) IN (SELECT c1, c2 FROM wide)", 100, " AND "),
     )
     yield "in_expressions", f"SELECT 1 FROM wide WHERE c1 IN ({_joined('c2 + {}', 6000)})"
     yield "like_prefixes", "SELECT 1 FROM body WHERE " + _joined("t LIKE 'a{}%'", 190, " OR ")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlgym.bounded_format import repetitions
 from sqlgym.bounded_text import ARITIES, bounded_text
 from sqlgym.database import Database, Limits, open_database
 from sqlgym.guard import FUNCTIONS, UNSTEADY
@@ -422,6 +423,109 @@ def test_a_format_gives_what_sqlite_gives_or_is_too_long():
             assert ours.execute("SELECT printf(?, ?, ?, ?)", values).fetchone() == expected
         except sqlite3.DataError:
             assert expected == (None,), values
+
+
+PIECES = [
+    "%",
+    "%.",
+    "%*",
+    ".*",
+    "*",
+    "c",
+    "lc",
+    "llc",
+    "d",
+    "s",
+    "%%",
+    "%n",
+    "-",
+    "+",
+    "0",
+    "7",
+    ",",
+    "!",
+]
+
+
+def test_the_repetitions_of_a_format_are_never_counted_too_low():
+    builtin, draw = sqlite3.connect(":memory:"), random.Random(0)
+    builtin.text_factory = lambda data: data.decode("utf-8", "replace")
+    given = [3, -4, 17.5, "12", " +5x", b"9", "Z", "1e3", 2**32 + 6, None, ""]
+    for _ in range(20_000):
+        template = "".join(draw.choices(PIECES, k=draw.randint(1, 12)))
+        values = (draw.choice([template, template.encode()]), *draw.choices(given, k=6))
+        text = builtin.execute("SELECT printf(?, ?, ?, ?, ?, ?, ?)", values).fetchone()[0] or ""
+        assert text.count("Z") <= repetitions(values) + template.count("%"), values
+
+
+@pytest.mark.parametrize(
+    "template", ["'%.*c'", "x'252e2a63'", "CAST('%.*c' AS BLOB)", "'%.*c' || char(0)", "'%!.*lc'"]
+)
+@pytest.mark.parametrize(
+    "width",
+    [
+        "2000000000",
+        "'2000000000'",
+        "' +2000000000x'",
+        "2e9",
+        "x'32303030303030303030'",
+        "-2000000000",
+        "4294967296 + 2000000000",
+    ],
+)
+def test_a_template_in_any_guise_is_bounded(database, template, width):
+    for sql in (f"SELECT printf({template}, {width}, 'a')", f"SELECT format({template}, {width})"):
+        with pytest.raises(ToolError, match="is longer than 100,000 bytes") as caught:
+            database.query(sql)
+        assert caught.value.code == "too_large"
+
+
+def test_what_several_conversions_repeat_is_added_up():
+    assert repetitions(("%.60c%5.*c%.d%.40lc", "x", 7, "a", 3, "b")) == 107
+    assert repetitions((b"%.*c\0%.9c", "5", "a")) == 5
+    assert repetitions(("%.6294967296c",)) == (6294967296 & 0x7FFFFFFF)
+    assert repetitions(()) == repetitions((None,)) == repetitions((12,)) == 0
+    assert repetitions(("%." + "9" * 50_000 + "c",)) > 0
+
+
+LONG_TEXTS = ["ab" * 800, "a" * 900 + "\0b", "é日" * 500, b"ab" * 800, b"a" * 990, 12345678901234]
+LONG_NEEDLES = ["ab" * 200 + "c", "é日a" * 130, b"ba" * 300, "".join(map(chr, range(97, 600)))]
+
+
+@pytest.mark.parametrize("name", ["instr", "replace", "trim", "ltrim", "rtrim"])
+def test_long_text_is_searched_with_sqlites_own_results(name):
+    builtin, ours = sqlite3.connect(":memory:"), sqlite3.connect(":memory:")
+    arity = ARITIES[name][0]
+    ours.create_function(name, arity, bounded_text(name, 100_000), deterministic=True)
+    sql = (
+        f"SELECT {name}(?1, ?2{', ?3' * (arity - 2)}), typeof({name}(?1, ?2{', ?3' * (arity - 2)}))"
+    )
+    for text, needle in itertools.product(LONG_TEXTS, LONG_NEEDLES):
+        for third in ("x", 5, b"yz")[: 3 if arity == 3 else 1]:
+            values = (text, needle, third)[:arity]
+            assert ours.execute(sql, values).fetchone() == builtin.execute(sql, values).fetchone()
+
+
+SEARCHES = {
+    "SELECT body FROM docs WHERE docs MATCH 'cat'": None,
+    "SELECT body || '!' FROM docs('cat') WHERE body LIKE '%a%'": None,
+    "SELECT d.body FROM docs d JOIN docs e ON e.rowid = d.rowid WHERE d.docs = 'cat'": None,
+    "SELECT count(*) FROM docs WHERE docs MATCH 'c' || 'at'": "too_large",
+    "SELECT count(*) FROM docs WHERE docs MATCH replace('cut', 'u', 'a')": "too_large",
+    "SELECT count(*) FROM docs(replace('cut', 'u', 'a'))": "too_large",
+    "SELECT count(*) FROM docs WHERE 'c' || 'at' = docs": "too_large",
+    "SELECT count(*) FROM docs WHERE docs IN ('cat')": "too_large",
+    f"SELECT count(*) FROM docs WHERE docs MATCH 'NEAR({'a ' * 600}, 9)'": "too_large",
+}
+
+
+@pytest.mark.parametrize(("sql", "code"), SEARCHES.items())
+def test_a_search_is_a_short_text_of_the_statement(indexed, sql, code):
+    if code is None:
+        assert len(open_database(indexed).query(sql).rows) == 1
+    else:
+        with pytest.raises(ToolError, match="a search that is long or put together"):
+            open_database(indexed).query(sql)
 
 
 TEXTS = ["", "a", "ab", "aba", "é", "日本", "a\0b", "\0", "  a ", "1.5", b"", b"a", b"\xc3\xa9"]
