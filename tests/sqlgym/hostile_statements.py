@@ -157,7 +157,16 @@ def functions() -> Iterator[tuple[str, str]]:
         source = "(SELECT printf('%.60000c', 'a') AS t, printf('%.39000c', 'a') || 'b' AS u) AS a"
         yield f"{name}_once", f"SELECT length({text}) FROM {source}"
         yield f"{name}_line", f"SELECT {_joined(f'length({text})', 60, '+')} FROM {source}"
-        yield f"{name}_loop", ENDLESS + f"SELECT count({text}) FROM {source}, c"
+        changing = text.replace("a.t", "(a.t || c.x)")
+        for calls in (1, 8):
+            long = _joined(f"length({changing})", calls, "+")
+            yield (
+                f"{name}_loop_{calls}",
+                (
+                    f"WITH RECURSIVE c(x, n) AS (SELECT 1, 0 UNION ALL SELECT x + 1, {long} "
+                    f"FROM c, {source}) SELECT count(n) FROM c"
+                ),
+            )
 
 
 def json() -> Iterator[tuple[str, str]]:
@@ -554,6 +563,14 @@ def planner() -> Iterator[tuple[str, str]]:
     yield "deep_in", "SELECT 1 WHERE 1 IN " + "(SELECT 1 WHERE 1 IN " * 12 + "(1)" + ")" * 12
 
 
+def _in_recursion(expression: str, source: str) -> str:
+    """An expression of `x`, which changes, worked out for ever."""
+    return (
+        f"WITH RECURSIVE c(x, n) AS (SELECT 1, 0 UNION ALL SELECT x + 1, {expression} "
+        f"FROM c, {source}) SELECT count(n) FROM c"
+    )
+
+
 def steps() -> Iterator[tuple[str, str]]:
     """Work without end, of every sort."""
     crosses = _joined("wide w{}", 6)
@@ -584,10 +601,10 @@ def steps() -> Iterator[tuple[str, str]]:
         ),
     )
     yield "percentiles", ENDLESS + "SELECT avg(x), total(x), group_concat(x % 2) FROM c"
-    yield "compares", ENDLESS + f"SELECT count(*) FROM {long}, c WHERE t || 'x' > t || x"
-    yield "nocase", ENDLESS + f"SELECT count(*) FROM {long}, c WHERE t COLLATE NOCASE = upper(t)"
-    yield "casts", ENDLESS + f"SELECT count(CAST(replace(t, 'a', '1') AS INT)) FROM {long}, c"
-    yield "lengths", ENDLESS + f"SELECT count(length(t || x)) FROM {long}, c"
+    yield "compares", _in_recursion("t || 'x' > t || x", long)
+    yield "nocase", _in_recursion("t COLLATE NOCASE = upper(t)", long)
+    yield "casts", _in_recursion("CAST(replace(t, 'a', '1') AS INT)", long)
+    yield "lengths", _in_recursion("length(t || x)", long)
     yield (
         "sorted_twice",
         ENDLESS + "SELECT x FROM (SELECT x FROM c LIMIT 900000) ORDER BY x % 1000, -x",
@@ -621,8 +638,8 @@ def steps() -> Iterator[tuple[str, str]]:
         "big_in",
         ENDLESS + "SELECT count(*) FROM c WHERE x IN (SELECT a.k * b.k FROM wide a, wide b)",
     )
-    yield "sums_of_text", ENDLESS + f"SELECT sum(replace(t, 'a', '1')) FROM {long}, c"
-    yield "patterns", ENDLESS + f"SELECT count(*) FROM {long}, c WHERE t LIKE '%' || u"
+    yield "sums_of_text", _in_recursion("replace(t, 'a', '1')", long)
+    yield "patterns", _in_recursion("t LIKE '%' || u", long)
     yield (
         "patterns_line",
         f"SELECT {_joined(f't LIKE {chr(39)}%{chr(97) * 200}{{}}%{chr(39)}', 190, '+')} FROM {long}",
@@ -633,7 +650,7 @@ def steps() -> Iterator[tuple[str, str]]:
     )
     yield (
         "patterns_loop",
-        ENDLESS + f"SELECT count(*) FROM {long}, c WHERE t || x LIKE '%{'a' * 240}b%'",
+        _in_recursion(f"t || x LIKE '%{'a' * 240}b%'", long),
     )
     yield "body_loop", ENDLESS + f"SELECT count(*) FROM body, c WHERE t LIKE '%{'a' * 240}b%'"
     yield "unions", " UNION ".join([ENDLESS_PART.format(i) for i in range(20)])
