@@ -171,20 +171,21 @@ def _trim(most_bytes: int, text: str, characters: str) -> str:
 
 
 def _ltrim(most_bytes: int, text: str, characters: str) -> str:
-    unwanted = characters.split("\0", 1)[0]
+    unwanted = _each_once(characters)
     if len(unwanted) <= _FEW:
-        return text.lstrip(unwanted)
-    found = set(unwanted)
-    return text[next((i for i, c in enumerate(text) if c not in found), len(text)) :]
+        return text.lstrip("".join(unwanted))
+    return text[next((i for i, c in enumerate(text) if c not in unwanted), len(text)) :]
 
 
 def _rtrim(most_bytes: int, text: str, characters: str) -> str:
-    unwanted = characters.split("\0", 1)[0]
+    unwanted = _each_once(characters)
     if len(unwanted) <= _FEW:
-        return text.rstrip(unwanted)
-    found = set(unwanted)
-    kept = next((i for i in range(len(text), 0, -1) if text[i - 1] not in found), 0)
-    return text[:kept]
+        return text.rstrip("".join(unwanted))
+    return text[: next((i for i in range(len(text), 0, -1) if text[i - 1] not in unwanted), 0)]
+
+
+def _each_once(characters: str) -> set[str]:
+    return set(characters.split("\0", 1)[0])
 
 
 _SEARCHES: dict[str, Callable[..., Any]] = {

@@ -24,7 +24,7 @@ STEPS_PER_TICK = 1_000
 """Virtual-machine steps between two looks at the meter."""
 PARTS = 20
 """Looks at the clock within a tick, for a statement whose single steps may be long."""
-_UNSEEN = 0.1
+_UNSEEN = 0.05
 """Seconds that a statement may run before its processor time is looked at."""
 _LEAST = 0.5
 """Seconds of the processor that any statement may use, however few its steps."""
@@ -38,7 +38,7 @@ class Limits:
 
     steps: int = 20_000_000
     """Virtual-machine steps; about a second of work. The same everywhere, unlike a clock."""
-    slowness: float = 3.0
+    slowness: float = 2.75
     """Processor time, as a multiple of what so many plain steps take on this machine: the net
     under `steps`, for single steps that are slow."""
     seconds: float = 10.0

@@ -17,7 +17,7 @@ from toolgym.episode import Outcome
 from toolgym.rollout import EpisodeRecord
 
 _NOTHING = Outcome(correct=False, progress_bin=0)
-_DEADLINE = "deadline"  # the code of the error that a deadline of the machine ends in
+_MACHINE = ("deadline", "too_much_memory")  # codes of what the machine's time or memory ended
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Figures:
             calls=sum(len(turn["calls"]) for turn in turns),
             repairs=sum(len(turn["repairs"]) for turn in turns),
             failures=len(errors),
-            deadlines=errors.count(_DEADLINE),
+            deadlines=sum(code in _MACHINE for code in errors),
             written=written,
             clipped=clipped,
             unfinished=unfinished,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym import memory
+from sqlgym import limits, memory
 from sqlgym.database import Database, Limits
 from sqlgym.memory import LANE, HeavyLane, memory_used
 from toolgym.errors import ToolError
@@ -62,6 +62,13 @@ def test_a_sort_that_stays_below_its_bound_is_not_ended(path):
     )
     assert len(Database(path).query(sql).rows) == 800
     assert LANE.holder is None
+
+
+@pytest.mark.skipif(not memory._STATM.exists(), reason="this system has no /proc")
+def test_where_sqlite_tells_nothing_the_memory_of_the_process_ends_a_sort(path, monkeypatch):
+    monkeypatch.setattr(limits, "memory_used", memory._resident)
+    with pytest.raises(ToolError, match="needs more memory"):
+        Database(path, Limits(memory_bytes=64 << 20)).query(SORT)
 
 
 def test_one_at_a_time_is_in_the_lane():
