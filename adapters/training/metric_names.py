@@ -83,7 +83,7 @@ _ROLLOUTS: Final = (
     Metric("repairs_per_call", "number", "rollouts", "repairs divided by calls"),
     Metric("tool_failures", "share", "rollouts", "calls that ended in an error observation"),
     Metric("faults", "count", "rollouts", "rollouts left out because the environment failed"),
-    Metric("deadlines", "count", "rollouts", "calls that the time or memory of the machine stopped"),
+    Metric("deadlines", "count", "rollouts", "calls that time or memory ended"),
     Metric(
         "completion_length",
         "tokens",
