@@ -22,6 +22,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from toolgym.forks import renew_in_child
+
 SHARE = 32 << 20
 """Bytes by which the memory may grow while a statement runs before it goes into the lane."""
 PATIENCE = 0.5
@@ -68,6 +70,11 @@ class HeavyLane:
     """
 
     def __init__(self) -> None:
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin empty, as in the child of a fork: a thread that it does not have may be inside."""
         self.holder: Any = None
         self._changed = threading.Condition()
         self._running: set[Any] = set()
@@ -112,6 +119,3 @@ class HeavyLane:
 
 LANE = HeavyLane()
 """The one of this process."""
-
-if hasattr(os, "register_at_fork"):  # a thread that the child does not have may be in it
-    os.register_at_fork(after_in_child=LANE.__init__)  # type: ignore[misc]

@@ -216,9 +216,10 @@ def _run(database: Path, sql: str) -> tuple[list[str], list[Row]]:
         # stopped by the steps, so texts are as short here as in the episode, and both are bounded.
         for category, most in _LIMITS:
             connection.setlimit(category, most)
-        for name, arity in ARITIES.items():
+        for name, arities in ARITIES.items():
             bounded = bounded_text(name, _LONGEST)
-            connection.create_function(name, arity, bounded, deterministic=True)
+            for arity in arities:
+                connection.create_function(name, arity, bounded, deterministic=True)
         connection.set_authorizer(_read_only)
         ticks = iter(range(_TICKS))
         connection.set_progress_handler(lambda: next(ticks, None) is None, 1_000_000)

@@ -32,7 +32,7 @@ class Turnstile:
     def renew(self) -> None:
         """Begin with nobody inside, as in the child of a fork."""
         self._turn = threading.Lock()
-        self._inside: dict[int, threading.Lock] = {}
+        self._own = threading.local()  # the turn of each thread; a number would be given anew
 
     def enter(self) -> bool:
         """Wait for a turn.
@@ -40,14 +40,13 @@ class Turnstile:
         Returns:
             The calling thread got a turn, and is to `leave`; False where it has one already.
         """
-        me = threading.get_ident()
-        if me in self._inside:
+        if getattr(self._own, "turn", None) is not None:
             return False
         while True:
             turn = self._turn
             if turn.acquire(timeout=PATIENCE):
                 if turn is self._turn:
-                    self._inside[me] = turn
+                    self._own.turn = turn
                     return True
                 turn.release()  # the others left it behind meanwhile
             elif turn is self._turn:
@@ -55,8 +54,9 @@ class Turnstile:
 
     def leave(self) -> None:
         """End the turn of the calling thread, if it has one."""
-        turn = self._inside.pop(threading.get_ident(), None)
+        turn = getattr(self._own, "turn", None)
         if turn is not None:
+            self._own.turn = None
             turn.release()
 
 

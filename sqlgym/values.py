@@ -21,10 +21,10 @@ import math
 import re
 from datetime import date
 from decimal import Decimal
-from functools import cached_property
 from typing import Any
 
 from sqlgym.nfc import nfc
+from toolgym.lazy import lazy
 
 LONGEST_NUMBER = 400
 """Characters of a number's text, and its decimal exponent: more is no number that SQLite holds."""
@@ -94,28 +94,28 @@ class Cell:
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    @cached_property
+    @lazy
     def normal(self) -> str:
         """A text with quotes; see `normal_text`."""
         return _normal(self.value)
 
-    @cached_property
+    @lazy
     def text(self) -> str:
         """As `normal_text` gives it; a decimal as it is written."""
         return _unquoted(self.normal) if isinstance(self.value, str) else repr(self.value)
 
-    @cached_property
+    @lazy
     def number(self) -> tuple[Decimal, int, bool] | None:
         """As `read_number` gives it, of the value or of what is in its quotes."""
         written = self.value if isinstance(self.value, str) else repr(self.value)
         return read_number(written) or read_number(self.text)
 
-    @cached_property
+    @lazy
     def is_day(self) -> bool:
         """It is a date as SQLite writes it."""
         return isinstance(self.value, str) and is_date(self.value)
 
-    @cached_property
+    @lazy
     def day(self) -> tuple[date, str] | None:
         """The day that it names."""
         return _read_date(self.value if self.is_day else self.text)

@@ -237,7 +237,7 @@ def test_all_guards_together_end_a_run_that_is_far_too_fast(tmp_path: Path) -> N
 
 def test_all_guards_together_let_a_run_that_learns_alone(tmp_path: Path) -> None:
     """But for a step now and then whose gradient is 0."""
-    run = train(tmp_path, env={"right": "7"}, steps=20, group_size=8, prompts=4)
+    run = train(tmp_path, env={"right": "7"}, steps=20, group_size=8, prompts=6)
     found = {finding.guard for decision in run.decisions for finding in decision.findings}
     assert found <= {"no_signal"}
     assert run.numbers(20)["accuracy"] > run.numbers(1)["accuracy"]

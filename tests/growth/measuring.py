@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -83,6 +84,7 @@ class Growth:
 def seconds(reader: Reader, text: str, repetitions: int = 1) -> float:
     """Processor time to read a text, the smallest of the repetitions."""
     best = float("inf")
+    _leave_alone()
     for _ in range(repetitions):
         for cache in _caches():
             cache.cache_clear()
@@ -94,13 +96,20 @@ def seconds(reader: Reader, text: str, repetitions: int = 1) -> float:
 
 
 @functools.cache
+def _leave_alone() -> None:
+    """Keep Python's collector from going through all that was there before, now and then."""
+    gc.collect()
+    gc.freeze()
+
+
+@functools.cache
 def _caches() -> tuple[functools._lru_cache_wrapper[Any], ...]:
     """What our modules remember by their arguments: a text is to be read, not looked up."""
     modules = [m for name, m in sys.modules.items() if name.partition(".")[0] in PACKAGES]
     values = [value for module in modules for value in vars(module).values()]
     inner = [each for v in values if isinstance(v, type) for each in vars(v).values()]
     found = {id(v): v for v in (*values, *inner) if isinstance(v, functools._lru_cache_wrapper)}
-    return tuple(v for v in found.values() if v is not _caches)
+    return tuple(v for v in found.values() if v not in (_caches, _leave_alone))
 
 
 def growth(reader: Reader, shape: Shape, size: int) -> Growth:

@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from sqlgym import (
     bare_columns,
+    bounded_format,
     diagnosis,
     dialect,
     expert,
@@ -19,6 +20,7 @@ from sqlgym import (
     recheck,
     recheck_answers,
     render,
+    searches,
     several_results,
     spider_match,
     splits,
@@ -26,10 +28,12 @@ from sqlgym import (
     text_source,
     ties,
     values,
+    written_out,
 )
 from sqlgym.database import Database, Limits
 from sqlgym.judging import check_answer, compare
 from sqlgym.schema import Schema, bare_name, nearest
+from sqlgym.statement_size import StatementSize
 from sqlgym.synthesis import (
     canonical,
     condition_forms,
@@ -60,6 +64,7 @@ SINGERS = Database(_PATH)
 SCHEMA = SINGERS.schema
 NAMES = SINGERS.query("SELECT name FROM singer")
 SQL_BYTES = Limits().sql_bytes
+SIZE = StatementSize(Limits(), {"adult": "CREATE VIEW adult AS SELECT name FROM singer"}, ["docs"])
 
 ANSWER_MARKS = (
     "```", "```sql\n", "```\n", "Answer: ", "the final answer is ", "- ", "1. ", " | ", ", ",
@@ -259,6 +264,35 @@ READERS = [
         covers=("sqlgym.recheck",),
     ),
     sql_reader("sqlgym.database.Database.query", SINGERS.query, ToolError, limit=SQL_BYTES),
+    sql_reader(
+        "sqlgym.written_out.weight",
+        lambda text: [written_out.weight(text, {}, of) for of in ("words", "patterns", "depth")],
+        covers=("sqlgym.sql_words",),
+    ),
+    sql_reader(
+        "sqlgym.statement_size.StatementSize.refusal",
+        lambda text: SIZE.refusal(text, text.lower()),
+        limit=SQL_BYTES,
+        covers=("sqlgym.statement_size",),
+    ),
+    Reader(
+        "sqlgym.searches.is_plain",
+        lambda text: searches.is_plain(text.lower(), "docs"),
+        limit=SQL_BYTES,
+        marks=("match ", "match '", "docs ", "docs = ", "docs('", "''", "'a' ", "= docs", "in "),
+        before=("select * from docs where docs match '", "match", "docs"),
+        after=("'", " match 'a'"),
+        covers=("sqlgym.searches",),
+    ),
+    Reader(
+        "sqlgym.bounded_format.repetitions",
+        lambda text: bounded_format.repetitions((text, text, text)),
+        limit=Limits().value_bytes,
+        marks=("%c", "%.*c", "%9", "%", "%5.5c", "%-", "1", "l"),
+        before=("%", "%1", "%1.", "1"),
+        after=("c", "%c"),
+        covers=("sqlgym.bounded_format",),
+    ),
     sql_reader(
         "sqlgym.diagnosis.explain", _explained, limit=SQL_BYTES, covers=("sqlgym.diagnosis",)
     ),

@@ -160,7 +160,10 @@ class JsonReader:
         self._left -= limit - start
         shape = outline(window)
         if shape.open_at == open_at and len(window) == rest:  # it is not closed anywhere
-            return JsonRead(None, len(self.text), (), TRUNCATED, open_at=start + open_at)
+            # With nothing behind its tag a quote was forgotten, rather than the end cut off there.
+            closed = len(self.text) - limit < 40 and self.text[limit:].strip() == "</tool_call>"
+            problem = UNCLOSED if closed else TRUNCATED
+            return JsonRead(None, len(self.text), problem=problem, open_at=start + open_at)
         whole = shape.end is not None or (shape.complete and len(window) == rest)
         end = rest if shape.end is None else shape.end
         try:
