@@ -190,6 +190,8 @@ def mended(tree: Node | None, operators: Registry, kind: str | None, limits: Lim
     """
     fillers = {*_FILLS.values(), _CLOSER} <= operators.keys()
     current = tree if fillers else None
+    if isinstance(current, Seq) and len(current.steps) > limits.operators:
+        current = sequence(list(current.steps[: limits.operators]), _SPAN)
     for _ in range(_PATIENCE):
         if current is None:
             break
