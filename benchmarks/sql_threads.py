@@ -53,12 +53,11 @@ class Lock(Turnstile):
     """A plain lock: long statements keep it too."""
 
     def enter(self) -> bool:
-        """Wait for the lock, however long."""
-        me = threading.get_ident()
-        if me in self._inside:
+        """Wait for a turn, as long as it takes."""
+        if getattr(self._own, "turn", None) is not None:
             return False
         self._turn.acquire()
-        self._inside[me] = self._turn
+        self._own.turn = self._turn
         return True
 
 
