@@ -21,7 +21,6 @@ import os
 import random
 import sqlite3
 import statistics
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -27,7 +27,7 @@ from sqlgym.limits import Limits
 from sqlgym.pool import process_pool
 from sqlgym.query_result import QueryResult, ResultCache
 from sqlgym.schema import Schema
-from sqlgym.sqlite_file import quoted
+from sqlgym.sqlite_file import machine_fault, quoted
 from sqlgym.turnstile import TURNSTILE
 from toolgym.errors import EnvironmentFault, ToolError
 from toolgym.forks import renew_in_child
@@ -170,7 +170,7 @@ class Database:
             stopped = connection.meter.stopped
             if not lenient and _is_undecodable(error):
                 return self._fetched(connection, sql, lenient=True)
-            fault = diagnosis.machine_fault(error, self.path, stopped is not None)
+            fault = machine_fault(error, self.path, stopped is not None)
             if fault is not None:
                 raise fault from error
             return diagnosis.Failure(error, connection.denial, stopped)

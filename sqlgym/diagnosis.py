@@ -11,15 +11,14 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import dataclass
-from pathlib import Path
 
 from sqlgym import dialect, syntax
 from sqlgym.guard import FUNCTIONS, Denial
 from sqlgym.limits import Limits
 from sqlgym.schema import Schema, bare_name, nearest, shortened, unknown_table
-from sqlgym.sqlite_file import broken_file, quoted
+from sqlgym.sqlite_file import quoted, result_code
 from sqlgym.steady_dates import DATE_FUNCTIONS
-from toolgym.errors import EnvironmentFault, ToolError
+from toolgym.errors import ToolError
 
 SQL_ERRORS: dict[str, str] = {
     "sql_error": "SQLite cannot read or run the statement.",
@@ -38,24 +37,6 @@ SQL_ERRORS: dict[str, str] = {
 """The codes of what can be wrong with SQL, for the documentation."""
 TRANSIENT = frozenset({"deadline", "too_much_memory"})
 """Codes that depend on the machine's load: counted, and never kept in a cache."""
-
-_MACHINE = frozenset(
-    {
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_INTERNAL,
-        sqlite3.SQLITE_SCHEMA,
-        sqlite3.SQLITE_FORMAT,
-        sqlite3.SQLITE_MISUSE,
-        sqlite3.SQLITE_INTERRUPT,  # the meter's own interrupts are told apart before
-    }
-)
 
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
 _EXPLAIN = re.compile(
@@ -146,24 +127,10 @@ def explain(failure: Failure, sql: str, schema: Schema, limits: Limits) -> ToolE
         return _stopped("too_much_memory", sql, limits)
     if failure.denial is not None:
         return _refused(failure.denial)
-    if _code(error) == sqlite3.SQLITE_TOOBIG:
+    if result_code(error) == sqlite3.SQLITE_TOOBIG:
         message = f"A value in the query is longer than {limits.value_bytes:,} bytes."
         return ToolError("too_large", message, "Leave that column out, or ask for its length().")
     return _read_message(str(error), sql, schema)
-
-
-def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFault | None:
-    """The fault behind an error that is not the agent's; None if it is the agent's."""
-    if isinstance(error, UnicodeDecodeError):
-        return broken_file(path, error)
-    if _code(error) in _MACHINE and not stopped:
-        return broken_file(path, error)
-    return None
-
-
-def _code(error: Exception) -> int:
-    """SQLite's primary result code; 0 where the error comes from Python's module."""
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _stopped(reason: str, sql: str, limits: Limits) -> ToolError:

@@ -62,6 +62,16 @@ memory_used: Callable[[], int] = _counted_by_sqlite() or (
 """Memory that grows and shrinks with SQLite's, in bytes."""
 
 
+def is_used_up() -> bool:
+    """Whether SQLite has little left in this process after a statement that had too little."""
+    try:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            limit: int = connection.execute("PRAGMA hard_heap_limit").fetchone()[0]
+    except MemoryError:
+        return True
+    return 0 < limit < 2 * memory_used()
+
+
 class HeavyLane:
     """Lets one statement at a time take much memory, while the others wait.
 

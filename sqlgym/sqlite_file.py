@@ -12,6 +12,7 @@ import sqlite3
 from pathlib import Path
 
 import toolgym.sqlite_forks  # noqa: F401  (a child may use SQLite too)
+from sqlgym.memory import is_used_up
 from toolgym.errors import EnvironmentFault
 
 HEADER = b"SQLite format 3\0"
@@ -55,6 +56,50 @@ def broken_file(path: Path, error: Exception) -> EnvironmentFault:
     return EnvironmentFault(
         f"The database {path} cannot be read: {error}.", "Restore the file, or leave its tasks out."
     )
+
+
+_MACHINE = frozenset(
+    {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_INTERNAL,
+        sqlite3.SQLITE_SCHEMA,
+        sqlite3.SQLITE_FORMAT,
+        sqlite3.SQLITE_MISUSE,
+        sqlite3.SQLITE_INTERRUPT,  # the meter's own interrupts are told apart before
+    }
+)
+
+
+def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFault | None:
+    """The fault behind an error that is not the agent's; None if it is the agent's.
+
+    Args:
+        error: What a statement on the file raised.
+        path: The file.
+        stopped: The statement was ended on purpose.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return broken_file(path, error)
+    if isinstance(error, MemoryError) and not stopped and is_used_up():
+        return EnvironmentFault(
+            "SQLite has no memory left in this process, and it is not one statement that has it.",
+            "Close other connections to SQLite, or raise the limit that was set on its heap.",
+        )
+    if result_code(error) in _MACHINE and not stopped:
+        return broken_file(path, error)
+    return None
+
+
+def result_code(error: Exception) -> int:
+    """SQLite's primary result code; 0 where the error comes from Python's module."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def quoted(name: str) -> str:

@@ -165,6 +165,41 @@ def test_another_connection_of_the_process_keeps_its_memory(path):
     Database(path, Limits(heap_bytes=0)).query("SELECT 1")
 
 
+USED_UP = """
+import sqlite3, sys
+from sqlgym.database import Database, Limits
+from toolgym.errors import EnvironmentFault
+database = Database(sys.argv[1], Limits(heap_bytes=40 << 20))
+hog = sqlite3.connect(":memory:", isolation_level=None)  # else all is rolled back
+hog.execute("CREATE TABLE t (x BLOB)")
+try:
+    while True: hog.execute("INSERT INTO t VALUES (zeroblob(1000000))")
+except MemoryError: pass
+ask = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 60000) "
+       "SELECT count(DISTINCT printf('%.*c', 100, 'a') || x) FROM c")
+try: database.query(ask)
+except EnvironmentFault as fault: print(fault)
+hog.close()
+print(len(database.query(ask).rows))
+"""
+
+
+@MEASURED
+def test_memory_that_somebody_else_has_used_up_is_no_mistake_of_the_agent(path):
+    """The belt is the whole process's: what it ends is neither kept nor scored."""
+    done = subprocess.run(
+        [sys.executable, "-c", USED_UP, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+        timeout=120,
+    )
+    told, rows = done.stdout.splitlines()
+    assert told.startswith("SQLite has no memory left in this process")
+    assert rows == "1"
+
+
 @pytest.mark.parametrize("columns", [150, 400, 1_500])
 def test_all_columns_of_a_wide_table_can_be_selected(tmp_path, columns):
     database = Database(wide_file(tmp_path / "wide.sqlite", columns))
