@@ -6,6 +6,7 @@ here; a reader that takes more than six times as long for four times the text fa
 """
 
 import ast
+import logging
 import sys
 from pathlib import Path
 from types import FunctionType
@@ -16,6 +17,8 @@ from tests.growth import of_aflowgym, of_sqlgym, of_toolgym
 from tests.growth.measuring import PACKAGES, Growth, Reader, growth, worst
 from tests.growth.shapes import shapes, texts
 
+# What libraries say of a text quotes it, half characters and all, and pytest cannot pass that on.
+pytestmark = pytest.mark.filterwarnings("ignore")
 ROOT = Path(__file__).resolve().parents[1]
 READERS = [*of_toolgym.READERS, *of_sqlgym.READERS, *of_aflowgym.READERS]
 READS_TEXT = {
@@ -59,6 +62,13 @@ ELSEWHERE = {
     "toolgym.tools": "reads docstrings of whoever writes an environment",
 }
 """Modules that read text, but none of a model, a server or a stranger; or by other readers."""
+
+
+@pytest.fixture(autouse=True)
+def no_log():
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 def modules_that_read() -> set[str]:
