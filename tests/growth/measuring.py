@@ -29,8 +29,10 @@ WORTH_MEASURING = 0.1
 LARGEST = 1 << 20
 PACKAGES = ("toolgym", "sqlgym", "aflowgym", "adapters")
 _SCREENED, _SLOWEST, _STEEPEST = (2_000, 8_000), 10, 6
-_ROUNDS = 5
-_BUDGET = 15.0
+_PAUSES = (0.0, 0.2, 0.5, 1.0, 2.0)
+"""Seconds between the rounds in which a text is measured that seems to grow too steeply."""
+_MORE_THAN_PLAIN = 1.5
+_BUDGET = 3.0
 """Seconds of processor time for one reader at one length."""
 
 
@@ -61,12 +63,16 @@ class Reader:
 
 @dataclass(frozen=True)
 class Growth:
-    """One text at two lengths: seconds of processor time for `size / 4` and `size` characters."""
+    """One text at two lengths: seconds of processor time for `size / 4` and `size` characters.
+
+    `plain` is what plain linear work grew by at the same time: 4, and more on a busy machine.
+    """
 
     text: str
     size: int
     shorter: float
     longer: float
+    plain: float = 4.0
 
     @property
     def ratio(self) -> float:
@@ -76,31 +82,29 @@ class Growth:
     @property
     def is_too_steep(self) -> bool:
         """Whether this is more than linear, beyond what noise and memory explain."""
-        return self.longer > WORTH_MEASURING and self.ratio > MOST_GROWTH
+        most = max(MOST_GROWTH, _MORE_THAN_PLAIN * self.plain)
+        return self.longer > WORTH_MEASURING and self.ratio > most
 
     def __str__(self) -> str:
         return f"{self.size:>9,} {self.longer:8.3f} s  x{self.ratio:5.1f}  {self.text}"
 
 
 def seconds(reader: Reader, text: str, repetitions: int = 1) -> float:
-    """Processor time to read a text, the smallest of the repetitions."""
+    """Processor time to read a text, the smallest of the repetitions.
+
+    Python's collector is left out: it goes through whatever is alive in the process.
+    """
     best = float("inf")
-    _leave_alone()
     for _ in range(repetitions):
         for cache in _caches():
             cache.cache_clear()
+        gc.disable()
         begin = time.process_time()
         with contextlib.suppress(*reader.refuses):
             reader.read(text)
         best = min(best, time.process_time() - begin)
+        gc.enable()
     return best
-
-
-@functools.cache
-def _leave_alone() -> None:
-    """Keep Python's collector from going through all that was there before, now and then."""
-    gc.collect()
-    gc.freeze()
 
 
 @functools.cache
@@ -110,7 +114,7 @@ def _caches() -> tuple[functools._lru_cache_wrapper[Any], ...]:
     values = [value for module in modules for value in vars(module).values()]
     inner = [each for v in values if isinstance(v, type) for each in vars(v).values()]
     found = {id(v): v for v in (*values, *inner) if isinstance(v, functools._lru_cache_wrapper)}
-    return tuple(v for v in found.values() if v not in (_caches, _leave_alone))
+    return tuple(v for v in found.values() if v is not _caches)
 
 
 def growth(reader: Reader, shape: Shape, size: int) -> Growth:
@@ -119,14 +123,29 @@ def growth(reader: Reader, shape: Shape, size: int) -> Growth:
     if longer <= WORTH_MEASURING:
         return Growth(shape.name, size, longer, longer)
     found = Growth(shape.name, size, seconds(reader, shape.fill(size // 4)), longer)
-    for _ in range(_ROUNDS):
+    for pause in _PAUSES:
         if not found.is_too_steep:
-            break
+            return found
         # Whatever else runs on the machine makes a time longer, and never shorter.
+        time.sleep(pause)
         shorter = min(found.shorter, seconds(reader, shape.fill(size // 4), 3))
         longer = min(found.longer, seconds(reader, shape.fill(size)))
-        found = Growth(shape.name, size, shorter, longer)
+        found = Growth(shape.name, size, shorter, longer, _plain_growth(size))
     return found
+
+
+def _plain_growth(size: int) -> float:
+    """What plain linear work of this size grows by just now, beside whatever shares the caches."""
+    longer, shorter = (
+        min(_seconds_of_plain_work(length) for _ in range(3)) for length in (size, size // 4)
+    )
+    return longer / max(shorter, 1e-9)
+
+
+def _seconds_of_plain_work(length: int) -> float:
+    begin = time.process_time()
+    sum(map(len, [f"{place}x" for place in range(4 * length)]))
+    return time.process_time() - begin
 
 
 def worst(reader: Reader, slowest: int = _SLOWEST, steepest: int = _STEEPEST) -> Growth:

@@ -151,6 +151,7 @@ def sql_reader(name: str, read: Any, *refuses: type[BaseException], **others: An
 
 def _explained(text: str) -> ToolError:
     """What is said of a text that SQLite refuses, whatever the text is."""
+    text = encodable(text)  # what is not, `check_text` refuses before
     error = sqlite3.OperationalError(f'near "{text[:200]}": syntax error')
     failure = diagnosis.Failure(error, None, None)
     return diagnosis.explain(failure, text, SCHEMA, Limits())
@@ -277,7 +278,7 @@ READERS = [
     ),
     Reader(
         "sqlgym.searches.is_plain",
-        lambda text: searches.is_plain(text.lower(), "docs"),
+        lambda text: searches.is_plain(encodable(text).lower(), "docs"),
         limit=SQL_BYTES,
         marks=("match ", "match '", "docs ", "docs = ", "docs('", "''", "'a' ", "= docs", "in "),
         before=("select * from docs where docs match '", "match", "docs"),
