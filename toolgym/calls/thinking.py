@@ -29,7 +29,7 @@ def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> Shown:
     if "think" not in text and "[THINK]" not in text and "[/THINK]" not in text:
         return Shown(text)
     shown: list[str] = []
-    hidden: list[str] = []  # each behind the shown piece of the same number
+    hidden: list[list[str]] = []  # each behind the shown piece of the same number; joined once
     position, thinking, begun = 0, False, False
     calls: _Calls | None = None
     tag = _THINKING.search(text)
@@ -44,15 +44,16 @@ def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> Shown:
             if closing and not thinking:
                 shown, hidden, begun = [], [], True
             elif thinking:
-                hidden[-1] += piece
+                hidden[-1].append(piece)
             else:
                 shown.append(piece)
-                hidden.append("")
+                hidden.append([])
             thinking = not closing
             behind = position = tag.end()
         tag = _THINKING.search(text, behind)
-    (hidden if thinking else shown).append(text[position:])
-    return _joined(shown, hidden, begun=begun)
+    rest = [text[position:]]
+    hidden, shown = ([*hidden, rest], shown) if thinking else (hidden, shown + rest)
+    return _joined(shown, list(map("".join, hidden)), begun=begun)
 
 
 def _joined(shown: list[str], hidden: list[str], *, begun: bool) -> Shown:
