@@ -163,7 +163,7 @@ shared_memory.SharedMemory(name='met', create=True, size=10)
     ),
     Hostile("read_other_calls", HIDDEN, body("return open('../beside').read()")),
     Hostile("list_temporary_folders", REFUSED, body("return os.listdir('/tmp')")),
-    Hostile("read_ssh_keys", HIDDEN, body("return open('/root/.ssh/id_rsa').read()")),
+    Hostile("read_ssh_keys", HIDDEN, body("return open('/etc/ssh/ssh_host_rsa_key').read()")),
     Hostile("read_the_shadow", HIDDEN, body("return open('/etc/shadow').read()")),
     Hostile("read_the_hosts_name", HIDDEN, body("return open('/etc/hostname').read()")),
     Hostile(

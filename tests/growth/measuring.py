@@ -101,10 +101,12 @@ def seconds(reader: Reader, text: str, repetitions: int = 1) -> float:
             cache.cache_clear()
         gc.disable()
         begin = time.process_time()
-        with contextlib.suppress(*reader.refuses):
-            reader.read(text)
-        best = min(best, time.process_time() - begin)
-        gc.enable()
+        try:
+            with contextlib.suppress(*reader.refuses):
+                reader.read(text)
+            best = min(best, time.process_time() - begin)
+        finally:
+            gc.enable()
     return best
 
 
