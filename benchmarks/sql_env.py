@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -289,20 +290,24 @@ def time_vector(dataset: str, tasks: Sequence[SqlTask]) -> None:
     vector = gym.make_vec(ENV_ID, num_envs=CALLERS, dataset=dataset, split="dev", step_limit=10**6)
     vector.reset(seed=0)
     queries = [env.task.gold_sql for env in envs]
-    with ThreadPoolExecutor(CALLERS) as pool, ThreadPoolExecutor(4) as small:
-        ways: dict[str, Callable[[list[str]], object]] = {
-            "gym.make_vec": lambda actions: vector.step(tuple(actions)),
-            "one after another": lambda actions: [
-                e.step(a) for e, a in zip(envs, actions, strict=True)
-            ],
-            f"{CALLERS} threads": lambda actions: list(
-                pool.map(lambda e, a: e.step(a), envs, actions)
-            ),
-            "4 threads": lambda actions: list(small.map(lambda e, a: e.step(a), envs, actions)),
-        }
+    ways: dict[str, Callable[[list[str]], object]] = {
+        "gym.make_vec": lambda actions: vector.step(tuple(actions)),
+        "one after another": lambda actions: [
+            e.step(a) for e, a in zip(envs, actions, strict=True)
+        ],
+    }
+    with ExitStack() as stack:
+        for threads in (CALLERS, 4, 1):  # a pool of one shows what the pool costs by itself
+            pool = stack.enter_context(ThreadPoolExecutor(threads))
+            ways[f"a pool of {threads}"] = partial(by_pool, pool, envs)
         time_ways("the data set's queries", ways, queries, 30)
         time_ways("long queries", ways, [LONG] * CALLERS, 3)
     vector.close()
+
+
+def by_pool(pool: ThreadPoolExecutor, envs: Sequence[Any], actions: list[str]) -> object:
+    """One step of each, handed to a pool."""
+    return list(pool.map(lambda env, action: env.step(action), envs, actions))
 
 
 def time_ways(
