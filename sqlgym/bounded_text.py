@@ -12,6 +12,7 @@ too long. Whatever SQLite takes for text counts as text: blobs too, as far as th
 
 from __future__ import annotations
 
+import functools
 import re
 import sqlite3
 from collections.abc import Callable
@@ -37,6 +38,28 @@ _BLANKS = 1_000_000
 """Characters of indentation that `json_pretty` may write."""
 _FEW = 32
 """Characters that `str.strip` is given at most; it looks at each of them in turn."""
+
+
+def bound_texts(connection: sqlite3.Connection, most_bytes: int) -> None:
+    """Replace the functions of `ARITIES` on a connection, as far as this SQLite has them.
+
+    Args:
+        connection: Where statements run.
+        most_bytes: No text may become longer than this, see `bounded_text`.
+    """
+    for name in sorted(functions_of_sqlite() & ARITIES.keys()):
+        bounded = bounded_text(name, most_bytes)
+        for arity in ARITIES[name]:
+            connection.create_function(name, arity, bounded, deterministic=True)
+
+
+@functools.cache
+def functions_of_sqlite() -> frozenset[str]:
+    """The functions that this SQLite has; newer ones have more."""
+    connection = sqlite3.connect(":memory:")
+    found = connection.execute("SELECT name FROM pragma_function_list").fetchall()
+    connection.close()
+    return frozenset(name for (name,) in found)
 
 
 def bounded_text(name: str, most_bytes: int) -> Callable[..., Any]:

@@ -15,13 +15,12 @@ time behind it; the memory that it takes.
 
 from __future__ import annotations
 
-import functools
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlgym.bounded_text import ARITIES, bounded_text
+from sqlgym.bounded_text import bound_texts, functions_of_sqlite
 from sqlgym.fetching import Fetched, fetch, lenient_text
 from sqlgym.limits import PARTS, STEPS_PER_TICK, Limits, Meter
 from sqlgym.sqlite_file import broken_file, connect_readonly, quoted
@@ -203,15 +202,12 @@ class GuardedConnection:
             (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
         ):
             self._db.setlimit(category, value)
-        known = _functions_of_sqlite()
+        known = functions_of_sqlite()
         for name in sorted(known & DATE_FUNCTIONS.keys()):
             arity = 2 if name == "timediff" else -1
             function = steady_date(name, lambda what: self._deny("nondeterministic", what))
             self._db.create_function(name, arity, function, deterministic=True)
-        for name in sorted(known & ARITIES.keys()):
-            bounded = bounded_text(name, limits.value_bytes)
-            for arity in ARITIES[name]:
-                self._db.create_function(name, arity, bounded, deterministic=True)
+        bound_texts(self._db, limits.value_bytes)
         self._set_handler(is_slow=False)
         self._db.set_authorizer(self._authorize)
 
@@ -272,15 +268,6 @@ class GuardedConnection:
     def _deny(self, code: str, what: str) -> int:
         self.denial = self.denial or Denial(code, what)
         return sqlite3.SQLITE_DENY
-
-
-@functools.cache
-def _functions_of_sqlite() -> frozenset[str]:
-    """The functions that this SQLite has; newer ones have more."""
-    connection = sqlite3.connect(":memory:")
-    found = connection.execute("SELECT name FROM pragma_function_list").fetchall()
-    connection.close()
-    return frozenset(name for (name,) in found)
 
 
 def _text(name: Any) -> str:

@@ -23,7 +23,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from sqlgym.bounded_text import ARITIES, bounded_text
+from sqlgym.bounded_text import bound_texts
 from sqlgym.recheck_answers import cells_of, same_cell, same_value
 from toolgym.env import ToolEnv
 
@@ -216,10 +216,7 @@ def _run(database: Path, sql: str) -> tuple[list[str], list[Row]]:
         # stopped by the steps, so texts are as short here as in the episode, and both are bounded.
         for category, most in _LIMITS:
             connection.setlimit(category, most)
-        for name, arities in ARITIES.items():
-            bounded = bounded_text(name, _LONGEST)
-            for arity in arities:
-                connection.create_function(name, arity, bounded, deterministic=True)
+        bound_texts(connection, _LONGEST)
         connection.set_authorizer(_read_only)
         ticks = iter(range(_TICKS))
         connection.set_progress_handler(lambda: next(ticks, None) is None, 1_000_000)

@@ -170,10 +170,20 @@ def _calls_of(source: Source, read: JsonRead, kind: str) -> list[RawCall]:
 def _call_of(data: dict[Any, Any], read: JsonRead, kind: str, depth: int) -> RawCall:
     """One call; `depth` is how many brackets are open around its mapping."""
     call = from_mapping(data, kind, read.repairs)
+    return as_read(call, read, depth + depth_of_arguments(data) if read.missing else 0)
+
+
+def as_read(call: RawCall, read: JsonRead, depth: int = 0) -> RawCall:
+    """The call, marked as not whole where its JSON had to be mended.
+
+    Args:
+        call: What the JSON says.
+        read: How the JSON was read.
+        depth: Brackets that may be missing though every argument was given.
+    """
     if not (read.guessed or read.missing):
         return call
-    unfinished = read.missing > depth + depth_of_arguments(data)
-    return replace(call, whole=False, unfinished=unfinished)
+    return replace(call, whole=False, unfinished=read.missing > depth)
 
 
 def _names_a_tool(name: object, specs: Mapping[str, ToolSpec]) -> bool:
@@ -190,6 +200,4 @@ def named_object(source: Source, start: int, limit: int, kind: str) -> Found:
     if read.problem:
         return Found((source.failed(read.problem, kind),), read.end)
     call = RawCall(head.group(1), read.value, kind, read.repairs)
-    if read.guessed or read.missing:
-        call = replace(call, whole=False, unfinished=read.missing > 0)
-    return Found((call,), read.end)
+    return Found((as_read(call, read),), read.end)

@@ -22,7 +22,7 @@ from toolgym.calls import errors as call_errors
 from toolgym.calls.json_reading import CONFLICT, THOUGHT, TRUNCATED
 from toolgym.calls.raw import RawCall
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON, Repair
-from toolgym.calls.source import Found, Source
+from toolgym.calls.source import Found, Source, as_read
 
 MAX_PARAMETERS = 64
 UNCLEAR = "it is not clear where a value of it ends, as tags stand inside or behind it"
@@ -166,9 +166,7 @@ def _json_body(source: Source, name: str, start: int, begin: int) -> Found:
     read = source.json.read(begin, stop.start() if stop else len(text))
     if read.problem:
         return _failed(source, name, read.problem, "xml", start, read.end)
-    call = RawCall(name, read.value, "xml", read.repairs)
-    if read.guessed or read.missing:
-        call = replace(call, whole=False, unfinished=read.missing > 0)
+    call = as_read(RawCall(name, read.value, "xml", read.repairs), read)
     end = source.skip(read.end, _BLANK)
     if text.startswith("</function>", end):
         return Found((call,), end + len("</function>"), start)
