@@ -62,9 +62,9 @@ def cells_of(given: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[l
 def _split(text: str, columns: Sequence[str], needs_rows: bool) -> Iterator[list[Any]]:
     """The cells of a text, by lines and at each separator, without a line of column names."""
     lines = [_BULLET.sub("", line).strip() for line in text.splitlines() if line.strip()]
-    tables = [[line.split(separator) for line in lines] for separator in _SEPARATORS]
-    for table in ([[line] for line in lines], *tables):
-        rows = [[cell.strip() for cell in row] for row in table]
+    for separator in (None, *_SEPARATORS):  # one table at a time: a long text makes large ones
+        cut = [[line] if separator is None else line.split(separator) for line in lines]
+        rows = [[cell.strip() for cell in row] for row in cut]
         if len(rows) > 1 and [cell.casefold() for cell in rows[0]] == list(columns):
             del rows[0]
         if len(rows) > 1 or not needs_rows:

@@ -44,7 +44,7 @@ _NEEDS_QUOTES = re.compile(
 _ESCAPED = re.compile(rf'["\\{_CONTROL}]')
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _UNESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))")
-_CELL = re.compile(r'"(?:[^"\\]|\\.)*"(?= \| |$)|.*?(?= \| |$)')
+_CELL = re.compile(r'"(?:[^"\\]++|\\.)*+"(?= \| |$)|.*?(?= \| |$)')
 _LONGEST_NOTE = "... (at least 1,000,000 more rows)"
 _NOTE = re.compile(r"\.\.\. \((?:(?:at least )?[\d,]+ more rows?|cut: too long to be shown)\)")
 

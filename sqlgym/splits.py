@@ -17,10 +17,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
-from sqlgym.parsing import careful, parse
+from sqlgym.skeleton import skeleton
 from toolgym.errors import ConfigurationError
 
 Entry = Mapping[str, Any]
@@ -93,33 +90,6 @@ def _part(text: str, shares: Mapping[str, float]) -> str:
         if place < end:
             return part
     return list(shares)[-1]
-
-
-def skeleton(canonical: str) -> str:
-    """A query without its literals: what it asks, whatever the value.
-
-    >>> skeleton("SELECT name FROM singer WHERE age > 30 AND city IN ('Rome', 'Oslo')")
-    'SELECT name FROM singer WHERE age > ? AND city IN (?)'
-    """
-    try:
-        return careful(lambda: _plain(parse(canonical)))
-    except SqlglotError:
-        return re.sub(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b", "?", canonical)
-
-
-def _plain(tree: exp.Expr) -> str:
-    """A query as text, with a question mark for each literal, and one for a list of them."""
-    plain = tree.transform(_without_literal)
-    for found in plain.find_all(exp.In):
-        if found.expressions and all(isinstance(e, exp.Placeholder) for e in found.expressions):
-            found.set("expressions", [exp.Placeholder()])
-    return plain.sql(dialect="sqlite")
-
-
-def _without_literal(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
-        return exp.Placeholder()
-    return exp.Placeholder() if isinstance(node, exp.Literal) else node
 
 
 def _marks(entry: Entry) -> set[str]:

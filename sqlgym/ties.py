@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -179,17 +179,20 @@ def _selects(sql: str) -> list[_Select]:
     tokens = _tokens(sql)
     found: list[_Select] = []
     open_places: list[int] = []
+    own: list[list[Token]] = [[]]  # for each open parenthesis the tokens in no deeper one
     for place, token in enumerate(tokens):
         if token.token_type is TokenType.L_PAREN:
             open_places.append(place)
-        elif token.token_type is TokenType.R_PAREN and open_places:
-            start = open_places.pop()
-            inside = _own(tokens[start + 1 : place])
+            own.append([])
+            continue
+        if token.token_type is TokenType.R_PAREN and open_places:
+            start, inside = open_places.pop(), own.pop()
             exists = start > 0 and tokens[start - 1].token_type is TokenType.EXISTS
             found.append(_select(inside, tokens[start].end + 1, token.start, exists))
+        own[-1].append(token)
     # What follows the last token is a comment, and would swallow what is added.
     end = tokens[-1].end + 1 if tokens else 0
-    return [*found, _select(_own(tokens), 0, end, False)]
+    return [*found, _select(own[0], 0, end, False)]
 
 
 def _select(own: list[Token], start: int, end: int, exists: bool) -> _Select:
@@ -199,19 +202,6 @@ def _select(own: list[Token], start: int, end: int, exists: bool) -> _Select:
             text = "".join(later.text.upper() for later in own[place + 1 :])
             return _Select(start, end, token.start, text, ordered, exists)
     return _Select(start, end, None, "", ordered, exists)
-
-
-def _own(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens that stand in no parentheses of their own."""
-    return list(_outside(tokens))
-
-
-def _outside(tokens: Sequence[Token]) -> Iterator[Token]:
-    depth = 0
-    for token in tokens:
-        depth += _step(token)
-        if depth == 0:
-            yield token
 
 
 def _step(token: Token) -> int:

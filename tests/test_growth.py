@@ -152,22 +152,8 @@ def test_a_reader_that_is_linear_is_not_accused():
     assert not Growth("a", 1 << 20, shorter=0.001, longer=0.09).is_too_steep
 
 
-UNPROVEN = pytest.mark.xfail(reason="not yet measured on all of its shapes", strict=False)
-"""For readers that another run has not gone through to the end; see `measured`."""
-
-
-def measured():
-    """Every reader; those behind `expected_there` were gone through in part only."""
-    names = [reader.name for reader in READERS]
-    first = names.index("sqlgym.syntax.expected_there")
-    listed = ("sqlgym.judging.check_answer", "sqlgym.recheck_answers.cells_of")
-    for place, reader in enumerate(READERS):
-        unproven = place >= first or reader.name.startswith(listed)
-        yield pytest.param(reader, id=reader.name, marks=[UNPROVEN] if unproven else [])
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("reader", measured())
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_no_degenerate_text_takes_more_than_its_length_explains(reader):
     found = worst(reader)
     print(f"{reader.name:60} {found}")

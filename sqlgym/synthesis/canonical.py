@@ -1,19 +1,24 @@
 """SQL in a form that near-duplicates share, to tell tasks apart and to keep splits disjoint.
 
 Case of names, quotes, aliases, the order of conditions that AND or OR connects, of a list behind
-IN and of both sides of `=` make no difference; everything else does, also each literal. The
-`skeleton` is the same without the literals.
+IN and of both sides of `=` make no difference; everything else does, also each literal
+(`sqlgym.skeleton` takes those out).
 """
 
 from __future__ import annotations
 
 import functools
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlgym.parsing import careful, parse
 from sqlgym.synthesis.world import identifier
+
+_LARGEST: Final = 300
+"""Nodes of an operand of `=`. A longer one keeps its side: in a chain of `a = b = c`, the text of
+each operand would be that of all before it."""
 
 
 @functools.lru_cache(maxsize=8192)
@@ -36,18 +41,6 @@ def canonical_sql(sql: str) -> str:
         raise ValueError(f"This is not one query that can be parsed: {sql!r}") from error
 
 
-def skeleton(canonical: str) -> str:
-    """A canonical query with a question mark for each literal.
-
-    >>> skeleton("SELECT name FROM singer WHERE age > 3 AND country = 'France'")
-    'SELECT name FROM singer WHERE age > ? AND country = ?'
-    """
-    tree = parse(canonical)
-    return tree.transform(
-        lambda node: exp.Placeholder() if isinstance(node, exp.Literal) else node
-    ).sql("sqlite")
-
-
 def _rename(tree: exp.Expr) -> None:
     """Names in lower case, bare where they may be; aliases of tables numbered in their order."""
     aliases: dict[str, str] = {}
@@ -66,16 +59,25 @@ def _sorted(tree: exp.Expr) -> exp.Expr:
     for found in list(tree.find_all(exp.In)):
         if found.expressions:
             found.set("expressions", sorted(found.expressions, key=_text))
-    for equal in list(tree.find_all(exp.EQ)):
-        if _place(equal.right) < _place(equal.left):
-            left, right = equal.left, equal.right
-            equal.set("this", right.copy())
-            equal.set("expression", left.copy())
+    sizes = _sizes(tree)
+    for equal in reversed(list(tree.find_all(exp.EQ))):  # what is inside first
+        left, right = equal.left, equal.right
+        if max(sizes[id(left)], sizes[id(right)]) <= _LARGEST and _place(right) < _place(left):
+            equal.set("this", right)
+            equal.set("expression", left)
     for kind in (exp.And, exp.Or):
         for node in list(tree.find_all(kind)):
             if not isinstance(node.parent, kind):
                 _sort_terms(node, kind)
     return tree
+
+
+def _sizes(tree: exp.Expr) -> dict[int, int]:
+    """How many nodes are in and below each node, by its `id`."""
+    sizes: dict[int, int] = {}
+    for node in reversed(list(tree.bfs())):  # children before their parents
+        sizes[id(node)] = 1 + sum(sizes[id(child)] for child in node.iter_expressions())
+    return sizes
 
 
 def _sort_terms(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> None:

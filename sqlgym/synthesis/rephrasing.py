@@ -29,7 +29,9 @@ REPHRASINGS_REFUSED: dict[str, str] = {
     "expert_failed": "The expert, who knows the gold, does not get the answer right in an episode.",
 }
 """Code and meaning of every reason for which a rewording is not kept."""
-_LITERAL = re.compile(r"\"(?:[^\"]|\"\")*\"|'((?:[^']|'')*)'|(?<![\w.])(\d+(?:\.\d+)?)(?!\w)")
+# A quote that is doubled ends one text and begins the next, so an open one is looked for once.
+_LITERAL = re.compile(r"(?:\"[^\"]*+\")++|((?:'[^']*+')++)|(?<![\w.])(\d++(?:\.\d++)?)(?!\w)")
+_DIGITS = 19  # of SQLite's integers; Python refuses to read thousands
 _SELECT, _FROM = (re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("select", "from"))
 
 
@@ -125,14 +127,15 @@ def told_values(question: str, sql: str) -> Iterator[list[str]]:
     for found in _LITERAL.finditer(sql):
         if found[1] is None and found[2] is None:
             continue  # a quoted name
-        forms = _number_forms(found[2]) if found[2] else _text_forms(found[1].replace("''", "'"))
+        text = (found[1] or "")[1:-1].replace("''", "'")
+        forms = _number_forms(found[2]) if found[2] else _text_forms(text)
         if _tells(question, forms):
             yield forms
 
 
 def _number_forms(text: str) -> list[str]:
     forms = [text]
-    if text.isdigit():
+    if text.isdigit() and len(text) <= _DIGITS:
         number = int(text)
         forms += [f"{number:,}"] if number > 999 else []
         forms += [english.number_word(number)] if english.number_word(number) != text else []

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 
 from sqlgym.database import Database
 from sqlgym.hardness import Hardness, hardness
+from sqlgym.skeleton import skeleton
 from sqlgym.splits import plain_question
 from sqlgym.synthesis import english
-from sqlgym.synthesis.canonical import canonical_sql, skeleton
+from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
 from sqlgym.synthesis.proof import Rejected, prove
 from sqlgym.synthesis.rephrasing import Rephraser
@@ -37,7 +38,8 @@ COMMON = 0.04
 HOPELESS = {"gold_fails": 4, "too_long": 1}
 """What counts, and how much, against trying a shape on the same tables again; at 8 it is given up
 until something else of it is kept."""
-_LITERALS = re.compile(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|(?<![\w.])\d+(?:\.\d+)?(?!\w)")
+# A quote that is doubled ends one text and begins the next, so an open one is looked for once.
+_LITERALS = re.compile(r"(?:\"[^\"]*+\")++|(?:'[^']*+')++|(?<![\w.])\d++(?:\.\d++)?(?!\w)")
 
 
 @dataclass

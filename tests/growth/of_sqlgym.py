@@ -33,6 +33,7 @@ from sqlgym import (
 from sqlgym.database import Database, Limits
 from sqlgym.judging import check_answer, compare
 from sqlgym.schema import Schema, bare_name, nearest
+from sqlgym.skeleton import skeleton
 from sqlgym.statement_size import StatementSize
 from sqlgym.synthesis import (
     canonical,
@@ -354,18 +355,25 @@ READERS = [
         lambda text: spider_match.prepared(text, keep_distinct=False),
         covers=("sqlgym.spider_match",),
     ),
-    sql_reader("sqlgym.splits.skeleton", splits.skeleton, covers=("sqlgym.splits",)),
-    Reader("sqlgym.splits.plain_question", splits.plain_question, marks=QUESTION_MARKS),
+    sql_reader("sqlgym.skeleton.skeleton", skeleton, covers=("sqlgym.skeleton",)),
+    Reader(
+        "sqlgym.splits.plain_question",
+        splits.plain_question,
+        marks=QUESTION_MARKS,
+        covers=("sqlgym.splits",),
+    ),
     sql_reader(
         "sqlgym.synthesis.canonical.canonical_sql",
         canonical.canonical_sql,
         ValueError,
         covers=("sqlgym.synthesis.canonical", "sqlgym.synthesis.world"),
     ),
-    sql_reader("sqlgym.synthesis.canonical.skeleton", canonical.skeleton, SqlglotError),
     Reader(
         "sqlgym.synthesis.rephrasing.told_values",
-        lambda text: list(rephrasing.told_values(text, text)),
+        lambda text: [
+            list(rephrasing.told_values(text, "SELECT a FROM t WHERE b > 5000 AND c = 'Joe'")),
+            list(rephrasing.told_values("Which of Joe's cost more than 5,000 euros?", text)),
+        ],
         marks=QUESTION_MARKS,
         before=("'", '"', "1"),
         after=("'", '"'),

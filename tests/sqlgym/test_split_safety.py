@@ -13,7 +13,8 @@ import sqlglot
 
 from sqlgym import load_tasks
 from sqlgym.bundled import dataset_folder
-from sqlgym.splits import plain_question, skeleton
+from sqlgym.skeleton import skeleton
+from sqlgym.splits import plain_question
 from sqlgym.task_family import SqlTaskFamily
 from toolgym.family import SynthesisOrder
 

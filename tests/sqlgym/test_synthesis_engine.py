@@ -19,6 +19,7 @@ from sqlgym.answers import refusal
 from sqlgym.database import open_database
 from sqlgym.hardness import hardness
 from sqlgym.several_results import several_results
+from sqlgym.skeleton import skeleton
 from sqlgym.splits import plain_question
 from sqlgym.synthesis import (
     LEVELS,
@@ -28,7 +29,6 @@ from sqlgym.synthesis import (
     stream,
     synthesize,
 )
-from sqlgym.synthesis.canonical import skeleton
 from sqlgym.synthesis.search import COMMON, VARIANTS, WAITING
 from toolgym import ConfigurationError
 
