@@ -2,9 +2,9 @@ r"""Reading a database from text: one JSON for its schema, one CSV per table, qu
 
 This is the form in which the bundled databases are kept, because a person can read it and a diff
 can show it: `<db_id>/schema.json` has the tables in order with columns, keys, and what they mean
-in words; `<db_id>/<table>.csv` the rows; `train.json` and `dev.json` the questions. A data set that
-takes its databases from several folders is described by a `dataset.json`; see
-`sqlgym.composed_source`.
+in words; `<db_id>/<table>.csv` the rows; `train.json`, `dev.json` and `test.json`, or some of them,
+the questions. A data set that takes its databases from several folders is described by a
+`dataset.json`; see `sqlgym.composed_source`.
 
 In CSV `\N` is NULL, and types come from the schema, never from guessing. A cell that does not fit
 its column, a key that occurs twice or points nowhere, a question without its database: each is an
@@ -36,6 +36,8 @@ from toolgym.errors import EnvironmentFault
 
 NULL: Final = r"\N"
 SPLITS: Final = ("train", "dev")
+"""Those of a folder that a `dataset.json` takes databases from; any other may have these:"""
+PARTS: Final = ("train", "dev", "test")
 _INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _REAL: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
@@ -75,7 +77,7 @@ class SchemaEntry(Strict):
 
 
 class QuestionEntry(Strict):
-    """One question of `train.json` or `dev.json`."""
+    """One question of `train.json`, `dev.json` or `test.json`."""
 
     id: str
     db_id: str
@@ -94,10 +96,18 @@ def read_source(source: Path) -> FolderSource:
     if not folders:
         raise damaged(source, "it has no database: there is no */schema.json")
     databases = tuple(map(read_database, folders))
-    files = {source / f"{split}.json": read_questions(source / f"{split}.json") for split in SPLITS}
-    check_questions(files, {database.db_id for database in databases})
-    train, dev = (tuple(one.model_dump() for one in questions) for questions in files.values())
-    return FolderSource(databases, train, dev)
+    paths = {split: source / f"{split}.json" for split in PARTS}
+    found = {split: read_questions(path) for split, path in paths.items() if path.is_file()}
+    if not found:
+        raise damaged(source, f"it has no questions: there is none of {', '.join(PARTS)} (.json)")
+    check_questions(
+        {paths[split]: questions for split, questions in found.items()},
+        {database.db_id for database in databases},
+    )
+    parts = {
+        split: tuple(one.model_dump() for one in questions) for split, questions in found.items()
+    }
+    return FolderSource(databases, *(parts.get(split, ()) for split in PARTS))
 
 
 def check_questions(files: Mapping[Path, list[QuestionEntry]], db_ids: set[str]) -> None:

@@ -60,7 +60,7 @@ Temperature = Annotated[float | None, _option("Of the rollouts; 1.")]
 MaxCompletion = Annotated[Number, _option("Tokens of a rollout, results of tools included.")]
 WarmupSteps = Annotated[Number, _option("Of the tiny model, before it is looked at; 600.")]
 Demos = Annotated[Number, _option("That the tiny model imitates; 4800.")]
-Trainer = Annotated[str, _option(f"Who will train: {' or '.join(TRAINERS)}.")]
+Trainer = Annotated[Text, _option(f"Who will train: {' or '.join(TRAINERS)}; {TRAINERS[0]}.")]
 Seed = Annotated[Number, _option("Of everything that draws; 0.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
@@ -83,7 +83,7 @@ def command(
     max_completion_length: MaxCompletion = None,
     warmup_steps: WarmupSteps = None,
     demos: Demos = None,
-    trainer: Trainer = "trl",
+    trainer: Trainer = None,
     seed: Seed = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -114,14 +114,13 @@ _OF_THE_LOOK: Final = ("tasks", "tries", "as_json", "quiet")
 
 def _sorted_out(options: dict[str, Any]) -> dict[str, Any]:
     """The options as arguments of `training_settings`."""
-    trainer, env_id, model = (options.pop(name) for name in ("trainer", "env_id", "model"))
-    refuse_unknown("--trainer", trainer, TRAINERS)
+    env_id, model = options.pop("env_id"), options.pop("model")
+    refuse_unknown("--trainer", options["trainer"], TRAINERS)
     wanted = {name: options.pop(name) for name in ("dataset", "step_limit", "parsing")}
     wanted["rewards"] = weights_of(options.pop("rewards"))
     env_kwargs = arguments_for(env_id, options.pop("settings"), **wanted)
     options["demonstrations"] = options.pop("demos")
     given = {name: value for name, value in options.items() if value is not None}
-    given["trainer"] = trainer
     return {"env_id": env_id, "model": model, "given": given, "env_kwargs": env_kwargs}
 
 
@@ -157,7 +156,7 @@ def training_settings(
 
 _INHERITED: Final = (
     *("env_kwargs", "split", "held_out", "group_size", "prompts", "temperature"),
-    *("max_completion_length", "seed"),
+    *("max_completion_length", "seed", "trainer"),
 )
 
 

@@ -63,10 +63,12 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Another argument of the environment, or of TRL's config; may be repeated.",
+        help="Another argument of the environment, or of the trainer's config; may be repeated.",
     ),
 ]
-Config = Annotated[Path | None, _option("YAML file with arguments of TRL's config, one a line.")]
+Config = Annotated[
+    Path | None, _option("YAML file with arguments of the trainer's config, one a line.")
+]
 Lora = Annotated[bool, typer.Option("--lora", help="Train an adapter, and merge it at the end.")]
 Vllm = Annotated[Text, _option("Generate with vLLM: colocate (on the training GPU) or server.")]
 NoPreflight = Annotated[

@@ -85,7 +85,7 @@ EXPERIMENT: Final = Experiment(
         " method has one rate, which was chosen for GRPO and not for the others."
     ),
     prevention=(
-        "Each of them is one setting of both trainers, so that the question can be asked of one's"
+        "Each of them can be chosen in both trainers, so that the question can be asked of one's"
         " own task."
     ),
     cells=cells,

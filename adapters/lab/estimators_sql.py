@@ -86,7 +86,7 @@ EXPERIMENT: Final = Experiment(
         f" {EVALUATED} held-out questions greedily. At smoke size it is two updates."
     ),
     prevention=(
-        "Each of them is one setting of both trainers, so that the question can be asked of one's"
+        "Each of them can be chosen in both trainers, so that the question can be asked of one's"
         " own task."
     ),
     cells=cells,

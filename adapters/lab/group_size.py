@@ -146,9 +146,9 @@ EXPERIMENT: Final = Experiment(
     ),
     prevention=(
         "Groups have eight members by default, and leads are divided by the deviation of the"
-        " whole batch; pairs divided by their own are refused, since the size of a lead is lost in"
-        " them. What ended trainings here was the rate, at every size of groups: guards take back"
-        " an update after which calls are no longer valid, and lower the rate."
+        " whole batch; `StableGRPOConfig` refuses pairs divided by their own, since the size of a"
+        " lead is lost in them. What ended trainings here was the rate, at every size of groups:"
+        " guards take back an update after which calls are no longer valid, and lower the rate."
     ),
     cells=cells,
     seeds={"smoke": 2, "quick": 32, "full": 64},

@@ -11,9 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from adapters.reference.loss_config import LossConfig, loss_config
+from adapters.reference.loss_config import LOSSES, LossConfig, loss_config
 from adapters.training.advantages import ESTIMATORS, TURN_ESTIMATORS
 from adapters.training.guard_config import GuardConfig
 from adapters.training.sampling import SamplingConfig
@@ -30,8 +38,9 @@ class ReferenceConfig(BaseModel):
     seed: int = Field(0, ge=0)
     """Of the tasks, and of what the policy draws."""
 
-    group_size: int = Field(8, ge=2)
-    """Rollouts of one task that are compared with each other."""
+    group_size: int = Field(8, ge=1)
+    """Rollouts of one task that are compared with each other. 1 is for `batch_normalized`, which
+    compares tasks, and goes without dynamic sampling: who is alone differs from nobody."""
     prompts: int = Field(4, ge=1)
     """Tasks from which one batch learns."""
     temperature: float = Field(1.0, gt=0)
@@ -63,8 +72,9 @@ class ReferenceConfig(BaseModel):
 
     loss: LossConfig = Field(default_factory=lambda: loss_config("dapo", beta=0.01))
     """What is minimised: the fields of a `LossConfig`, or the name of a loss, or both, as in
-    `{"name": "gspo", "beta": 0.01}`. By default with a light anchor to the model as it is when
-    training begins: a run without one lost the form of its calls within 30 steps."""
+    `{"name": "gspo", "beta": 0.01}`; a loss by its name that divides by a constant takes
+    `max_completion_length` unless another one is given. By default with a light anchor to the model
+    as it is when training begins: a run without one lost the form of its calls within 30 steps."""
     updates_per_batch: int = Field(1, ge=1)
     """Updates from one batch of rollouts."""
     tokens_per_pass: int = Field(8192, ge=1)
@@ -100,13 +110,17 @@ class ReferenceConfig(BaseModel):
 
     @field_validator("loss", mode="before")
     @classmethod
-    def _named(cls, given: Any) -> Any:
+    def _named(cls, given: Any, known: ValidationInfo) -> Any:
         """A loss by its name, with changes."""
         if isinstance(given, str):
-            return loss_config(given)
-        if isinstance(given, Mapping) and "name" in given:
-            return loss_config(**{str(key): value for key, value in given.items()})
-        return given
+            given = {"name": given}
+        if not isinstance(given, Mapping) or "name" not in given:
+            return given
+        options = {str(key): value for key, value in given.items()}
+        whole = {**LOSSES.get(str(options["name"]), {}), **options}
+        if whole.get("aggregation") == "constant" and "max_completion_length" in known.data:
+            options.setdefault("constant_length", known.data["max_completion_length"])
+        return loss_config(**options)
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
@@ -128,6 +142,25 @@ class ReferenceConfig(BaseModel):
             )
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must be at least 0 and below 1, got {self.betas}.")
+        return self
+
+    @model_validator(mode="after")
+    def _somebody_to_compare_with(self) -> Self:
+        if self.group_size > 1:
+            return self
+        if self.advantages != "batch_normalized":
+            raise ValueError(
+                f"group_size=1 leaves {self.advantages!r} nobody to compare a rollout with: set"
+                " advantages='batch_normalized', which compares the tasks of a batch, or"
+                " group_size=8."
+            )
+        if self.sampling is not None:
+            raise ValueError(
+                "group_size=1 with dynamic sampling would replace every group, since a rollout"
+                " that is alone differs from nobody: set sampling=None."
+            )
+        if self.prompts < 2:
+            raise ValueError("group_size=1 with prompts=1 is a batch of one rollout: set prompts.")
         return self
 
     @property

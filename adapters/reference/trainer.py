@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -41,7 +40,7 @@ from adapters.training.guard_advice import Setup
 from adapters.training.guard_config import Action
 from adapters.training.guards import Decision, Guards
 from adapters.training.memory import peak_memory
-from adapters.training.metric_names import METRICS
+from adapters.training.metric_names import recorded
 from adapters.training.playable import playable_tasks
 from adapters.training.stopped import TrainingStopped
 
@@ -201,8 +200,7 @@ class ReferenceTrainer:
         """Hand them on, without those that had nothing to be a share of."""
         if self._on_metrics is not None and self._processes.is_main:
             known = {**numbers, "peak_memory": peak_memory(self._model.device)}
-            told = {k: v for k, v in known.items() if math.isfinite(v) or METRICS[k].breaks}
-            self._on_metrics(self.step, told)
+            self._on_metrics(self.step, recorded(known))
 
     def _save(self) -> None:
         state = {

@@ -199,6 +199,19 @@ def finite(metrics: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
+def recorded(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers that a step's record has: those that exist, and what broke as it is.
+
+    >>> recorded({"loss": float("nan"), "validity": float("nan"), "kl": None, "reward": 1})
+    {'loss': nan, 'reward': 1.0}
+    """
+    return {
+        key: float(value)
+        for key, value in metrics.items()
+        if is_number(value) and (math.isfinite(value) or (key in METRICS and METRICS[key].breaks))
+    }
+
+
 def is_number(value: object) -> bool:
     """A Python number that is no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -62,13 +62,22 @@ def has_equal_rewards(rewards: Iterable[float | None]) -> bool:
 
 
 def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> float:
-    """The share of groups that are dead (metric `dead_groups`); nan without any group."""
-    return _share([is_dead(members) for members in by_group(outcomes, groups).values()])
+    """The share of groups that are dead (metric `dead_groups`).
+
+    A group that was played with one member has nobody to agree with and does not count; nan where
+    there is no other.
+    """
+    return _share([is_dead(members) for members in _several(by_group(outcomes, groups))])
 
 
 def equal_rewards_share(rewards: Iterable[float | None], groups: Iterable[int]) -> float:
-    """The share of groups with equal rewards (metric `zero_variance_groups`); nan without any."""
-    return _share([has_equal_rewards(members) for members in by_group(rewards, groups).values()])
+    """The share of groups with equal rewards (metric `zero_variance_groups`), as `dead_share`."""
+    return _share([has_equal_rewards(members) for members in _several(by_group(rewards, groups))])
+
+
+def _several(members: Mapping[int, list[T]]) -> list[list[T]]:
+    """The groups that were played with more than one member."""
+    return [group for group in members.values() if len(group) > 1]
 
 
 def counts_of(outcomes: Iterable[Outcome | None]) -> Counts:

@@ -191,7 +191,7 @@ def _after_playing(
     sample: SamplePlayed,
 ) -> tuple[list[Finding], dict[str, Any]]:
     """The second stage."""
-    found = figures_of(sample, sorted({*SIZES, settings.group_size}))
+    found = figures_of(sample, sorted({*SIZES, max(2, settings.group_size)}))
     examples = list(_examples(sample, env, tokenizer))
     costs = _costs(settings, model, sample, examples)
     numbers = {**found.numbers, **({"entropy": costs["entropy"]} if examples else {})}

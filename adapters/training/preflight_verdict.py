@@ -86,13 +86,17 @@ def _calls(
     validity, failures = numbers["validity"], numbers["tool_failures"]
     advice = _format_advice(numbers, settings)
     seen = f"({_codes(found.errors)}), as in {found.example[:200]!r}."
-    if not validity >= limits.poor_validity:  # nan too: there was no turn at all
+    is_poor = not validity >= limits.poor_validity  # nan too: there was no turn at all
+    is_hopeless = not validity >= limits.validity
+    if is_poor:
         told = f"{validity:.0%} of the turns hold calls that can be bound {seen}"
-        yield Finding("validity", _level(not validity >= limits.validity), told, advice)
-    elif failures > limits.many_failures:
+        yield Finding("validity", _level(is_hopeless), told, advice)
+    # A call that is not bound is a failure as well, so what follows from the first is not told.
+    if not is_hopeless and failures > (limits.failures if is_poor else limits.many_failures):
         told = f"{failures:.0%} of the calls end in an error {seen}"
-        advice = "The calls are well written and ask for the wrong things: warm the model up on"
-        advice += " demonstrations, or begin with easier tasks."
+        if not is_poor:
+            advice = "The calls are well written and ask for the wrong things: warm the model up on"
+            advice += " demonstrations, or begin with easier tasks."
         yield Finding("tool_failures", _level(failures > limits.failures), told, advice)
     if numbers["repairs_per_call"] > limits.repairs:
         told = f"A call needs {numbers['repairs_per_call']:.2g} repairs ({_codes(found.repairs)})."
@@ -144,6 +148,8 @@ def _signal(
     if numbers["reward_max"] - numbers["reward_min"] < SAME:
         told = f"Every rollout earned {numbers['reward']:.3g}, so no gradient tells them apart."
         yield Finding("reward_spread", "no-go", told, advice)
+    elif size == 1:
+        return  # tasks are compared with each other, not the tries of one
     elif found.signal[size] < limits.signal:
         told = f"{found.signal[size]:.0%} of groups of {size} have members with different"
         yield Finding("signal", "no-go", f"{told} outcomes.", advice)

@@ -11,7 +11,14 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from adapters.training.sloppy import has_novice
 from toolgym.errors import ConfigurationError
@@ -60,9 +67,10 @@ class TrainSettings(BaseModel):
 
     steps: int = Field(ge=1)
     """Steps of reinforcement learning."""
-    group_size: int = Field(ge=2)
+    group_size: int = Field(ge=1)
     """Rollouts of one task that are compared with each other. With few of them a group often has
-    one outcome only, and teaches nothing."""
+    one outcome only, and teaches nothing. 1 is for the reference trainer, with an estimator that
+    compares tasks."""
     prompts: int = Field(ge=1)
     """Tasks per step."""
     learning_rate: float = Field(gt=0)
@@ -86,6 +94,13 @@ class TrainSettings(BaseModel):
     """Held-out tasks of each evaluation."""
     max_new_tokens: int = Field(ge=1)
     """Tokens of one turn in evaluations."""
+
+    @field_validator("group_size")
+    @classmethod
+    def _has_somebody_to_compare_with(cls, size: int, known: ValidationInfo) -> int:
+        if size < 2 and known.data.get("trainer") != "reference":
+            raise ValueError("2 at least; groups of one are for --trainer reference")
+        return size
 
     @property
     def is_tiny(self) -> bool:
@@ -193,7 +208,10 @@ def _checked(values: dict[str, Any]) -> TrainSettings:
     try:
         return TrainSettings.model_validate(values)
     except ValidationError as problem:
-        found = "; ".join(f"{_option(error['loc'])}: {error['msg']}" for error in problem.errors())
+        found = "; ".join(
+            f"{_option(error['loc'])}: {error['msg'].removeprefix('Value error, ')}"
+            for error in problem.errors()
+        )
         raise ConfigurationError(f"these settings are refused: {found}.") from None
 
 

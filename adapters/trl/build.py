@@ -56,7 +56,6 @@ def build_trainer(
     environment = environment_factory(env_id, **options)
     made = settings.grpo_config(config, environment._sample().step_limit, config_class)
     rows = training_dataset(env_id, seed=made.seed, **options) if dataset is None else dataset
-    settings.check_rows(rows, made)
     return chosen(
         model=model,
         processing_class=tokenizer,

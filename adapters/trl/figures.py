@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from adapters.training.figures import Figures
-from adapters.training.metric_names import finite
+from adapters.training.metric_names import recorded
 from adapters.trl.endings import End
 from adapters.trl.factory import RolloutEnvironment
 from toolgym.rollout import EpisodeRecord
@@ -52,7 +52,10 @@ def figures_of(environment: RolloutEnvironment, stopped_early: bool, end: End) -
 
 
 def step_metrics(logs: Mapping[str, Any]) -> dict[str, float]:
-    """Our names for what TRL logged of one optimizer step; what is missing or nan is left out."""
+    """Our names for what TRL logged of one optimizer step.
+
+    What is missing or has nothing to be a share of is left out; what broke stays as it is.
+    """
     named = {ours: logs[theirs] for theirs, ours in _FROM_TRL.items() if theirs in logs}
     named |= {key.removeprefix(PREFIX): logs[key] for key in logs if key.startswith(PREFIX)}
-    return finite(named)
+    return recorded(named)

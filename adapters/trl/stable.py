@@ -24,7 +24,7 @@ from adapters.training import advantages
 from adapters.training.guard_advice import Setup
 from adapters.training.guards import Guards
 from adapters.training.memory import peak_memory
-from adapters.training.metric_names import finite
+from adapters.training.metric_names import finite, recorded
 from adapters.training.sampling import DynamicSampling, SamplingConfig, Tally, TaskStream
 from adapters.training.stopped import TrainingStopped
 from adapters.trl import batches
@@ -33,7 +33,6 @@ from adapters.trl.figures import PREFIX, step_metrics
 from adapters.trl.fresh import Fresh, means
 from adapters.trl.guarding import Guarding
 from adapters.trl.refill import Draw, Rows, Step, Table, drawn_once, filled
-from adapters.trl.settings import check_rows
 from adapters.trl.step_numbers import MEASURED, StepNumbers
 from adapters.trl.trainer import ToolGRPOTrainer
 from toolgym.errors import ConfigurationError
@@ -58,7 +57,6 @@ class StableGRPOTrainer(ToolGRPOTrainer):
                 " with the same arguments, or train with ToolGRPOTrainer."
             )
         super().__init__(model, args=args, **kwargs)
-        check_rows(self.train_dataset, args)
         self._sampling = self._sampling_of(args) if args.dynamic_sampling else None
         self._numbers = StepNumbers()
         self._fresh = Fresh(self._numbers_of)
@@ -268,4 +266,4 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         told = {**trls, **means(steps), **self._guarding.guards.metrics()}
         if "learning_rate" in told:
             told["learning_rate"] *= self._guarding.guards.learning_rate_scale
-        return finite(told)
+        return recorded(told)

@@ -40,7 +40,7 @@ from adapters.trl.meeting import Meeting, shared_prompts
 from adapters.trl.reading import ReadingTokenizer
 from adapters.trl.reference import named_reference
 from adapters.trl.refill import Draw, Rows
-from adapters.trl.settings import check_tasks, fitted, prepare_tokenizer
+from adapters.trl.settings import check_rows, check_tasks, fitted, prepare_tokenizer
 from adapters.trl.stopping import Generate, Sequences, ToolLoop, Turns, ended_only
 from toolgym.errors import ConfigurationError
 from toolgym.rollout import EpisodeRecord
@@ -66,8 +66,9 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         transcripts: How many episodes of each batch `on_rollouts` gets, from the first group on.
 
     Raises:
-        ConfigurationError: A row names a task that the environment does not have, model or
-            reference cannot be loaded, or a keyword goes past the environment.
+        ConfigurationError: A row names a task that the environment does not have, there are too few
+            rows for a generation batch, model or reference cannot be loaded, or a keyword goes past
+            the environment.
     """
 
     def __init__(
@@ -273,6 +274,7 @@ def _prepared(
     for name in ("train_dataset", "eval_dataset"):
         check_tasks(keywords.get(name), env, name)
     made = fitted(args, env.step_limit)
+    check_rows(keywords.get("train_dataset"), made)
     if keywords.get("processing_class") is not None:
         prepare_tokenizer(keywords["processing_class"], env, made)
     return made

@@ -43,6 +43,13 @@ def test_the_members_of_a_group_need_not_be_adjacent():
     assert outcomes.equal_rewards_share([1.0, 0.0, 1.0, 1.0], groups) == 0.5
 
 
+def test_a_group_that_was_played_with_one_member_is_no_part_of_the_shares():
+    assert outcomes.dead_share([RIGHT, RIGHT, WRONG], [0, 1, 1]) == 0.0
+    assert outcomes.equal_rewards_share([1.0, 1.0, 1.0], [0, 1, 1]) == 1.0
+    assert math.isnan(outcomes.dead_share([RIGHT, WRONG], [0, 1]))
+    assert math.isnan(outcomes.equal_rewards_share([1.0, 0.0], [0, 1]))
+
+
 def test_without_groups_there_is_no_share():
     assert math.isnan(outcomes.dead_share([], []))
     assert math.isnan(outcomes.live_share([], 4))

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from adapters.commands import preflight as on_the_command_line
+from adapters.commands.preflight import training_settings
 from adapters.reference.chat import check_template
 from adapters.tiny.corpus import null_padded
 from adapters.tiny.model import TinySize, build_model
@@ -367,9 +368,11 @@ def played(correct: bool, *, score: float, progress: int = 0, **changes: Any) ->
     return Played(record, [], written=4, cut_off=False, unfinished=False)
 
 
-def judged(rollouts: list[Played], tries: int = 4, **numbers: float) -> dict[str, str]:
+def judged(
+    rollouts: list[Played], tries: int = 4, group_size: int = 4, **numbers: float
+) -> dict[str, str]:
     found = figures_of(SamplePlayed(tuple(rollouts), tries, (1.0,), len(rollouts)))
-    settings = of_notes(group_size=4)
+    settings = of_notes(group_size=group_size, trainer="reference")
     return {
         finding.check: finding.level
         for finding in judge(found, {**found.numbers, **numbers}, settings, Limits())
@@ -410,6 +413,37 @@ def test_the_share_of_turns_that_are_not_understood_decides(
     ]
 
     assert judged(rollouts) == expected
+
+
+@pytest.mark.parametrize(
+    ("unbound", "failed", "expected"),
+    [
+        (0, 3, {}),
+        (0, 6, {"tool_failures": "warn"}),
+        (0, 12, {"tool_failures": "no-go"}),
+        (6, 3, {"validity": "warn"}),
+        (6, 8, {"validity": "warn", "tool_failures": "no-go"}),
+        (12, 8, {"validity": "no-go"}),
+    ],
+)
+def test_more_than_half_of_failing_calls_are_a_no_go_however_many_are_bound(
+    unbound: int, failed: int, expected: dict[str, str]
+) -> None:
+    bad = unbound + failed
+    rollouts = [
+        played(i % 2 == 0, score=float(i % 2 == 0), valid=i >= unbound, errors=["x"] * (i < bad))
+        for i in range(20)
+    ]
+
+    assert judged(rollouts) == expected
+
+
+def test_in_groups_of_one_the_tries_at_one_task_need_not_differ() -> None:
+    rollouts = [RIGHT] * 4 + [WRONG] * 4
+
+    assert judged(rollouts) == {"signal": "no-go"}
+    assert judged(rollouts, group_size=1) == {}
+    assert judged([RIGHT] * 8, group_size=1) == {"reward_spread": "no-go"}
 
 
 @pytest.mark.parametrize(
@@ -529,6 +563,19 @@ def test_the_command_takes_settings_from_the_run_of_a_checkpoint(folder: Path) -
     assert shown.exit_code == 1
     assert shown.stdout.splitlines()[-1].startswith("NO-GO  (")
     assert "no-go: validity. 0% of the turns" in shown.stdout
+
+
+def test_the_trainer_is_that_of_the_run_unless_another_is_given(
+    folder: Path, tmp_path: Path
+) -> None:
+    of_run = of_notes(trainer="reference", group_size=16)
+    run = Run.create(tmp_path / "run", {"settings": of_run.model_dump()})
+    model = str(run.checkpoints / "warmup")
+
+    assert training_settings(NOTES, model, {}, {}).trainer == "reference"
+    assert training_settings(NOTES, model, {}, {}).group_size == 16
+    assert training_settings(NOTES, model, {"trainer": "trl"}, {}).trainer == "trl"
+    assert training_settings(NOTES, None, {}, {}).trainer == "trl"
 
 
 def test_what_is_given_goes_before_the_run_and_json_is_one_object(folder: Path) -> None:

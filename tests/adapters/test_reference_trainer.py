@@ -188,6 +188,47 @@ def test_the_model_learns_what_is_rewarded(make: Any) -> None:
     assert sum(accuracy[-5:]) / 5 > 0.7
 
 
+def test_groups_of_one_learn_from_the_other_tasks_of_the_batch(make: Any) -> None:
+    trainer = make(
+        advantages="batch_normalized",
+        group_size=1,
+        prompts=32,
+        steps=10,
+        learning_rate=5e-4,
+        save_every=100,
+        guards={"dead_patience": 1},
+    )
+
+    trainer.train()
+
+    rewards = [numbers["reward"] for _, numbers in trainer.told]
+    assert sum(rewards[-3:]) > sum(rewards[:3]) + 0.15
+    assert all("dead_groups" not in numbers for _, numbers in trainer.told)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"advantages": "leave_one_out"}, "'leave_one_out' nobody to compare .*batch_normalized"),
+        ({"sampling": {}}, "every group, .* set sampling=None"),
+        ({"prompts": 1}, "a batch of one rollout: set prompts"),
+    ],
+)
+def test_groups_of_one_that_could_teach_nothing_are_refused(
+    options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        settings(**{"group_size": 1, "advantages": "batch_normalized", **options})
+
+
+def test_a_loss_that_divides_by_a_constant_takes_the_room_of_a_rollout() -> None:
+    for loss in ("dr_grpo", {"name": "dr_grpo"}, {"name": "dapo", "aggregation": "constant"}):
+        assert settings(loss=loss, max_completion_length=60).loss.constant_length == 60
+    told = {"name": "dr_grpo", "constant_length": 9}
+    assert settings(loss=told).loss.constant_length == 9
+    assert settings(loss="dapo").loss.constant_length is None
+
+
 def test_the_first_update_sees_the_ratio_one(make: Any) -> None:
     """What was recorded while playing is what the update computes."""
     trainer = make(loss={"name": "grpo", "epsilon_low": 1e-4, "epsilon_high": 1e-4}, steps=1)

@@ -65,6 +65,17 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
         divided(EXPLORE, "trl", None, tmp_path / "nowhere.yaml")
 
 
+def test_groups_of_one_can_be_asked_for_on_the_command_line_of_the_reference_trainer_only() -> None:
+    pairs = ["advantages=batch_normalized", "sampling=null"]
+    _, own = divided(EXPLORE, "reference", pairs, None)
+    asked = {"group_size": 1, "trainer_options": own}
+    config = reference_options(resolve(EXPLORE, trainer="reference", **asked))
+
+    assert (config.group_size, config.advantages, config.sampling) == (1, "batch_normalized", None)
+    with pytest.raises(ConfigurationError, match=r"--group-size: 2 at least; .* --trainer referen"):
+        resolve(EXPLORE, trainer="trl", **asked)
+
+
 def test_every_argument_of_trls_config_can_be_reached() -> None:
     assert {"beta", "delta", "vllm_server_port", "optim", "deepspeed", "top_entropy_quantile"} < {
         *arguments_of("trl")

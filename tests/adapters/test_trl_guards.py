@@ -1,5 +1,6 @@
 """Every action of the guards, brought about by the real condition and read off the weights."""
 
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -393,8 +394,11 @@ def with_far_reference(make: Make, model: Any, *batches: int, **settings: Any) -
 
 
 def test_a_nan_is_seen_and_its_update_is_not_made(make: Make, tiny_model: Any) -> None:
+    told: dict[int, dict[str, float]] = {}
     trainer = with_far_reference(make, tiny_model, 2, max_steps=3)
+    trainer._on_metrics = told.__setitem__
     trainer.train()
+    assert [math.isfinite(told[step]["loss"]) for step in (1, 2, 3)] == [True, False, True]
     states = trainer.recorder
     assert states.moved(1) > 0
     assert states.moved(2) == 0.0

@@ -16,6 +16,7 @@ from trl import GRPOConfig
 
 from adapters.trl import (
     FaultStop,
+    ToolGRPOTrainer,
     build_trainer,
     environment_factory,
     sft_dataset,
@@ -405,6 +406,26 @@ def test_a_data_set_that_would_train_zero_steps_is_refused(build: Any) -> None:
         ConfigurationError, match=r"6 rows, but .* 32 rollouts in groups of 4 needs 8"
     ):
         build(answers, settings={"per_device_train_batch_size": 32})
+
+
+def test_the_trainer_refuses_such_a_data_set_by_itself(
+    tiny_model: Any, tokenizer: Any, tmp_path: Path
+) -> None:
+    args = GRPOConfig(
+        output_dir=str(tmp_path),
+        use_cpu=True,
+        bf16=False,
+        num_generations=4,
+        per_device_train_batch_size=32,
+    )
+    with pytest.raises(ConfigurationError, match=r"6 rows, but .* TRL trains zero steps"):
+        ToolGRPOTrainer(
+            tiny_model,
+            args=args,
+            processing_class=tokenizer,
+            train_dataset=training_dataset(NOTES),
+            environment_factory=environment_factory(NOTES),
+        )
 
 
 def test_settings_that_do_not_exist_are_refused(build: Any) -> None:

@@ -141,6 +141,21 @@ def test_a_changed_byte_or_name_changes_the_place_and_a_new_date_does_not(source
     assert rows(changed, "SELECT name FROM farmers WHERE farmer_id = 2") == [("Eve",)]
 
 
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_a_folder_of_text_may_have_questions_of_one_split_only(split, source):
+    (source / "train.json").rename(source / f"{split}.json")
+
+    assert load_tasks(str(source), split).ids == ["farm-001"]
+
+
+def test_a_folder_of_text_without_questions_is_told_what_it_lacks(source):
+    for name in ("train.json", "dev.json"):
+        (source / name).unlink()
+
+    with pytest.raises(ConfigurationError, match=r"no questions: there is none of train, dev, tes"):
+        load_tasks(str(source), "train")
+
+
 def test_processes_that_start_at_once_all_get_the_whole_folder(source, tmp_path):
     code = (
         "import sys, pathlib; from sqlgym import bundled; source, cache = map(pathlib.Path, "
