@@ -18,21 +18,32 @@ from pathlib import Path
 
 import pytest
 
+from adapters.commands import audit
 from adapters.training.fault_limit import WINDOW
 from adapters.training.guard_checks import GUARDS
 from adapters.training.guard_config import Action, GuardConfig
 from adapters.training.metric_names import METRICS
+from aflowgym import expected
+from aflowgym.compose import ComposeEnv
+from aflowgym.dsl.parsing import TIMES_RANGE
+from aflowgym.operate import OperateEnv
+from aflowgym.sandbox import open_sandbox
+from aflowgym.workflow_env import BUDGET
 from aflowgym.workflow_errors import WORKFLOW_ERRORS
+from aflowgym.workflow_sets import DRAWS
+from sqlgym import description, env, memory, schema, searches, statement_size, turnstile
 from sqlgym.answers import GoldAnswer, matches, refusal
 from sqlgym.bundled import dataset_folder
 from sqlgym.database import open_database
 from sqlgym.diagnosis import SQL_ERRORS
 from sqlgym.hardness import hardness
 from sqlgym.judging import LIMITS as JUDGED
+from sqlgym.limits import Limits
 from sqlgym.pool import MOST_OPEN
 from sqlgym.progress import TABLES
 from sqlgym.query_result import CACHE_BYTES, CACHE_ENTRIES
-from sqlgym.render import MAX_CHARS, MAX_ROWS
+from sqlgym.render import LONG_VALUE, MAX_CHARS, MAX_ROWS
+from sqlgym.rows import STREAMED
 from sqlgym.several_results import several_results
 from sqlgym.synthesis import (
     REJECTIONS,
@@ -44,12 +55,16 @@ from sqlgym.synthesis import (
     table_reading,
 )
 from sqlgym.synthesis.profiling import MOST_TABLES
+from sqlgym.synthesized import SynthesisOptions
 from sqlgym.tasks import REFUSALS, load_tasks
 from sqlgym.tiny_worlds import SEEDS
 from toolgym import parse_calls, registration
 from toolgym.calls import CALL_ERRORS, REPAIRS
 from toolgym.calls.json_reading import MAX_MENDED
 from toolgym.calls.raw import MAX_CALLS
+from toolgym.chat import reply
+from toolgym.chat.bounded_http import LONGEST_BODY
+from toolgym.curriculum import Trust
 from tools.make_docs import PAGES as GENERATED
 from tools.make_docs import help_of, our_commands
 
@@ -204,6 +219,7 @@ def test_every_format_of_a_call_is_read_without_a_repair():
         assert (call.repairs, call.error) == ((), None), name
 
 
+HALF = {0.5: "half"}
 IN_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 ANSWERS = table_under("sql-answers.md", "| gold | answer | verdict | rule |")
 
@@ -328,6 +344,52 @@ def test_the_table_of_arguments_for_trl_has_the_defaults_of_the_config():
         assert default == str(made), argument
 
 
+def options_of(made) -> dict[str, inspect.Parameter]:
+    """The arguments that a class or a function takes, by name."""
+    taken = dict(inspect.signature(made).parameters)
+    taken.pop("self", None)
+    return taken
+
+
+def test_every_option_of_the_workflow_environments_is_told_with_its_number():
+    rows = table_under("workflow-environments.md", "| option | meaning |")
+    told = {name: words for names, words in rows for name in re.findall(r"`(\w+)`", names)}
+    compose, operate = options_of(ComposeEnv), options_of(OperateEnv)
+
+    assert told.keys() == compose.keys()
+    assert compose.keys() - operate.keys() == {"instructions"}
+    limits = [each["step_limit"].default for each in (compose, operate)]
+    assert "{} in `Compose`, {} in `Operate`".format(*limits) in told["step_limit"]
+
+
+def test_the_codes_of_a_workflow_that_is_refused_are_those_of_the_program():
+    rows = table_under("workflow-environments.md", "| code | meaning |")
+
+    assert [(code.strip("`"), meaning) for code, meaning in rows] == list(WORKFLOW_ERRORS.items())
+
+
+def test_every_setting_of_a_sandbox_is_told():
+    rows = table_under("sandbox.md", "| setting | meaning |")
+
+    assert {name.strip("`") for name, _ in rows} == options_of(open_sandbox).keys() - {"unsafe"}
+
+
+def test_every_option_of_a_synthesis_is_named_beside_the_data_sets():
+    text = " ".join(TEXT["data-sets.md"].split())
+    listed = re.search(r"The options are (.*?); environments take them", text)
+
+    assert listed is not None
+    assert re.findall(r"`(\w+)`", listed[1]) == list(SynthesisOptions.model_fields)
+
+
+def test_the_fitted_preset_is_worth_what_its_table_says():
+    head = "| kind | data sets | `Custom` | `AnswerGenerate` | five of them, `ScEnsemble` |"
+    texts = ("Custom", "AnswerGenerate", "[AnswerGenerate * 5] -> ScEnsemble", "Programmer")
+    for kind, _, *percents in table_under("workflow-execution.md", f"{head} `Programmer` |"):
+        found = [f"{100 * expected(text, kind, 'paper').accuracy:.1f}" for text in texts]
+        assert found == percents, kind
+
+
 @pytest.mark.parametrize(
     ("page", "sentence"),
     [
@@ -354,6 +416,48 @@ def test_the_table_of_arguments_for_trl_has_the_defaults_of_the_config():
         ("training.md", f"the learning rate by {GuardConfig().lower_by:g} from now on"),
         ("training.md", f"are the median of the first {GuardConfig().baseline_steps}."),
         ("training.md", f"of the last {WINDOW} steps are lost"),
+        ("observations.md", f"at most {MAX_CHARS:,} characters of a table"),
+        ("observations.md", f"({MAX_CHARS // 2:,} of a `sample`)"),
+        ("observations.md", f"at most {IN_WORDS[description.FEW_TEXTS]} texts"),
+        ("observations.md", f"texts or {IN_WORDS[description.FEW_NUMBERS]} integers"),
+        ("observations.md", f"at most {description.LONGEST_EXAMPLES} characters"),
+        ("observations.md", f"the first {description.LOOKED_AT:,} rows of a larger table"),
+        ("observations.md", f"A table of at most {description.READ_AT_A_GLANCE} rows has no"),
+        ("observations.md", f"from {description.MANY_TABLES} on without their rows"),
+        ("observations.md", f"places of the table, among its first {env._SAMPLED_FROM:,}."),
+        (
+            "observations.md",
+            f"first {LONG_VALUE} characters, or {LONG_VALUE // 2} bytes, with",
+        ),
+        ("sql-guard.md", f"Names, up to {schema.LONGEST_COMPARED:,} characters long"),
+        ("sql-guard.md", f"`slowness` ({Limits().slowness})"),
+        ("sql-guard.md", f"the clock on the wall ({Limits().seconds:g} seconds)"),
+        ("sql-guard.md", f"may take {Limits().memory_bytes >> 20} MiB (`memory_bytes`)"),
+        ("sql-guard.md", f"takes more than {memory.SHARE >> 20} MiB, it is the only one"),
+        ("sql-guard.md", f"`heap_bytes`, {Limits().heap_bytes >> 30} GiB"),
+        ("sql-guard.md", f"may have {Limits().columns} columns (`columns`)"),
+        ("sql-guard.md", f"A `LIKE` or `GLOB` of {Limits().like_pattern_bytes} bytes"),
+        ("sql-guard.md", f"together may have {statement_size._PATTERN_BYTES:,} bytes"),
+        ("sql-guard.md", f"as one text of at most {searches.LONGEST:,} bytes"),
+        ("sql-guard.md", f"a turn of {HALF[turnstile.PATIENCE]} a second stops nobody"),
+        ("data-sets.md", f"drawn evenly for the first {Trust().episodes} episodes"),
+        ("data-sets.md", f"calls are bound ({Trust().validity * 100:g} % of the turns)"),
+        ("data-sets.md", f"episodes are answered ({Trust().answered * 100:g} %)"),
+        ("data-sets.md", f"at least {HALF[1 - Trust().lost]} of those who have found"),
+        (
+            "data-sets.md",
+            f"Up to {SynthesisOptions().n} tasks are written for each file",
+        ),
+        ("data-sets.md", f"differ in their values only: {SynthesisOptions().variants},"),
+        ("data-sets.md", f"(its first {STREAMED:,} rows,"),
+        ("workflow-environments.md", f"share the budget of one run: {BUDGET.calls} calls"),
+        ("workflow-environments.md", f"spends all the {BUDGET.calls} calls that it may make"),
+        ("workflow-environments.md", f"holds each bundled task {DRAWS} times"),
+        ("workflow-language.md", "A loop has {} to {} rounds".format(*TIMES_RANGE)),
+        ("workflow-language.md", "for {} to {} of them".format(*TIMES_RANGE)),
+        ("backends.md", f"to {reply._DEEPEST} levels"),
+        ("backends.md", f"A reply is taken up to {LONGEST_BODY // 1_000_000} MB"),
+        ("preflight.md", f"({options_of(audit.command)['n'].default}, or `--all`)"),
     ],
 )
 def test_a_figure_in_a_sentence_is_that_of_the_program(page, sentence):

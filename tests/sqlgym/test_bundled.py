@@ -13,6 +13,7 @@ import pytest
 
 from sqlgym import bundled, layout
 from sqlgym.layout import FolderSource
+from sqlgym.tasks import load_tasks
 from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
