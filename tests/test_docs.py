@@ -464,6 +464,24 @@ def test_a_figure_in_a_sentence_is_that_of_the_program(page, sentence):
     assert sentence in " ".join(TEXT[page].split())
 
 
+@pytest.mark.parametrize(
+    ("rule", "shared"),
+    [
+        ("sqlgym/recheck.py", {"sqlgym.bounded_text", "sqlgym.recheck_answers"}),
+        ("sqlgym/recheck_answers.py", {"sqlgym.nfc"}),
+        ("aflowgym/recheck.py", set()),
+    ],
+)
+def test_a_second_rule_shares_with_the_first_no_more_than_the_page_says(rule, shared):
+    tree = ast.parse((ROOT / rule).read_text("utf-8"))
+    used = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    named = {name for name in shared if f"`{name}`" in TEXT["preflight.md"]}
+
+    ours = {each for each in used if each and each.partition(".")[0] in ("sqlgym", "aflowgym")}
+    assert ours == shared
+    assert shared - named <= {"sqlgym.recheck_answers"}  # a part of the rule itself
+
+
 def test_no_page_names_a_place_on_one_machine():
     for page, text in TEXT.items():
         assert not re.search(r"/(?:tmp|root|home|work)/", text), page
