@@ -88,7 +88,9 @@ def performed(call: dict[str, str]) -> bytes:
     try:
         return values.dumped(_returned(call))
     except values.NoLiteral as problem:
-        return values.failed(f"no_literal: {problem}; return a number, a text or a list of them")
+        return values.failed(
+            f"{problem.code}: {problem}; return a number, a text or a list of them"
+        )
     except MemoryError:
         return b'{"error": "memory"}'
     except BaseException as problem:  # noqa: BLE001 - the boundary: a program raises what it likes

@@ -160,6 +160,8 @@ def _silent(*_: object) -> None:
 def _returned(value: Any) -> Outcome:
     try:
         text, error = values.outcome(values.dumped(value))
+    except values.NoLiteral as problem:
+        return Outcome(error=f"{problem.code}: {problem}")
     except (ValueError, TypeError) as problem:
         return Outcome(error=f"no_literal: {problem}")
     return Outcome(text, error)

@@ -36,7 +36,15 @@ _CONTAINERS: Final[dict[str, Any]] = {
 
 
 class NoLiteral(ValueError):
-    """A value that is no plain data, or is too large or too deep; says which."""
+    """A value that is no plain data, or too deep; says which."""
+
+    code = "no_literal"
+
+
+class TooLarge(NoLiteral):
+    """A value of which there is too much."""
+
+    code = "too_large"
 
 
 class Writer:
@@ -52,8 +60,10 @@ class Writer:
             NoLiteral: It is no plain data, or there is too much of it.
         """
         self._items += 1
-        if depth > DEEPEST or self._items > MOST_ITEMS:
-            raise NoLiteral("what it returned is too large or nested too deeply")
+        if depth > DEEPEST:
+            raise NoLiteral("what it returned is nested too deeply")
+        if self._items > MOST_ITEMS:
+            raise TooLarge("what it returned is too large")
         if value is None or value is True or value is False:
             return value
         if isinstance(value, str):
@@ -104,7 +114,7 @@ def outcome(content: bytes) -> tuple[str, str]:
             text = repr(_read(told["value"], 0))
             return (text, "") if len(text) <= MAX_LITERAL else ("", TOO_LARGE)
     except NoLiteral as problem:
-        return "", f"no_literal: {problem}"
+        return "", f"{problem.code}: {problem}"
     except (ValueError, TypeError, RecursionError, MemoryError):
         pass
     return "", "no_literal: what it returned cannot be read"
@@ -141,10 +151,14 @@ def _sound(keys: list[Any]) -> list[Any]:
 
 
 def dumped(value: Any) -> bytes:
-    """What a child writes of a value that it returned; raises NoLiteral or ValueError."""
-    content = json.dumps({"value": Writer().written(value)}, separators=(",", ":")).encode()
+    """What a child writes of a value that it returned; raises NoLiteral."""
+    form = {"value": Writer().written(value)}
+    try:
+        content = json.dumps(form, separators=(",", ":")).encode()
+    except ValueError:  # all that Python refuses to write of such a form
+        raise NoLiteral("it has a number of too many digits") from None
     if len(content) > MOST_BYTES:
-        raise NoLiteral("what it returned is too large")
+        raise TooLarge("what it returned is too large")
     return content
 
 

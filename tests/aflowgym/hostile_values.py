@@ -96,7 +96,7 @@ os._exit(0)
     ),
 ]
 NUMBERS = [
-    Hostile("many_digits", "(ValueError|no_literal).*", body("return [10 ** 4300]")),
+    Hostile("many_digits", "no_literal.*", body("return [10 ** 4300]")),
     Hostile(
         "many_digits_written_all_the_same",
         "no_literal.*",

@@ -39,6 +39,7 @@ pytestmark = pytest.mark.skipif(
 )
 TASK = WorkflowTask(id="t", question="?", item="t", kind="qa", gold="x")
 SPLITS = ("train", "dev", "test")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "sandbox.md"
 
 
 def job(program, *calls, function="f"):
@@ -204,6 +205,23 @@ def test_modules_that_are_asked_for_can_be_imported():
 def test_too_long_a_program_is_an_outcome(sandbox):
     (got,) = sandbox.run(job("#" * (5 << 20)))
     assert got.error.startswith("too_large")
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ("'a' * (2 << 20)", "too_large: what it returned is too large"),
+        ("list(range(10**6))", "too_large: what it returned is too large"),
+        ("10**10000", "no_literal: it has a number of too many digits"),
+    ],
+)
+def test_a_value_of_which_there_is_too_much_is_told_by_the_code_that_the_page_has(
+    sandbox, value, error
+):
+    (got,) = sandbox.run(job(f"def f(): return {value}"))
+
+    assert got.error.startswith(error)
+    assert f"| `{error.partition(':')[0]}` |" in PAGE.read_text("utf-8")
 
 
 def test_the_calls_of_a_job_share_its_time():
