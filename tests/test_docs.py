@@ -465,6 +465,31 @@ def test_a_figure_in_a_sentence_is_that_of_the_program(page, sentence):
 
 
 @pytest.mark.parametrize(
+    ("file", "config"),
+    [
+        ("adapters/reference/config.py", "ReferenceConfig"),
+        ("adapters/reference/loss_config.py", "LossConfig"),
+        ("adapters/training/guard_config.py", "GuardConfig"),
+        ("adapters/training/settings.py", "TrainSettings"),
+        ("adapters/trl/config.py", "StableGRPOConfig"),
+        ("toolgym/rewards.py", "RewardConfig"),
+    ],
+)
+def test_a_config_that_the_pages_point_to_explains_each_of_its_settings(file, config):
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    (body,) = [n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == config]
+    silent = [
+        field.target.id
+        for field, after in zip(body, [*body[1:], None], strict=True)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant))
+    ]
+
+    assert silent == []
+
+
+@pytest.mark.parametrize(
     ("rule", "shared"),
     [
         ("sqlgym/recheck.py", {"sqlgym.bounded_text", "sqlgym.recheck_answers"}),
