@@ -36,7 +36,8 @@ class Result:
         code: The program behind the solution, where there is one.
         verdict: What the last check said of this solution; None if none was made of it.
         failure: Why it failed; None if it did not.
-        warnings: Branches that failed and were left out, in the order of the text.
+        warnings: Branches that failed and were left out, and tests that were missing, in the
+            order of the text.
         usage: Calls of the model and tokens, those of failed branches too.
         trace: Every step, as a tree; `print(result.trace)` draws it.
     """
@@ -121,18 +122,18 @@ async def _run(
         end = end_of(lane.state)
     except Failed as failed:
         root.failure = failed.record("")
-        return Result(None, None, None, root.failure, _left_out(walk, root), walk.usage, root)
+        return Result(None, None, None, root.failure, _warnings(walk, root), walk.usage, root)
     verdict = lane.state.verdict
-    warnings = _left_out(walk, root)
+    warnings = _warnings(walk, root)
     return Result(end.solution, end.code, verdict, None, warnings, walk.usage, root)
 
 
-def _left_out(walk: Walk, root: Step) -> tuple[Failure, ...]:
-    """The warnings of branches that failed, in the order of the text."""
-    if not walk.left_out:
+def _warnings(walk: Walk, root: Step) -> tuple[Failure, ...]:
+    """The warnings of branches that failed and of tests that are missing, in their order."""
+    if not walk.warned:
         return ()
     found = (step.failure for step in root.walk())
-    return tuple(each for each in found if each is not None and each.code == "W-BRANCH-FAIL")
+    return tuple(each for each in found if each is not None and each.code[0] == "W")
 
 
 def _depth(node: Node | Done) -> int:

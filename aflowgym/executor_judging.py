@@ -62,7 +62,7 @@ def _said(kind: Kind, gold: str, aliases: tuple[str, ...], question: str, soluti
 def job_of(task: WorkflowTask, program: str, tests: Sequence[CodeTest]) -> Job:
     """The calls that some tests make. What they expect stays here."""
     calls = tuple((test.arguments, test.keywords) for test in tests)
-    return Job(task, program, task.entry_point, calls)
+    return Job(task, program, task.entry_point, calls, task.setup)
 
 
 def judged(tests: tuple[CodeTest, ...], outcomes: tuple[Outcome, ...]) -> Verdict:

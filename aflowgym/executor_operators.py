@@ -25,6 +25,8 @@ from aflowgym.state import Candidate, State, program_in
 Outputs = dict[str, Any]
 #: The feedback of `Test` where nothing fails.
 ALL_PASS: Final = "All public tests pass."
+#: The feedback of `Test` where the task has no public tests.
+NO_TESTS: Final = "There are no public tests, so none ran: the program goes on as it is."
 #: How a line begins by which `Programmer` tells itself why it has to try again.
 RETRY: Final = "The last program was of no use: "
 
@@ -55,6 +57,10 @@ class Bench(Protocol):
 
     async def run(self, job: Job) -> Sequence[Outcome]:
         """Run a program in the sandbox."""
+        ...
+
+    def warn(self, code: str, message: str) -> None:
+        """Note in the trace what did not stop the operator; a code of `RUN_CODES`."""
         ...
 
 
@@ -110,11 +116,15 @@ async def programmer(bench: Bench) -> Outputs:
 
 
 async def test(bench: Bench) -> Outputs:
-    """Run the public tests; repair the program while they fail and calls are left for it."""
+    """Run the public tests; repair the program while they fail and calls are left for it.
+
+    A program of a task without public tests passes, untouched, and a warning says so.
+    """
     state, task = bench.state, bench.state.task
-    if not task.public_tests:
-        raise Failed("E-NO-TESTS", "Test has nothing to run.")
     solution, program = state.solution, state.code or ""
+    if not task.public_tests:
+        bench.warn("W-NO-TESTS", NO_TESTS)
+        return {"solution": solution, "code": program, "verdict": True, "feedback": NO_TESTS}
     trouble = await _trouble(bench, program)
     for _ in range(bench.operator.calls[1]):
         if not trouble:

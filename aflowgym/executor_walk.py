@@ -45,7 +45,7 @@ class Walk:
         self.seed = seed
         self.made: dict[str, int] = {}  # calls by path; no two branches share a path
         self.used: list[Usage] = []
-        self.left_out = False
+        self.warned = False
 
     @property
     def usage(self) -> Usage:
@@ -116,7 +116,7 @@ class Walk:
         for end, branch in zip(ends, group.children, strict=True):
             if isinstance(end, Failure):
                 branch.failure = Failure("W-BRANCH-FAIL", f"left out: {end}", branch.path)
-                self.left_out = True
+                self.warned = True
         if not kept:
             raise Failed("E-ALL-BRANCHES", f"all {len(ends)} branches failed.", path)
         lane.state.gather(kept)
@@ -187,6 +187,11 @@ class _Bench:
     async def run(self, job: Job) -> Sequence[Outcome]:
         """Run a program."""
         return await self.walk.face.run(job)
+
+    def warn(self, code: str, message: str) -> None:
+        """Note a warning at this step."""
+        self.step.failure = Failure(code, message, self.step.path)
+        self.walk.warned = True
 
     def _request(self, inputs: Mapping[str, Any]) -> Request:
         shown = {**self.step.inputs, **inputs} if inputs else self.step.inputs

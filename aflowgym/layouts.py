@@ -15,10 +15,10 @@ gold that no verifier can read, a test that is not over literals.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from aflowgym import code_prompts
 from aflowgym.answers.code import CodeTest, UnsupportedTest, extract_code, read_tests
 from aflowgym.answers.exact import Unreadable
 from aflowgym.answers.mathematics import read_gold
@@ -27,9 +27,6 @@ from aflowgym.answers.units import words_of
 from aflowgym.tasks import KINDS, WorkflowTask
 
 Entry = Mapping[str, Any]
-
-_EXAMPLE: Final = re.compile(r">>>[ \t]*(.+)")
-_VALUE: Final = re.compile(r"\n[ \t]*(\S.*)")
 
 
 class Refused(ValueError):
@@ -79,6 +76,7 @@ def _own(entry: Entry, name: str) -> WorkflowTask:
         context=_texts(entry, "context"),
         hops=_count(entry, "hops"),
         entry_point=entry_point,
+        setup=_text(entry, "setup") if "setup" in entry else "",
         tests=tests,
         public_tests=tests[:public],
         solution=_text(entry, "solution") if "solution" in entry else "",
@@ -104,14 +102,16 @@ def _gsm8k(entry: Entry, name: str) -> WorkflowTask:
 def _humaneval(entry: Entry, name: str) -> WorkflowTask:
     prompt, entry_point = _text(entry, "prompt"), _text(entry, "entry_point")
     identity = _id(entry, name)
+    tests = _tests(_text(entry, "test"), entry_point)
     return WorkflowTask(
         id=identity,
         question=prompt,
         item=identity,
         kind="code",
         entry_point=entry_point,
-        tests=_tests(_text(entry, "test"), entry_point),
-        public_tests=_examples(prompt, entry_point),
+        setup=code_prompts.setup(prompt, entry_point),
+        tests=tests,
+        public_tests=code_prompts.examples(prompt, entry_point, tests),
         solution=prompt + _text(entry, "canonical_solution"),
     )
 
@@ -236,22 +236,6 @@ def _called_first(source: str) -> str:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return node.func.id
     raise Refused("unsupported_test", "its tests call nothing")
-
-
-def _examples(prompt: str, entry_point: str) -> tuple[CodeTest, ...]:
-    """The examples of a docstring that are calls over literals; the others are left out."""
-    tests: list[CodeTest] = []
-    place = 0
-    # Looked for once on a line: where no value follows, a `>>>` further along it has none either.
-    while call := _EXAMPLE.search(prompt, place):
-        place = call.end()
-        if value := _VALUE.match(prompt, place):
-            place = value.end()
-            try:
-                tests += read_tests(f"assert {call[1]} == {value[1]}", entry_point)
-            except UnsupportedTest:
-                continue
-    return tuple(tests)
 
 
 def _without_calculations(worked: str) -> str:

@@ -23,6 +23,7 @@ from aflowgym.declarations import Operator
 from aflowgym.dsl.nodes import ListOf, Op
 from aflowgym.executor_budget import Account, Failed
 from aflowgym.executor_faces import Waiting, finished
+from aflowgym.executor_operators import NO_TESTS
 from aflowgym.executor_readers import letters
 from aflowgym.executor_walk import Lane, Walk
 from aflowgym.operators import OPERATORS
@@ -208,6 +209,7 @@ class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
             return ["Candidates:", *(f"{name}: {each.solution}" for name, each in pairs)]
         if operator.is_check:
             lines = [f"Verdict: {'right' if state.verdict else 'wrong'}.", state.feedback or ""]
+            lines = lines if state.feedback != NO_TESTS else lines[1:]
         if "solution" in operator.writes and state.solution is not None:
             tested = "" if operator.is_check else self._tested(state.solution)
             lines += [tested, solution_text(state.solution)]

@@ -70,12 +70,15 @@ class Job(NamedTuple):
         program: The source.
         function: The function that is called.
         calls: The positional and the named arguments of each call, as texts of literals.
+        setup: Source that runs before the program, in the same module; the lines that errors tell
+            are those of the program.
     """
 
     task: WorkflowTask
     program: str
     function: str
     calls: tuple[tuple[str, str], ...] = (("()", "{}"),)
+    setup: str = ""
 
 
 class Sandbox(Protocol):

@@ -44,6 +44,8 @@ class WorkflowTask(Task):
         solution: A program that passes the tests; for `math`, the worked solution where there is
             one.
         distractors: Wrong answers of the same form as right ones.
+        setup: Code that runs before each program of a `code` task: the imports and functions that
+            its prompt gives, and a solution may use.
     """
 
     kind: Kind = "math"
@@ -56,6 +58,7 @@ class WorkflowTask(Task):
     public_tests: tuple[CodeTest, ...] = ()
     solution: str = ""
     distractors: tuple[str, ...] = ()
+    setup: str = ""
 
     @property
     def prompt(self) -> str:

@@ -23,9 +23,9 @@ RUN_CODES = {
     "E-REPLY-CUT": "The model's reply was cut off, and half a reply is none.",
     "E-REPLY": "The model's reply has no verdict, or no letter of a candidate.",
     "E-PROGRAM": "No program was written that defines the function and runs.",
-    "E-NO-TESTS": "The task has no public tests.",
     "E-ALL-BRANCHES": "Every branch of a list failed.",
     "W-BRANCH-FAIL": "A branch of a list failed and is left out.",
+    "W-NO-TESTS": "`Test` found no public tests in the task, and left the program as it was.",
 }
 
 
@@ -76,7 +76,7 @@ class Step:
         inputs: The slots it read; empty for a construct.
         outputs: The slots it filled; empty for a construct, and where it failed.
         usage: What it took itself, without its children.
-        failure: Why it failed; None if it did not.
+        failure: Why it failed, or a warning; None without either.
         children: The steps inside a construct, in the order of the text.
     """
 

@@ -25,7 +25,6 @@ WORKFLOW_ERRORS: Final[dict[str, str]] = {
     "needs_list": "The operator chooses among candidates, and there are none.",
     "open_list": "The candidates of a list are there, and an ensemble has to choose first.",
     "wrong_kind": "The operator does not run on this kind of task.",
-    "no_tests": "The task has no public tests to run.",
 }
 """The codes that the tools of this package add, for the documentation."""
 
@@ -113,8 +112,6 @@ def not_ready(operator: Operator, state: State) -> ToolError | None:
     if "code" in operator.needs and state.code is None:
         message = f"{name} works on a program; there is none."
         return _refused("needs_code", message, "custom_code_generate")
-    if "verdict" in operator.writes and operator.kinds == ("code",) and not state.task.public_tests:
-        return _refused("no_tests", f"{name} runs public tests; the task has none.", "review")
     return None
 
 

@@ -29,6 +29,7 @@ def key_of(asked: Request | Job) -> str:
         fields = [asked.operator, asked.prompt, asked.path, asked.number, asked.seed]
     else:
         fields = [asked.program, asked.function, *map(list, asked.calls)]
+        fields += [asked.setup] if asked.setup else []
     text = json.dumps([asked.task.id, *fields], ensure_ascii=True)
     return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 

@@ -62,7 +62,8 @@ class SimulatedSandbox:
 def _tested(world: World, job: Job) -> tuple[Outcome, ...]:
     wrong = world.state(job.program) != "R"
     failing = failing_tests(world.task, wrong, revealed(job.program))
-    tests = {(test.arguments, test.keywords): test for test in reversed(world.task.tests)}
+    known = (*world.task.tests, *world.task.public_tests)
+    tests = {(test.arguments, test.keywords): test for test in reversed(known)}
     called = [tests[call] for call in job.calls]
     return tuple(_missed(t) if t in failing else Outcome(t.expected) for t in called)
 

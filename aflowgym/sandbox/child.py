@@ -28,6 +28,7 @@ RESULT, BEGUN = 3, 4
 BEGUN_WELL: Final = b"+"
 MODULE: Final = "program"
 FILE: Final = "<program>"
+SETUP: Final = "<setup>"
 _LONGEST_ERROR: Final = 500
 #: More than a worker can have: its limit is lower, and what it was started with has low numbers.
 _MOST_DESCRIPTORS: Final = 4096
@@ -109,7 +110,8 @@ def _returned(call: dict[str, str]) -> Any:
     arguments, keywords = (_literal(call[name]) for name in ("arguments", "keywords"))
     module = types.ModuleType(MODULE)
     sys.modules[MODULE] = module
-    exec(compile(call["program"], FILE, "exec", dont_inherit=True), module.__dict__)
+    for name, file in (("setup", SETUP), ("program", FILE)):
+        exec(compile(call[name], file, "exec", dont_inherit=True), module.__dict__)
     function = module.__dict__.get(call["function"])
     if function is None:
         raise NameError(f"the program defines no function {call['function']!r}")

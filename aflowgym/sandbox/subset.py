@@ -90,15 +90,17 @@ class SubsetSandbox(InThreads):
         Raises:
             EnvironmentFault: The interpreter failed, or may lack what the program uses.
         """
-        return [self._call(job.program, job.function, *call) for call in job.calls]
+        return [self._call(job, *call) for call in job.calls]
 
-    def _call(self, program: str, function: str, arguments: str, keywords: str) -> Outcome:
+    def _call(self, job: Job, arguments: str, keywords: str) -> Outcome:
+        function, program = job.function, job.program
         if not function.isidentifier():
             return Outcome(error=f"NameError: {function!r} is no name of a function")
         inputs = {"arguments_": read_literal(arguments), "keywords_": read_literal(keywords)}
         try:
             with self._session() as session:
-                session.feed_run(program, print_callback=_silent)
+                for source in filter(None, (job.setup, program)):
+                    session.feed_run(source, print_callback=_silent)
                 value = session.feed_run(
                     f"{function}(*arguments_, **keywords_)", inputs=inputs, print_callback=_silent
                 )

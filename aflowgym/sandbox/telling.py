@@ -22,16 +22,17 @@ _LONGEST_ERROR: Final = 600
 
 def content_of(job: Job, call: tuple[str, str]) -> bytes:
     """What a child is told of a call. What a test expects is nowhere in it."""
-    return encoded(job.program, job.function, *call)
+    return encoded(job.program, job.function, *call, job.setup)
 
 
-def encoded(program: str, function: str, arguments: str, keywords: str) -> bytes:
+def encoded(program: str, function: str, arguments: str, keywords: str, setup: str = "") -> bytes:
     """A call as a child reads it."""
     call = {
         "program": program,
         "function": function,
         "arguments": arguments,
         "keywords": keywords,
+        "setup": setup,
     }
     return marshal.dumps(call)  # for a child of the same Python
 

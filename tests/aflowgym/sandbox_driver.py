@@ -35,6 +35,7 @@ class Job(NamedTuple):
     program: str
     function: str = "f"
     calls: tuple[tuple[str, str], ...] = (("()", "{}"),)
+    setup: str = ""
 
 
 def processes(word: str) -> set[int]:

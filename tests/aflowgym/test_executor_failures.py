@@ -131,13 +131,18 @@ def test_a_tree_that_no_check_has_seen_does_not_run_on_wrong_types(tree, code):
     assert (result.failure.code, result.solution) == (code, None)
 
 
-def test_a_test_without_a_program_or_public_tests_passes_nothing():
+def test_a_test_without_a_program_passes_nothing_and_without_public_tests_what_it_is_given():
     task = next(task for task in load_tasks("bundled", "dev") if task.kind == "code")
     untested = type(task)(**{**vars(task), "public_tests": ()})
     backend = SimulatedBackend()
     tree = parse("Programmer -> Test", kind="code").workflow
 
-    assert execute(tree, untested, backend, seed=3).failure.code == "E-NO-TESTS"
+    result = execute(tree, untested, backend, seed=3)
+    alone = execute(parse("Programmer", kind="code").workflow, untested, backend, seed=3)
+    assert (result.solution, result.code, result.verdict) == (alone.solution, alone.code, True)
+    assert [each.code for each in result.warnings] == ["W-NO-TESTS"]
+    assert result.usage == alone.usage
+    assert "no public tests, so none ran" in str(result.trace)
     assert execute(ops("Custom", "Test"), task, backend).failure.code == "E-STATE"
 
 

@@ -64,19 +64,13 @@ PROVOKED = {
     "needs_list": ("qa", ["custom"], "sc_ensemble"),
     "open_list": ("math", [call("custom", copies=2)], "format"),
     "wrong_kind": ("qa", ["custom"], "test"),
-    "no_tests": ("code", ["custom_code_generate"], "test"),
 }
 
 
 @pytest.mark.parametrize("code", PROVOKED)
 def test_an_operator_without_what_it_needs_tells_a_call_that_works(code):
     kind, before, name = PROVOKED[code]
-    options = {}
-    if code == "no_tests":
-        tests = ["assert one() == 1"]
-        row = {"kind": "code", "question": "Write one().", "entry_point": "one", "tests": tests}
-        options = {"dataset": [row]}
-    elif code == "needs_code":
+    if code == "needs_code":
         # The simulated operators write programs for code tasks; this state has none.
         env = made(kind=kind)
         env.step(call("custom"))
@@ -84,7 +78,7 @@ def test_an_operator_without_what_it_needs_tells_a_call_that_works(code):
         refused = not_ready(OPERATORS["Test"], env._lane.state)
         assert (refused.code, refused.example) == (code, call("custom_code_generate"))
         return
-    env = made(kind=kind, **options)
+    env = made(kind=kind)
     for each in before:
         env.step(call(each) if isinstance(each, str) else each)
     steps = env.episode.ledger.spent["step"]
@@ -93,6 +87,19 @@ def test_an_operator_without_what_it_needs_tells_a_call_that_works(code):
     assert env.episode.ledger.spent["step"] == steps + 1  # no operator was called
     *_, info = env.step(info["error"].example)
     assert info["error"] is None
+
+
+def test_a_program_of_a_task_without_public_tests_goes_on_as_it_is_and_the_agent_is_told():
+    tests = ["assert one() == 1"]
+    row = {"kind": "code", "question": "Write one().", "entry_point": "one", "tests": tests}
+    env = made(kind="code", dataset=[row])
+    before, *_ = env.step(call("custom_code_generate"))
+    after, *_, info = env.step(call("test"))
+
+    assert info["error"] is None
+    assert "There are no public tests, so none ran" in after
+    assert "Verdict" not in after
+    assert solution_in(after) == solution_in(before)
 
 
 def test_every_code_of_the_states_errors_is_documented_and_provoked():

@@ -3,7 +3,15 @@
 from typing import Any
 
 import aflowgym
-from aflowgym import executor_readers, executor_replies, experts, layouts, recheck, workflow_texts
+from aflowgym import (
+    code_prompts,
+    executor_readers,
+    executor_replies,
+    experts,
+    layouts,
+    recheck,
+    workflow_texts,
+)
 from aflowgym.answers import (
     code,
     expression,
@@ -308,6 +316,27 @@ READERS = [
         ),
         layouts.Refused,
         covers=("aflowgym.layouts",),
+    ),
+    Reader(
+        "aflowgym.code_prompts",
+        lambda text: [
+            code_prompts.examples(f"{text}\ndef solve(x):\n    '''{text}'''\n", "solve", ()),
+            code_prompts.setup(f"{text}\ndef solve(x):\n    pass\n", "solve"),
+        ],
+        marks=(
+            *(
+                "solve(",
+                "solve(1) == 2 ",
+                ">>> solve(1)\n2\n",
+                "other(1) => ",
+                "For x = 1 ",
+                "Input: ",
+            ),
+            *("Output: ", "the result is 2 ", "x = ", "[", "'", '"', "1", "1+", "# ", "\\'"),
+        ),
+        before=("solve(", "solve(1) == [", "For x = ", "Input: x = ", "Input: ", ">>> solve('"),
+        after=(") == 2\n", "] == 2", " the output should be 2.\n", "\nOutput: 2\n", "'"),
+        covers=("aflowgym.code_prompts",),
     ),
     code_reader(
         "aflowgym.layouts.task_of in MBPP's layout",

@@ -1,0 +1,273 @@
+"""What the prompt of a code problem holds beside words: examples, and code before the function.
+
+Prompts like those of HumanEval (Chen et al. 2021, arXiv:2107.03374) give examples in many forms:
+
+    >>> f(1, 2)            f(1, 2) == 3           f(1, 2) should return 3.
+    3                      f(1, 2) ➞ 3            f(1, 2)  # returns 3
+    For a = 1, b = 2 the output should be 3       Input: a = 1, b = 2   Output: 3
+
+An example is read only if its arguments and its value are literals, and is left out if it does not
+fit the hidden tests: another value for the same arguments, another number of arguments, or a value
+of a type that the function never returns. Prompts do contain such slips, and a public test that
+fails a right program is worse than none. Nothing is executed. Each scan for an end begins behind
+the one before, so the time is linear in the prompt.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from numbers import Number
+from typing import Any, Final, NamedTuple
+
+from aflowgym.answers.code import CodeTest, Outcome, UnsupportedTest, passes, read_tests
+from aflowgym.answers.literals import read_literal
+
+_PROMPT: Final = r"(?P<doctest>>>>[ \t]*)?"
+_ANY_CALL: Final = rf"^[ \t]*(?:[*-][ \t]+)?{_PROMPT}(?:assert[ \t]+)?(?P<name>[A-Za-z_]\w*)\("
+_LINES: Final = re.compile(r"\r\n|\r|\n")
+_LINE_END: Final = re.compile(r"$", re.M)
+_GIVES: Final = re.compile(
+    r"[ \t]*(?:\#[ \t]*)?(?:==?>|===?|=|-+>|➞|→|⇒|"
+    r"(?:(?:should|will|must|would)[ \t]+)?(?:return|be|give|equal|output|yield)s?\b"
+    r"|is\b|evaluates[ \t]+to\b)[ \t]*:?[ \t]*"
+)
+_GIVEN: Final = re.compile(r"\b(?:(?P<input>Input)[ \t]*:|For\b|for\b|If\b|if\b|Given\b)\s*")
+_OUTPUT: Final = re.compile(r"\s*Output[ \t]*:\s*")
+_RESULT: Final = re.compile(
+    r"\b(?:output|result|answer)[ \t]+(?:(?:should|will|must)[ \t]+be|is)[ \t]*:?[ \t]*"
+)
+_NAMED: Final = re.compile(r"(?!Output\b)([A-Za-z_]\w*)[ \t]*[=:][ \t]*(?![=>])")
+_BETWEEN: Final = re.compile(r"\s*(?:,|and\b)?\s*")
+_ATOM: Final = re.compile(
+    r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?(?!\w)|(?:[Tt]rue|[Ff]alse|[Nn]one|null)\b"
+)
+_SPELLED: Final = {"true": "True", "false": "False", "none": "None", "null": "None"}
+_IN_BRACKETS: Final = re.compile(r"[()\[\]{}'\"]|\n[ \t]*\n")
+_QUOTED: Final = {
+    "'": re.compile(r"'(?:[^'\\\n]|\\.)*+'?"),
+    '"': re.compile(r'"(?:[^"\\\n]|\\.)*+"?'),
+}
+_SUM: Final = re.compile(r"[ \t]*[-+*/][-+*/\d. \t()]*=[ \t]*")
+_ENDS: Final = re.compile(r"""[ \t]*(?:[.,;!]?[ \t]*(?:$|'''|\"{3})|[.,;][ \t]|\#|\(|//)""", re.M)
+_COMMENT: Final = re.compile(r"[ \t]*(?:\#[^\n]*)?\n[ \t]*")
+_BLANK: Final = re.compile(r"[ \t]+(?=[^ \t\n])")
+_NEAR: Final = ("abs <", "abs <=", "isclose")
+_OWN: Final = frozenset(dir(builtins))
+
+
+class Literal(NamedTuple):
+    """A literal in a text, and where it ends; no text if there is none before that place."""
+
+    text: str
+    end: int
+
+
+def setup(prompt: str, entry_point: str) -> str:
+    """The code that a prompt has before its function: imports, constants, other functions.
+
+    >>> setup("from math import pi\\n\\ndef area(r):\\n    '''The area.'''\\n", "area")
+    'from math import pi'
+    """
+    function = _function(prompt, entry_point)
+    if function is None:
+        return ""
+    first = min([function.lineno, *(each.lineno for each in function.decorator_list)])
+    return "\n".join(_LINES.split(prompt)[: first - 1]).strip()
+
+
+def examples(prompt: str, entry_point: str, tests: Sequence[CodeTest]) -> tuple[CodeTest, ...]:
+    """The examples of a prompt as tests.
+
+    Args:
+        prompt: Its text, which ends with the function's head and docstring.
+        entry_point: The function.
+        tests: The hidden tests; an example that does not fit them is left out.
+
+    >>> (example,) = examples("def f(n):\\n    '''Twice n: f(2) -> 4.'''\\n", "f", ())
+    >>> example.arguments, example.expected
+    ('(2,)', '4')
+    """
+    function = _function(prompt, entry_point)
+    names = [each.arg for each in function.args.args] if function is not None else []
+    found = [*_called(prompt, rf"{_PROMPT}\b{re.escape(entry_point)}\(", entry_point)]
+    found += _given(prompt, names, entry_point)
+    if not found:  # some prompts call their function by another name
+        others = [*_called(prompt, _ANY_CALL, entry_point)]
+        found = [each for each in others if _size(each) == len(names)]
+    hidden = _Hidden(tests)
+    return tuple(dict.fromkeys(filter(None, map(hidden.agreed, found))))
+
+
+class _Hidden:
+    """What the hidden tests say of a function, to hold its examples against."""
+
+    def __init__(self, tests: Sequence[CodeTest]) -> None:
+        self._same = {(each.arguments, each.keywords): each for each in tests}
+        self._sizes = set(map(_size, tests))
+        self._kinds = {_kind(_read(each.expected)) for each in tests} | {_kind(None)}
+        near = [each for each in tests if each.form in _NEAR or each.tolerance]
+        self._near = near[0] if len(near) == len(tests) and near else None
+
+    def agreed(self, example: CodeTest) -> CodeTest | None:
+        """An example as a test, as lenient as the hidden ones; None if it cannot be true."""
+        if not self._same:
+            return example
+        known = self._same.get((example.arguments, example.keywords))
+        if known is not None:
+            return known if passes(known, Outcome(example.expected)) else None
+        kind = _kind(_read(example.expected))
+        if _size(example) not in self._sizes or kind not in self._kinds:
+            return None
+        if self._near is None:
+            return example
+        near = self._near
+        return replace(example, form=near.form, tolerance=near.tolerance, relative=near.relative)
+
+
+def _read(text: str) -> Any:
+    """The value of a literal; None for one that is too large to be read."""
+    try:
+        return read_literal(text)
+    except ValueError:
+        return None
+
+
+def _size(test: CodeTest) -> int:
+    """How many arguments a call has; -1 if they are too large to be read."""
+    arguments = _read(test.arguments)
+    return -1 if arguments is None else len(arguments) + len(_read(test.keywords) or ())
+
+
+def _kind(value: Any) -> type:
+    """The type of a value; numbers have one."""
+    return Number if isinstance(value, Number) else type(value)
+
+
+def _called(prompt: str, pattern: str, entry_point: str) -> Iterator[CodeTest]:
+    """Calls with what they give behind them, or under them after `>>>`."""
+    search = re.compile(pattern, re.M)
+    place = 0
+    while call := search.search(prompt, place):
+        arguments = _literal(prompt, call.end() - 1)
+        place = arguments.end
+        if not arguments.text or call.groupdict().get("name") in _OWN:
+            continue
+        value = _value(prompt, place, call["doctest"] is not None)
+        place = max(place, value.end)
+        if value.text:
+            yield from _test(entry_point, arguments.text, value.text)
+
+
+def _value(prompt: str, place: int, doctest: bool) -> Literal:
+    """What a call gives."""
+    gives = _GIVES.match(prompt, place)
+    if gives is None and doctest:
+        gives = _COMMENT.match(prompt, place) or _BLANK.match(prompt, place)
+    if gives is None:
+        return Literal("", place)
+    value = _literal(prompt, gives.end())
+    if value.text and (rest := _SUM.match(prompt, value.end)):  # `19 - 5 - 6 = 8`
+        value = _literal(prompt, rest.end())
+    return value if value.text and _ENDS.match(prompt, value.end) else Literal("", value.end)
+
+
+def _given(prompt: str, names: Sequence[str], entry_point: str) -> Iterator[CodeTest]:
+    """Arguments by name (`For a = 1`), or after `Input:`, with what comes out."""
+    place = line = 0
+    while given := _GIVEN.search(prompt, place):
+        arguments, place = _arguments(prompt, given.end(), names, bool(given["input"]))
+        if not arguments or len(arguments) != len(names):
+            continue
+        if given["input"]:
+            told = _OUTPUT.match(prompt, place)
+        else:
+            if line < place:
+                line = _LINE_END.search(prompt, place).end()  # type: ignore[union-attr]
+            told = _RESULT.search(prompt, place, line)
+            place = place if told else line  # what is not found now is not found later in it
+        if told is None:
+            continue
+        value = _literal(prompt, told.end())
+        place = value.end
+        if value.text and _ENDS.match(prompt, value.end):
+            yield from _test(entry_point, f"({', '.join(arguments)},)", value.text)
+
+
+def _arguments(prompt: str, place: int, names: Sequence[str], free: bool) -> tuple[list[str], int]:
+    """Literals side by side, each behind a name; after `Input:` the names are free or missing."""
+    read: dict[str, str] = {}
+    while True:
+        named = _NAMED.match(prompt, place)
+        if named is None and not free:
+            break
+        literal = _literal(prompt, named.end() if named else place)
+        if not literal.text:
+            place = max(place, literal.end)
+            break
+        read[named[1] if named else str(len(read))] = literal.text
+        place = literal.end
+        between = _BETWEEN.match(prompt, place)
+        following = between.end() if between else place
+        if not _NAMED.match(prompt, following) and not (free and prompt[place : place + 1] == ","):
+            break
+        place = following
+    if read.keys() == set(names):
+        return [read[name] for name in names], place
+    return (list(read.values()) if free else []), place
+
+
+def _literal(prompt: str, place: int) -> Literal:
+    """The literal that begins at a place; its `end` is where the scan ended, found or not."""
+    atom = _ATOM.match(prompt, place)
+    if atom is not None:
+        return Literal(_SPELLED.get(atom[0].lower(), atom[0]), atom.end())
+    first = prompt[place : place + 1]
+    if first in _QUOTED:
+        quoted = _QUOTED[first].match(prompt, place)
+        return _closed(prompt, place, quoted.end() if quoted else place, first)
+    return _group(prompt, place) if first and first in "([{" else Literal("", place)
+
+
+def _group(prompt: str, place: int) -> Literal:
+    """A bracket up to the one that closes it; an empty line ends the search."""
+    depth, end = 0, place
+    while found := _IN_BRACKETS.search(prompt, end):
+        sign, end = found[0], found.end()
+        if sign in _QUOTED:
+            quoted = _QUOTED[sign].match(prompt, found.start())
+            end = quoted.end() if quoted else end
+        elif sign in "([{":
+            depth += 1
+        elif sign in ")]}":
+            depth -= 1
+        else:
+            return Literal("", end)
+        if not depth:
+            return Literal(prompt[place:end], end)
+    return Literal("", len(prompt))
+
+
+def _closed(prompt: str, place: int, end: int, mark: str) -> Literal:
+    whole = end - place > 1 and prompt[end - 1] == mark
+    return Literal(prompt[place:end] if whole else "", end)
+
+
+def _test(entry_point: str, arguments: str, value: str) -> tuple[CodeTest, ...]:
+    try:
+        return read_tests(f"assert {entry_point}{arguments} == {value}", entry_point)
+    except UnsupportedTest:
+        return ()
+
+
+def _function(prompt: str, entry_point: str) -> ast.FunctionDef | None:
+    """The function as the prompt begins it."""
+    try:
+        body = ast.parse(prompt).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    named = (each for each in body if isinstance(each, ast.FunctionDef))
+    return next((each for each in named if each.name == entry_point), None)
