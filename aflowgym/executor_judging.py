@@ -55,7 +55,7 @@ def grade(
 def _said(kind: Kind, gold: str, aliases: tuple[str, ...], question: str, solution: str) -> Verdict:
     """The verdict on a text, remembered: runs of one task end in few different ones."""
     if kind == "qa":
-        return judge_qa((gold, *aliases), solution)
+        return judge_qa((gold, *aliases), solution, question)
     return judge_math(gold, solution, question)
 
 

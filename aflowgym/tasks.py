@@ -87,5 +87,5 @@ def judge(
     if task.kind == "code":
         return judge_code(task.tests, outcomes)
     if task.kind == "qa":
-        return judge_qa((task.gold, *task.aliases), answer)
+        return judge_qa((task.gold, *task.aliases), answer, task.question)
     return judge_math(task.gold, answer, task.question, outside)

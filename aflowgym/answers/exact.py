@@ -8,8 +8,10 @@ that is right because it is near.
 
     12 / √3 + 1/2   ->   {(3, ()): 4, (1, ()): 1/2}
 
-What does not fit (a general cube root, the quotient of two polynomials, a power that would fill
-the memory) raises `Unreadable`. No operation takes more than a few milliseconds, whatever the text.
+A higher root that is irrational, such as the cube root of 2, is a symbol, with all that can be
+taken out of it taken out; real roots of different kinds are linearly independent, too. What does
+not fit (a product of two such roots, the quotient of two polynomials, a power that would fill the
+memory) raises `Unreadable`. No operation takes more than a few milliseconds, whatever the text.
 """
 
 from __future__ import annotations
@@ -109,7 +111,7 @@ def power(base: Value, exponent: Value) -> Value:
     if degree is None:
         raise Unreadable("an exponent is not a number")
     if degree.denominator != 1:
-        return power(root(base, degree.denominator), number(degree.numerator))
+        return root(power(base, number(degree.numerator)), degree.denominator)
     if degree < 0:
         return divide(number(1), power(base, number(-degree)))
     _check_power(base, int(degree))
@@ -122,7 +124,7 @@ def power(base: Value, exponent: Value) -> Value:
 
 
 def root(value: Value, degree: int) -> Value:
-    """The principal root of a rational number.
+    """The principal root of a rational number; the real one of an odd degree.
 
     Raises:
         Unreadable: The value is not rational, or its root has no exact form here.
@@ -133,9 +135,9 @@ def root(value: Value, degree: int) -> Value:
     if degree == 2:
         imaginary = symbol("i") if of < 0 else number(1)
         return multiply(_square_root(abs(of)), imaginary)
-    if of < 0:
-        raise Unreadable("a higher root of a negative number")
-    return number(Fraction(_exact_root(of.numerator, degree), _exact_root(of.denominator, degree)))
+    if of < 0 and not degree % 2:
+        raise Unreadable("an even root of a negative number")
+    return _higher_root(of, degree)
 
 
 def approximate(value: Value) -> float | None:
@@ -145,9 +147,10 @@ def approximate(value: Value) -> float | None:
         for (radicand, names), factor in value.items():
             term = float(factor) * math.sqrt(radicand)
             for name, degree in names:
-                if name not in CONSTANTS:
+                base = CONSTANTS.get(name) if name[0] != "√" else _root_size(name)
+                if base is None:
                     return None
-                term *= CONSTANTS[name] ** degree
+                term *= base**degree
             total += term
     except OverflowError:
         return None
@@ -178,6 +181,9 @@ def _product(left: Monomial, right: Monomial, factor: Fraction) -> tuple[Monomia
     if turns % 2:
         degrees["i"] = 1
     names = tuple(sorted((name, degree) for name, degree in degrees.items() if degree))
+    roots = [degree for name, degree in names if name[0] == "√"]
+    if roots and (roots != [1] or radicand != 1):
+        raise Unreadable("it multiplies roots of different degrees")
     return (radicand, names), factor * common * (-1 if turns >= 2 else 1)
 
 
@@ -217,6 +223,43 @@ def _square_root(of: Fraction) -> Value:
             outside *= divisor
         divisor += 1
     return {(radicand, ()): Fraction(outside, of.denominator)}
+
+
+def _higher_root(of: Fraction, degree: int) -> Value:
+    """A root as a rational number times the root of what has no power to take out."""
+    if max(abs(of.numerator), of.denominator) > MAX_RADICAND:
+        above, below = (_exact_root(each, degree) for each in (abs(of.numerator), of.denominator))
+        return number(Fraction(above if of > 0 else -above, below))
+    powers = _primes(abs(of.numerator)) | {p: -k for p, k in _primes(of.denominator).items()}
+    outside = Fraction(0 if not of else 1 if of > 0 else -1)
+    inside: dict[int, int] = {}
+    for prime, power_ in powers.items():
+        outside *= Fraction(prime) ** (power_ // degree)
+        if power_ % degree:
+            inside[prime] = power_ % degree
+    common = math.gcd(degree, *inside.values())
+    radicand = math.prod(prime ** (power_ // common) for prime, power_ in inside.items())
+    if not inside or degree == 2 * common:
+        return {(radicand, ()): outside} if outside else {}
+    return multiply(number(outside), symbol(f"√{degree // common}:{radicand}"))
+
+
+def _root_size(name: str) -> float:
+    """A root that is a symbol, as a floating-point number."""
+    degree, _, radicand = name[1:].partition(":")
+    return float(int(radicand) ** (1 / int(degree)))
+
+
+def _primes(of: int) -> dict[int, int]:
+    """The prime factors of a number up to `MAX_RADICAND`, with their powers."""
+    found: dict[int, int] = {}
+    divisor = 2
+    while divisor * divisor <= of:
+        while of % divisor == 0:
+            found[divisor] = found.get(divisor, 0) + 1
+            of //= divisor
+        divisor += 1
+    return found | {of: 1} if of > 1 else found
 
 
 def _exact_root(of: int, degree: int) -> int:

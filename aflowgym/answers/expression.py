@@ -13,8 +13,9 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from aflowgym.answers import exact
+from aflowgym.answers import exact, writing
 from aflowgym.answers.exact import Unreadable, Value
+from aflowgym.answers.writing import PLAIN, Form
 
 MAX_LENGTH: Final = 400
 _DEPTH: Final = 24
@@ -24,7 +25,7 @@ _TOKEN: Final = re.compile(
     r"""\s*(?:
       (?P<repeating>\d*\.\d*\\overline\s*\{\d+\})
     | (?P<number>\d{1,3}(?:[,_]\d{3})+(?:\.\d+)?(?![\d_]|,\d)
-        | \d+\.?\d*(?:[eE][+-]?\d{1,4})?(?![A-Za-z\d])
+        | \d+\.?\d*(?:[eE][+-]?\d{1,4})?(?![A-Za-z\d.])
         | \d+\.?\d* | \.\d+)
     | (?P<command>\\[A-Za-z]+)
     | (?P<letters>[A-Za-zπ∞]+)
@@ -45,9 +46,18 @@ def read_expression(text: str) -> Value:
     >>> read_expression(r"\\frac12 + 2\\sqrt{12}") == read_expression(r"0.5 + 4\\sqrt3")
     True
     """
+    return read_written(text)[0]
+
+
+def read_written(text: str) -> tuple[Value, Form]:
+    """The exact value of an expression, and what its form leaves to be worked out.
+
+    Raises:
+        Unreadable: It is none, or has no exact form here.
+    """
     text = text.strip()
     if _INTEGER.fullmatch(text):
-        return exact.number(int(text))
+        return exact.number(int(text)), PLAIN
     if len(text) > MAX_LENGTH:
         raise Unreadable("it is too long")
     if " " in text:
@@ -56,7 +66,7 @@ def read_expression(text: str) -> Value:
     value = reader.sum(0)
     if reader.kind != "end":
         raise Unreadable(f"{reader.text!r} is not expected there")
-    return value
+    return value, reader.form
 
 
 def read_number(text: str) -> Fraction:
@@ -79,6 +89,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._source, self._place = text, 0
         self.kind, self.text, self.spaced = "", "", False
+        self.form, self._tens = PLAIN, False
         self._advance()
 
     def _advance(self) -> None:
@@ -112,6 +123,7 @@ class _Reader:
             minus = self.text == "-"
             self._advance()
             term = self._product(depth)
+            self.form |= writing.of_sum(value, term)
             value = exact.add(value, exact.negate(term) if minus else term)
         return value
 
@@ -119,15 +131,23 @@ class _Reader:
         value, divided = self._signed(depth), False
         while True:
             if self._take("*"):
-                value = exact.multiply(value, self._signed(depth))
+                value = self._multiplied(value, self._signed(depth))
             elif self._take("/"):
-                value, divided = exact.divide(value, self._signed(depth)), True
+                value, divided = self._divided(value, self._signed(depth)), True
             elif self._starts_factor():
                 if divided:
                     raise Unreadable("it can be read in two ways after '/'")
-                value = exact.multiply(value, self._power(depth))
+                value = self._multiplied(value, self._power(depth))
             else:
                 return value
+
+    def _multiplied(self, left: Value, right: Value) -> Value:
+        self.form |= writing.of_product(left, right, self._tens)
+        return exact.multiply(left, right)
+
+    def _divided(self, above: Value, below: Value) -> Value:
+        self.form |= writing.of_quotient(above, below)
+        return exact.divide(above, below)
 
     def _starts_factor(self) -> bool:
         """Does a factor follow without a sign? A number never does: `x2` and `5 6` are unclear."""
@@ -147,10 +167,13 @@ class _Reader:
 
     def _power(self, depth: int) -> Value:
         value = self._atom(depth)
+        self._tens = False
         if self._take("!"):
-            value = _factorial(value)
+            value, self.form = _factorial(value), self.form | {"work"}
         if self._take("^") or self._take("**"):
-            value = exact.power(value, self._exponent(depth + 1))
+            base, value = value, exact.power(value, self._exponent(depth + 1))
+            self.form |= writing.of_power(base, value)
+            self._tens = exact.rational(base) == 10
         return value
 
     def _exponent(self, depth: int) -> Value:
@@ -203,7 +226,7 @@ class _Reader:
     def _command(self, name: str, depth: int) -> Value:
         if name == "\\frac":
             above = self._argument(depth)
-            return exact.divide(above, self._argument(depth))
+            return self._divided(above, self._argument(depth))
         if name != "\\sqrt":
             raise Unreadable(f"{name} cannot be read")
         degree = 2
@@ -213,7 +236,10 @@ class _Reader:
             if found is None or found.denominator != 1:
                 raise Unreadable("the degree of a root is no number")
             degree = int(found)
-        return exact.root(self._argument(depth), degree)
+        base = self._argument(depth)
+        value = exact.root(base, degree)
+        self.form |= writing.of_power(base, value)
+        return value
 
     def _argument(self, depth: int) -> Value:
         """What follows a command: a group, or a single digit or letter as in `\\frac12`."""

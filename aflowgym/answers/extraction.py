@@ -28,6 +28,7 @@ _BOXED: Final = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
 _TAG_END: Final = re.compile(r"</(answer|final_answer|solution)>")
 _LAST_BOXES: Final = 8
 _LONGEST: Final = 20_000
+_LONGEST_DECIMAL: Final = 60
 # The blanks behind a marked answer are left to `bare`: a pattern that asks of each run of blanks
 # whether the line ends there goes through it once for each of its blanks.
 _MARK: Final = re.compile(r"^####[ \t]*(.+)$", re.MULTILINE)
@@ -42,7 +43,12 @@ _LINKS: Final = re.compile(
     r"|costs|becomes)\b|=|≈)\s*:?\s*",
     re.IGNORECASE,
 )
-_DENIED: Final = re.compile(r"\b(?:not|never|n't|no longer|cannot)\b|n't\b", re.IGNORECASE)
+_DENIED: Final = re.compile(
+    r"\b(?:not|never|n't|no longer|cannot|no one|nobody|neither|nor|hardly|doubt\w*|unclear"
+    r"|maybe|perhaps)\b|n[’']t\b",
+    re.IGNORECASE,
+)
+_GOES_ON: Final = re.compile(r"\d\.\d{2,}\.{3}\Z")
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,8 @@ def bare(text: str) -> str:
     text = text.strip()
     if text.isalnum():
         return text
+    if text.endswith("...") and _GOES_ON.search(text[-_LONGEST_DECIMAL:]):
+        text = text[:-3] + "…"  # the dots of `0.333...` tell of more decimals
     # Two places move towards each other: to cut the text anew at each of a million marks would copy
     # it a million times. For the same reason the asterisks are looked for once.
     start, end = 0, len(text)

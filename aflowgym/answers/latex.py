@@ -1,6 +1,6 @@
 """Plain text from the LaTeX and the Unicode that answers are written in.
 
-Only what changes no value is rewritten: sizes of brackets and fractions, spacing, signs that look
+`sqrt`, `pi` and `<=` are read as LaTeX's. Only what changes no value is rewritten: sizes of brackets and fractions, spacing, signs that look
 different and mean the same. What is left of LaTeX afterwards is `\\frac`, `\\sqrt`, `\\overline`,
 and commands that the reader of expressions does not know and refuses.
 """
@@ -19,11 +19,13 @@ _SAME: Final = {
     "\\cdot": "*", "\\times": "*", "\\ast": "*", "\\div": "/", "×": "*", "·": "*", "⋅": "*",
     "÷": "/", "−": "-", "–": "-", "\\pi": "π", "\\infty": "∞", "\\imath": "i",
     "\\$": "$", "\\%": "%", "^\\circ": "°", "^{\\circ}": "°", "\\circ": "°", "\\degree": "°",
-    "\\{": "⦃", "\\}": "⦄", "\\lbrace": "⦃", "\\rbrace": "⦄", "√": "\\sqrt",
+    "\\{": "⦃", "\\}": "⦄", "\\lbrace": "⦃", "\\rbrace": "⦄",
     "²": "^2 ", "³": "^3 ", "½": "\\frac12", "⅓": "\\frac13", "⅔": "\\frac23",
     "¼": "\\frac14", "¾": "\\frac34", "⅕": "\\frac15", "⅛": "\\frac18", "{,}": ",",
     "\\le": "≤", "\\leq": "≤", "\\ge": "≥", "\\geq": "≥", "\\ne": "≠", "\\neq": "≠",
-    "\\lt": "<", "\\gt": ">",
+    "\\lt": "<", "\\gt": ">", "\\pm": "±", "\\cup": "∪", "\\cap": "∩", "\\in": "∈",
+    "\\approx": "≈", "\\emptyset": "∅", "\\varnothing": "∅", "\\ldots": "…", "\\dots": "…",
+    "⁴": "^4 ", "⁵": "^5 ", "⁻¹": "^{-1}", "<=": "≤", ">=": "≥",
 }  # fmt: skip
 _COMMAND: Final = re.compile(
     "|".join(
@@ -31,6 +33,12 @@ _COMMAND: Final = re.compile(
         for text in sorted(_SAME, key=len, reverse=True)
     )
 )
+_ROOT: Final = re.compile(
+    r"(?P<cube>∛|(?<![A-Za-z\\])cbrt(?![A-Za-z]))\s*(?P<of>\d+(?:\.\d+)?)?"
+    r"|(?:√|(?<![A-Za-z\\])sqrt(?![A-Za-z]))\s*(?P<within>\d+(?:\.\d+)?)?"
+)
+_PI: Final = re.compile(r"(?<![A-Za-z\\])[Pp]i(?![A-Za-z])")
+_INFINITY: Final = re.compile(r"(?<![A-Za-z\\])(?:infinity|infty)(?![A-Za-z])")
 _TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|rm)\s*")
 _BRACE: Final = re.compile(r"[{}]")
 _CLOSING: Final = re.compile(r"\}")
@@ -43,10 +51,23 @@ def plain(text: str) -> str:
     >>> plain(r"\\left( \\dfrac{1}{2}, 3\\,\\text{cm} \\right)")
     '( \\\\frac{1}{2}, 3 cm )'
     """
-    if text.isascii() and "\\" not in text and "~" not in text and "{" not in text:
+    if "√" in text or "∛" in text or "rt" in text:
+        text = _ROOT.sub(_rooted, text)
+    if "pi" in text.lower():
+        text = _PI.sub("π", text)
+    if "inf" in text:
+        text = _INFINITY.sub("∞", text)
+    if "=" not in text and text.isascii() and "\\" not in text and "~" not in text and "{" not in text:
         return _SPACES.sub(" ", text).strip()
     text = _COMMAND.sub(lambda found: _SAME[found[0]], text)
     return _SPACES.sub(" ", _without_text_commands(text)).strip()
+
+
+def _rooted(found: re.Match[str]) -> str:
+    """A root in LaTeX; of `√12` the whole number stands under it."""
+    command = "\\sqrt[3]" if found["cube"] else "\\sqrt"
+    digits = found["of"] or found["within"]
+    return f"{command}{{{digits}}}" if digits else command
 
 
 def group_end(text: str, start: int) -> int:

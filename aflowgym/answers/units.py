@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
+from fractions import Fraction
 from typing import Final
 
 PERCENT: Final = "%"
@@ -22,29 +23,42 @@ _SPELLINGS: Final = {
     "m": "m meter meters metre metres", "km": "km kilometer kilometers kilometre kilometres kms",
     "in": "inch inches", "ft": "ft foot feet", "yd": "yd yard yards", "mi": "mi mile miles",
     "mg": "mg milligram milligrams", "g": "g gram grams", "kg": "kg kilogram kilograms kgs kilos",
-    "t": "tonne tonnes ton tons", "lb": "lb lbs pound pounds", "oz": "oz ounce ounces",
+    "t": "tonne tonnes ton tons", "lb": "lb lbs", "pound": "pound pounds", "oz": "oz ounce ounces",
     "ml": "ml milliliter milliliters millilitre millilitres",
     "l": "l liter liters litre litres", "gal": "gal gallon gallons",
     "s": "s sec secs second seconds", "min": "min mins minute minutes",
     "h": "h hr hrs hour hours", "d": "day days", "wk": "week weeks", "mo": "month months",
     "yr": "yr year years", "km/h": "kmh kph", "mi/h": "mph",
-    "rad": "rad radian radians", "unit": "unit units",
+    "°C": "celsius centigrade", "°F": "fahrenheit", "rad": "rad radian radians", "unit": "unit units",
 }  # fmt: skip
 _UNIT: Final = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
+_SIZES: Final[tuple[dict[str, str], ...]] = (
+    {"mm": "1/1000", "cm": "1/100", "m": "1", "km": "1000"},
+    {"in": "1", "ft": "12", "yd": "36", "mi": "63360"},
+    {"mg": "1/1000", "g": "1", "kg": "1000", "t": "1000000"},
+    {"oz": "1", "lb": "16"},
+    {"ml": "1/1000", "l": "1"},
+    {"s": "1", "min": "60", "h": "3600", "d": "86400", "wk": "604800"},
+    {"$": "1", "¢": "1/100"},
+)
+"""Units that can be exchanged exactly, with their sizes."""
 _DIMENSIONS: Final = tuple(
     frozenset(units.split())
     for units in (
         "mm cm m km in ft yd mi",
-        "mg g kg t lb oz",
+        "mg g kg t lb oz pound",
         "ml l gal",
         "s min h d wk mo yr",
-        "$ € £ ¢",
+        "$ € £ ¢ pound",
+        "°C °F",
     )
 )
+_DEGREES: Final = re.compile(r"(?:°|\bdegrees?\b) *(celsius|centigrade|fahrenheit|c\b|f\b)")
+_LETTER: Final = {"c": "celsius", "f": "fahrenheit"}
 _LINK_WORDS: Final = "of a an the in per each every total altogether"
 _NEVER_WORDS: Final = """not no nor none never or and but than more less fewer minus plus times over
 half double twice hundred thousand million billion dozen approximately about"""
-_LINKS: Final = frozenset(_LINK_WORDS.split())
+LINKS: Final = frozenset(_LINK_WORDS.split())
 _NEVER: Final = frozenset(_NEVER_WORDS.split())
 _WORD: Final = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)?|[%$€£¢°]")
 _PART: Final = re.compile(r"([A-Za-z-]+|[%$€£¢°])\s*(?:\^\s*\{?([23])\}?)?")
@@ -82,6 +96,8 @@ def read_unit(text: str, nouns: frozenset[str]) -> str | None:
     parts: list[str] = []
     power = ""
     rest = re.sub(r"\bper\b|/", " / ", text.lower())
+    if "°" in rest or "degree" in rest:
+        rest = _DEGREES.sub(lambda found: _LETTER.get(found[1], found[1]), rest)
     for piece in re.findall(r"/|[^/]+", rest):
         if piece == "/":
             parts.append("/")
@@ -98,7 +114,7 @@ def read_unit(text: str, nouns: frozenset[str]) -> str | None:
             elif word in _UNIT:
                 parts.append(_UNIT[word] + (degree or power))
                 power = ""
-            elif word not in _LINKS and word not in nouns:
+            elif word not in LINKS and word not in nouns:
                 return None
     return "".join(parts) if any(part != "/" for part in parts) else ""
 
@@ -130,11 +146,33 @@ def same_unit(gold: str, answer: str, asked: frozenset[str]) -> bool:
     if not answer:
         return True
     if gold:
-        return gold == answer
+        return gold == answer or {gold, answer} in ({"pound", "£"}, {"pound", "lb"})
     named = {part.rstrip("23") for part in answer.split("/") if part}
     return all(part in asked or not _rivals(part) & asked for part in named)
 
 
+def exchange(gold: str, answer: str, asked: frozenset[str]) -> Fraction | None:
+    """How many of the gold's unit one of the answer's is, if either may be given.
+
+    Args:
+        gold: The canonical unit of the gold.
+        answer: That of the answer.
+        asked: The units that the question speaks of; one of them cannot be exchanged.
+
+    >>> exchange("cm2", "m2", frozenset()), exchange("cm", "m", frozenset({"cm"}))
+    (Fraction(10000, 1), None)
+    """
+    power = gold[-1:] if gold[-1:] in ("2", "3") else "1"
+    one, other = gold.removesuffix(power), answer.removesuffix(power)
+    if (power == "1" and answer[-1:] in ("2", "3")) or one in asked:
+        return None
+    sizes = next((group for group in _SIZES if one in group and other in group), None)
+    if sizes is None or (power != "1" and answer[-1:] != power):
+        return None
+    ratio: Fraction = (Fraction(sizes[other]) / Fraction(sizes[one])) ** int(power)
+    return ratio
+
+
 def _rivals(unit: str) -> frozenset[str]:
     """The units that measure the same."""
-    return next((group for group in _DIMENSIONS if unit in group), frozenset())
+    return frozenset().union(*(group for group in _DIMENSIONS if unit in group))

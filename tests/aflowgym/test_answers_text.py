@@ -44,11 +44,13 @@ def test_a_denied_statement_states_nothing():
         ("Lake Aspen", "The river flows into the lake. It is Lake Aspen.", True),
         ("Lake Aspen", "Lake Aspen or Lake Dove", False),
         ("Lake Aspen", "The lake is Lake Aspen.", True),
-        ("yes", "Yes, they do", False),
+        ("yes", "Yes, they do", True),
+        ("yes", "Yes, but only one of them", False),
+        ("yes", "yes and no", False),
         ("no", "No.", True),
     ],
 )
-def test_words_are_right_only_by_exact_match(gold, answer, right):
+def test_words_are_right_only_if_they_name_the_gold_and_nothing_else(gold, answer, right):
     verdict = judge_qa([gold], answer)
 
     assert verdict.correct is right

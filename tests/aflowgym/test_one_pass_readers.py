@@ -16,7 +16,7 @@ from aflowgym.dsl.extraction import Region, unmarked
 from aflowgym.dsl.tokens import _TOKEN, tokenize
 from aflowgym.executor_marks import Tags, verdict_lines
 from aflowgym.executor_readers import _only_a_letter, _without_text
-from aflowgym.layouts import _EXAMPLE, _VALUE, _without_calculations
+from aflowgym.layouts import _without_calculations
 from aflowgym.recheck import _said, _without_notice
 
 
@@ -157,18 +157,6 @@ def test_a_formula_loses_its_command_for_text(text):
 @given(texts("<<", ">>", "<", ">", "1", "\n"))
 def test_calculations_are_cut_out_line_by_line(text):
     assert _without_calculations(text) == re.sub(r"<<.*?>>", "", text)
-
-
-@given(texts(">>>", " ", "\t", "\n", "f(1)", "2", "\r"))
-def test_examples_are_those_of_one_pattern(text):
-    found, place = [], 0
-    while call := _EXAMPLE.search(text, place):
-        place = call.end()
-        if value := _VALUE.match(text, place):
-            found.append((call[1], value[1]))
-            place = value.end()
-
-    assert found == re.findall(r">>>[ \t]*(.+)\n[ \t]*(\S.*)", text)
 
 
 @given(texts("answer", "Answer:", " ", ":", "\n", "4", "\n(", "3 calls left", ")"))
