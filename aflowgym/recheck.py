@@ -3,8 +3,9 @@
 Nothing of what gives the environment's verdicts is used here. The submitted solution is read from
 the transcript, as the agent read it: the last one that was shown before `answer`. A number is
 compared as a fraction, words as a set of plain spellings, a program by its text with the task's own
-right and wrong ones. What these plain means cannot read (a formula, a unit, a program of some other
-text) is left undecided; it is never guessed.
+right and wrong ones. What these plain means cannot read (a formula, a unit, a rounded number, a
+sentence or another spelling that has the words of the gold, a program of some other text) is left
+undecided; it is never guessed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from toolgym.env import ToolEnv
 _AFTER: Final = re.compile(r"answer\s*:\s*", re.IGNORECASE)
 _FENCE: Final = re.compile(r"```(?:python)?\n(.*?)```", re.DOTALL)
 _NOTICE: Final = re.compile(r"calls? left")
-_NUMBER: Final = re.compile(r"[-+]?[0-9][0-9,]*(?:\.[0-9]+|/[0-9]+)?")
+_NUMBER: Final = re.compile(
+    r"[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.(?P<decimals>[0-9]+)|/(?P<below>[0-9]+))?"
+)
+_MOST_DECIMALS: Final = 3  # with more, a number may be a rounded one
+_RESPELT_WORDS: Final = """mount saint fort doctor professor zero four five seven eight nine
+eleven twelve dozen
+thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty
+sixty seventy eighty ninety hundred thousand million billion half third quarter"""
+_RESPELT: Final = frozenset(_RESPELT_WORDS.split())
 _MARK: Final = "\nSolution:\n"
 
 
@@ -69,11 +78,29 @@ def _right(task: Any, solution: str) -> bool | None:
         return _same_program(task, solution)
     answer = _said(solution.strip())
     if task.kind == "qa":
-        return _plain(answer) in {_plain(name) for name in (task.gold, *task.aliases)}
+        return _named([_plain(name) for name in (task.gold, *task.aliases)], _plain(answer))
     gold, value = _number(task.gold), _number(answer)
-    if gold is None:
+    priced = "$" in f"{task.question}{task.gold}" or "dollar" in task.question
+    if gold is None or value is None or ("$" in answer and not priced):
         return None
-    return value == gold if value is not None else None
+    return value == gold
+
+
+def _named(names: Sequence[tuple[str, ...]], given: tuple[str, ...]) -> bool | None:
+    """True for the same words; False if a word of each name is missing that has no other form."""
+    if given in names:
+        return True
+    said = "".join(given)
+    if not said.isascii():
+        return None
+    missing = [[w for w in name if w not in said and _is_fixed(w)] for name in names]
+    return False if all(missing) else None
+
+
+def _is_fixed(word: str) -> bool:
+    """A word that is neither a number nor abbreviated, in any spelling of its name."""
+    plain = len(word) > 3 and word.isascii() and word.isalpha() and not set(word) <= set("ivxlc")
+    return plain and word not in _RESPELT
 
 
 def _without_notice(text: str) -> str:
@@ -95,12 +122,14 @@ def _said(solution: str) -> str:
 
 
 def _number(text: str) -> Fraction | None:
-    """A plain number or fraction; None for anything that holds more."""
+    """A plain number or reduced fraction; None for anything that holds more."""
     bare = text.strip().rstrip(".").removeprefix("$")
-    if not _NUMBER.fullmatch(bare):
+    found = _NUMBER.fullmatch(bare)
+    if found is None or len(found["decimals"] or "") > _MOST_DECIMALS:
         return None
     try:
-        return Fraction(bare.replace(",", ""))
+        number = Fraction(bare.replace(",", ""))
+        return number if number.denominator == int(found["below"] or number.denominator) else None
     except (ZeroDivisionError, ValueError):  # Python reads no more than some thousand digits
         return None
 

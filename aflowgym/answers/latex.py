@@ -1,6 +1,7 @@
 """Plain text from the LaTeX and the Unicode that answers are written in.
 
-`sqrt`, `pi` and `<=` are read as LaTeX's. Only what changes no value is rewritten: sizes of brackets and fractions, spacing, signs that look
+Words and signs of plain text, `sqrt`, `pi`, `<=`, become the same as LaTeX's commands.
+Only what changes no value is rewritten: sizes of brackets and fractions, spacing, signs that look
 different and mean the same. What is left of LaTeX afterwards is `\\frac`, `\\sqrt`, `\\overline`,
 and commands that the reader of expressions does not know and refuses.
 """
@@ -57,7 +58,13 @@ def plain(text: str) -> str:
         text = _PI.sub("π", text)
     if "inf" in text:
         text = _INFINITY.sub("∞", text)
-    if "=" not in text and text.isascii() and "\\" not in text and "~" not in text and "{" not in text:
+    if (
+        "=" not in text
+        and text.isascii()
+        and "\\" not in text
+        and "~" not in text
+        and "{" not in text
+    ):
         return _SPACES.sub(" ", text).strip()
     text = _COMMAND.sub(lambda found: _SAME[found[0]], text)
     return _SPACES.sub(" ", _without_text_commands(text)).strip()

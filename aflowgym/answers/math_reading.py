@@ -34,6 +34,7 @@ _MEMBER: Final = re.compile(r"[A-Za-z]\s*∈\s*|\(\s*[A-Za-z](?:\s*,\s*[A-Za-z])
 _ORDER: Final = re.compile(r"\s*([<>≤≥])\s*")
 _UNKNOWN: Final = re.compile(r"[A-Za-z](?:\([A-Za-z]\))?")
 _TURNED: Final = str.maketrans("<>≤≥", "><≥≤")
+_DELIMITER: Final = re.compile(r"(?<!\\)\$(?! ?\d)")
 _GOES_ON: Final = re.compile(r"([+-]?\d*\.\d{2,})(?:…|\.\.\.)")
 _PIECES: Final = re.compile(r"(?<=[A-Za-z])(?:, (?:and )?| and | )(?=\d)")
 _PIECE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
@@ -93,6 +94,8 @@ def read_math(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
         raise Unreadable("it is too long")
     if text.isascii() and text.isdigit():  # what most answers are; the patterns take far longer
         return _made(*read_written(text), "", None, "")
+    if text.count("$") > 1:  # formulas between words, `$x$ or $y$`
+        text = _DELIMITER.sub("", text)
     return _read(plain(text).strip(), nouns, 0)
 
 
@@ -210,7 +213,9 @@ def _quantity(text: str, nouns: frozenset[str]) -> Quantity:
         prefix, text = text.lstrip("-")[0], text.replace(text.lstrip("-")[0], "", 1)
     if (worded := _worded(text, nouns)) is not None:
         value, unit = worded
-        return _made(exact.number(value), PLAIN, unit if unit == prefix else prefix + unit, None, name)
+        return _made(
+            exact.number(value), PLAIN, unit if unit == prefix else prefix + unit, None, name
+        )
     measured = _MEASURED.fullmatch(text)
     if measured and _ends_apart(measured[1], measured[2], text):
         unit_ = units.read_unit(measured[2], nouns)

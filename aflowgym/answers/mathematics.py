@@ -38,13 +38,16 @@ ROUNDED_DECIMALS: Final = 4
 PRINTED_DECIMALS: Final = 12
 PRINTED_ERROR: Final = 1e-9
 _CLOSE_BY: Final = re.compile(
-    r"\s*\((?:or )?(?:about|approximately|approx\.?|roughly|~) ?[^()]*\)\.?\Z"
+    r" ?\((?:or )?(?:about|approximately|approx\.?|roughly|~) ?[^()]*\)\.?\Z"
 )
-_BECAUSE: Final = re.compile(r",\s+(?:since|because|as)\b")
+_INTEGRAL: Final = re.compile(r"antiderivative|integral|integrate", re.IGNORECASE)
+_CONSTANT: Final = re.compile(r" ?\+ ?[Cc] ?\Z")
+_BECAUSE: Final = re.compile(r", (?:since|because|as)\b")
 _FUNCTION: Final = re.compile(
     r"(?<![A-Za-z\\])\\?((?:arc)?(?:sin|cos|tan)|cot|sec|csc|ln|log|exp)(?![A-Za-z])"
     r"(?: ?\( ?([A-Za-z]|\d+) ?\))?"
 )
+_QUOTIENT: Final = re.compile(r"\\frac ?\{([^{}]*)\} ?\{([^{}]*)\}")
 _GROUP: Final = re.compile(r"(?<=[\^_])\{(\w)\}")
 _IDLE_BLANK: Final = re.compile(r"(?<!\w) | (?!\w)")
 
@@ -64,8 +67,9 @@ def judge_math(
     (True, False)
     """
     nouns = units.words_of(question)
+    bare_gold = _CONSTANT.sub("", gold) if _INTEGRAL.search(question) else gold
     try:
-        expected: Reading | None = read_gold(gold, nouns)
+        expected: Reading | None = read_gold(bare_gold, nouns)
     except Unreadable:
         expected = None
     found = final_answer(answer).text
@@ -88,7 +92,8 @@ def judge_math(
 
 def canonical(text: str) -> str:
     """What two answers are compared by that cannot be read: without decoration and idle blanks."""
-    spelled = _FUNCTION.sub(r"\1 \2", plain(bare(text)))
+    spelled = _QUOTIENT.sub(r"(\1)/(\2)", plain(bare(text)))
+    spelled = _FUNCTION.sub(r"\1 \2", spelled)
     return _IDLE_BLANK.sub("", " ".join(_GROUP.sub(r"\1", spelled).split()))
 
 
@@ -118,12 +123,17 @@ class Asked(NamedTuple):
 
 def _readings(text: str, nouns: frozenset[str], question: str) -> list[Reading]:
     """What an answer says, once or as two spellings of one value; empty if it cannot be read."""
+    text = sentences.without_lead(text)
+    if _INTEGRAL.search(question):
+        text = _CONSTANT.sub("", text)
     exact_, sign, rounded = text.partition("≈")
     if not sign:
-        text = _CLOSE_BY.sub("", _BECAUSE.split(text, 1)[0])
+        text = _CLOSE_BY.sub("", " ".join(_BECAUSE.split(text, maxsplit=1)[0].split()))
     elif (left := _read_answer(exact_.strip(), nouns, question)) is not None:
         right = _read_answer(bare(rounded), nouns, question)
-        return [left] if right is None or not _near(left, right) else [left, right]
+        if isinstance(left, Quantity) and exact.approximate(dict(left.value)) is not None:
+            return [left, right] if right is not None and _near(left, right) else [left]
+        return [] if right is None else [right]
     read = _read_answer(text, nouns, question)
     return [] if read is None else [read]
 

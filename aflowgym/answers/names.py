@@ -14,23 +14,19 @@ from typing import Final
 
 from aflowgym.answers.number_words import read_number_words
 
-LONGEST_NAME: Final = 300
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 _HYPHEN: Final = re.compile(r"[-‐‑–—]")
 _WORD: Final = re.compile(r"[^\W_]+")
 _SHORT: Final = {"mt": "mount", "st": "saint", "ft": "fort", "dr": "doctor", "prof": "professor"}
-_ROMAN: Final = {
-    word: str(value)
-    for value, word in enumerate("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi".split(), 1)
-}
-_TITLES: Final = frozenset(
-    """president king queen sir dame lord lady prince princess emperor empress pope doctor professor
-    mr mrs ms general captain colonel senator chancellor""".split()
-)
-_MONTHS: Final = frozenset(
-    """january february march april may june july august september october november
-    december""".split()
-)
+_ROMAN_WORDS: Final = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi"
+_ROMAN: Final = {word: str(value) for value, word in enumerate(_ROMAN_WORDS.split(), 1)}
+_TITLE_WORDS: Final = """president king queen sir dame lord lady prince princess emperor empress
+pope doctor
+professor mr mrs ms general captain colonel senator chancellor"""
+_TITLES: Final = frozenset(_TITLE_WORDS.split())
+_MONTH_WORDS: Final = """january february march april may june july august september october
+november december"""
+_MONTHS: Final = frozenset(_MONTH_WORDS.split())
 _ORDINAL: Final = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _YES_NO: Final = re.compile(r"\W*(yes|no)\b\s*[,.;:!—–-]\s*(?P<rest>.*)", re.I | re.DOTALL)
 _TURNS: Final = re.compile(
@@ -47,8 +43,6 @@ def same_name(gold: str, answer: str) -> bool:
     >>> same_name("Elizabeth II", "Elizabeth I"), same_name("Paris", "Paris Hilton")
     (False, False)
     """
-    if max(len(gold), len(answer)) > LONGEST_NAME:
-        return False
     for joint in (" ", ""):
         expected, given = _words(gold, joint), _words(answer, joint)
         if not expected or not given:
@@ -68,7 +62,7 @@ def affirmed(gold: str, answer: str) -> bool:
     >>> affirmed("yes", "Yes, both of them were."), affirmed("yes", "Yes, but only one of them.")
     (True, False)
     """
-    found = _YES_NO.match(answer[:LONGEST_NAME]) if len(answer) <= LONGEST_NAME else None
+    found = _YES_NO.match(answer)
     if found is None or found[1].lower() != gold or _TURNS.search(found["rest"]):
         return False
     return gold == "no" or _NOT.search(found["rest"]) is None

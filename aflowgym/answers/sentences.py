@@ -19,7 +19,6 @@ from aflowgym.answers import units
 from aflowgym.answers.latex import plain
 from aflowgym.answers.number_words import NUMBER_WORDS, read_number_words
 
-_LONGEST: Final = 400
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _ASKS: Final = re.compile(r"\b(?:how|what|which|who|whom|whose|when|where|find)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W\d_]+)*")
@@ -27,18 +26,23 @@ _PIECE: Final = re.compile(
     r"(?P<digits>[-+]?[$€£]?[-+]?\d[\d,]*(?:\.\d+)?(?:/\d+)?)|(?P<word>[A-Za-z]+(?:['’-][A-Za-z]+)*)"
     r"|(?P<unit>[%°€£¢$])|(?P<stop>[,.;:!*'’\"“”]+)|(?P<other>\S)"
 )
-_DENIALS: Final = frozenset(
-    """not no never none nobody nothing neither nor or either between almost nearly about roughly
-    hardly cannot if whether unless except but without maybe perhaps""".split()
-)
-_EMPTY: Final = frozenset(
-    """a an the is are was were be been there it he she they we i so thus therefore hence then now
-    in total altogether all exactly and""".split()
-)
+_DENIAL_WORDS: Final = """not no never none nobody nothing neither nor or either between almost
+nearly about roughly
+hardly cannot if whether unless except but without maybe perhaps"""
+_DENIALS: Final = frozenset(_DENIAL_WORDS.split())
+_EMPTY_WORDS: Final = """a an the is are was were be been there it he she they we i so thus
+therefore hence then
+now in total altogether all exactly and"""
+_EMPTY: Final = frozenset(_EMPTY_WORDS.split())
 _EMPTY_QA: Final = (_EMPTY - {"and", "all", "total", "altogether"}) | frozenset(
-    "on at of by its his her their this that who which".split()
+    {"on", "at", "of", "by", "its", "his", "her", "their", "this", "that", "who", "which"}
 )
 _HAVING: Final = frozenset({"hav", "left", "remain", "there", "are", "is", "contain", "own"})
+_COMPARING: Final = frozenset({"than", "mor", "more", "fewer", "less", "les"})
+_BEFORE_WORDS: Final = (
+    "is was are were be been by in on at of for from to into through with the a an named"
+)
+_BEFORE: Final = frozenset(_BEFORE_WORDS.split())
 _VERBS: Final = {
     "have": "has had", "make": "made", "sell": "sold", "buy": "bought", "spend": "spent",
     "give": "gave given", "eat": "ate eaten", "pay": "paid", "take": "took taken", "get": "got",
@@ -55,8 +59,7 @@ _IRREGULAR: Final = {
 _POSSESSIVE: Final = re.compile(r"['’]s?$")
 _WRONGLY: Final = re.compile(
     r"\b(?:if|whether|unless|except|false|wrong\w*|incorrect\w*|untrue|might|could|possibl[ey]"
-    r"|unknown|unlikely|anything but|nothing but|than|besides|instead)\b|\bmay (?:be|have)\b"
-    r"|\?\W*\Z",
+    r"|unknown|unlikely|anything but|nothing but|than|besides|instead)\b|\bmay (?:be|have)\b",
     re.IGNORECASE,
 )
 _DENIED: Final = re.compile(
@@ -72,9 +75,9 @@ _LEAD: Final = re.compile(
     r"|(?:so|thus|hence|therefore)\s*,?\s+|i\s+(?:think|believe)\s+(?:that\s+)?)\s*",
     re.IGNORECASE,
 )
-_CLAUSE: Final = re.compile(r";\s*|,?\s+but\s+(?:rather\s+)?", re.IGNORECASE)
-_CONTRAST: Final = re.compile(r",\s+(?:and\s+)?not\s+(?P<rest>.*)\Z", re.IGNORECASE | re.DOTALL)
-_BECAUSE: Final = re.compile(r",?\s+(?:since|because)\s", re.IGNORECASE)
+_CLAUSE: Final = re.compile(r"; ?|,? but (?:rather )?", re.IGNORECASE)
+_CONTRAST: Final = re.compile(r", (?:and )?not ", re.IGNORECASE)
+_BECAUSE: Final = re.compile(r",? (?:since|because) ", re.IGNORECASE)
 
 
 def number_said(text: str, question: str) -> str | None:
@@ -84,10 +87,12 @@ def number_said(text: str, question: str) -> str | None:
     '9'
     >>> number_said("She has at least 9 eggs left.", "How many eggs does she have left?")
     """
-    if not question or len(text) > _LONGEST:
+    if not question:
         return None
     sentence = _SENTENCE.split(plain(text))[-1]
     asked, names = _asked(question)
+    if asked & _COMPARING:  # who has more than whom is told by the order of the words
+        return None
     pieces = list(_PIECE.finditer(sentence))
     found = _only_number(pieces)
     if found is None:
@@ -146,7 +151,7 @@ def name_said(text: str, names: Collection[str], question: str) -> bool:
     >>> name_said("Paris Hilton is it.", ["paris"], "What is the capital of France?")
     False
     """
-    if not question or len(text) > _LONGEST:
+    if not question:
         return False
     sentence = claim(text)
     if sentence is None:
@@ -157,6 +162,8 @@ def name_said(text: str, names: Collection[str], question: str) -> bool:
         parts = name.split()
         place = _place(parts, [word.lower() for word in words])
         if place is None or _EMPTY_QA.issuperset(parts) or _ASKS.fullmatch(name):
+            continue
+        if not _has_its_role([word.lower() for word in words], place, len(parts), asked):
             continue
         around = words[:place] + words[place + len(parts) :]
         chosen = {stem(part) for part in parts} <= asked | {stem(each) for each in capitals}
@@ -175,7 +182,10 @@ def claim(text: str) -> str | None:
     >>> claim("It isn't London; it is Paris."), claim("Paris, not London."), claim("Is it Paris?")
     ('it is Paris.', 'Paris', None)
     """
-    sentence = _BECAUSE.split(_SENTENCE.split(text.strip())[-1], maxsplit=1)[0]
+    last = _SENTENCE.split(" ".join(text.split()))[-1]
+    sentence = _BECAUSE.split(last, maxsplit=1)[0]
+    if sentence.rstrip(" \"”’'*_)").endswith("?"):
+        return None
     if lead := _LEAD.match(sentence):
         sentence = sentence[lead.end() :]
     if _WRONGLY.search(sentence) or (_OTHERS.search(sentence) and _SAYING.search(sentence)):
@@ -189,11 +199,34 @@ def claim(text: str) -> str | None:
     return None if _DENIED.search(sentence) else sentence
 
 
+def _has_its_role(words: list[str], place: int, size: int, asked: frozenset[str]) -> bool:
+    """Does a name stand where the answer stands, and not on the other side of the verb?
+
+    "Napoleon defeated Wellington" and "Wellington was defeated by Napoleon" do not answer "Who
+    defeated Napoleon?", though all their words are of the question.
+    """
+    before = words[place - 1] if place else ""
+    if before and before not in _BEFORE and not asked & {"do", "doe", "does", "did"}:
+        return False
+    return before == "by" or "by" in asked or "by" not in words[:place] + words[place + size :]
+
+
+def without_lead(text: str) -> str:
+    """The text without a `therefore,` or `so,` before it.
+
+    >>> without_lead("Thus, 6 students passed.")
+    '6 students passed.'
+    """
+    lead = _LEAD.match(text)
+    return text[lead.end() :] if lead else text
+
+
 def _place(parts: list[str], words: list[str]) -> int | None:
     """Where a name stands among the words, if it stands there once."""
-    if not parts or words.count(parts[0]) == 0:
+    if not parts:
         return None
-    places = [n for n in range(len(words)) if words[n : n + len(parts)] == parts]
+    starts = (n for n, word in enumerate(words) if word == parts[0])
+    places = [n for n in starts if words[n : n + len(parts)] == parts]
     return places[0] if len(places) == 1 else None
 
 
@@ -213,20 +246,23 @@ def _are_asked(
 
 @functools.lru_cache(maxsize=1024)
 def _asked(question: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The stems of the sentence that asks, and the capitalised words of the whole question."""
+    """The stems of the sentence that asks, and its names; of the whole question if it has none."""
     parts = _SENTENCE.split(question.strip())
     asking = next((part for part in reversed(parts) if _ASKS.search(part)), parts[-1])
     stems = frozenset(stem(word.lower()) for word in _WORD.findall(asking))
-    starts = {found[0] for part in parts if (found := _WORD.search(part))}
-    capitals = {word for word in _WORD.findall(question) if word[:1].isupper()}
-    names = frozenset(word.lower() for word in capitals - (starts & _COMMON_STARTS))
-    return stems, names
+    return stems, _capitals(asking) or _capitals(question)
 
 
-_COMMON_STARTS: Final = frozenset(
-    """How What Which Who Whom Whose When Where Why In On At If Is Are Was Were Did Does Do The A An
-    He She They It Find Solve""".split()
-)
+def _capitals(text: str) -> frozenset[str]:
+    """The words with a capital, but for those that begin a sentence and are no names."""
+    capitals = {word for word in _WORD.findall(text) if word[:1].isupper()} - _STARTS
+    return frozenset(word.lower() for word in capitals)
+
+
+_START_WORDS: Final = """How What Which Who Whom Whose When Where Why In On At If Is Are Was Were
+Did Does Do The A
+An He She They It Find Solve"""
+_STARTS: Final = frozenset(_START_WORDS.split())
 
 
 @functools.lru_cache(maxsize=1024)

@@ -18,7 +18,7 @@ from typing import Final
 
 from aflowgym.answers.extraction import final_answer, stated
 from aflowgym.answers.latex import plain
-from aflowgym.answers.names import LONGEST_NAME, affirmed, same_name
+from aflowgym.answers.names import affirmed, same_name
 from aflowgym.answers.sentences import claim, name_said
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 
@@ -75,7 +75,7 @@ def _says(golds: Sequence[str], text: str, prose: bool, question: str) -> bool:
     """Is one of the golds what a text says, in another spelling or in a sentence?"""
     claimed = claim(text)
     said = stated(claimed) if prose and claimed is not None else None
-    texts = [text[:LONGEST_NAME], *(each for each in (claimed, said) if each)]
+    texts = [text, *(each for each in (claimed, said) if each)]
     for gold in golds:
         if any(same_name(gold, each) for each in texts):
             return True

@@ -29,7 +29,8 @@ _SPELLINGS: Final = {
     "s": "s sec secs second seconds", "min": "min mins minute minutes",
     "h": "h hr hrs hour hours", "d": "day days", "wk": "week weeks", "mo": "month months",
     "yr": "yr year years", "km/h": "kmh kph", "mi/h": "mph",
-    "°C": "celsius centigrade", "°F": "fahrenheit", "rad": "rad radian radians", "unit": "unit units",
+    "°C": "celsius centigrade", "°F": "fahrenheit", "rad": "rad radian radians",
+    "unit": "unit units",
 }  # fmt: skip
 _UNIT: Final = {word: unit for unit, words in _SPELLINGS.items() for word in words.split()}
 _SIZES: Final[tuple[dict[str, str], ...]] = (
@@ -51,6 +52,7 @@ _DIMENSIONS: Final = tuple(
         "s min h d wk mo yr",
         "$ € £ ¢ pound",
         "°C °F",
+        "° rad",
     )
 )
 _DEGREES: Final = re.compile(r"(?:°|\bdegrees?\b) *(celsius|centigrade|fahrenheit|c\b|f\b)")
@@ -62,6 +64,10 @@ LINKS: Final = frozenset(_LINK_WORDS.split())
 _NEVER: Final = frozenset(_NEVER_WORDS.split())
 _WORD: Final = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)?|[%$€£¢°]")
 _PART: Final = re.compile(r"([A-Za-z-]+|[%$€£¢°])\s*(?:\^\s*\{?([23])\}?)?")
+_POWER_WORDS: Final = {
+    "2": frozenset({"square", "squared", "sq", "area", "areas", "surface"}),
+    "3": frozenset({"cubic", "cubed", "volume", "volumes", "capacity"}),
+}
 _POWERS: Final = {"square": "2", "sq": "2", "cubic": "3", "squared": "2", "cubed": "3"}
 
 
@@ -73,9 +79,10 @@ def words_of(question: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def units_of(words: frozenset[str]) -> frozenset[str]:
-    """The units that these words name, without their powers; a lone letter is no unit."""
+    """The units that these words name, and the powers 2 and 3; a lone letter is no unit."""
     named = (word for word in words if word in _UNIT and not (len(word) == 1 and word.isalpha()))
-    return frozenset(part for word in named for part in _UNIT[word].split("/"))
+    powers = {degree for degree, said in _POWER_WORDS.items() if words & said}
+    return frozenset(part for word in named for part in _UNIT[word].split("/")) | powers
 
 
 @functools.lru_cache(maxsize=1024)
@@ -141,14 +148,19 @@ def same_unit(gold: str, answer: str, asked: frozenset[str]) -> bool:
     Args:
         gold: The canonical unit of the gold; empty without one.
         answer: That of the answer.
-        asked: The units that the question speaks of.
+        asked: The units that the question speaks of, and their powers.
     """
     if not answer:
         return True
     if gold:
         return gold == answer or {gold, answer} in ({"pound", "£"}, {"pound", "lb"})
-    named = {part.rstrip("23") for part in answer.split("/") if part}
-    return all(part in asked or not _rivals(part) & asked for part in named)
+    for part in filter(None, answer.split("/")):
+        unit = part.rstrip("23")
+        power = part.removeprefix(unit)
+        fits = unit in asked and (not power or power in asked)
+        if not fits and (unit in asked or _rivals(unit) & asked):
+            return False
+    return True
 
 
 def exchange(gold: str, answer: str, asked: frozenset[str]) -> Fraction | None:

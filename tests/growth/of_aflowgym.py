@@ -268,6 +268,23 @@ READERS = [
         "aflowgym.answers.mathematics.judge_math for a question",
         lambda text: judge_math("0.5", "0.5 km", text),
     ),
+    math_reader(
+        "aflowgym.answers.mathematics.judge_math of a sentence",
+        lambda text: judge_math("5", text, "How many eggs does she have left?"),
+        covers=(
+            "aflowgym.answers.number_words",
+            "aflowgym.answers.sentences",
+            "aflowgym.answers.writing",
+        ),
+    ),
+    reply_reader(
+        "aflowgym.answers.squad.judge_qa for a question",
+        lambda text: [
+            squad.judge_qa(["The Beatles", "yes"], text, "Which band was it, the Beatles or not?"),
+            squad.judge_qa(["The Beatles", "yes"], "It was the Beatles.", text),
+        ],
+        covers=("aflowgym.answers.names",),
+    ),
     math_reader("aflowgym.answers.mathematics.canonical", canonical),
     math_reader("aflowgym.answers.mathematics.read_gold", read_gold, Unreadable),
     math_reader("aflowgym.answers.math_reading.read_math", math_reading.read_math, Unreadable),
