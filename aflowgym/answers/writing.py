@@ -58,7 +58,7 @@ def of_power(base: Value, result: Value) -> Form:
     if exact.rational(result) is not None:
         return frozenset({"work"})
     if of is not None:
-        whole = len(result) == 1 and 1 in map(abs, result.values())
+        whole = all(abs(factor) == 1 for factor in result.values())
         return PLAIN if whole or of.denominator != 1 else frozenset({"reducible"})
     return frozenset({"brackets"}) if len(base) > 1 else PLAIN
 
