@@ -155,9 +155,22 @@ def _read_answer(text: str, nouns: frozenset[str], question: str) -> Reading | N
         except Unreadable:
             continue
         if isinstance(found, Quantity | Several):
-            return found
+            return _finished(found, text, nouns)
         read = found or read
     return read
+
+
+def _finished(found: Reading, text: str, nouns: frozenset[str]) -> Reading:
+    """What was read, or the finished side of an equation that goes on to work: `8 = 2^3`."""
+    left, sign, _ = text.rpartition("=")
+    if sign and isinstance(found, Quantity) and "work" in found.form:
+        try:
+            before = read_math(stated(left) or left, nouns)
+        except Unreadable:
+            return found
+        if isinstance(before, Quantity) and before.value == found.value:
+            return before
+    return found
 
 
 def _same(gold: Reading, answer: Reading, asked: Asked) -> bool:
