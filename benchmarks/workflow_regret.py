@@ -25,6 +25,7 @@ from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord
 from toolgym.runs import Run
 from toolgym.statistics import Share, recorded_kwargs
+from toolgym.tries import seed_of_try
 
 COMPOSE = "aflowgym/Compose-v0"
 EVALUATED = ("before", "after")
@@ -68,17 +69,18 @@ def _played(
         policy = policies.load(name, seed=seed)
         yield from rollout.run(COMPOSE, policy, tasks, seed=seed, **env_kwargs)
         return
-    env, draw = registration.make(COMPOSE, **env_kwargs), random.Random(seed)
+    env = registration.make(COMPOSE, **env_kwargs)
     for task_id in tasks:
         env.reset(options={"task_id": task_id})
-        play = env.novice(draw)
+        own = seed_of_try(seed, task_id, 0)
+        play = env.novice(random.Random(own))
         if play is None:
             raise ConfigurationError(f"{COMPOSE} has no novice.")
         action = next(play)
         while not env.episode.over:
             observation = env.step(action)[0]
             action = None if env.episode.over else play.send(observation)
-        yield EpisodeRecord.of(env, COMPOSE)
+        yield EpisodeRecord.of(env, COMPOSE, own, 0)
 
 
 def gathered(runs: Sequence[Run]) -> Gathered:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
 from toolgym.episode import Outcome, Turn
 from toolgym.errors import ConfigurationError
+from toolgym.tries import Try, check_distinct
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,11 @@ class EpisodeRecord:
 
     Attributes:
         turns: One dict per turn: action, calls, observation, reward, repairs, errors, valid.
+        seed: What it drew by.
         score: nan where a fault left it unscored.
         fault: What left it unscored, in words; empty if nothing did.
+        number: Which try at its task it is, from 0 (`toolgym.tries`); None where tries are not
+            numbered, as in training.
     """
 
     env_id: str
@@ -41,6 +45,7 @@ class EpisodeRecord:
     progress_bin: int
     reward_parts: dict[str, float]
     fault: str = ""
+    number: int | None = None
 
     @property
     def outcome(self) -> Outcome | None:
@@ -48,7 +53,9 @@ class EpisodeRecord:
         return Outcome(self.correct, self.progress_bin) if self.scored else None
 
     @classmethod
-    def of(cls, env: ToolEnv[Any], env_id: str, seed: int = 0) -> EpisodeRecord:
+    def of(
+        cls, env: ToolEnv[Any], env_id: str, seed: int = 0, number: int | None = None
+    ) -> EpisodeRecord:
         """Close the environment's current episode and record it."""
         score = env.finish()
         episode = env.episode
@@ -65,6 +72,7 @@ class EpisodeRecord:
             progress_bin=episode.outcome.progress_bin,
             reward_parts=episode.ledger.parts(),
             fault=episode.fault,
+            number=number,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -75,6 +83,22 @@ class EpisodeRecord:
         record["reward_parts"] = {k: None if math.isnan(v) else v for k, v in parts}
         plain: dict[str, Any] = json.loads(json.dumps(record, default=str))
         return plain
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> EpisodeRecord:
+        """What `to_json` made, as a record again; other keys, such as `phase`, are passed over.
+
+        Raises:
+            ConfigurationError: It is not such an object.
+        """
+        needed = {each.name for each in fields(cls)} - {"fault", "number"}
+        if missing := needed - record.keys():
+            raise ConfigurationError(f"an episode has {min(missing)!r}, and this has not")
+        known = {each.name: record[each.name] for each in fields(cls) if each.name in record}
+        parts = record["reward_parts"].items()
+        known["reward_parts"] = {k: math.nan if v is None else v for k, v in parts}
+        known["score"] = math.nan if record["score"] is None else record["score"]
+        return cls(**known | {"turns": tuple(record["turns"])})
 
 
 def _turn_record(turn: Turn) -> dict[str, Any]:
@@ -105,6 +129,35 @@ class Evaluation:
     records: tuple[EpisodeRecord, ...]
     k: int = 1
     refused: tuple[dict[str, str], ...] = field(default=())
+
+    @classmethod
+    def merged(cls, parts: Iterable[Evaluation]) -> Evaluation:
+        """The parts of one measurement, played as shards, as if they had been one run.
+
+        Args:
+            parts: In any number; of tasks in the order of the run if those are the first shards'.
+
+        Returns:
+            The tries of a task together, by their numbers, and tasks in the order in which they
+            first come; `k` is how many tries each has.
+
+        Raises:
+            ConfigurationError: There is nothing, or the parts are of several environments, or a try
+                is there twice, or has no number, or some tasks have more tries than others.
+        """
+        given = list(parts)
+        records = [record for part in given for record in part.records]
+        tasks = _numbers_by_task(records)
+        k = max(map(len, tasks.values()))
+        if short := [task_id for task_id, numbers in tasks.items() if len(numbers) < k]:
+            raise ConfigurationError(
+                f"{len(short)} tasks have fewer than {k} tries, {short[0]} has {len(tasks[short[0]])}"
+                " of them: a shard is missing, or was cut off. Play it, and merge all of them."
+            )
+        places = {task_id: place for place, task_id in enumerate(tasks)}
+        records.sort(key=lambda record: (places[record.task_id], record.number))
+        refused = {refusal["task_id"]: refusal for part in given for refusal in part.refused}
+        return cls(tuple(records), k, tuple(refused.values()))
 
     @property
     def _scored(self) -> list[EpisodeRecord]:
@@ -170,6 +223,25 @@ class Evaluation:
         return {
             key: None if isinstance(v, float) and math.isnan(v) else v for key, v in figures.items()
         }
+
+
+def _numbers_by_task(records: Sequence[EpisodeRecord]) -> dict[str, list[int]]:
+    """The numbers of the tries at each task, of records that can stand together."""
+    envs = sorted({record.env_id for record in records})
+    if len(envs) != 1:
+        raise ConfigurationError(
+            f"episodes of one environment can be merged, these are of {', '.join(envs) or 'none'}."
+        )
+    tasks: dict[str, list[int]] = {}
+    for record in records:
+        if record.number is None:
+            raise ConfigurationError(
+                f"an episode of {record.task_id} does not tell which try it is: it was not played"
+                " by an evaluation, or by an older version, which numbered no tries."
+            )
+        tasks.setdefault(record.task_id, []).append(record.number)
+    check_distinct([Try(task_id, n) for task_id, numbers in tasks.items() for n in numbers])
+    return tasks
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -2,6 +2,9 @@
 
 Episodes run in lock step, `batch` at a time, so that a language model acts for all of them in one
 forward pass. Each becomes an `EpisodeRecord`, plain data that can be written as a line of JSON.
+
+An episode is a try at its task, and draws by the number of the try (`toolgym.tries`): several
+machines can play parts of one measurement, and `Evaluation.merged` puts their parts together.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.policies import Policy, Situation
 from toolgym.records import EpisodeRecord, Evaluation
-from toolgym.tasks import seed_of
+from toolgym.tasks import TaskSet, seed_of
+from toolgym.tries import Shard, seed_of_try, slots, tries_of
 
 __all__ = ["EpisodeRecord", "Evaluation", "evaluate", "play", "run"]
 
@@ -30,6 +34,7 @@ def play(
     *,
     seed: int | None = None,
     task_id: str | None = None,
+    number: int = 0,
     **env_kwargs: Any,
 ) -> EpisodeRecord:
     """Play one episode to its end.
@@ -37,8 +42,9 @@ def play(
     Args:
         env: An environment, or the id of one to make.
         policy: Who acts.
-        seed: Chooses the task.
+        seed: Chooses the task, and with it and `number` the policy's draws.
         task_id: Asks for one task.
+        number: Which try at the task it is, from 0.
         env_kwargs: For the environment, when `env` is an id.
 
     Raises:
@@ -50,11 +56,12 @@ def play(
         raise ConfigurationError(f"{env!r} has no tools: it is not a toolgym.ToolEnv.")
     options = {"task_id": task_id} if task_id is not None else None
     observation, _ = made.reset(seed=seed, options=options)
-    situation = Situation(0, made, observation, seed or 0)
+    own = seed_of_try(seed or 0, made.episode.task.id, number)
+    situation = Situation(slots()[0], made, observation, own)
     env_id = made.spec.id if made.spec is not None else type(made).__name__
     while not made.episode.over:
         situation = _advance(situation, policy.act([situation])[0])
-    return EpisodeRecord.of(made, env_id, seed or 0)
+    return EpisodeRecord.of(made, env_id, own, number)
 
 
 def _advance(situation: Situation, action: Any) -> Situation:
@@ -79,6 +86,7 @@ def run(
     policy: Policy,
     task_ids: Sequence[str],
     *,
+    start: int = 0,
     batch: int = 64,
     seed: int = 0,
     progress: Progress | None = None,
@@ -87,29 +95,31 @@ def run(
     """Play the tasks in lock step, `batch` at a time, and yield the records in order.
 
     Args:
-        task_ids: One episode each; an id may occur several times.
-        batch: Episodes that are open together.
-        seed: Episode i gets the number seed * 1,000,003 + i.
+        task_ids: One episode each. An id may occur several times: each time is the next try at it.
+        start: The number of the first try at each task.
+        batch: Episodes that are open together; they draw the same in whatever batch.
+        seed: With the task and the number of the try, what an episode draws by.
         progress: Called after each batch.
     """
+    tries, own_slots = tries_of(task_ids, start), slots()
     envs: list[ToolEnv[Any]] = []
-    for start in range(0, len(task_ids), batch):
-        chunk = task_ids[start : start + batch]
+    for first in range(0, len(tries), batch):
+        chunk = tries[first : first + batch]
         while len(envs) < len(chunk):
             envs.append(registration.make(env_id, **env_kwargs))
-        situations = []
-        for offset, task_id in enumerate(chunk):
-            slot = start + offset
-            observation, _ = envs[offset].reset(seed=seed_of(task_id), options={"task_id": task_id})
-            situations.append(Situation(slot, envs[offset], observation, seed * 1_000_003 + slot))
-        opened = list(situations)
+        opened = []
+        for place, (env, (task_id, number)) in enumerate(zip(envs, chunk, strict=False), first):
+            observation, _ = env.reset(seed=seed_of(task_id), options={"task_id": task_id})
+            own = seed_of_try(seed, task_id, number)
+            opened.append(Situation(own_slots[place], env, observation, own))
+        situations = opened
         while situations:
             moved = _advance_all(situations, policy.act(situations))
             situations = [s for s in moved if not s.env.episode.over]
-        for situation in opened:
-            yield EpisodeRecord.of(situation.env, env_id, situation.seed)
+        for situation, (_, number) in zip(opened, chunk, strict=True):
+            yield EpisodeRecord.of(situation.env, env_id, situation.seed, number)
         if progress is not None:
-            progress(start + len(chunk), len(task_ids))
+            progress(first + len(chunk), len(tries))
 
 
 def evaluate(
@@ -118,6 +128,8 @@ def evaluate(
     *,
     k: int = 1,
     n: int | None = None,
+    start: int = 0,
+    shard: tuple[int, int] = (1, 1),
     batch: int = 64,
     seed: int = 0,
     progress: Progress | None = None,
@@ -130,27 +142,44 @@ def evaluate(
         policy: Who acts.
         k: Tries per task, for pass@k.
         n: Tasks; None means all. Fewer are chosen by the seed.
+        start: The number of the first try at each task; a shard by tries goes on where another one
+            ends.
+        shard: Which part of the tasks to play, from 1, and of how many parts.
         batch: Episodes that are open together.
         seed: Chooses the tasks and seeds the episodes.
         progress: Called with how many episodes are done and how many there are.
         env_kwargs: For `gym.make`.
 
     Raises:
-        ConfigurationError: k or n is below 1, or the environment cannot be made, or no task is
-        playable.
+        ConfigurationError: k or n is below 1, or start below 0, or there is no such shard, or the
+        environment cannot be made, or no task is playable.
     """
-    if k < 1 or batch < 1 or (n is not None and n < 1):
-        raise ConfigurationError(f"k, n and batch must be at least 1, got {k=}, {n=}, {batch=}.")
+    if min(k, batch, 1 if n is None else n) < 1 or start < 0:
+        raise ConfigurationError(
+            f"k, n and batch must be at least 1, start at least 0, got {k=}, {n=}, {batch=},"
+            f" {start=}."
+        )
+    part = Shard(*shard).checked()
     env = registration.make(env_id, **env_kwargs)
-    chosen = env.tasks if n is None else env.tasks.shuffle(seed)
-    playable = chosen.playable() if n is None else chosen.first_playable(n)
+    chosen = env.tasks if n is None else env.tasks.shuffle(seed).first_playable(n)
+    playable = chosen[part.bounds(len(chosen))].playable()
     if not len(playable):
-        counted = Counter(refusal.code for refusal in env.tasks.refused.values())
-        reasons = ", ".join(f"{n} {code}" for code, n in sorted(counted.items())) or "it is empty"
-        raise ConfigurationError(f"no task of {env.tasks.name} is playable: {reasons}.")
+        raise ConfigurationError(_nothing_to_play(env.tasks, chosen, part))
     ids = [task_id for task_id in playable.ids for _ in range(k)]
-    records = run(env_id, policy, ids, batch=batch, seed=seed, progress=progress, **env_kwargs)
+    how: dict[str, Any] = {"batch": batch, "seed": seed, "progress": progress}
+    records = run(env_id, policy, ids, start=start, **how, **env_kwargs)
     return Evaluation(tuple(records), k, tuple(_reasons(env)))
+
+
+def _nothing_to_play(tasks: TaskSet[Any], chosen: TaskSet[Any], part: Shard) -> str:
+    if len(chosen) and part.of > 1:
+        return (
+            f"no task of shard {part.number}/{part.of} of {tasks.name} is playable: there are"
+            f" {len(chosen)} tasks; cut them into fewer shards."
+        )
+    counted = Counter(refusal.code for refusal in tasks.refused.values())
+    reasons = ", ".join(f"{n} {code}" for code, n in sorted(counted.items())) or "it is empty"
+    return f"no task of {tasks.name} is playable: {reasons}."
 
 
 def _reasons(env: ToolEnv[Any]) -> list[dict[str, str]]:

@@ -26,6 +26,7 @@ from toolgym.messages import Message, episode_messages
 from toolgym.policies import Situation
 from toolgym.records import EpisodeRecord
 from toolgym.tasks import seed_of
+from toolgym.tries import Try, seed_of_try, tries_of
 
 Progress = Callable[[int], None]
 
@@ -115,8 +116,8 @@ def play_sample(
     """
     env = registration.make(settings.env_id, **settings.training_kwargs)
     chosen = playable_tasks(env.tasks, tasks, settings.seed).ids
-    ids = [task_id for task_id in chosen for _ in range(tries)]
-    batch = min(settings.group_size * settings.prompts, len(ids))
+    named = tries_of(task_id for task_id in chosen for _ in range(tries))
+    batch = min(settings.group_size * settings.prompts, len(named))
     policy = ChatModelPolicy(
         model,
         tokenizer,
@@ -127,9 +128,9 @@ def play_sample(
     )
     played, seconds = list[Played](), list[float]()
     table = _Table(settings, policy)
-    for start in range(0, len(ids), batch):
+    for start in range(0, len(named), batch):
         began = time.monotonic()
-        played += table.play(ids[start : start + batch], start)
+        played += table.play(named[start : start + batch], start)
         seconds.append(time.monotonic() - began)
         progress(len(played))
     return SamplePlayed(tuple(played), tries, tuple(seconds), batch)
@@ -142,28 +143,28 @@ class _Table:
         self._settings, self._policy = settings, policy
         self._envs: list[ToolEnv[Any]] = []
 
-    def play(self, ids: Sequence[str], first: int) -> Iterator[Played]:
-        """One episode for each id, in lock step."""
-        opened = [self._begin(place, task_id, first) for place, task_id in enumerate(ids)]
+    def play(self, tries: Sequence[Try], first: int) -> Iterator[Played]:
+        """One episode for each try, in lock step; `first` were played before."""
+        opened = [self._begin(place, one, first) for place, one in enumerate(tries)]
         while playing := [each for each in opened if not each.over]:
             actions = self._policy.act([each.situation for each in playing])
             for each, action in zip(playing, actions, strict=True):
                 self._advance(each, action)
-        for each in opened:
-            env = each.situation.env
+        for each, one in zip(opened, tries, strict=True):
+            env, own = each.situation.env, each.situation.seed
             messages = episode_messages(env, final=each.last_words)
-            record = EpisodeRecord.of(env, self._settings.env_id, each.situation.seed)
+            record = EpisodeRecord.of(env, self._settings.env_id, own, one.number)
             was_cut_off = each.last_words is not None
             yield Played(record, messages, each.written, was_cut_off, each.unfinished)
 
-    def _begin(self, place: int, task_id: str, first: int) -> _Open:
+    def _begin(self, place: int, one: Try, first: int) -> _Open:
         if place == len(self._envs):
             made = registration.make(self._settings.env_id, **self._settings.training_kwargs)
             self._envs.append(made)
         env = self._envs[place]
-        observation, _ = env.reset(seed=seed_of(task_id), options={"task_id": task_id})
-        seed = self._settings.seed * 1_000_003 + first + place
-        situation = Situation(first + place, env, observation, seed)
+        observation, _ = env.reset(seed=seed_of(one.task_id), options={"task_id": one.task_id})
+        own = seed_of_try(self._settings.seed, one.task_id, one.number)
+        situation = Situation(first + place, env, observation, own)
         return _Open(situation, self._settings.max_completion_length)
 
     def _advance(self, each: _Open, action: str) -> None:

@@ -16,6 +16,7 @@ from toolgym import policies, registration
 from toolgym.env import ToolEnv
 from toolgym.messages import Message, episode_messages
 from toolgym.policies import Policy, Situation
+from toolgym.tries import seed_of_try, slots
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -55,8 +56,9 @@ def sft_dataset(
     env = registration.make(env_id, **env_kwargs)
     player = policies.expert() if policy is None else policy
     rows = []
-    for slot, task_id in enumerate(playable_tasks(env.tasks, n, seed).ids):
-        messages = _demonstration(env, player, task_id, slot, seed * 1_000_003 + slot, final)
+    for slot, task_id in zip(slots(), playable_tasks(env.tasks, n, seed).ids, strict=False):
+        own = seed_of_try(seed, task_id, 0)
+        messages = _demonstration(env, player, task_id, slot, own, final)
         if env.episode.ledger.correct or (policy is not None and not env.episode.ledger.faulted):
             rows.append(messages)
     columns = {"messages": rows, "tools": [env.tool_schemas()] * len(rows)}

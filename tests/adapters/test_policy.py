@@ -11,6 +11,7 @@ from adapters.training.policy import ChatModelPolicy, load
 from adapters.training.preparation import save
 from toolgym import ConfigurationError, registration, rollout
 from toolgym.policies import Situation
+from toolgym.records import Evaluation
 
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
@@ -51,6 +52,19 @@ def test_another_seed_draws_other_words_and_the_same_one_the_same(pair):
 
     assert first == again
     assert first != other
+
+
+def test_two_shards_of_a_model_that_draws_equal_one_run_record_by_record(pair):
+    def played(**options):
+        policy = ChatModelPolicy(*pair, temperature=1.0, max_new_tokens=8, seed=1)
+        return rollout.evaluate(ENV, policy, n=3, **TINY, **options)
+
+    whole = played(k=3)
+    merged = Evaluation.merged([played(k=2), played(start=2)])
+
+    assert [r.to_json() for r in merged.records] == [r.to_json() for r in whole.records]
+    assert merged.summary() == whole.summary()
+    assert len({str(record.turns) for record in whole.records}) == 9
 
 
 def test_a_saved_model_is_loaded_by_its_folder_and_plays_the_same(pair, tmp_path):

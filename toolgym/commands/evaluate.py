@@ -31,6 +31,7 @@ from toolgym.commands import (
     parameters_of,
     settings_of,
 )
+from toolgym.commands.shards import Merge, ShardOf, Start, check_out, merged_files, part_of
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.policies import Metered
 
@@ -80,6 +81,9 @@ def command(
     policy: PolicyName = "expert",
     k: Tries = 1,
     n: Tasks = None,
+    start: Start = None,
+    shard: ShardOf = None,
+    merge: Merge = None,
     dataset: Dataset = None,
     split: Split = None,
     seed: Seed = 0,
@@ -99,23 +103,37 @@ def command(
     Accuracy comes with its 95 % Wilson interval. Tasks that cannot be played fairly are listed with
     the reason and counted nowhere else.
 
+    A try at a task draws by the seed, the task and the number of the try, so several machines can
+    play shards of one measurement; --merge puts together what they wrote.
+
     Example:
         toolgym eval sqlgym/Explore-v0 --policy expert --n 20
+        toolgym eval sqlgym/Explore-v0 --policy random --k 4 --out one.jsonl
+        toolgym eval sqlgym/Explore-v0 --policy random --k 4 --start 4 --out two.jsonl
+        toolgym eval sqlgym/Explore-v0 --merge one.jsonl --merge two.jsonl
     """
+    show = print_object if as_json else print_results
+    if merge:
+        merged = merged_files(env_id, merge, out)
+        write_records(merged[0], out)
+        return show(*merged, transcripts)
+    how = {"k": k, "n": n, "seed": seed, **part_of(start, shard)}
     wanted = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **wanted)
     check_early(env_id, out, env_kwargs)
     options = options_of(policy, base_url, policy_settings)
-    actor = load_policy(policy, seed=seed, temperature=temperature, tries=k, **options)
+    tries = k if start is None else start + k + 1  # whoever says where to start has others, too
+    actor = load_policy(policy, seed=seed, temperature=temperature, tries=tries, **options)
     with progress_bar(f"{policy} plays") as progress:
         evaluation = rollout.evaluate(
-            env_id, actor, k=k, n=n, batch=batch, seed=seed, progress=progress, **env_kwargs
+            env_id, actor, **how, batch=batch, progress=progress, **env_kwargs
         )
     write_records(evaluation, out)
-    setting = {"env_id": env_id, "policy": policy, "k": k, "seed": seed, **env_kwargs, **options}
+    del how["n"]  # the episodes tell
+    setting = {"env_id": env_id, "policy": policy, **how, **env_kwargs, **options}
     if isinstance(actor, Metered):
         setting["usage"] = actor.usage()
-    (print_object if as_json else print_results)(evaluation, setting, transcripts)
+    show(evaluation, setting, transcripts)
     if math.isnan(evaluation.accuracy):
         raise EnvironmentFault("no episode could be scored: the environment failed in every one.")
 
@@ -187,10 +205,7 @@ def check_early(env_id: str, out: Path | None, env_kwargs: dict[str, Any]) -> No
             lies in one that is not there.
     """
     registration.make(env_id, **env_kwargs)
-    if out is not None and out.is_dir():
-        raise ConfigurationError(f"--out {out} is a folder; name a file in it.")
-    if out is not None and not out.absolute().parent.is_dir():
-        raise ConfigurationError(f"--out {out}: there is no folder {out.parent}; make it first.")
+    check_out(out)
 
 
 @contextmanager
@@ -224,6 +239,8 @@ def write_records(evaluation: Evaluation, out: Path | None) -> None:
 def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
     """One JSON object: the setting, the figures, and the first transcripts if any are wanted."""
     shown: dict[str, Any] = {**setting, **evaluation.summary()}
+    if "merged" in setting:
+        del shown["refused"]  # which each shard has told, and no file holds
     if transcripts:
         shown["transcripts"] = [record.to_json() for record in evaluation.records[:transcripts]]
     typer.echo(json.dumps(shown, indent=2))
