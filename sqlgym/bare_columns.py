@@ -1,26 +1,43 @@
-"""Columns that are neither grouped by nor aggregated, and differ within a group.
+"""Columns that are neither grouped by nor aggregated, and differ among the rows they may come from.
 
 `SELECT id FROM channel GROUP BY country` gives the id of some channel of each country, and SQLite
-takes the one it read last. Where the rows of a group agree in the column (it depends on the key)
-nothing is open, and that is what most such queries mean. So the groups are asked themselves: the
-query is run with nothing selected, and kept are the groups that it keeps and in which the column
-has two values. One is enough to make the gold a matter of luck.
+takes the one it read last. With exactly one `min` or `max` in the query, it takes such columns from
+a row that has it, by promise; where several rows have it, from any of these. Where all rows agree
+in the column nothing is open, and that is what most such queries mean. So the rows are asked
+themselves: of the groups that the query keeps, is there one in which the column has two values?
 
-With a single `min` or `max` among what is selected, SQLite takes the other columns from the row
-that has it, by promise; such a query is let pass. So is one that cannot be asked, as a subquery
-that refers to the query around it.
+One is enough to make what the query selects a matter of luck (`is_certain`). A difference further
+inside, in a HAVING or in a subquery, need not show in the result, and of some queries nothing can
+be told in this way, as of a subquery that refers to the query around it. These are for
+`sqlgym.row_orders` to try.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlgym.database import Database
+from sqlgym.grouping import Grouping, grouping_of
 from sqlgym.parsing import careful, parse
 from toolgym.errors import ToolError
+
+
+class OpenGroup(NamedTuple):
+    """What was found.
+
+    Attributes:
+        reason: The choice that a query leaves; None where none was found.
+        is_certain: It shows in the result of the query.
+        is_possible: There is such a choice, or nothing could be told.
+    """
+
+    reason: str | None = None
+    is_certain: bool = False
+    is_possible: bool = False
 
 
 def open_group(database: Database, sql: str) -> str | None:
@@ -34,106 +51,111 @@ def open_group(database: Database, sql: str) -> str | None:
     if "group" not in lower and "(" not in lower:  # no aggregate either
         return None
     try:
-        return careful(lambda: _open_group(database, parse(sql)))
+        return careful(lambda: open_group_of(database, parse(sql))).reason
     except SqlglotError:
         return None
 
 
-def _open_group(database: Database, tree: exp.Expr) -> str | None:
+def open_group_of(database: Database, tree: exp.Expr) -> OpenGroup:
+    """As `open_group`, of a query that is parsed, with all that was found out.
+
+    Raises:
+        RecursionError: The tree is too deep; see `sqlgym.parsing.careful`.
+    """
+    reason, is_possible = None, False
     for select in tree.find_all(exp.Select):
-        bare = _bare_columns(select)
-        if bare and _has_open_group(database, _probe(tree, select, bare)):
-            names = ", ".join(sorted({column.name for column in bare}))
-            return f"it takes {names} from any row of a group, and the rows differ there."
-    return None
+        group = grouping_of(select, database.schema)
+        if group is None:
+            continue
+        differs = _differ(database, tree, group, group.bare)
+        is_possible = is_possible or group.has_more or differs is not False
+        if not differs:
+            continue
+        reason = reason or _reason(group)
+        shown = _shown(tree, group)
+        if shown and _differ(database, tree, group, shown):
+            return OpenGroup(_reason(group), True, True)
+    return OpenGroup(reason, False, is_possible)
 
 
-def _bare_columns(select: exp.Select) -> list[exp.Column]:
-    """Columns of a select that has groups, outside of its keys and aggregates."""
-    group = select.args.get("group")
-    shown = [*select.expressions, *(select.args.get(part) for part in ("having", "order"))]
-    aggregates = [
-        each for part in shown if part is not None for each in _own(part, exp.AggFunc, select)
-    ]
-    if group is None and not aggregates:
+def _reason(group: Grouping) -> str:
+    names = ", ".join(sorted({column.name for column in group.bare}))
+    if group.extremum is None:
+        return f"it takes {names} from any row of a group, and the rows differ there."
+    extremum = group.extremum.sql(dialect="sqlite")
+    return f"it takes {names} from any row with the {extremum} of a group, and these differ there."
+
+
+def _shown(tree: exp.Expr, group: Grouping) -> list[exp.Column]:
+    """The columns whose value stands in the result of the whole query, whatever it is."""
+    select = group.select
+    if select is not tree or any(select.args.get(part) for part in ("distinct", "limit", "offset")):
         return []
-    if any(_own(part, exp.Window, select) for part in shown if part is not None):
-        return []
-    selected = [a for part in select.expressions for a in _own(part, exp.AggFunc, select)]
-    if len(selected) == 1 and isinstance(selected[0], exp.Min | exp.Max):
-        return []
-    keys = {_spelt(key) for key in _keys(select)}
-    aliases = {part.alias.lower() for part in select.expressions if isinstance(part, exp.Alias)}
-    known = keys | {key.rpartition(".")[2] for key in keys} | aliases
-    return [
-        column
-        for part in shown
-        if part is not None
-        for column in _own(part, exp.Column, select)
-        if column.find_ancestor(exp.AggFunc, exp.Select) in (None, select)
-        and column.name.lower() not in known
-        and not _is_within(column, keys, select)
-    ]
-
-
-def _keys(select: exp.Select) -> list[exp.Expression]:
-    """What is grouped by: a place or an alias stands for what is selected there."""
-    group = select.args.get("group")
-    named = {part.alias.lower(): part for part in select.expressions if part.alias}
-    keys = list[exp.Expression]()
-    for key in group.expressions if group is not None else ():
-        meant = named.get(key.name.lower(), key) if isinstance(key, exp.Column) else key
-        if isinstance(key, exp.Literal) and key.name.isdigit():
-            place = int(key.name) - 1
-            meant = select.expressions[place] if place < len(select.expressions) else key
-        keys.append(meant.unalias())
-    return keys
-
-
-def _is_within(column: exp.Column, keys: set[str], select: exp.Select) -> bool:
-    """Whether a column is read in an expression that is grouped by, as a part of it or whole."""
-    node: Any = column
-    longest = max(map(len, keys), default=0)
-    while node is not None and node is not select:
-        spelt = _spelt(node)
-        if spelt in keys:
-            return True
-        if len(spelt) > longest:  # what is around it is longer still
-            return False
-        node = node.parent
-    return False
-
-
-def _own(part: Any, kind: Any, select: exp.Select) -> list[Any]:
-    """What of a kind stands in a part of a select, and in no subquery of that part."""
-    return [found for found in part.find_all(kind) if found.parent_select is select]
-
-
-def _spelt(expression: exp.Expression) -> str:
-    return expression.sql(dialect="sqlite").replace('"', "").lower()
-
-
-def _probe(tree: Any, select: exp.Select, bare: list[exp.Column]) -> str:
-    """A query for the groups in which one of the columns has two values, or a value and NULL."""
-    differs = " OR ".join(
-        f"max({name}) IS NOT min({name}) OR count({name}) NOT IN (0, count(*))"
-        for name in dict.fromkeys(column.sql(dialect="sqlite") for column in bare)
-    )
     having = select.args.get("having")
-    kept = f" AND ({having.this.sql(dialect='sqlite')})" if having is not None else ""
-    probe = select.copy()
-    probe.set("expressions", [exp.Literal.number(1)])
-    for part in ("order", "limit", "offset", "distinct", "having", "with_"):
-        probe.set(part, None)
-    keys = [key.copy() for key in _keys(select)] or [exp.null()]
-    probe.set("group", exp.Group(expressions=keys))
+    if having is not None and any(column.find_ancestor(exp.Having) for column in group.bare):
+        return []
+    return [column for column in group.bare if column.parent_select is select and _is_bare(column)]
+
+
+def _is_bare(column: exp.Column) -> bool:
+    """Whether a column is selected as it is, in no expression and for no ORDER BY."""
+    shown: Any = column.parent if isinstance(column.parent, exp.Alias) else column
+    return isinstance(shown.parent, exp.Select) and shown.arg_key == "expressions"
+
+
+def _differ(
+    database: Database, tree: exp.Expr, group: Grouping, bare: Sequence[exp.Column]
+) -> bool | None:
+    """Whether rows that columns may come from differ there; None where that cannot be told."""
+    if not bare:
+        return False
+    extremum = group.extremum
+    probe = _of_any_row(group, bare) if extremum is None else _of_some_rows(group, extremum, bare)
     ctes = tree.args.get("with_") or tree.args.get("with")
     opening = f"{ctes.sql(dialect='sqlite')} " if ctes is not None else ""
-    return f"{opening}{probe.sql(dialect='sqlite')} HAVING ({differs}){kept} LIMIT 1"
-
-
-def _has_open_group(database: Database, probe: str) -> bool:
     try:
-        return bool(database.query(probe).rows)
+        return bool(database.query(f"{opening}{probe} LIMIT 1").rows)
     except ToolError:  # it refers to the query around it, or takes too long
-        return False
+        return None
+
+
+def _of_any_row(group: Grouping, bare: Sequence[exp.Column]) -> str:
+    """A query for the groups in which one of the columns has two values, or a value and NULL."""
+    kept = f" AND ({group.kept})" if group.kept else ""
+    names = dict.fromkeys(column.sql(dialect="sqlite") for column in bare)
+    keys = ", ".join(group.keys) or "NULL"
+    return f"{group.rows(['1'])} GROUP BY {keys} HAVING ({_two_values(names)}){kept}"
+
+
+def _of_some_rows(group: Grouping, extremum: Any, bare: Sequence[exp.Column]) -> str:
+    """The same of those rows only that have the extremum of their group."""
+    argument = extremum.this.sql(dialect="sqlite")
+    names = list(dict.fromkeys(column.sql(dialect="sqlite") for column in bare))
+    keys = [f"({key}) AS k{place}" for place, key in enumerate(group.keys)]
+    parts = f"PARTITION BY {', '.join(group.keys)}" if keys else ""
+    shown = [
+        f"({argument}) AS own",
+        f"{extremum.key}({argument}) OVER ({parts}) AS best",
+        *keys,
+        *(f"({name}) AS b{place}" for place, name in enumerate(names)),
+    ]
+    kept = ""
+    if group.kept:
+        same = " AND ".join(f"kept.k{place} IS r.k{place}" for place in range(len(keys))) or "1"
+        of_group = f"GROUP BY {', '.join(group.keys) or 'NULL'} HAVING {group.kept}"
+        kept = f" JOIN ({group.rows(keys or ['1'])} {of_group}) AS kept ON {same}"
+    grouped = ", ".join(f"r.k{place}" for place in range(len(keys))) or "NULL"
+    differs = _two_values([f"r.b{place}" for place in range(len(names))])
+    return (
+        f"SELECT 1 FROM ({group.rows(shown)}) AS r{kept} WHERE r.own IS r.best"
+        f" GROUP BY {grouped} HAVING {differs}"
+    )
+
+
+def _two_values(names: Sequence[str] | dict[str, None]) -> str:
+    """Whether one of some columns has two values in a group; a collation hides none of them."""
+    return " OR ".join(
+        f"max({name} COLLATE BINARY) IS NOT min({name} COLLATE BINARY)"
+        f" OR count({name}) NOT IN (0, count(*))"
+        for name in names
+    )

@@ -151,8 +151,8 @@ class Evaluation:
         k = max(map(len, tasks.values()))
         if short := [task_id for task_id, numbers in tasks.items() if len(numbers) < k]:
             raise ConfigurationError(
-                f"{len(short)} tasks have fewer than {k} tries, {short[0]} has {len(tasks[short[0]])}"
-                " of them: a shard is missing, or was cut off. Play it, and merge all of them."
+                f"{len(short)} tasks have fewer than {k} tries, {short[0]} has"
+                f" {len(tasks[short[0]])}: a shard is missing. Play it, and merge all of them."
             )
         places = {task_id: place for place, task_id in enumerate(tasks)}
         records.sort(key=lambda record: (places[record.task_id], record.number))

@@ -147,7 +147,7 @@ def test_the_seeds_that_a_server_is_sent_are_those_of_the_tries(lock_id):
         whole = seeds(k=4)
         parts = [seeds(k=2, start=start, shard=(part, 2)) for start in (0, 2) for part in (1, 2)]
     assert len(set(whole)) == 16
-    assert sorted(sum(parts, [])) == whole
+    assert sorted(seed for part in parts for seed in part) == whole
 
 
 def test_a_try_that_is_there_twice_is_refused_by_its_name(lock_id):

@@ -1,0 +1,211 @@
+"""What a SELECT that makes groups takes of them: its keys, its aggregates, and its bare columns.
+
+A column is bare if it is neither grouped by nor stands in an aggregate, wherever it is written: in
+an expression, in a HAVING or ORDER BY, in the OVER of a window. SQLite allows that, and takes its
+value from some row of the group, or, where the query has exactly one `min` or `max`, from a row
+that has it ("Bare columns in an aggregate query" in its documentation of SELECT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlglot import exp
+
+from sqlgym.schema import Schema
+
+_NAMELESS: Final = frozenset({"total", "percentile", "percentile_cont", "percentile_disc"})
+"""Aggregates that the parser has no class for."""
+_AGGREGATES: Final = (exp.AggFunc, exp.JSONArrayAgg, exp.JSONObjectAgg)
+_PARTS: Final = ("having", "order")
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A SELECT that makes groups.
+
+    Attributes:
+        select: It.
+        keys: What it groups by, as SQL; empty where all rows are one group.
+        bare: Its bare columns.
+        has_more: It takes values of some row in other ways, too: by a star, or in a subquery.
+        extremum: Its only `min` or `max`, whose rows the bare columns are of; None where any row
+            will do.
+        kept: Its HAVING as SQL without aliases; empty where it keeps all groups.
+    """
+
+    select: exp.Select
+    keys: tuple[str, ...]
+    bare: tuple[exp.Column, ...]
+    has_more: bool
+    extremum: exp.Expr | None
+    kept: str
+
+    def rows(self, columns: Sequence[str]) -> str:
+        """A query for some columns of the rows that are grouped."""
+        rows = self.select.copy()
+        rows.set("expressions", [exp.Var(this=column) for column in columns])
+        left_out = ("group", "order", "limit", "offset", "distinct", "having", "with_", "windows")
+        for part in left_out:
+            rows.set(part, None)
+        return rows.sql(dialect="sqlite")
+
+
+@dataclass
+class _Parts:
+    """What stands in a SELECT and in no subquery of it."""
+
+    columns: list[exp.Column] = field(default_factory=list)
+    aggregates: list[exp.Expr] = field(default_factory=list)
+    has_star: bool = False
+    has_subquery: bool = False
+
+
+def grouping_of(select: exp.Select, schema: Schema) -> Grouping | None:
+    """The grouping of a SELECT; None if it makes no groups or takes nothing but keys of them."""
+    group = select.args.get("group")
+    shown = [*select.expressions, *(select.args.get(part) for part in _PARTS)]
+    parts = _Parts()
+    for part in shown:
+        if part is not None:
+            _read(part, parts)
+    if group is None and not parts.aggregates:
+        return None
+    aliases = _aliases(select, schema)
+    keys = [key.sql(dialect="sqlite") for key in _keys(select, aliases)]
+    spelt = {_spelt(key) for key in keys}
+    if len(select.args.get("joins") or ()) == 0:  # one table: whose column it is goes without saying
+        spelt |= {key.rpartition(".")[2] for key in spelt}
+    bare = tuple(
+        column
+        for column in parts.columns
+        if not _is_alias(column, aliases) and not _is_within(column, spelt, select)
+    )
+    has_more = parts.has_star or parts.has_subquery
+    if not bare and not has_more:
+        return None
+    return Grouping(
+        select, tuple(keys), bare, has_more, _extremum(parts.aggregates), _kept(select, aliases)
+    )
+
+
+def _read(part: exp.Expr, found: _Parts) -> None:
+    """Take note of what a part of a SELECT holds, from left to right."""
+    nodes: list[Any] = [part]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, exp.Query):
+            found.has_subquery = True
+        elif isinstance(node, exp.Star):
+            found.has_star = True
+        elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            found.columns.append(node)
+        elif isinstance(node, exp.Filter) and not isinstance(node.parent, exp.Window):
+            found.aggregates.append(node)
+        elif is_aggregate(node):
+            found.aggregates.append(node)
+        else:
+            nodes += reversed(list(node.iter_expressions()))
+
+
+def is_aggregate(node: Any) -> bool:
+    """Whether a node takes one value of many rows, and is no window function."""
+    if isinstance(node, exp.Anonymous):
+        aggregates = node.name.lower() in _NAMELESS
+    else:
+        aggregates = isinstance(node, _AGGREGATES)
+    around = node.parent
+    if isinstance(around, exp.Filter):
+        around = around.parent
+    return aggregates and not (isinstance(around, exp.Window) and node.arg_key == "this")
+
+
+def _extremum(aggregates: Sequence[exp.Expr]) -> exp.Expr | None:
+    """The only `min` or `max` of a query, written once or several times in the same way."""
+    extrema = {
+        _spelt(node.sql(dialect="sqlite")): node
+        for node in aggregates
+        if node.find(exp.Min, exp.Max) is not None
+    }
+    only = next(iter(extrema.values())) if len(extrema) == 1 else None
+    if not isinstance(only, exp.Min | exp.Max) or isinstance(only.this, exp.Distinct):
+        return None
+    return only
+
+
+def _aliases(select: exp.Select, schema: Schema) -> dict[str, exp.Expr]:
+    """What the aliases stand for that no column of its tables hides."""
+    columns = {
+        column.name.lower()
+        for table in select.find_all(exp.Table)
+        if (known := schema.get(table.name)) is not None
+        for column in known.columns
+    }
+    return {
+        part.alias.lower(): part.this
+        for part in select.expressions
+        if isinstance(part, exp.Alias) and part.alias.lower() not in columns
+    }
+
+
+def _is_alias(column: exp.Column, aliases: dict[str, exp.Expr]) -> bool:
+    """Whether a name outside of what is selected means something that is selected."""
+    if column.table or column.find_ancestor(exp.Having, exp.Order, exp.Select) is None:
+        return False
+    ordered = isinstance(column.parent, exp.Ordered)  # an alias hides a column there
+    select = column.parent_select
+    named = ordered and select is not None and column.name.lower() in _names(select)
+    inside = not isinstance(column.find_ancestor(exp.Having, exp.Order, exp.Select), exp.Select)
+    return inside and (named or column.name.lower() in aliases)
+
+
+def _names(select: exp.Select) -> set[str]:
+    return {part.alias.lower() for part in select.expressions if isinstance(part, exp.Alias)}
+
+
+def _keys(select: exp.Select, aliases: dict[str, exp.Expr]) -> Iterator[exp.Expr]:
+    """What is grouped by: a place or an alias stands for what is selected there."""
+    group = select.args.get("group")
+    for key in group.expressions if group is not None else ():
+        if isinstance(key, exp.Literal) and key.name.isdigit():
+            place = int(key.name) - 1
+            yield select.expressions[place].unalias() if place < len(select.expressions) else key
+        elif isinstance(key, exp.Column) and not key.table:
+            yield aliases.get(key.name.lower(), key)
+        else:
+            yield key
+
+
+def _kept(select: exp.Select, aliases: dict[str, exp.Expr]) -> str:
+    """The HAVING with what its aliases stand for."""
+    having = select.args.get("having")
+    if having is None:
+        return ""
+    meant = having.this.transform(
+        lambda node: (
+            exp.Paren(this=aliases[node.name.lower()].copy())
+            if isinstance(node, exp.Column) and not node.table and node.name.lower() in aliases
+            else node
+        )
+    )
+    return str(meant.sql(dialect="sqlite"))
+
+
+def _is_within(column: exp.Column, keys: set[str], select: exp.Select) -> bool:
+    """Whether a column is read in an expression that is grouped by, as a part of it or whole."""
+    node: Any = column
+    longest = max(map(len, keys), default=0)
+    while node is not None and node is not select:
+        spelt = _spelt(node.sql(dialect="sqlite"))
+        if spelt in keys:
+            return True
+        if len(spelt) > longest:  # what is around it is longer still
+            return False
+        node = node.parent
+    return False
+
+
+def _spelt(sql: str) -> str:
+    return sql.replace('"', "").lower()
