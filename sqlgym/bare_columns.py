@@ -83,7 +83,7 @@ def _reason(group: Grouping) -> str:
     if group.extremum is None:
         return f"it takes {names} from any row of a group, and the rows differ there."
     extremum = group.extremum.sql(dialect="sqlite")
-    return f"it takes {names} from any row with the {extremum} of a group, and these differ there."
+    return f"it takes {names} from any row with the {extremum} of a group, and these differ."
 
 
 def _shown(tree: exp.Expr, group: Grouping) -> list[exp.Column]:
@@ -91,8 +91,7 @@ def _shown(tree: exp.Expr, group: Grouping) -> list[exp.Column]:
     select = group.select
     if select is not tree or any(select.args.get(part) for part in ("distinct", "limit", "offset")):
         return []
-    having = select.args.get("having")
-    if having is not None and any(column.find_ancestor(exp.Having) for column in group.bare):
+    if select.args.get("having") is not None and not group.kept:
         return []
     return [column for column in group.bare if column.parent_select is select and _is_bare(column)]
 

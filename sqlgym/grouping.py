@@ -33,7 +33,8 @@ class Grouping:
         has_more: It takes values of some row in other ways, too: by a star, or in a subquery.
         extremum: Its only `min` or `max`, whose rows the bare columns are of; None where any row
             will do.
-        kept: Its HAVING as SQL without aliases; empty where it keeps all groups.
+        kept: Its HAVING as SQL without aliases; empty where it keeps all groups, or where which it
+            keeps depends on bare columns.
     """
 
     select: exp.Select
@@ -76,8 +77,13 @@ def grouping_of(select: exp.Select, schema: Schema) -> Grouping | None:
     aliases = _aliases(select, schema)
     keys = [key.sql(dialect="sqlite") for key in _keys(select, aliases)]
     spelt = {_spelt(key) for key in keys}
-    if len(select.args.get("joins") or ()) == 0:  # one table: whose column it is goes without saying
+    if (
+        len(select.args.get("joins") or ()) == 0
+    ):  # one table: whose column it is goes without saying
         spelt |= {key.rpartition(".")[2] for key in spelt}
+    extremum = _extremum(parts.aggregates)
+    if extremum is not None:  # which is the same in all rows that have it
+        spelt.add(_spelt(extremum.this.sql(dialect="sqlite")))
     bare = tuple(
         column
         for column in parts.columns
@@ -86,9 +92,9 @@ def grouping_of(select: exp.Select, schema: Schema) -> Grouping | None:
     has_more = parts.has_star or parts.has_subquery
     if not bare and not has_more:
         return None
-    return Grouping(
-        select, tuple(keys), bare, has_more, _extremum(parts.aggregates), _kept(select, aliases)
-    )
+    by_chance = any(column.find_ancestor(exp.Having, exp.Select) is not select for column in bare)
+    kept = "" if by_chance else _kept(select, aliases)
+    return Grouping(select, tuple(keys), bare, has_more, extremum, kept)
 
 
 def _read(part: exp.Expr, found: _Parts) -> None:
@@ -102,8 +108,6 @@ def _read(part: exp.Expr, found: _Parts) -> None:
             found.has_star = True
         elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
             found.columns.append(node)
-        elif isinstance(node, exp.Filter) and not isinstance(node.parent, exp.Window):
-            found.aggregates.append(node)
         elif is_aggregate(node):
             found.aggregates.append(node)
         else:
@@ -115,7 +119,7 @@ def is_aggregate(node: Any) -> bool:
     if isinstance(node, exp.Anonymous):
         aggregates = node.name.lower() in _NAMELESS
     else:
-        aggregates = isinstance(node, _AGGREGATES)
+        aggregates = isinstance(node, (*_AGGREGATES, exp.Filter))
     around = node.parent
     if isinstance(around, exp.Filter):
         around = around.parent

@@ -9,8 +9,8 @@ again with its tables replaced by table expressions of their names, which hold t
 Only the text before the query changes. The LIMIT keeps SQLite from dropping the order. All tables
 are sorted upwards and then downwards by what the query takes of them, so that the first and the
 last of the rows that tie are those that differ, if any do; and each order is read from either end.
-Where a choice shows through an expression or a condition only, the one in the middle may matter,
-and some orders without rhyme or reason are tried as well.
+Where a choice shows through an expression or a condition only, one in the middle may matter, so a
+few orders that scatter the rows are tried as well.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ _MODULUS: Final = 1_000_003
 _MOST_KEYS: Final = 40
 
 
-def other_result(
-    database: Database, sql: str, result: QueryResult, tree: exp.Expr, thorough: bool
-) -> bool | None:
+def other_result(database: Database, sql: str, result: QueryResult, tree: exp.Expr) -> bool | None:
     """Whether another order of the rows gives a query another result.
 
     Args:
@@ -44,7 +42,6 @@ def other_result(
         sql: The query.
         result: What it gave there.
         tree: The query, parsed.
-        thorough: Try orders without rhyme or reason, too.
 
     Returns:
         None where that cannot be told: it has a budget that is nearly spent, or names rows by their
@@ -53,7 +50,7 @@ def other_result(
     keys = keys_of(tree, database.schema)
     ordered = is_ordered(sql)
     runs = free_runs(database, sql, result) if ordered else ()
-    for place, sorts in enumerate(_sorts(database, keys, thorough)):
+    for place, sorts in enumerate(_sorts(database, keys)):
         text = _with_sorted(sql, sorts)
         for read in (database, database.backwards) if place < 2 else (database,):
             try:
@@ -67,7 +64,7 @@ def other_result(
     return False
 
 
-def _sorts(database: Database, keys: Keys, thorough: bool) -> Iterator[dict[str, str]]:
+def _sorts(database: Database, keys: Keys) -> Iterator[dict[str, str]]:
     """By table, what its rows are sorted by; one dict for each order to try."""
     if not keys:  # it reads nothing but what it has made itself
         return
@@ -80,7 +77,7 @@ def _sorts(database: Database, keys: Keys, thorough: bool) -> Iterator[dict[str,
             table: ", ".join(f"{key} COLLATE BINARY {way}" for key in found)
             for table, found in columns.items()
         }
-    for factor in _FACTORS if thorough else ():
+    for factor in _FACTORS:
         yield {
             table: f"row_number() OVER (ORDER BY {', '.join(found)}) * {factor} % {_MODULUS}"
             for table, found in columns.items()

@@ -2,10 +2,10 @@
 
 SQL leaves its result to chance in several ways: by a LIMIT that cuts through rows that tie
 (`sqlgym.ties`), by a column that is neither grouped by nor aggregated and differs among the rows
-that it may come from (`sqlgym.bare_columns`), and by whatever follows the order in which rows come,
-such as the order inside `group_concat` or `row_number()` over rows that tie (`sqlgym.free_choices`).
-A query that leaves such a choice is run again on the same rows in other orders
-(`sqlgym.row_orders`), and every query once with all tables read from their other end.
+that it may come from (`sqlgym.bare_columns`), and by whatever follows the order of rows, such as
+the order inside `group_concat`, or `row_number()` where rows tie (`sqlgym.free_choices`). A query
+that leaves such a choice is run again on the same rows in other orders (`sqlgym.row_orders`), and
+every query once with all tables read from their other end.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _tried(
     """Why a query leaves a choice, by running it on the same rows in other orders."""
     if not found.is_possible and not leaves_choices(tree, database):
         return None
-    differs = other_result(database, sql, result, tree, thorough=found.is_possible)
+    differs = other_result(database, sql, result, tree)
     if differs is None:  # nothing is known but that there is a choice
         return found.reason
     return (found.reason or _BY_ORDER) if differs else None
