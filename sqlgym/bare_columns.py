@@ -93,7 +93,7 @@ def _shown(tree: exp.Expr, group: Grouping) -> list[exp.Column]:
         return []
     if select.args.get("having") is not None and not group.kept:
         return []
-    return [column for column in group.bare if column.parent_select is select and _is_bare(column)]
+    return [column for column in group.bare if _is_bare(column)]
 
 
 def _is_bare(column: exp.Column) -> bool:

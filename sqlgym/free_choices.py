@@ -18,7 +18,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from sqlgym.database import Database
-from sqlgym.grouping import is_aggregate
+from sqlgym.grouping import is_aggregate, sources_of
 from sqlgym.schema import Schema
 from toolgym.errors import ToolError
 
@@ -89,7 +89,7 @@ def keys_of(tree: exp.Expr, schema: Schema) -> Keys:
     keys: Keys = {}
     for select in tree.find_all(exp.Select):
         sources = {}
-        for table in _sources(select):
+        for table in sources_of(select):
             known = schema.get(table.name)
             if known is not None and not table.db and table.name.lower() not in made_here:
                 sources[table.alias_or_name.lower()] = known.name
@@ -99,12 +99,6 @@ def keys_of(tree: exp.Expr, schema: Schema) -> Keys:
             if part is not None:
                 _add(part, _Owners(sources, schema), keys)
     return {table: list(dict.fromkeys(found)) for table, found in keys.items()}
-
-
-def _sources(select: exp.Select) -> list[exp.Table]:
-    start = select.args.get("from_") or select.args.get("from")
-    places = [start, *(select.args.get("joins") or ())]
-    return [p.this for p in places if p is not None and isinstance(p.this, exp.Table)]
 
 
 class _Owners:

@@ -19,7 +19,6 @@ from sqlgym.schema import Schema
 _NAMELESS: Final = frozenset({"total", "percentile", "percentile_cont", "percentile_disc"})
 """Aggregates that the parser has no class for."""
 _AGGREGATES: Final = (exp.AggFunc, exp.JSONArrayAgg, exp.JSONObjectAgg)
-_PARTS: Final = ("having", "order")
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,9 @@ class Grouping:
 
 @dataclass
 class _Parts:
-    """What stands in a SELECT and in no subquery of it."""
+    """What stands in a SELECT and in no subquery of it; columns with the clause they stand in."""
 
-    columns: list[exp.Column] = field(default_factory=list)
+    columns: list[tuple[exp.Column, str]] = field(default_factory=list)
     aggregates: list[exp.Expr] = field(default_factory=list)
     has_star: bool = False
     has_subquery: bool = False
@@ -66,39 +65,37 @@ class _Parts:
 
 def grouping_of(select: exp.Select, schema: Schema) -> Grouping | None:
     """The grouping of a SELECT; None if it makes no groups or takes nothing but keys of them."""
-    group = select.args.get("group")
-    shown = [*select.expressions, *(select.args.get(part) for part in _PARTS)]
     parts = _Parts()
-    for part in shown:
-        if part is not None:
-            _read(part, parts)
-    if group is None and not parts.aggregates:
+    for part in select.expressions:
+        _read(part, "select", parts)
+    for clause in ("having", "order"):
+        if select.args.get(clause) is not None:
+            _read(select.args[clause], clause, parts)
+    if select.args.get("group") is None and not parts.aggregates:
         return None
-    aliases = _aliases(select, schema)
+    aliases = _Aliases.of(select, schema)
     keys = [key.sql(dialect="sqlite") for key in _keys(select, aliases)]
     spelt = {_spelt(key) for key in keys}
-    if (
-        len(select.args.get("joins") or ()) == 0
-    ):  # one table: whose column it is goes without saying
+    if not select.args.get("joins"):  # one table: whose column it is goes without saying
         spelt |= {key.rpartition(".")[2] for key in spelt}
     extremum = _extremum(parts.aggregates)
     if extremum is not None:  # which is the same in all rows that have it
         spelt.add(_spelt(extremum.this.sql(dialect="sqlite")))
-    bare = tuple(
-        column
-        for column in parts.columns
-        if not _is_alias(column, aliases) and not _is_within(column, spelt, select)
-    )
+    bare = [
+        (column, clause)
+        for column, clause in parts.columns
+        if not aliases.hold(column, clause) and not _is_within(column, spelt, select)
+    ]
     has_more = parts.has_star or parts.has_subquery
     if not bare and not has_more:
         return None
-    by_chance = any(column.find_ancestor(exp.Having, exp.Select) is not select for column in bare)
-    kept = "" if by_chance else _kept(select, aliases)
-    return Grouping(select, tuple(keys), bare, has_more, extremum, kept)
+    kept = "" if "having" in (clause for _, clause in bare) else _kept(select, aliases.meant)
+    columns = tuple(column for column, _ in bare)
+    return Grouping(select, tuple(keys), columns, has_more, extremum, kept)
 
 
-def _read(part: exp.Expr, found: _Parts) -> None:
-    """Take note of what a part of a SELECT holds, from left to right."""
+def _read(part: exp.Expr, clause: str, found: _Parts) -> None:
+    """Take note of what a part of a clause holds, from left to right."""
     nodes: list[Any] = [part]
     while nodes:
         node = nodes.pop()
@@ -107,7 +104,7 @@ def _read(part: exp.Expr, found: _Parts) -> None:
         elif isinstance(node, exp.Star):
             found.has_star = True
         elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-            found.columns.append(node)
+            found.columns.append((node, clause))
         elif is_aggregate(node):
             found.aggregates.append(node)
         else:
@@ -139,37 +136,50 @@ def _extremum(aggregates: Sequence[exp.Expr]) -> exp.Expr | None:
     return only
 
 
-def _aliases(select: exp.Select, schema: Schema) -> dict[str, exp.Expr]:
-    """What the aliases stand for that no column of its tables hides."""
-    columns = {
-        column.name.lower()
-        for table in select.find_all(exp.Table)
-        if (known := schema.get(table.name)) is not None
-        for column in known.columns
-    }
-    return {
-        part.alias.lower(): part.this
-        for part in select.expressions
-        if isinstance(part, exp.Alias) and part.alias.lower() not in columns
-    }
+@dataclass(frozen=True)
+class _Aliases:
+    """The names that a SELECT gives to what it selects.
+
+    Attributes:
+        names: All of them. As a term of ORDER BY each means what is selected.
+        meant: What those stand for elsewhere that no column of its tables hides.
+    """
+
+    names: frozenset[str]
+    meant: dict[str, exp.Expr]
+
+    @classmethod
+    def of(cls, select: exp.Select, schema: Schema) -> _Aliases:
+        columns = {
+            column.name.lower()
+            for table in sources_of(select)
+            if (known := schema.get(table.name)) is not None
+            for column in known.columns
+        }
+        named = {
+            part.alias.lower(): part.this
+            for part in select.expressions
+            if isinstance(part, exp.Alias)
+        }
+        meant = {name: part for name, part in named.items() if name not in columns}
+        return cls(frozenset(named), meant)
+
+    def hold(self, column: exp.Column, clause: str) -> bool:
+        """Whether a name means something that is selected."""
+        if column.table or clause == "select":
+            return False
+        name = column.name.lower()
+        return name in self.meant or (isinstance(column.parent, exp.Ordered) and name in self.names)
 
 
-def _is_alias(column: exp.Column, aliases: dict[str, exp.Expr]) -> bool:
-    """Whether a name outside of what is selected means something that is selected."""
-    if column.table or column.find_ancestor(exp.Having, exp.Order, exp.Select) is None:
-        return False
-    ordered = isinstance(column.parent, exp.Ordered)  # an alias hides a column there
-    select = column.parent_select
-    named = ordered and select is not None and column.name.lower() in _names(select)
-    inside = not isinstance(column.find_ancestor(exp.Having, exp.Order, exp.Select), exp.Select)
-    return inside and (named or column.name.lower() in aliases)
+def sources_of(select: exp.Select) -> list[exp.Table]:
+    """The tables that a SELECT itself reads, by whatever name, those of its subqueries left out."""
+    start = select.args.get("from_") or select.args.get("from")
+    places = [start, *(select.args.get("joins") or ())]
+    return [p.this for p in places if p is not None and isinstance(p.this, exp.Table)]
 
 
-def _names(select: exp.Select) -> set[str]:
-    return {part.alias.lower() for part in select.expressions if isinstance(part, exp.Alias)}
-
-
-def _keys(select: exp.Select, aliases: dict[str, exp.Expr]) -> Iterator[exp.Expr]:
+def _keys(select: exp.Select, aliases: _Aliases) -> Iterator[exp.Expr]:
     """What is grouped by: a place or an alias stands for what is selected there."""
     group = select.args.get("group")
     for key in group.expressions if group is not None else ():
@@ -177,7 +187,7 @@ def _keys(select: exp.Select, aliases: dict[str, exp.Expr]) -> Iterator[exp.Expr
             place = int(key.name) - 1
             yield select.expressions[place].unalias() if place < len(select.expressions) else key
         elif isinstance(key, exp.Column) and not key.table:
-            yield aliases.get(key.name.lower(), key)
+            yield aliases.meant.get(key.name.lower(), key)
         else:
             yield key
 

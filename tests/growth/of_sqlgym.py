@@ -20,6 +20,7 @@ from sqlgym import (
     recheck,
     recheck_answers,
     render,
+    row_orders,
     searches,
     several_results,
     spider_match,
@@ -32,6 +33,7 @@ from sqlgym import (
 )
 from sqlgym.database import Database, Limits
 from sqlgym.judging import check_answer, compare
+from sqlgym.parsing import parse
 from sqlgym.schema import Schema, bare_name, nearest
 from sqlgym.skeleton import skeleton
 from sqlgym.statement_size import StatementSize
@@ -337,6 +339,13 @@ READERS = [
     sql_reader(
         "sqlgym.several_results.several_results",
         lambda text: several_results.several_results(SINGERS, text, NAMES),
+        covers=("sqlgym.several_results", "sqlgym.free_choices"),
+    ),
+    sql_reader(
+        "sqlgym.row_orders.other_result",
+        lambda text: row_orders.other_result(SINGERS, text, NAMES, parse(text)),
+        SqlglotError,
+        covers=("sqlgym.row_orders",),
     ),
     sql_reader(
         "sqlgym.judging.compare",
