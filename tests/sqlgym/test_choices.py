@@ -170,7 +170,7 @@ def test_a_task_with_a_tie_at_its_maximum_is_refused_and_one_without_is_played(d
     }
 
 
-WORLDS = 25
+WORLDS = 16
 
 
 @pytest.fixture(scope="module")
