@@ -15,7 +15,7 @@ be told in this way, as of a subquery that refers to the query around it. These 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -24,6 +24,9 @@ from sqlgym.database import Database
 from sqlgym.grouping import Grouping, grouping_of
 from sqlgym.parsing import careful, parse
 from toolgym.errors import ToolError
+
+_MOST_UNTOLD: Final = 8
+"""After so many SELECTs of which nothing can be told, no more are asked: the query is tried."""
 
 
 class OpenGroup(NamedTuple):
@@ -62,20 +65,20 @@ def open_group_of(database: Database, tree: exp.Expr) -> OpenGroup:
     Raises:
         RecursionError: The tree is too deep; see `sqlgym.parsing.careful`.
     """
-    reason, is_possible = None, False
-    for select in tree.find_all(exp.Select):
+    untold = 0
+    for select in tree.find_all(exp.Select):  # the outermost first
         group = grouping_of(select, database.schema)
         if group is None:
             continue
         differs = _differ(database, tree, group, group.bare)
-        is_possible = is_possible or group.has_more or differs is not False
-        if not differs:
-            continue
-        reason = reason or _reason(group)
-        shown = _shown(tree, group)
-        if shown and _differ(database, tree, group, shown):
-            return OpenGroup(_reason(group), True, True)
-    return OpenGroup(reason, False, is_possible)
+        if differs:
+            shown = _shown(tree, group)
+            is_certain = bool(shown and _differ(database, tree, group, shown))
+            return OpenGroup(_reason(group), is_certain, True)
+        untold += group.has_more or differs is None
+        if untold == _MOST_UNTOLD:
+            break
+    return OpenGroup(is_possible=untold > 0)
 
 
 def _reason(group: Grouping) -> str:
