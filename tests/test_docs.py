@@ -458,6 +458,11 @@ def test_the_fitted_preset_is_worth_what_its_table_says():
         ("backends.md", f"to {reply._DEEPEST} levels"),
         ("backends.md", f"A reply is taken up to {LONGEST_BODY // 1_000_000} MB"),
         ("preflight.md", f"({options_of(audit.command)['n'].default}, or `--all`)"),
+        ("training.md", f"and after {GuardConfig().memory} steps in any case"),
+        ("training.md", f"After {IN_WORDS[GuardConfig().max_roll_backs]} roll-backs the next one"),
+        ("training.md", f"once {GuardConfig().memory} updates have been made with nothing worse"),
+        ("training.md", f"| {GuardConfig().solved:g} of the rollouts or more were right |"),
+        ("training.md", f"| {1 - GuardConfig().solved:.1g} of the rollouts or fewer were right |"),
     ],
 )
 def test_a_figure_in_a_sentence_is_that_of_the_program(page, sentence):

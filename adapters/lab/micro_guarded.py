@@ -58,7 +58,7 @@ class Watch:
         self._step += 1
         config = self._trainer.config
         known = {name: numbers[own] for name, own in _NAMES.items() if own in numbers}
-        known["turns"] = float(config.group_size * config.prompts)
+        known["turns"] = known["rollouts"] = float(config.group_size * config.prompts)
         decision = self._guards.observe(self._step, known)
         for each in decision.findings:
             self.tripped[each.guard] = self.tripped.get(each.guard, 0) + 1

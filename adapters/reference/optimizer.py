@@ -6,8 +6,9 @@ float32 as they arrive, and the model gets the rounded result. That is no more m
 model with gradients and its half-precision copy take. Where the model is float32 itself, both are
 the same tensors.
 
-A step that is left out must leave no trace: neither weights nor the optimizer's momentum move, and
-`discard` forgets the gradients as if they had never been (zeros would let momentum move weights).
+A step that is left out must leave no trace: neither weights nor the optimizer's momentum move, the
+learning rate's schedule waits (it counts updates, and is part of the state), and `discard` forgets
+the gradients as if they had never been (zeros would let momentum move weights).
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ class Optimizer:
             betas=config.betas,
             weight_decay=config.weight_decay,
         )
+        self._updates = 0
 
-    def rate(self, step: int) -> float:
-        """The learning rate of a step, from 1."""
-        config = self._config
+    def rate(self) -> float:
+        """The schedule's learning rate for the next update."""
+        config, step = self._config, self._updates + 1
         rise = min(1.0, step / (config.ramp + 1))
         done = max(0.0, (step - config.ramp - 1) / max(config.steps - config.ramp, 1))
         falls = {"constant": 1.0, "linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2}
@@ -83,6 +85,7 @@ class Optimizer:
         with_gradient = [p for p in self._learnt if p.grad is not None]
         clip_grads_with_norm_(with_gradient, self._config.max_grad_norm, norm)
         self._adam.step()
+        self._updates += 1
         self._hand_over()
         self.discard()
 
@@ -92,17 +95,18 @@ class Optimizer:
             own.grad = learnt.grad = None
 
     def state_dict(self) -> dict[str, Any]:
-        """AdamW's state, and the float32 weights where the model has others."""
+        """AdamW's state, where the schedule is, and float32 weights where the model has others."""
         apart = [
             None if own is learnt else learnt.detach()
             for own, learnt in zip(self._own, self._learnt, strict=True)
         ]
-        return {"adam": self._adam.state_dict(), "weights": apart}
+        return {"adam": self._adam.state_dict(), "updates": self._updates, "weights": apart}
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from such a state; the model's own weights have been loaded before."""
         self._adam.load_state_dict(state["adam"])
+        self._updates = state["updates"]
         for own, learnt, saved in zip(self._own, self._learnt, state["weights"], strict=True):
             learnt.copy_(own if saved is None else saved)  # None: the model's were the exact ones
         self._hand_over()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,14 @@ from adapters.reference.processes import Processes
 from adapters.reference.ready import make_ready
 from adapters.reference.rollout import Player, PlaySettings
 from adapters.training.fault_limit import FaultLimit
-from adapters.training.guard_advice import Setup
 from adapters.training.guard_config import Action
-from adapters.training.guards import Decision, Guards
+from adapters.training.guard_decision import Decision, no_way_back, returned
+from adapters.training.guard_setup import Setup
+from adapters.training.guards import Guards
 from adapters.training.memory import peak_memory
 from adapters.training.metric_names import recorded
 from adapters.training.playable import playable_tasks
+from adapters.training.rollout_room import room_finder
 from adapters.training.stopped import TrainingStopped
 
 OnMetrics = Callable[[int, dict[str, float]], None]
@@ -93,7 +95,7 @@ class ReferenceTrainer:
         reference = copy.deepcopy(model) if config.loss.beta else None
         self._learner = Learner(model, reference, config, self._processes)
         self._optimizer = Optimizer(model, config, self._processes)
-        self._guards = Guards(config.guards, _setup(config, player.env.parsing))
+        self._guards = Guards(config.guards, _setup(config, player, tokenizer, env_id, env_kwargs))
         self._faults = FaultLimit(config.steps)
         self._checkpoints = Checkpoints(checkpoints, config.keep)
         self._saved = 0
@@ -136,7 +138,7 @@ class ReferenceTrainer:
             norm, learnt = self._gradient(batch, lead, before, reference)
             told |= learnt
             decision = self._guards.observe(self.step, told)
-            rate = self._optimizer.rate(self.step) * decision.learning_rate_scale
+            rate = self._optimizer.rate() * decision.learning_rate_scale
             self._carry_out(decision, rate, norm)
             seconds, began = time.perf_counter() - began, time.perf_counter()
             told |= {"learning_rate": rate, "update_seconds": seconds}
@@ -144,7 +146,7 @@ class ReferenceTrainer:
             if decision.action is Action.STOP:
                 raise TrainingStopped(self.step, decision.diagnosis)
             if decision.action is Action.ROLL_BACK:
-                return self._roll_back()
+                return self._roll_back(decision.reasons)
             told = {}
 
     def _gradient(
@@ -166,26 +168,28 @@ class ReferenceTrainer:
             self._optimizer.step(rate, norm)
         else:
             self._optimizer.discard()
-        if decision.action is not Action.OK and self._processes.is_main:
-            told = "; ".join(decision.reasons)
-            cures = " ".join(decision.advice)
-            _logger.warning("step %d, %s: %s. %s", self.step, decision.action.value, told, cures)
+        self._tell(*decision.told)
 
-    def _roll_back(self) -> None:
-        """Go back to the weights of the last healthy checkpoint; steps and tasks go on.
+    def _tell(self, *lines: str) -> None:
+        for line in lines if self._processes.is_main else ():
+            _logger.warning("%s", line)
+
+    def _roll_back(self, reasons: Sequence[str] = ()) -> None:
+        """Go back to weights, optimizer and schedule of the last healthy checkpoint.
+
+        Steps, tasks and PyTorch's random numbers go on: rollouts are drawn by the number of their
+        step, so what led here is not drawn again.
 
         Raises:
             TrainingStopped: There is none.
         """
         place = self._guards.choose_snapshot(self._known_checkpoints())
         if place is None:
-            told = "the guards ask for a return to healthy weights, and no checkpoint holds any"
-            raise TrainingStopped(
-                self.step,
-                f"Training stops at step {self.step}: {told}. Lower save_every or raise keep.",
-            )
+            cure = "Lower save_every or raise keep, or begin again with a longer warm-up."
+            raise TrainingStopped(self.step, no_way_back(self.step, reasons, cure))
         tensors = self._checkpoints.load_weights(place, self._model)
         self._optimizer.load_state_dict(tensors["optimizer"])
+        self._tell(returned(self.step, place))
 
     def _tell_rollouts(self, gathered: Gathered) -> None:
         faults = self._processes.gather([rollout.fault for rollout in gathered.drawn])
@@ -251,7 +255,13 @@ def _checked_tasks(
     return ids
 
 
-def _setup(config: ReferenceConfig, parsing: str) -> Setup:
+def _setup(
+    config: ReferenceConfig,
+    player: Player,
+    tokenizer: PreTrainedTokenizerBase,
+    env_id: str,
+    env_kwargs: Mapping[str, Any] | None,
+) -> Setup:
     return Setup(
         group_size=config.group_size,
         divides_by_std=config.advantages == "group_normalized",
@@ -260,5 +270,7 @@ def _setup(config: ReferenceConfig, parsing: str) -> Setup:
         ratio_high=config.loss.epsilon_high,
         updates_per_batch=config.updates_per_batch,
         has_sampling=config.sampling is not None,
-        parsing=parsing,
+        parsing=player.env.parsing,
+        max_tokens=config.max_completion_length,
+        room=room_finder(env_id, env_kwargs or {}, player.model, tokenizer),
     )

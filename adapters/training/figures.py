@@ -121,6 +121,7 @@ def batch_metrics(
         "turns": float(turns),
         "repairs_per_call": _share(sum(figure.repairs for figure in scored), calls),
         "tool_failures": _share(sum(figure.failures for figure in scored), calls),
+        "rollouts": float(len(figures)),
         "faults": float(len(figures) - len(scored)),
         "deadlines": float(sum(figure.deadlines for figure in scored)),
         "completion_length": _mean([figure.written for figure in figures]),

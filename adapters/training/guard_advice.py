@@ -1,42 +1,62 @@
 """What to change, for each guard that trips: the most likely cause first.
 
-The causes are those that were seen. A cure that the run has already taken is not told again, and
-one that is known to fail is named as such, so a trainer hands over what it knows of its settings.
-Figures in the sentences are measured or follow from a formula; they say which.
+The causes are those that were seen. Where a step tells which it was (rollouts out of tokens, tasks
+that nobody solves, a ceiling below the usual norm), its cure comes first, or alone where no other
+can help. A cure that the run has already taken is not told again, and one that is known to fail is
+named as such. Figures in the sentences are measured or follow from a formula; they say which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from adapters.training.guard_config import GuardName
+from adapters.training.guard_checks import is_spike
+from adapters.training.guard_config import GuardConfig, GuardName
+from adapters.training.guard_evidence import Cause, Evidence, Misfit
+from adapters.training.guard_history import Look
+from adapters.training.guard_setup import Setup
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What a trainer knows of its settings; None where it does not.
+class Seen(NamedTuple):
+    """What a step tells of the cause.
 
     Attributes:
-        group_size: Rollouts of a task that are compared.
-        divides_by_std: Advantages of a group are divided by its own standard deviation.
-        kl_weight: Of the divergence from the reference.
-        learning_rate: At its highest.
-        ratio_high: Upper clip bound minus 1.
-        updates_per_batch: Updates made from one batch of rollouts.
-        has_sampling: Dead groups are replaced or masked.
-        parsing: Of the environment, `lenient` or `strict`.
+        causes: Of nothing being learnt, the likeliest first.
+        held: The guards that left updates out.
+        misfit: A ceiling that is below the usual norm.
+        ceiling: One that was exceeded, where it is not known yet whether it is below that.
     """
 
-    group_size: int | None = None
-    divides_by_std: bool | None = None
-    kl_weight: float | None = None
-    learning_rate: float | None = None
-    ratio_high: float | None = None
-    updates_per_batch: int | None = None
-    has_sampling: bool | None = None
-    parsing: str | None = None
+    causes: tuple[Cause, ...] = ()
+    held: tuple[GuardName, ...] = ()
+    misfit: Misfit | None = None
+    ceiling: float | None = None
+
+
+def seen_by(guard: GuardName, look: Look, config: GuardConfig) -> Seen:
+    """What a guard that trips may know of the cause.
+
+    Args:
+        guard: Its name.
+        look: Of the step.
+        config: Of the guards.
+    """
+    if guard == "grad_norm":
+        if is_spike(look, config):
+            return Seen()
+        is_early = look.usual_norm is None and look.misfit is None
+        return Seen(misfit=look.misfit, ceiling=config.grad_norm_ceiling if is_early else None)
+    if guard == "nothing_learnt" and look.idle is not None:
+        causes = look.idle.causes(config.solved)
+        held = tuple(look.idle.held) if Cause.HELD in causes else ()
+        return Seen(causes, held, look.misfit)
+    if guard not in _BY_ROLLOUTS:
+        return Seen()
+    step = Evidence()
+    step.add(look.numbers)
+    lost = (Cause.FAULTS, Cause.OUT_OF_TOKENS)
+    return Seen(tuple(cause for cause in step.causes(config.solved)[:1] if cause in lost))
 
 
 def _no_std(setup: Setup) -> str | None:
@@ -142,8 +162,73 @@ def _environment(setup: Setup) -> str | None:
     return "Read the errors in rollouts.jsonl: the commonest one names what the calls do wrong."
 
 
+def _more_room(setup: Setup) -> str | None:
+    now = f" (it is {setup.max_tokens})" if setup.max_tokens is not None else ""
+    room = setup.room() if setup.room is not None else None
+    if room is None or room.expert is None or setup.max_tokens is None:
+        return (
+            f"Raise max_completion_length{now}, to twice as much for a beginning: a rollout that"
+            " runs out of tokens has not answered, and is not learnt from."
+        )
+    longest = f"the longest of some rollouts of the environment's expert takes {room.expert} tokens"
+    if room.expert <= setup.max_tokens:
+        return (
+            f"Warm up longer on demonstrations, or raise max_completion_length{now}: {longest},"
+            " which fits, so the model writes more than it has to."
+        )
+    if room.expert > room.context:
+        return (
+            f"Take shorter prompts and results, or a model with a longer context: {longest}, and"
+            f" after a prompt the model can read {room.context}, so a larger max_completion_length"
+            f"{now} alone does not help."
+        )
+    return f"Raise max_completion_length{now} to {room.expert} or more: {longest}."
+
+
+def _more_turns(setup: Setup) -> str | None:
+    most, needed = setup.most_turns, setup.turns_needed
+    if most is None or needed is None or most >= needed:
+        return None
+    return (
+        f"Raise max_tool_calling_iterations (it is {most}) to {needed}, or leave it out: so many"
+        " turns does the environment allow. Where `clipped` is high it is the tokens that are few."
+    )
+
+
+def _faults(setup: Setup) -> str | None:
+    return (
+        "Repair the environment: the log names each fault, and a rollout that one left unscored is"
+        " not learnt from."
+    )
+
+
+def _in_between(setup: Setup) -> str | None:
+    return "Play tasks that are done now and then, by a curriculum of measured success."
+
+
+def _what_is_trained(setup: Setup) -> str | None:
+    return (
+        "See that the parameters that are to be trained require gradients, and look at"
+        " `learnt_tokens`, `unfinished` and `faults` of these steps in metrics.jsonl."
+    )
+
+
+def _other_ceiling(misfit: Misfit) -> str:
+    return (
+        f"Set grad_norm_ceiling to {misfit.fits:g}, or leave it out: it is {misfit.ceiling:g}, and"
+        f" the median of the last {misfit.known} gradient norms is {misfit.usual:.3g}, so it leaves"
+        " out more updates than it lets pass, and no lower learning rate changes that."
+    )
+
+
 Cure = Callable[[Setup], str | None]
-_UPDATE: Final[tuple[Cure, ...]] = (_no_std, _larger_groups, _slower, _anchor, _fewer_updates)
+_UPDATE: Final[tuple[Cure, ...]] = (
+    _no_std,
+    _larger_groups,
+    _slower,
+    _anchor,
+    _fewer_updates,
+)
 
 _CURES: Final[dict[GuardName, tuple[Cure, ...]]] = {
     "non_finite": (_clamp, _slower),
@@ -164,14 +249,40 @@ _CURES: Final[dict[GuardName, tuple[Cure, ...]]] = {
     "solved": (_harder,),
     "tool_failures": (_lenient, _environment, _warm_up, _anchor),
     "repairs": (_warm_up, _anchor),
+    "nothing_learnt": (_what_is_trained,),  # where no cause is known
 }
+_BY_CAUSE: Final[dict[Cause, tuple[Cure, ...]]] = {
+    Cause.HELD: (),
+    Cause.FAULTS: (_faults,),
+    Cause.OUT_OF_TOKENS: (_more_turns, _more_room),
+    Cause.HARD: (_easier, _warm_up, _preflight, _larger_groups, _lenient),
+    Cause.EASY: (_harder,),
+    Cause.DIVIDED: (_in_between, _larger_groups, _sample),
+    Cause.UNKNOWN: (_what_is_trained,),
+}
+_BY_ROLLOUTS: Final = ("all_invalid", "flat_reward", "dead_groups")
 
 
-def advice(guard: GuardName, setup: Setup) -> tuple[str, ...]:
+def advice(guard: GuardName, setup: Setup, seen: Seen | None = None) -> tuple[str, ...]:
     """What to change when a guard trips, the likeliest cure first.
+
+    Args:
+        guard: Its name.
+        setup: The trainer's settings.
+        seen: What the step tells of the cause.
 
     >>> advice("repairs", Setup(kl_weight=0.02))[1]
     'Raise the weight of the KL term (it is 0.02).'
     """
-    told = (cure(setup) for cure in _CURES[guard])
-    return tuple(sentence for sentence in told if sentence is not None)
+    causes, held, misfit, ceiling = seen or Seen()
+    if misfit is not None and (guard == "grad_norm" or "grad_norm" in held):
+        return (_other_ceiling(misfit),)
+    told = [cure(setup) for cause in causes for cure in _BY_CAUSE[cause]]
+    told += [sentence for name in held for sentence in advice(name, setup)]
+    if guard != "nothing_learnt" or not causes:
+        told += [cure(setup) for cure in _CURES[guard]]
+    if ceiling is not None:
+        told.append(
+            f"If such norms are usual in this run, raise grad_norm_ceiling (it is {ceiling:g})."
+        )
+    return tuple(dict.fromkeys(sentence for sentence in told if sentence is not None))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adapters.training.guard_config import Action, GuardConfig, GuardName
+from adapters.training.guard_evidence import Cause, told
 from adapters.training.guard_history import Look
 
 Check = Callable[[Look, GuardConfig], str | None]
@@ -31,6 +32,8 @@ class Guard:
         patience: The field of `GuardConfig` with its steps in a row; empty for one step.
         drops_update: Whatever the action, this step's update is not made.
         spoils: While it holds, the weights that sampled the batch are no place to return to.
+        unbroken: A step at which it does not hold makes its next trip the first again; its reason
+            tells by itself for how many steps it has held.
     """
 
     name: GuardName
@@ -40,6 +43,7 @@ class Guard:
     patience: str = ""
     drops_update: bool = False
     spoils: bool = False
+    unbroken: bool = False
 
     def steps(self, config: GuardConfig) -> int:
         """How many steps in a row it has to hold."""
@@ -126,13 +130,22 @@ def _kl_spike(look: Look, config: GuardConfig) -> str | None:
 
 
 def _grad_norm(look: Look, config: GuardConfig) -> str | None:
-    now, usual = _norm(look), look.usual_norm
-    if usual is not None and now > config.grad_norm_spike * usual:
-        return f"the gradient norm is {now:.3g}, usual is {usual:.3g}"
+    now = _norm(look)
+    if is_spike(look, config):
+        return f"the gradient norm is {now:.3g}, usual is {look.usual_norm:.3g}"
     limit = config.grad_norm_ceiling
-    if limit is not None and now > limit:
-        return f"the gradient norm is {now:.3g}, above {limit:g}"
-    return None
+    if limit is None or now <= limit:
+        return None
+    seen = f"the gradient norm is {now:.3g}, above the ceiling of {limit:g}"
+    if look.misfit is None:
+        return seen
+    return f"{seen}, and so is the usual one of this run, {look.misfit.usual:.3g}"
+
+
+def is_spike(look: Look, config: GuardConfig) -> bool:
+    """Whether the gradient norm is far above the usual one."""
+    usual = look.usual_norm
+    return usual is not None and _norm(look) > config.grad_norm_spike * usual
 
 
 def _norm(look: Look) -> float:
@@ -192,6 +205,31 @@ def _repairs(look: Look, config: GuardConfig) -> str | None:
     return f"a call needs {now:.2g} repairs, it needed {first:.2g} in the first steps"
 
 
+def _nothing_learnt(look: Look, config: GuardConfig) -> str | None:
+    if look.idle is None:
+        return None
+    seen = "; ".join(told(look.idle, cause) for cause in look.idle.causes(config.solved))
+    return f"nothing was learnt in {look.idle.steps} steps in a row: {seen}"
+
+
+def tempered(guard: Guard, action: Action, look: Look, config: GuardConfig) -> Action:
+    """What a guard does at a trip, where its own list has more than can help.
+
+    A lower learning rate makes no gradient smaller, so it is not lowered for a ceiling unless that
+    is known to be above the usual norm. And a run that has learnt its tasks has not failed. A list
+    that the user has given is kept to.
+    """
+    if guard.name in config.actions:
+        return action
+    if guard.name == "nothing_learnt" and look.idle is not None:
+        is_learnt = look.idle.causes(config.solved)[0] is Cause.EASY
+        return min(action, WARN, key=lambda a: a.severity) if is_learnt else action
+    if guard.name != "grad_norm" or action is not LOWER_LR:
+        return action
+    is_known_to_fit = look.usual_norm is not None and look.misfit is None
+    return action if is_known_to_fit or is_spike(look, config) else SKIP
+
+
 _RETREAT: Final = (ROLL_BACK, ROLL_BACK, STOP)
 _GROUPS: Final = ("dead_groups", "zero_variance_groups")
 
@@ -249,4 +287,12 @@ GUARDS: Final[tuple[Guard, ...]] = (
         spoils=True,
     ),
     Guard("repairs", ("repairs_per_call",), _repairs, (WARN,), "patience"),
+    Guard(  # the last, since it has to know whether another one leaves the update out
+        "nothing_learnt",
+        (),
+        _nothing_learnt,
+        (WARN, WARN, STOP),
+        "nothing_patience",
+        unbroken=True,
+    ),
 )

@@ -28,8 +28,9 @@ class Action(StrEnum):
     LOWER_LR = "lower_lr"
     """Scale the learning rate from now on."""
     ROLL_BACK = "roll_back"
-    """Leave the update out, restore weights and optimizer of the last healthy checkpoint, scale the
-    learning rate, and throw away rollouts that were played ahead."""
+    """Leave the update out, restore weights, optimizer and schedule of the last healthy checkpoint,
+    scale the learning rate, and throw away rollouts that were played ahead. Steps, tasks and random
+    numbers go on, or the same batch would lead to the same place."""
     STOP = "stop"
     """Leave the update out and end the run with the diagnosis."""
 
@@ -58,6 +59,7 @@ GuardName = Literal[
     "solved",
     "tool_failures",
     "repairs",
+    "nothing_learnt",
 ]
 GUARD_NAMES: Final[tuple[GuardName, ...]] = get_args(GuardName)
 
@@ -83,7 +85,8 @@ class GuardConfig(BaseModel):
     lowest_scale: float = Field(default=1 / 16, gt=0, le=1)
     """Where lowering ends: an update smaller than this teaches nothing in a run of usual length."""
     max_roll_backs: int = Field(default=4, ge=0)
-    """Roll-backs of a run after which the next one is a stop: the cause is not bad luck."""
+    """Roll-backs after which the next one is a stop: the cause is not bad luck. They are forgotten
+    once `memory` updates have been made with nothing worse than a warning."""
 
     min_validity: float = Field(default=0.5, gt=0, lt=1)
     """Least share of the first steps' validity. Below it calls are no longer written as tools take
@@ -122,10 +125,15 @@ class GuardConfig(BaseModel):
     grad_norm_spike: float = Field(default=20.0, gt=1)
     """Multiple of the median of the last steps' gradient norms. Healthy runs reached 8."""
     grad_norm_ceiling: float | None = Field(default=None, gt=0)
-    """An absolute ceiling as well."""
+    """An absolute ceiling as well. Where it is below the median of the run's own norms, most
+    updates are left out; the guard then names a ceiling that fits, and lowers no learning rate,
+    since that makes no gradient smaller."""
     patience: int = Field(default=5, ge=1)
     """Steps in a row that validity, entropy, KL, failures or repairs must be out of bounds."""
 
+    nothing_patience: int = Field(default=10, ge=1)
+    """Steps in a row that teach nothing, or whose updates guards leave out, at which the guard
+    warns; at three times as many it stops, unless the tasks are `solved`."""
     reward_floor: float = 0.0
     """A reward above this is a sign of life."""
     reward_patience: int = Field(default=10, ge=1)

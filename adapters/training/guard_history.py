@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from adapters.training.guard_config import GuardConfig
+from adapters.training.guard_config import GuardConfig, GuardName
+from adapters.training.guard_evidence import Evidence, Misfit, misfit, teaches_nothing
 from adapters.training.metric_names import broken, finite
 
 _NORMS: Final = 50  # gradient norms whose median is usual
@@ -50,6 +52,9 @@ class Look:
         usual_norm: Median of the latest gradient norms; None while there are few.
         fall: The change of validity; None where no update lies between two known values.
         collapses: By update, the latest last, whether a collapse followed.
+        misfit: A ceiling for gradient norms that is below the usual one.
+        idle: What was seen since the last update, this step included; None where this step has
+            something to teach, and nobody leaves its update out.
     """
 
     numbers: Mapping[str, float]
@@ -58,6 +63,8 @@ class Look:
     usual_norm: float | None
     fall: Fall | None
     collapses: tuple[bool, ...]
+    misfit: Misfit | None = None
+    idle: Evidence | None = None
 
 
 @dataclass
@@ -74,6 +81,7 @@ class History:
     collapsed: int = 0
     updates: int = 0
     skipped: int = 0
+    idle: Evidence = field(default_factory=Evidence)
 
     def look(self, metrics: Mapping[str, Any]) -> Look:
         """Take in the metrics of a step, and return what guards see of it."""
@@ -85,7 +93,22 @@ class History:
         usual = statistics.median(self.norms) if enough else None
         if norm > 0:
             self.norms.append(norm)
-        return Look(numbers, broken(metrics), baseline, usual, fall, tuple(self.collapses))
+        above = misfit(self.norms, self.config)
+        return Look(numbers, broken(metrics), baseline, usual, fall, tuple(self.collapses), above)
+
+    def stand_still(self, look: Look, held: Sequence[GuardName]) -> Look:
+        """The look, with what was seen since anything was learnt.
+
+        Args:
+            look: Of this step.
+            held: The guards that leave its update out.
+        """
+        is_empty = teaches_nothing(look.numbers)
+        if not is_empty and not held:
+            self.idle = Evidence()
+            return look
+        self.idle.add(look.numbers, () if is_empty else held)
+        return replace(look, idle=self.idle)
 
     def _baseline(self, numbers: Mapping[str, float]) -> dict[str, float]:
         """The medians of the first steps, this step not among them."""
@@ -141,6 +164,7 @@ class History:
             "collapsed": self.collapsed,
             "updates": self.updates,
             "skipped": self.skipped,
+            "idle": self.idle.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -152,7 +176,7 @@ class History:
         self.collapses = deque(state["collapses"])
         self.pending, self.measured = state["pending"], state["measured"]
         self.collapsed, self.updates = state["collapsed"], state["updates"]
-        self.skipped = state["skipped"]
+        self.skipped, self.idle = state["skipped"], Evidence(**deepcopy(state["idle"]))
 
 
 def _compared(before: tuple[float, float], after: tuple[float, float], config: GuardConfig) -> Fall:

@@ -19,66 +19,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from adapters.training.guard_advice import Setup, advice
-from adapters.training.guard_checks import GUARDS, Guard
-from adapters.training.guard_config import Action, GuardConfig, GuardName
+from adapters.training.guard_advice import advice, seen_by
+from adapters.training.guard_checks import GUARDS, Guard, tempered
+from adapters.training.guard_config import Action, GuardConfig
+from adapters.training.guard_decision import Decision, Finding, Telling
 from adapters.training.guard_history import History, Look
+from adapters.training.guard_setup import Setup
 
 _SOUND: Final = 1000  # steps of which it is remembered whether their weights were sound
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One guard that tripped.
-
-    Attributes:
-        guard: Its name.
-        action: What it asks for.
-        reason: What was seen, with the numbers.
-        advice: What to change, the likeliest cure first.
-        drops_update: The step's update must not be made, whatever the action.
-    """
-
-    guard: GuardName
-    action: Action
-    reason: str
-    advice: tuple[str, ...]
-    drops_update: bool
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What to do at a step.
-
-    Attributes:
-        step: The step.
-        action: The severest that any guard asks for.
-        findings: The guards that tripped, in the order of `GUARDS`.
-        update: Whether to make the step's update.
-        learning_rate_scale: What the trainer's own learning rate is multiplied by from now on.
-        diagnosis: Why to stop and what to change, for the user; empty unless the action is `stop`.
-    """
-
-    step: int
-    action: Action
-    findings: tuple[Finding, ...]
-    update: bool
-    learning_rate_scale: float
-    diagnosis: str = ""
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """`guard: what was seen`, of each guard that tripped."""
-        return tuple(f"{finding.guard}: {finding.reason}" for finding in self.findings)
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """What to change, of the severest finding first, each sentence once."""
-        order = sorted(self.findings, key=lambda finding: -finding.action.severity)
-        return tuple(dict.fromkeys(line for finding in order for line in finding.advice))
 
 
 class Guards:
@@ -106,7 +56,10 @@ class Guards:
         self._step = 0
         self._scale = 1.0
         self._roll_backs = 0
+        self._recent = 0  # roll-backs that are not forgotten
+        self._healthy = 0  # updates since then with nothing worse than a warning
         self._last = Action.OK
+        self._telling = Telling(self._config.memory)
 
     def observe(self, step: int, metrics: Mapping[str, Any]) -> Decision:
         """Decide over the update that makes the weights of `step` out of those of `step - 1`.
@@ -118,21 +71,28 @@ class Guards:
         """
         self._step = step
         look = self._history.look(metrics)
-        findings = [finding for guard in GUARDS if (finding := self._ask(guard, look, step))]
+        findings = self._findings(step, look)
         self._judge_weights(step, look)
         action = max((f.action for f in findings), key=lambda a: a.severity, default=Action.OK)
-        if action is Action.ROLL_BACK and self._roll_backs >= self._config.max_roll_backs:
+        if action is Action.ROLL_BACK and self._recent >= self._config.max_roll_backs:
             action = Action.STOP
-        update = action.severity <= Action.LOWER_LR.severity and not any(
-            f.drops_update or f.action is Action.SKIP for f in findings
-        )
+        update = not any(finding.leaves_out for finding in findings)
         lowers = any(finding.action is Action.LOWER_LR for finding in findings)
         if self._config.only_warn:
             action, update = min(action, Action.WARN, key=lambda a: a.severity), True
             lowers = False
         self._carry(action, lowers, update)
+        told = self._telling.lines(step, findings, action)
         diagnosis = self._diagnosis(step, findings) if action is Action.STOP else ""
-        return Decision(step, action, tuple(findings), update, self._scale, diagnosis)
+        return Decision(step, action, tuple(findings), update, self._scale, told, diagnosis)
+
+    def _findings(self, step: int, look: Look) -> list[Finding]:
+        """What all guards have to say; the last is told what the others leave of the step."""
+        *others, last = GUARDS
+        found = [finding for guard in others if (finding := self._ask(guard, look, step))]
+        held = [f.guard for f in found if f.leaves_out and not self._config.only_warn]
+        still = self._ask(last, self._history.stand_still(look, held), step)
+        return [*found, still] if still else found
 
     def _ask(self, guard: Guard, look: Look, step: int) -> Finding | None:
         """What one guard has to say; it waits, trips, and grows stricter here."""
@@ -143,15 +103,17 @@ class Guards:
         streak = self._streaks.get(guard.name, 0) + 1 if reason is not None else 0
         patience = guard.steps(self._config)
         self._streaks[guard.name] = streak
+        if reason is None and guard.unbroken:
+            self._trips.pop(guard.name, None)
         if reason is None or streak < patience:
             return None
         since = step - self._config.memory - patience * len(actions)
         trips = [trip for trip in self._trips.get(guard.name, []) if trip > since]
-        action = actions[min(len(trips), len(actions) - 1)]
+        action = tempered(guard, actions[min(len(trips), len(actions) - 1)], look, self._config)
         self._trips[guard.name] = [*trips, step][-len(actions) :]
         self._streaks[guard.name] = 0
-        lasted = f" ({patience} steps in a row)" if patience > 1 else ""
-        cures = advice(guard.name, self._setup)
+        lasted = f" ({patience} steps in a row)" if patience > 1 and not guard.unbroken else ""
+        cures = advice(guard.name, self._setup, seen_by(guard.name, look, self._config))
         return Finding(guard.name, action, reason + lasted, cures, guard.drops_update)
 
     def _judge_weights(self, step: int, look: Look) -> None:
@@ -174,8 +136,12 @@ class Guards:
         """Take note of what the trainer is about to do."""
         self._last = action
         self._history.note(update)
+        self._healthy += update and action.severity <= Action.WARN.severity
+        if self._healthy >= self._config.memory:
+            self._recent = self._healthy = 0
         if action is Action.ROLL_BACK:
             self._roll_backs += 1
+            self._recent, self._healthy = self._recent + 1, 0
             self._history.forget_batch()
         if action is Action.ROLL_BACK or (lowers and action is not Action.STOP):
             lowered = self._scale * self._config.lower_by
@@ -240,7 +206,9 @@ class Guards:
             f" {self._roll_backs} roll-backs, learning rate at {self._scale:g} of its own."
         )
         if all(finding.action is not Action.STOP for finding in severest):
-            told.append("It would be rolled back once more, but that has not helped so far.")
+            told.append(
+                f"It would be rolled back once more, but that has not helped {self._recent} times."
+            )
         if history.collapsed:
             told.append(
                 f"{history.collapsed} of {history.measured} updates"
@@ -264,7 +232,10 @@ class Guards:
             "step": self._step,
             "scale": self._scale,
             "roll_backs": self._roll_backs,
+            "recent": self._recent,
+            "healthy": self._healthy,
             "last": self._last.value,
+            "told": self._telling.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -277,3 +248,5 @@ class Guards:
         self._returned = (returned[0], returned[1]) if returned else None
         self._step, self._scale = state["step"], state["scale"]
         self._roll_backs, self._last = state["roll_backs"], Action(state["last"])
+        self._recent, self._healthy = state["recent"], state["healthy"]
+        self._telling.load_state_dict(state["told"])

@@ -82,6 +82,7 @@ _ROLLOUTS: Final = (
     Metric("turns", "count", "rollouts", "the model's turns that `validity` is a share of"),
     Metric("repairs_per_call", "number", "rollouts", "repairs divided by calls"),
     Metric("tool_failures", "share", "rollouts", "calls that ended in an error observation"),
+    Metric("rollouts", "count", "rollouts", "rollouts played for the step, refills included"),
     Metric("faults", "count", "rollouts", "rollouts left out because the environment failed"),
     Metric("deadlines", "count", "rollouts", "calls that time or memory ended"),
     Metric(

@@ -39,14 +39,18 @@ def completion_lengths(
     """Tokens of each transcript after its prompt, results of tools included."""
     tools, lengths = env.tool_schemas(), []
     for transcript in transcripts:
-        begin = next(i for i, message in enumerate(transcript) if message["role"] == "assistant")
         # The last turn, which only says that it is over, is not asked for in reinforcement.
-        whole, prompt = (
-            _length(rendered(part, tools, tokenizer), tokenizer)
-            for part in (transcript[:-1], transcript[:begin])
-        )
-        lengths.append(whole - prompt)
+        whole = _length(rendered(transcript[:-1], tools, tokenizer), tokenizer)
+        lengths.append(whole - prompt_length(transcript, env, tokenizer))
     return lengths
+
+
+def prompt_length(
+    transcript: Sequence[Message], env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase
+) -> int:
+    """Tokens of a transcript before its first turn."""
+    begin = next(i for i, message in enumerate(transcript) if message["role"] == "assistant")
+    return _length(rendered(transcript[:begin], env.tool_schemas(), tokenizer), tokenizer)
 
 
 def check_room(

@@ -5,7 +5,8 @@
 A gradient of 0 still moves weights by momentum, so an update is left out by setting gradients to
 None, with which no optimizer touches weight or state, and by putting the schedule back afterwards.
 A lower learning rate is lent to the optimizer for its step only, so that no schedule builds on it.
-Rolling back restores a snapshot and throws away rollouts that were played ahead. A stop lets the
+Rolling back restores a snapshot and throws away rollouts that were played ahead; the order of tasks
+and PyTorch's random numbers go on, so that what led there is not drawn again. A stop lets the
 step be logged, saves nothing more, and ends the run.
 
 The guards' memory, and that of dynamic sampling, travels in the checkpoints (`kept`).
@@ -22,7 +23,8 @@ from typing import Any, Protocol
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from adapters.training.guard_config import Action
-from adapters.training.guards import Decision, Guards
+from adapters.training.guard_decision import Decision, no_way_back, returned
+from adapters.training.guards import Guards
 from adapters.trl.kept import keep, kept
 from adapters.trl.snapshots import Snapshots
 
@@ -118,8 +120,8 @@ class Guarding(TrainerCallback):
     ) -> None:
         """Ask the guards, and leave the update out if they say so."""
         decision = self.guards.observe(state.global_step + 1, self._measure())
-        if state.is_world_process_zero:
-            self._tell(decision)
+        for line in decision.told if state.is_world_process_zero else ():
+            _logger.warning("%s", line)
         self.decision = decision
         groups, scheduler = kwargs["optimizer"].param_groups, kwargs["lr_scheduler"]
         rates = [group["lr"] for group in groups]
@@ -151,7 +153,7 @@ class Guarding(TrainerCallback):
             self._held = None
         action = self.decision.action if self.decision is not None else Action.OK
         if action is Action.ROLL_BACK:
-            self._roll_back(state.global_step, control)
+            self._roll_back(state, control)
         elif action is Action.STOP and self.decision is not None:
             self._stop(state.global_step, self.decision.diagnosis, control)
         elif self._snapshots is not None and state.global_step % self._every == 0:
@@ -175,28 +177,19 @@ class Guarding(TrainerCallback):
         if self._snapshots is not None and self.stopped is None:
             self._snapshots.clear()
 
-    def _tell(self, decision: Decision) -> None:
-        """Say what was found and what is done, unless the step before said the same."""
-        before = self.decision.findings if self.decision is not None else ()
-        known = {(finding.guard, finding.action) for finding in before}
-        for finding in decision.findings:
-            if (finding.guard, finding.action) not in known:
-                does = finding.action if self._acts else Action.WARN
-                told = ". ".join((finding.reason, *finding.advice[:1]))
-                _logger.warning(
-                    "step %d, %s, %s: %s", decision.step, does.value, finding.guard, told
-                )
-
-    def _roll_back(self, step: int, control: TrainerControl) -> None:
+    def _roll_back(self, state: TrainerState, control: TrainerControl) -> None:
+        step = state.global_step
         found = self._snapshots.steps() if self._snapshots is not None else []
         back = self.guards.choose_snapshot(found)
         if back is None or self._snapshots is None:
-            told = self.decision.reasons if self.decision is not None else ()
-            self._stop(step, _no_way_back(step, told), control)
+            reasons = self.decision.reasons if self.decision is not None else ()
+            cure = "Lower snapshot_steps, or begin again with a longer warm-up."
+            self._stop(step, no_way_back(step, reasons, cure), control)
             return
         self._snapshots.restore(back)
         self._discard()
-        _logger.warning("step %d: back to the weights after step %d", step, back)
+        if state.is_world_process_zero:
+            _logger.warning("%s", returned(step, back))
 
     def _stop(self, step: int, diagnosis: str, control: TrainerControl) -> None:
         self.stopped = (step, diagnosis)
@@ -209,12 +202,3 @@ class Guarding(TrainerCallback):
         is_last = state.global_step >= state.max_steps or control.should_training_stop
         control.should_save = wanted and (self._may_save() or is_last) and self.stopped is None
         self._save_is_due = wanted and not control.should_save
-
-
-def _no_way_back(step: int, reasons: tuple[str, ...]) -> str:
-    lines = "\n".join(f"- {reason}." for reason in reasons)
-    return (
-        f"Training stops at step {step}: the weights should go back to a healthy snapshot, and"
-        f" there is none.\n{lines}\nTake snapshots more often (snapshot_steps), or begin again with"
-        " a longer warm-up."
-    )

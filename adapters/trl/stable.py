@@ -21,14 +21,16 @@ from accelerate.utils import gather_object
 from torch import Tensor
 
 from adapters.training import advantages
-from adapters.training.guard_advice import Setup
+from adapters.training.guard_setup import Setup
 from adapters.training.guards import Guards
 from adapters.training.memory import peak_memory
 from adapters.training.metric_names import finite, recorded
+from adapters.training.rollout_room import room_finder
 from adapters.training.sampling import DynamicSampling, SamplingConfig, Tally, TaskStream
 from adapters.training.stopped import TrainingStopped
 from adapters.trl import batches
 from adapters.trl.config import TRLS_OWN, StableGRPOConfig
+from adapters.trl.factory import RolloutEnvironment
 from adapters.trl.figures import PREFIX, step_metrics
 from adapters.trl.fresh import Fresh, means
 from adapters.trl.guarding import Guarding
@@ -64,9 +66,8 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         self._tokens = self._seconds = 0.0
         self._sampler: Any = None
         self._is_first_draw = True
-        parsing = self._environment_pool[None][0]._playing.parsing
         self._guarding = Guarding(
-            Guards(args.guard_config(), self._setup(args, parsing)),
+            Guards(args.guard_config(), self._setup(args, self._environment_pool[None][0])),
             self._measured,
             self._discard_rollouts,
             self._is_between_batches,
@@ -95,8 +96,9 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         )
         return DynamicSampling(SamplingConfig(max_draws=args.max_draws), stream)
 
-    def _setup(self, args: StableGRPOConfig, parsing: str) -> Setup:
-        rollouts = args.steps_per_generation * args.num_iterations
+    def _setup(self, args: StableGRPOConfig, environment: RolloutEnvironment) -> Setup:
+        rollouts, env = args.steps_per_generation * args.num_iterations, environment._playing
+        place, model = (environment._env_id, environment._env_kwargs), self.model
         return Setup(
             group_size=args.num_generations,
             divides_by_std=args.divides_by_std,
@@ -105,7 +107,11 @@ class StableGRPOTrainer(ToolGRPOTrainer):
             ratio_high=args.epsilon_high or args.epsilon,
             updates_per_batch=max(1, rollouts // args.gradient_accumulation_steps),
             has_sampling=args.dynamic_sampling,
-            parsing=parsing,
+            parsing=env.parsing,
+            max_tokens=args.max_completion_length,
+            most_turns=args.max_tool_calling_iterations,
+            turns_needed=env.step_limit + 1,
+            room=room_finder(*place, model, self.processing_class),
         )
 
     # A generation batch ---------------------------------------------------------------------------

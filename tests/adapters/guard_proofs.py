@@ -5,6 +5,7 @@ weights included, `states[0]` what the run began with.
 """
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import torch
 
 from adapters.training.guard_checks import Guard
 from adapters.training.guard_config import GUARD_NAMES, Action
-from adapters.training.guards import Decision, Finding
+from adapters.training.guard_decision import Decision, Finding
 
 
 @dataclass
@@ -218,3 +219,54 @@ def check_half_as_far(run: Run, free: Run, step: int) -> None:
     whole, half = (each.states[step].moved(each.states[step - 1]) for each in (free, run))
     assert whole.abs().max() > 1e-5
     torch.testing.assert_close(half, whole / 2, atol=1e-7, rtol=1e-3)
+
+
+SEEN = "nothing was learnt in {} steps in a row: 100% of the rollouts ran out of tokens or turns"
+SEEN += " before their episode was over"
+MORE = "Raise max_completion_length (it is {}) to {} or more: the longest of some rollouts of the"
+MORE += " environment's expert takes {} tokens."
+ROOM = re.compile(r"to (\d+) or more")
+
+
+def check_silent(run: Run, allowed: int) -> int:
+    """All rollouts ran out of tokens: two warnings, and then the end, all three with what to do.
+
+    With `nothing_patience` at 2, which is the same for both trainers, and so is every word.
+
+    Returns:
+        The length that the run says would have sufficed.
+    """
+    assert [numbers["unfinished"] for numbers in run.told] == [1.0] * 6
+    assert run.numbers(6)["skipped_updates"] == 6.0
+    assert is_same(run.states[6], run.states[0])
+    length = int(ROOM.findall(run.diagnosis)[0])
+    assert length > allowed
+    cure = MORE.format(allowed, length, length)
+    lines = [line for line in run.log if "nothing_learnt" in line]
+    assert lines == [
+        f"step 2, warn, nothing_learnt: {SEEN.format(2)}. {cure}",
+        f"step 4, warn, nothing_learnt: {SEEN.format(4)}. {cure} Seen 2 times so far.",
+        f"step 6, stop, nothing_learnt: {SEEN.format(6)}. {cure} Seen 3 times so far.",
+    ]
+    others = [line for line in run.log if line not in lines]
+    assert [line.split(":")[0] for line in others] == [
+        f"step {n}, skip, no_signal" for n in (1, 2, 4)
+    ]
+    assert run.diagnosis.splitlines()[:2] == [
+        "Training stops at step 6.",
+        f"- nothing_learnt: {SEEN.format(6)}.",
+    ]
+    assert f"What to change, the likeliest first:\n1. {cure}" in run.diagnosis
+    return length
+
+
+def check_held_by_the_ceiling(run: Run) -> None:
+    """The ceiling leaves every update out: the rate stays, and the end names one that fits."""
+    assert len(run.told) == 6
+    assert run.numbers(6)["skipped_updates"] == 6.0
+    assert {decision.learning_rate_scale for decision in run.decisions} == {1.0}
+    norms = [numbers["grad_norm"] for numbers in run.told]
+    assert "steps in a row: the updates were left out by grad_norm (6)." in run.diagnosis
+    (named,) = re.findall(r"1\. Set grad_norm_ceiling to ([\d.]+), or leave it out", run.diagnosis)
+    assert float(named) == pytest.approx(2 * max(norms), rel=0.05)
+    assert "2. " not in run.diagnosis

@@ -2,14 +2,14 @@
 
 The environment is a digit that nobody tells, and pays for what a test wants a policy to drift to.
 The models have imitated one way of playing it for a second: orderly calls, calls that need repairs,
-calls that fail, or no calls at all.
+calls that fail, no calls at all, or two looks before every answer.
 """
 
 import copy
 import functools
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,11 @@ class LooksEnv(ToolEnv[Task]):
         self.looks = 0
         return task.question
 
+    def expert(self) -> Generator[Any, str, None]:
+        yield {"name": "look", "arguments": {"place": 1}}
+        yield {"name": "look", "arguments": {"place": 2}}
+        yield {"name": "answer", "arguments": {"value": int(self.right[:1] or 0)}}
+
     @tool
     def look(self, place: int) -> str:
         """Look at a place.
@@ -101,6 +106,9 @@ def _turns(manner: str, draw: random.Random) -> list[str]:
     """How one episode is played."""
     if manner == "broken":
         return [BROKEN] * BUDGET
+    if manner == "thorough":
+        looks = [_LOOKS["orderly"](draw.randrange(10)) for _ in range(BUDGET - 1)]
+        return [*looks, _called("answer", value=draw.randrange(10))]
     often = 0.12 if manner == "repaired" else 0.25
     first = [_LOOKS[manner](draw.randrange(10)) for _ in range(BUDGET) if draw.random() < often]
     return [*first, _called("answer", value=draw.randrange(10))]
@@ -159,6 +167,7 @@ def train(
     env: dict[str, Any] | None = None,
     harm: Callable[[int, Any], None] = lambda step, model: None,
     enough: Callable[["Run"], bool] = lambda run: False,
+    prepare: Callable[[Any], None] = lambda trainer: None,
     **options: Any,
 ) -> Run:
     """Train to the end, until the guards stop the run, or until a test has seen enough.
@@ -169,6 +178,7 @@ def train(
         env: Arguments of the environment.
         harm: What happens to the model after a step, as a fault of the machine would.
         enough: Whether to end the run before its next step.
+        prepare: Given the trainer before it begins, to watch it.
         options: Of the trainer's config.
     """
     model, tokenizer = _imitator(manner)
@@ -200,6 +210,7 @@ def train(
         on_rollouts=on_rollouts,
     )
     watch(trainer._guards, run)
+    prepare(trainer)
     with listening("adapters.reference.trainer", run):
         try:
             trainer.train()

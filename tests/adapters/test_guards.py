@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from adapters.training.guard_advice import Setup, advice
+from adapters.training.guard_advice import advice
 from adapters.training.guard_checks import GUARDS
 from adapters.training.guard_config import GUARD_NAMES, Action, GuardConfig
+from adapters.training.guard_setup import Room, Setup
 from adapters.training.guards import Guards
 from adapters.training.metric_names import METRICS, broken, unknown
 
@@ -97,6 +98,7 @@ class Toy:
             "accuracy": float((arms == 0).mean()),
             "validity": float((arms < 4).mean()),
             "turns": float(arms.size),
+            "rollouts": float(arms.size),
             "entropy": float(-(policy * log).sum(axis=1).mean()),
             "kl": float((policy * (log - anchor)).sum(axis=1).mean()),
             "grad_norm": float(np.linalg.norm(gradient)),
@@ -129,7 +131,8 @@ def test_a_policy_that_learns_is_left_alone_to_the_end():
     decisions = [toy.step() for _ in range(150)]
     assert toy.policy()[:, 0].min() > 0.9
     assert {decision.action.value for decision in decisions} <= {"ok", "warn", "skip"}
-    assert {name for decision in decisions for name in tripped(decision)} <= {"no_signal", "solved"}
+    found = {name for decision in decisions for name in tripped(decision)}
+    assert found <= {"no_signal", "solved", "nothing_learnt"}
     assert toy.guards.learning_rate_scale == 1.0
 
 
@@ -445,6 +448,240 @@ def test_a_fall_without_an_update_before_it_is_not_the_updates_fault():
     watch(guards, 1, loss=math.nan)
     assert actions(watch(guards, 1, first=2, validity=0.2)) == ["ok"]
     assert "collapse_share" not in guards.metrics()
+
+
+# A run that learns nothing
+
+NOTHING = {"grad_norm": 0.0, "learnt_tokens": 0.0, "rollouts": 32.0, "dead_groups": 1.0}
+OUT_OF_TOKENS = {**NOTHING, "unfinished": 1.0, "clipped": 1.0, "accuracy": 0.0, "validity": 0.5}
+HARD = {**NOTHING, "unfinished": 0.05, "accuracy": 0.02}
+EASY = {**NOTHING, "unfinished": 0.0, "accuracy": 0.97}
+DIVIDED = {**NOTHING, "unfinished": 0.0, "accuracy": 0.5}
+FAULTY = {**NOTHING, "faults": 30.0, "unfinished": 0.0, "accuracy": 0.0}
+DUMB = {**HEALTHY, "learnt_tokens": 900.0, "rollouts": 32.0, "grad_norm": 0.0}
+
+
+def found_of(decisions, guard="nothing_learnt"):
+    """By step what a guard found."""
+    return {d.step: f for d in decisions for f in d.findings if f.guard == guard}
+
+
+def test_a_run_without_a_learnt_token_is_warned_of_twice_and_then_stopped():
+    decisions = watch(Guards(), 30, **OUT_OF_TOKENS)
+    found = found_of(decisions)
+    assert {step: f.action.value for step, f in found.items()} == {
+        10: "warn",
+        20: "warn",
+        30: "stop",
+    }
+    assert found[20].reason.startswith("nothing was learnt in 20 steps in a row: 100% of the")
+    assert decisions[-1].diagnosis.startswith("Training stops at step 30.\n- nothing_learnt: ")
+    assert "1. Raise max_completion_length" in decisions[-1].diagnosis
+
+
+@pytest.mark.parametrize(
+    ("changes", "seen", "cure"),
+    [
+        (OUT_OF_TOKENS, "100% of the rollouts ran out of tokens", "Raise max_completion_length"),
+        (HARD, "did equally badly, and 2% of the rollouts were right", "Play tasks that are some"),
+        (EASY, "did equally well, and 97% of the rollouts were right", "Stop here, or go on with"),
+        (DIVIDED, "done by all of its rollouts or by none", "Play tasks that are done now and"),
+        (FAULTY, "left 94% of the rollouts unscored", "Repair the environment"),
+        (DUMB, "taken over 9000 tokens, and its gradient was 0", "See that the parameters"),
+    ],
+)
+def test_the_first_advice_is_against_the_cause_that_was_seen(changes, seen, cure):
+    found = found_of(watch(Guards(), 10, **changes))[10]
+    assert seen in found.reason
+    assert found.advice[0].startswith(cure)
+
+
+def test_of_two_causes_the_greater_one_is_told_first_and_the_other_too():
+    mixed = {**HARD, "unfinished": 0.3}
+    found = found_of(watch(Guards(), 10, **mixed))[10]
+    assert found.reason.index("equally badly") < found.reason.index("30% of the rollouts ran out")
+    assert found.advice[0].startswith("Play tasks")
+    assert found.advice[-1].startswith("Raise max_completion_length")
+
+
+@pytest.mark.parametrize(
+    ("room", "told"),
+    [
+        (None, "Raise max_completion_length (it is 60), to twice as much"),
+        (Room(178, 4000), "Raise max_completion_length (it is 60) to 178 or more"),
+        (Room(55, 4000), "so the model writes more than it has to"),
+        (Room(178, 90), "can read 90, so a larger max_completion_length (it is 60) alone does not"),
+    ],
+)
+def test_the_length_that_would_have_sufficed_is_named_where_it_is_known(room, told):
+    guards = Guards(setup=Setup(max_tokens=60, room=lambda: room))
+    assert told in found_of(watch(guards, 10, **OUT_OF_TOKENS))[10].advice[0]
+
+
+def test_turns_that_a_setting_cuts_short_are_named_before_tokens():
+    for most, first in (
+        (3, "Raise max_tool_calling_iterations (it is 3) to 9"),
+        (9, "Raise max_c"),
+    ):
+        guards = Guards(setup=Setup(max_tokens=60, most_turns=most, turns_needed=9))
+        assert found_of(watch(guards, 10, **OUT_OF_TOKENS))[10].advice[0].startswith(first)
+
+
+@pytest.mark.parametrize("guard", ["all_invalid", "flat_reward", "dead_groups"])
+def test_other_guards_name_tokens_first_too_where_rollouts_ran_out_of_them(guard):
+    flat = {"reward": 0.0, "reward_max": 0.0}
+    for changes, is_first in ((OUT_OF_TOKENS, True), (HARD, False)):
+        decisions = watch(Guards(), 20, **{**changes, "accuracy": 0.0, "validity": 0.0, **flat})
+        found = list(found_of(decisions, guard).values())[-1]
+        assert found.advice[0].startswith("Raise max_completion_length") == is_first
+
+
+def test_a_single_update_in_between_begins_anew():
+    guards = Guards()
+    for first in range(1, 200, 15):
+        decisions = watch(guards, 14, first=first, **OUT_OF_TOKENS)
+        found = {step: f.action.value for step, f in found_of(decisions).items()}
+        assert found == {first + 9: "warn"}
+        watch(guards, 1, first=first + 14)
+
+
+def test_tasks_that_are_learnt_are_warned_of_and_never_stop_the_run():
+    decisions = watch(Guards(), 200, **EASY)
+    assert {f.action.value for f in found_of(decisions).values()} == {"warn"}
+    assert Action.STOP not in {decision.action for decision in decisions}
+    asked_for = Guards(GuardConfig(actions={"nothing_learnt": ("stop",)}))
+    assert watch(asked_for, 10, **EASY)[-1].action is Action.STOP
+
+
+def test_how_long_nothing_may_be_learnt_is_a_setting_and_so_is_whether():
+    short = watch(Guards(GuardConfig(nothing_patience=3)), 9, **OUT_OF_TOKENS)
+    assert list(found_of(short)) == [3, 6, 9]
+    assert short[-1].action is Action.STOP
+    off = Guards(GuardConfig(actions={"nothing_learnt": (), "dead_groups": ()}))
+    assert set(actions(watch(off, 100, **OUT_OF_TOKENS))) == {"skip"}
+
+
+def test_guards_that_leave_every_update_out_are_named_with_their_own_advice():
+    guards = Guards(GuardConfig(actions={"kl": ("skip",)}, patience=1))
+    found = found_of(watch(guards, 10, kl=0.6))[10]
+    assert found.reason.endswith("10 steps in a row: the updates were left out by kl (10)")
+    assert found.advice[0].startswith("Lower the learning rate")
+
+
+# A ceiling below what is usual
+
+
+def test_a_ceiling_below_the_usual_norm_is_named_and_the_rate_is_left_alone():
+    guards = Guards(GuardConfig(grad_norm_ceiling=0.001), Setup(learning_rate=1e-6))
+    decisions = watch(guards, 9)
+    assert set(actions(decisions)) == {"skip"}
+    assert guards.learning_rate_scale == 1.0
+    early, late = (found_of(decisions, "grad_norm")[step] for step in (1, 9))
+    assert early.advice[-1] == (
+        "If such norms are usual in this run, raise grad_norm_ceiling (it is 0.001)."
+    )
+    assert late.reason == (
+        "the gradient norm is 0.01, above the ceiling of 0.001, and so is the usual one of this"
+        " run, 0.01"
+    )
+    (advice_,) = late.advice
+    assert advice_.startswith("Set grad_norm_ceiling to 0.02, or leave it out: it is 0.001, and")
+
+
+def test_the_ceiling_that_is_named_fits():
+    norms = [0.3 + 0.02 * (step % 7) for step in range(60)]
+    guards = Guards(GuardConfig(grad_norm_ceiling=0.1))
+    decisions = [
+        guards.observe(step, {**HEALTHY, "grad_norm": norm}) for step, norm in enumerate(norms, 1)
+    ]
+    found = found_of(decisions, "grad_norm")
+    named = float(re.search(r"Set grad_norm_ceiling to ([\d.]+)", found[29].advice[0]).group(1))
+    fitting = Guards(GuardConfig(grad_norm_ceiling=named))
+    told = [fitting.observe(step, {**HEALTHY, "grad_norm": n}) for step, n in enumerate(norms, 1)]
+    assert set(actions(told)) == {"ok"}
+
+
+def test_a_run_that_such_a_ceiling_holds_is_stopped_with_the_ceiling_as_the_cause():
+    decision = watch(Guards(GuardConfig(grad_norm_ceiling=0.001)), 30)[-1]
+    assert decision.action is Action.STOP
+    assert "left out by grad_norm (30)" in decision.diagnosis
+    assert "1. Set grad_norm_ceiling to 0.02" in decision.diagnosis
+    assert "Lower the learning rate" not in decision.diagnosis
+
+
+def test_a_ceiling_that_fits_lowers_the_rate_at_its_third_trip_as_before():
+    guards = Guards(GuardConfig(grad_norm_ceiling=0.05))
+    watch(guards, 20)
+    decisions = watch(guards, 3, first=21, grad_norm=0.06)
+    assert actions(decisions) == ["skip", "skip", "lower_lr"]
+    assert decisions[-1].advice[0].startswith("Lower the learning rate")
+
+
+# What is told, and how often
+
+
+def test_what_is_found_again_is_told_at_growing_distances_with_how_often():
+    guards = Guards(GuardConfig(actions={"all_invalid": ("skip",), "nothing_learnt": ()}))
+    told = {d.step: d.told for d in watch(guards, 230, validity=0.0) if d.told}
+    lines = {step: [line for line in ls if "all_invalid" in line] for step, ls in told.items()}
+    lines = {step: ls for step, ls in lines.items() if ls}
+    assert list(lines) == [1, 2, 4, 8, 16, 32, 64, 128, 228]  # after a hundred steps in any case
+    assert lines[1][0].startswith(
+        "step 1, skip, all_invalid: no turn of the step held a valid call."
+    )
+    assert "so far" not in lines[1][0]
+    assert lines[8][0].endswith("Seen 8 times so far.")
+    assert len(lines[1][0]) > len(lines[8][0])  # all advice at first, then the likeliest
+
+
+def test_what_grows_worse_and_every_return_and_end_is_told():
+    guards = Guards(GuardConfig(actions={"non_finite": ("skip", *["roll_back"] * 4, "stop")}))
+    told = [d.told for d in watch(guards, 6, loss=math.nan)]
+    assert [line.split(",")[1].split()[0] for (line,) in told] == [
+        "skip",
+        *["roll_back"] * 4,
+        "stop",
+    ]
+
+
+def test_where_guards_only_warn_the_lines_say_so():
+    decisions = watch(Guards(GuardConfig(only_warn=True)), 4, loss=math.nan)
+    assert [bool(d.told) for d in decisions] == [True, True, False, True]
+    assert all(line.startswith(f"step {d.step}, warn, non") for d in decisions for line in d.told)
+
+
+# When a roll-back is forgotten
+
+
+def rolled_back(every, steps):
+    """A run with a broken step now and then, each of which is rolled back."""
+    guards = Guards(GuardConfig(actions={"non_finite": ("roll_back",)}, max_roll_backs=2))
+    for step in range(1, steps + 1):
+        broken_step = {"loss": math.nan} if step % every == 0 else {}
+        decision = guards.observe(step, {**HEALTHY, **broken_step})
+        if decision.action is Action.STOP:
+            break
+    return guards, decision
+
+
+def test_a_roll_back_is_forgotten_after_a_hundred_healthy_updates():
+    guards, decision = rolled_back(every=101, steps=1010)
+    assert decision.action is Action.ROLL_BACK
+    assert guards.metrics()["roll_backs"] == 10  # all that there were are counted all the same
+
+
+def test_roll_backs_with_fewer_healthy_updates_between_them_end_the_run():
+    _, decision = rolled_back(every=100, steps=1010)
+    assert decision.step == 300
+    assert "rolled back once more, but that has not helped 2 times" in decision.diagnosis
+
+
+def test_steps_without_an_update_are_no_healthy_while():
+    off = {"no_signal": ("skip",), "nothing_learnt": (), "dead_groups": ()}
+    guards = Guards(GuardConfig(actions={"non_finite": ("roll_back",), **off}, max_roll_backs=1))
+    watch(guards, 1, loss=math.nan)
+    watch(guards, 300, first=2, grad_norm=0.0)
+    assert watch(guards, 1, first=302, loss=math.nan)[0].action is Action.STOP
 
 
 # Where to go back to

@@ -17,13 +17,16 @@ import torch
 
 from adapters.training.guard_checks import GUARDS, Guard
 from adapters.training.guard_config import GUARD_NAMES, Action
+from adapters.training.guard_decision import returned
 from tests.adapters.guard_proofs import (
     Case,
     Run,
     alone,
     check_all_actions,
     check_half_as_far,
+    check_held_by_the_ceiling,
     check_returned,
+    check_silent,
     check_warned,
     has_done_all,
     is_same,
@@ -184,6 +187,18 @@ CASES: dict[str, Case] = {
         lambda run, step: run.numbers(step)["repairs_per_call"] > 0.5,
         {"patience": 2, "baseline_steps": 1},
     ),
+    # Two tasks teach, and all others pay the same whatever is done; momentum moves the weights.
+    "nothing_learnt": Case(
+        {
+            "env": {"rich": ORDER[:2], "rewards": FREE},
+            "prompts": 1,
+            "group_size": 8,
+            "learning_rate": 1e-4,
+            "steps": 10,
+        },
+        lambda run, step: run.numbers(step)["grad_norm"] == 0.0,
+        {"nothing_patience": 2},
+    ),
 }
 
 
@@ -221,9 +236,10 @@ def test_where_guards_only_warn_the_same_run_moves_on(name: str, tmp_path: Path)
     trips = [step for step, _ in run.trips(name)]
     assert trips
     assert run.diagnosis == ""
-    for step in trips:
+    for times, (step, finding) in enumerate(run.trips(name), 1):
         assert case.is_so(run, step)
-        check_warned(run, step, run.trips(name)[trips.index(step)][1])
+        if times.bit_count() == 1:  # told at growing distances
+            check_warned(run, step, finding)
 
 
 def test_all_guards_together_end_a_run_that_is_far_too_fast(tmp_path: Path) -> None:
@@ -241,6 +257,60 @@ def test_all_guards_together_let_a_run_that_learns_alone(tmp_path: Path) -> None
     found = {finding.guard for decision in run.decisions for finding in decision.findings}
     assert found <= {"no_signal"}
     assert run.numbers(20)["accuracy"] > run.numbers(1)["accuracy"]
+
+
+THOROUGH = {"manner": "thorough", "env": ODDS, "learn_from_unfinished": False}
+
+
+def test_a_run_whose_rollouts_all_run_out_of_tokens_says_so_and_stops(tmp_path: Path) -> None:
+    guards, options = {"nothing_patience": 2}, {**THOROUGH, "sampling": {"max_draws": 1.0}}
+    run = train(tmp_path, guards=guards, steps=45, max_completion_length=30, **options)
+    length = check_silent(run, allowed=30)
+
+    enough = train(tmp_path / "enough", steps=2, max_completion_length=length, **options)
+    assert enough.numbers(2)["updates"] == 2.0
+
+
+@pytest.mark.slow  # its decisions are held by numbers in test_guards
+def test_a_ceiling_below_every_norm_is_the_cause_that_is_told(tmp_path: Path) -> None:
+    guards = {"grad_norm_ceiling": 1e-3, "nothing_patience": 2}
+    check_held_by_the_ceiling(train(tmp_path, env=ODDS, guards=guards, steps=45))
+
+
+def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
+    tmp_path: Path,
+) -> None:
+    """Under a rate that falls; PyTorch's generator is there for models that draw by themselves."""
+    random, asked = list[torch.Tensor](), list[str]()
+
+    def prepare(trainer: Any) -> None:
+        back, play = trainer._roll_back, trainer._gatherer._player.play
+
+        def watched(*args: Any) -> None:
+            torch.rand(1)  # as a model does that draws by itself
+            random.append(torch.get_rng_state())
+            back(*args)
+            random.append(torch.get_rng_state())
+
+        def played(requests: Any) -> Any:
+            asked.extend(request.name for request in requests)
+            return play(requests)
+
+        trainer._roll_back, trainer._gatherer._player.play = watched, played
+
+    options = {**FAR_TOO_FAST, "decay": "linear", "steps": 4}
+    run = train(tmp_path, guards=alone("update_collapse"), prepare=prepare, **options)
+    assert run.returns == {2: 0, 4: 0}
+    for step, place in run.returns.items():
+        assert is_same(run.states[step], run.states[place])
+        assert (
+            run.states[step].optimizer["updates"] == 0 < run.states[step - 1].optimizer["updates"]
+        )
+        assert returned(step, place) in run.log
+    assert run.numbers(3)["learning_rate"] == pytest.approx(run.numbers(1)["learning_rate"] / 2)
+    assert is_same(random[0], random[1])
+    assert is_same(random[2], random[3])
+    assert len(set(asked)) == len(asked) == 4 * 2 * 4  # a task and a stream of numbers each
 
 
 def test_half_precision_goes_back_with_the_float32_weights_behind_it(tmp_path: Path) -> None:

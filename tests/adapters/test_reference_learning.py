@@ -324,7 +324,7 @@ def test_an_optimizer_goes_on_from_its_state_to_the_bit(dtype: Any) -> None:
         if seed == 1:
             weights = {k: v.clone() for k, v in whole.state_dict().items()}
             kept = {
-                "adam": optimizer.state_dict()["adam"],
+                **optimizer.state_dict(),
                 "weights": [
                     None if w is None else w.clone() for w in optimizer.state_dict()["weights"]
                 ],
@@ -356,7 +356,23 @@ def test_the_learning_rate_rises_and_falls_as_told(decay: str, rates: list[float
     settings = config(steps=8, ramp=3, decay=decay, learning_rate=1.0)
     optimizer = Optimizer(random_model(), settings)
 
-    assert [optimizer.rate(step) for step in range(1, 9)] == pytest.approx(rates, abs=1e-6)
+    def updated() -> float:
+        rate = optimizer.rate()
+        optimizer.step(rate, optimizer.gradient()[0])
+        return rate
+
+    assert [updated() for _ in rates] == pytest.approx(rates, abs=1e-6)
+
+
+def test_the_schedule_waits_for_an_update_that_is_left_out_and_goes_back_with_the_rest() -> None:
+    optimizer = Optimizer(random_model(), config(steps=8, decay="linear", learning_rate=1.0))
+    before, first = optimizer.state_dict(), optimizer.rate()
+    optimizer.discard()
+    assert optimizer.rate() == first
+    optimizer.step(first, optimizer.gradient()[0])
+    assert optimizer.rate() < first
+    optimizer.load_state_dict(before)
+    assert optimizer.rate() == first
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,24 @@ def test_the_run_folder_holds_all_that_it_promises(small_run):
     assert "<svg" in (folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("trainer", ["trl", "reference"])
+def test_a_run_that_learns_nothing_is_stopped_and_says_what_to_change(trainer, tmp_path):
+    options = ["--trainer", trainer, "--steps", "45", "--max-completion-length", "24"]
+    options += ["--set", 'guards={"nothing_patience": 2}', "--out", tmp_path / "run"]
+    done = toolgym("train", ENV, *UNASKED, *options)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    run = Run.open(tmp_path / "run")
+    assert run.summary["status"] == "stopped"
+    assert "- nothing_learnt: nothing was learnt in 6 steps in a row" in run.summary["diagnosis"]
+    assert "\n1. Raise max_completion_length (it is 24) to " in run.summary["diagnosis"]
+    assert run.summary["diagnosis"] in done.stderr
+    assert "step 2, warn, nothing_learnt: " in done.stderr
+    assert len(run.metrics("grpo")) == 6
+    assert (run.path / "report.html").is_file()
+
+
 def test_its_checkpoint_is_a_policy_for_eval(small_run):
     folder, _, _ = small_run
     policy = folder / "checkpoints" / "final"

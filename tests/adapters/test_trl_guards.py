@@ -15,6 +15,7 @@ from transformers import TrainerCallback
 
 from adapters.training.guard_checks import GUARDS, Guard
 from adapters.training.guard_config import GUARD_NAMES
+from adapters.training.guard_decision import returned
 from adapters.training.stopped import TrainingStopped
 from tests.adapters.guard_proofs import (
     Case,
@@ -22,6 +23,8 @@ from tests.adapters.guard_proofs import (
     State,
     alone,
     check_all_actions,
+    check_held_by_the_ceiling,
+    check_silent,
     listening,
     watch,
 )
@@ -253,6 +256,11 @@ CASES: dict[str, Case] = {
         metric("repairs_per_call", lambda number: number == 1),
         {"patience": 1, "baseline_steps": 1},
     ),
+    "nothing_learnt": Case(  # what moves the weights is the momentum of the first step
+        {"script": except_in((1,), idle, right_and_wrong)},
+        metric("grad_norm", lambda norm: norm == 0),
+        {"nothing_patience": 2},
+    ),
 }
 
 
@@ -311,6 +319,68 @@ def test_a_guard_does_all_that_its_list_promises(guard: Guard, play: Any) -> Non
     case = CASES[guard.name]
     run = play(case, alone(guard.name, **case.config), LONGEST.get(guard.name, 8))
     check_all_actions(run, guard, case)
+
+
+# A run that learns nothing, with all guards on
+
+
+def thorough(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
+    """As the expert plays, with a wrong answer in every other rollout."""
+    rollouts = []
+    for place, row in enumerate(inputs):
+        note = f"<|im_end|>The number is {number_of(row)}"
+        said = [call("read", note=row["task_id"]), call("count", text=note)]
+        rollouts.append([*said, call("answer", value=number_of(row) if place % 2 else 99)])
+    return rollouts
+
+
+def test_a_run_whose_rollouts_all_run_out_of_tokens_says_so_and_stops(play: Any) -> None:
+    options = {"script": thorough, "max_completion_length": 100, "dynamic_sampling": True}
+    case = Case({**options, "max_draws": 1.0}, lambda run, step: True)
+    run = play(case, {"nothing_patience": 2}, 45)
+    length = check_silent(run, allowed=100)
+
+    enough = Case({**options, "max_completion_length": length}, lambda run, step: True)
+    assert play(enough, {"nothing_patience": 2}, 2).numbers(2)["updates"] == 2.0
+
+
+@pytest.mark.slow  # its decisions are held by numbers in test_guards
+def test_a_ceiling_below_every_norm_is_the_cause_that_is_told(play: Any) -> None:
+    guards = {"grad_norm_ceiling": 1e-3, "nothing_patience": 2}
+    check_held_by_the_ceiling(play(Case({}, lambda run, step: True), guards, 45))
+
+
+def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Under a rate that falls; from PyTorch's generator the rollouts are drawn."""
+    asked, random = list[str](), list[torch.Tensor]()
+
+    def script(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
+        asked.append(inputs[0]["task_id"])
+        return fallback_in(4)(batch, inputs)  # type: ignore[no-any-return]
+
+    guards = {"collapse_errors": 1.0}
+    trainer = make(script, settings={"snapshot_steps": 1, "max_steps": 5, "guards": guards})
+    back = trainer._guarding._roll_back
+
+    def watched(*args: Any) -> None:
+        random.append(torch.get_rng_state())
+        back(*args)
+        random.append(torch.get_rng_state())
+
+    trainer._guarding._roll_back = watched
+    trainer.train()
+
+    states = trainer.recorder
+    assert same(states.weights[4], states.weights[2])
+    assert same(states.optimizer[4], states.optimizer[2])
+    assert same(states.schedule[4], states.schedule[2])
+    assert not same(states.optimizer[3], states.optimizer[2])
+    assert not same(states.schedule[3], states.schedule[2])
+    assert same(*random)
+    assert len(set(asked)) == 5
+    assert returned(4, 2) in caplog.text
 
 
 # One at a time, with what else there is to see
@@ -510,5 +580,5 @@ def test_a_way_back_that_is_not_there_is_a_stop(make: Make) -> None:
         fallback_in(1, 2), settings={"guards": {"actions": {"all_invalid": ["roll_back"]}}}
     )
     trainer._guarding.guards._sound.clear()
-    with pytest.raises(TrainingStopped, match="there is none"):
+    with pytest.raises(TrainingStopped, match=r"(?s)there are none.*Lower snapshot_steps"):
         trainer.train()

@@ -121,7 +121,11 @@ def test_every_metric_that_is_drawn_is_in_the_vocabulary_and_of_its_unit() -> No
 
 
 def test_every_metric_that_tells_something_is_drawn() -> None:
-    assert METRICS.keys() - set(drawn_keys()) == {"turns", "updates"}  # what shares are taken of
+    assert METRICS.keys() - set(drawn_keys()) == {
+        "turns",
+        "rollouts",
+        "updates",
+    }  # what shares are of
 
 
 def test_severities_are_named_as_the_guards_name_them() -> None:
