@@ -28,7 +28,7 @@ WORKFLOW_ERRORS: Final[dict[str, str]] = {
 }
 """The codes that the tools of this package add, for the documentation."""
 
-_SYNTAX = "NO-WORKFLOW EMPTY EXPECTED CHAR OP-UNKNOWN TWO-WORKFLOWS DONE-PLACE COND-NESTED"
+_SYNTAX = "NO-WORKFLOW EMPTY EXPECTED CHAR OP-UNKNOWN TWO-WORKFLOWS REST DONE-PLACE COND-NESTED"
 SYNTAX: Final = frozenset(f"E-{name}" for name in _SYNTAX.split())
 """Errors with which a text is no workflow at all; with any other only its types do not fit."""
 _MOST_ERRORS: Final = 3

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from aflowgym.dsl.bounds import Calls, calls
 from aflowgym.dsl.checking import DEFAULT_LIMITS, Limits, check
 from aflowgym.dsl.diagnostics import CODES, Diagnostic
-from aflowgym.dsl.extraction import Region, faulty_piece, located, longest, spans, unmarked
+from aflowgym.dsl.extraction import Region, located, unmarked
 from aflowgym.dsl.mending import mended
 from aflowgym.dsl.nodes import (
     DONE,
@@ -29,6 +29,9 @@ from aflowgym.dsl.nodes import (
 )
 from aflowgym.dsl.parsing import GRAMMAR, read
 from aflowgym.dsl.reading import Syntax
+from aflowgym.dsl.searching import commented, faulty_piece, only
+from aflowgym.dsl.surroundings import is_prose
+from aflowgym.dsl.wrapping import Held, held
 from aflowgym.operators import OPERATORS, Registry
 
 __all__ = [
@@ -108,40 +111,60 @@ Expected [a, b].
         return _finished(syntax, kind, operators, limits)
     whole = read(text, operators)
     if whole.sound:
-        return _finished(whole, kind, operators, limits)
-    return _finished(_searched(text, whole, operators), kind, operators, limits)
+        return _finished(commented(text, whole, operators), kind, operators, limits)
+    region = located(text, operators)
+    for wrapped, notes in ((text, ()), (region.text, region.notes)):
+        inner = held(wrapped)
+        if inner is not None:
+            again = parse(inner.text, kind=kind, operators=operators, limits=limits)
+            return _unwrapped(wrapped, inner, again, notes, operators)
+    return _finished(_searched(region, operators), kind, operators, limits)
+
+
+def _unwrapped(
+    text: str, inner: Held, parsed: Parsed, notes: tuple[Diagnostic, ...], operators: Registry
+) -> Parsed:
+    """What a workflow in JSON says, its places those in the text."""
+    works = parsed.diagnostics[0].suggestion if parsed.diagnostics else str(parsed.workflow)
+    places = inner.places
+    found = [
+        replace(said, span=(places[said.span[0]], places[said.span[1]]))
+        for said in parsed.diagnostics
+    ]
+    whole = (places[0], places[-1])
+    said = Diagnostic("N-JSON", "Taken out of an object of JSON.", whole, text[slice(*whole)])
+    tree = parsed.workflow
+    found += [replace(note, suggestion=works) for note in (*notes, said)]
+    known = frozenset(each.name for each in operators_of(tree)) if tree else frozenset()
+    if not all(is_prose(other, operators, known) for other in inner.others):
+        message = "The object holds more than a workflow and words about it."
+        found.append(Diagnostic("E-REST", message, (0, len(text)), suggestion=works))
+    sound = not any(each.code[0] == "E" for each in found)
+    return Parsed(tree if sound else None, tuple(sorted(found, key=_gravest)[:MOST_RECORDS]))
+
+
+def _gravest(found: Diagnostic) -> tuple[int, tuple[int, int]]:
+    return "EWN".index(found.code[0]), found.span
 
 
 def _noted(syntax: Syntax, region: Region) -> Syntax:
-    return Syntax(syntax.tree, [*syntax.diagnostics, *region.notes])
+    """A reading with what was set aside for it; an error if that was of an instruction."""
+    found = [*syntax.diagnostics, *region.notes]
+    if syntax.tree is not None and syntax.sound and not region.keeps(syntax.tree):
+        message = "An instruction holds marks that were set aside; write it behind its operator."
+        found.append(Diagnostic("E-CHAR", message, (0, len(region.source))))
+    return Syntax(syntax.tree, found)
 
 
-def _searched(text: str, whole: Syntax, operators: Registry) -> Syntax:
+def _searched(region: Region, operators: Registry) -> Syntax:
     """The workflow in a text that is not one as a whole."""
-    region = located(text, operators)
-    clean = unmarked(region)
+    clean = unmarked(region, operators)
     for attempt in (region, clean):
         syntax = read(attempt.text, operators)
         if syntax.sound:
-            return _noted(syntax, attempt)
-    found = longest(spans(clean.text, operators))
-    if len(found) == 1:
-        span = (found[0].start, found[0].end)
-        note = Diagnostic("N-SPAN", "Taken out of the text around it.", span, text[slice(*span)])
-        return _noted(Syntax(found[0].syntax.tree, [*found[0].syntax.diagnostics, note]), clean)
-    if found:
-        return _noted(
-            _undecided(text, [(one.start, one.end) for one in found], found[-1].syntax), clean
-        )
-    return _noted(_hopeless(clean, syntax, operators), clean)
-
-
-def _undecided(text: str, places: list[tuple[int, int]], last: Syntax) -> Syntax:
-    message = f"{len(places)} workflows, and no sign which is meant; write one."
-    start, end = places[1]
-    return Syntax(
-        last.tree, [Diagnostic("E-TWO-WORKFLOWS", message, (start, end), text[start:end])]
-    )
+            return _noted(commented(attempt.text, syntax, operators), attempt)
+    found = only(clean.text, operators)
+    return _noted(found or _hopeless(clean, syntax, operators), clean)
 
 
 def _hopeless(region: Region, syntax: Syntax, operators: Registry) -> Syntax:
@@ -167,6 +190,6 @@ def _finished(syntax: Syntax, kind: str | None, operators: Registry, limits: Lim
             return Parsed(tree)
     sound = tree is not None and not any(record.code[0] == "E" for record in found)
     works = str(tree) if sound else mended(tree, operators, kind, limits)
-    ordered = sorted(found, key=lambda record: ("EWN".index(record.code[0]), record.span))
+    ordered = sorted(found, key=_gravest)
     records = tuple(replace(record, suggestion=works) for record in ordered[:MOST_RECORDS])
     return Parsed(tree if sound else None, records)

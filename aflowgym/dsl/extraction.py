@@ -3,47 +3,79 @@
 A model wraps its workflow in prose, tags, fences, bullets. What surrounds it is overwritten with
 blanks, never cut, so that every place in the rest is still a place in the text; each step is told
 in a note. In this order: thoughts are left out; the last complete `<workflow>` tag, in it the last
-fenced block, in it what follows the last label; then quotes, bullets and trailing punctuation.
-
-Inside prose a workflow is the longest span that is one, with two conditions: it holds an arrow or a
-bracket, or is a canonical name alone on its line, since `review` and `test` are words too; and it
-ends where the workflow ends. A span that goes on in something unreadable is a faulty workflow, of
-which no part is run.
+fenced block, in it what follows the last label; then quotes, bullets and trailing punctuation. What
+stands right beside a tag, a fence or a label and goes on with the workflow is an error.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aflowgym.dsl.diagnostics import Diagnostic
-from aflowgym.dsl.nodes import Node, size
-from aflowgym.dsl.parsing import Parser
-from aflowgym.dsl.reading import Syntax, opens
-from aflowgym.dsl.tokens import Token, tokenize
-from aflowgym.operators import DONE_WORDS, Registry
+from aflowgym.dsl.nodes import Node, operators_of
+from aflowgym.dsl.prose import Item
+from aflowgym.dsl.surroundings import follows, leads
+from aflowgym.dsl.wrapping import MASK, masked
+from aflowgym.operators import Registry
 
 _THINK = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
 _TAG = re.compile(r"<workflow\b[^<>]*>((?:(?!<workflow\b).)*?)</workflow\s*>", re.S | re.I)
 _FENCE = re.compile(r"```(?:[\w-]*[ \t]*\n)?(.*?)```", re.S)
-_LABEL = re.compile(r"\b(?:dsl|workflow)\**[ \t]*:\**((?:(?!\n[ \t]*\n).)*)", re.S | re.I)
+_LABEL = re.compile(
+    r"\b(?:dsl|workflow)\**[ \t]*(?:[:：]|=(?![=>]))\**((?:(?!\n[ \t]*\n).)*)", re.S | re.I
+)
 _MARKUP = (
     re.compile(r"`+"),
     re.compile(r"\*\*(?=\S)|(?<=\S)\*\*"),
     re.compile(r"^[ \t]*(?:[-•]|\*(?=[ \t]+[^0-9\s])|[0-9]+[.)])[ \t]+", re.M),
+    re.compile(r"^[ \t]*>(?=[ \t])", re.M),
+    re.compile(r"\$+"),
 )
-_STOP = re.compile(r"[.;,]")
-#: Starting points tried in one text; prose of a thousand operators holds no workflow.
-_MOST_STARTS = 400
+# Marks that stand in pairs around a workflow or a name; around anything else they are left.
+_PAIRS = (
+    re.compile(r'(")([^"]*)(")'),
+    re.compile(r"([“„])([^“„”]*)(”)"),
+    re.compile(r"([«])([^«»]*)(»)"),
+    re.compile(r"([「『])([^「」『』]*)([」』])"),
+    re.compile(r"((?<!\w)['‘])([^'‘’]*)(['’](?!\w))"),
+    re.compile(r"(\\boxed\{)([^{}]*)(\})"),
+)
+_OPENED = re.compile(r'[(（]\s*"|"\s*[)）]')
+_ELEMENT = re.compile(r"</?([A-Za-z][\w-]*)\s*/?>")
+_STOP = re.compile(r"[.;,。]")
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A text in which everything but the workflow is blank, and what was done to get there."""
+    """A text in which everything but the workflow is blank, and what was done to get there.
 
-    text: str
+    Args:
+        source: The text as it was given.
+        shape: The same, what does not belong to the workflow blank, and instructions masked.
+        notes: What was set aside; an error for what was cut off and may be more of the workflow.
+    """
+
+    source: str
+    shape: str
     notes: tuple[Diagnostic, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text, blank where the shape is."""
+        if MASK not in self.shape:
+            return self.shape
+        pairs = zip(self.source, self.shape, strict=True)
+        return "".join(" " if shape == " " else char for char, shape in pairs)
+
+    def keeps(self, tree: Node) -> bool:
+        """Whether no instruction of a workflow was read with something in it set aside."""
+        text = self.text
+        for start, end in {each.span for each in operators_of(tree) if each.instruction}:
+            quoted = slice(text.find('"', start, end), text.rfind('"', start, end))
+            if text[quoted] != self.source[quoted]:
+                return False
+        return True
 
 
 def _only(text: str, start: int, end: int) -> str:
@@ -54,23 +86,45 @@ def _blank(text: str, pattern: re.Pattern[str]) -> str:
     return pattern.sub(lambda found: " " * len(found[0]), text)
 
 
+def _unpaired(text: str, pattern: re.Pattern[str], operators: Registry) -> str:
+    """The text without the marks of every pair around something that names an operator."""
+
+    def bare(found: re.Match[str]) -> str:
+        opened, inside, closed = found.groups()
+        named = _names_an_operator(inside, operators)
+        return " " * len(opened) + inside + " " * len(closed) if named else found[0]
+
+    return pattern.sub(bare, text)
+
+
+def _without_elements(text: str, operators: Registry) -> str:
+    """The text without the tags of other elements, `<answer>`; `<Review>` is none."""
+
+    def bare(found: re.Match[str]) -> str:
+        return found[0] if _names_an_operator(found[1], operators) else " " * len(found[0])
+
+    return _ELEMENT.sub(bare, text)
+
+
 def _without_stops(text: str) -> str:
     """The text with its trailing punctuation blank, and what blanks stand in that.
 
     Looked for from the end: a pattern that starts at each mark and hopes that the text ends behind
-    it goes through a long run of them once for each.
+    it goes through a long run of them once for each. An ellipsis says that something is left out.
     """
     end = len(text)
-    while end and (text[end - 1] in ".;," or text[end - 1].isspace()):
+    while end and (text[end - 1] in ".;,。" or text[end - 1].isspace()):
         end -= 1
     first = _STOP.search(text, end)
-    return text if first is None else text[: first.start()] + " " * (len(text) - first.start())
+    if first is None or text.startswith("..", first.start()):
+        return text
+    return text[: first.start()] + " " * (len(text) - first.start())
 
 
 def _narrowed(region: Region, pattern: re.Pattern[str], code: str, operators: Registry) -> Region:
     """The last match of a pattern that speaks of an operator, if there is one."""
     found = None
-    for match in pattern.finditer(region.text):
+    for match in pattern.finditer(region.shape):
         if code == "N-TAG" or _names_an_operator(match[1], operators):
             found = match
     if found is None:
@@ -78,8 +132,12 @@ def _narrowed(region: Region, pattern: re.Pattern[str], code: str, operators: Re
     inside = found[1]
     start = found.start(1) + len(inside) - len(inside.lstrip())
     end = max(start, found.start(1) + len(inside.rstrip()))
-    note = Diagnostic(code, _WHY[code], (start, end), inside.strip())
-    return Region(_only(region.text, start, end), (*region.notes, note))
+    note = Diagnostic(code, _WHY[code], (start, end), region.source[start:end])
+    return replace(
+        region,
+        shape=_only(region.shape, start, end),
+        notes=(*region.notes, note, *_cut_off(region.shape, found.span(), operators)),
+    )
 
 
 _WHY = {
@@ -89,142 +147,58 @@ _WHY = {
 }
 
 
+def _cut_off(shape: str, span: tuple[int, int], operators: Registry) -> list[Diagnostic]:
+    """What stands right beside a tag, a fence or a label and may be more of its workflow."""
+    start, end = span
+    bare = _bare(shape, operators)
+    before, behind = leads(bare[:start], operators), follows(bare[end:], operators)
+    errors = [rest(before, shape)] if before else []
+    return [*errors, rest(behind, shape, end)] if behind else errors
+
+
+def rest(items: list[Item], text: str, offset: int = 0) -> Diagnostic:
+    """The error that something looks like more of a workflow, its places behind an offset."""
+    start, end = items[0].token.start + offset, items[-1].token.end + offset
+    message = "This may be more of the workflow; link it by an arrow, or leave it out."
+    return Diagnostic("E-REST", message, (start, end), text[start:end], ("->", "a full stop"))
+
+
 def _names_an_operator(text: str, operators: Registry) -> bool:
     return any(operators.resolve(word) for word in re.findall(r"[A-Za-z][\w-]*", text))
 
 
 def located(text: str, operators: Registry) -> Region:
     """The text without thoughts, narrowed to its last tag, fence and label."""
-    unthought = _blank(text, _THINK)
+    shape = masked(text, operators)
+    unthought = _blank(shape, _THINK)
     notes = []
-    if unthought != text:
-        spans = [found.span() for found in _THINK.finditer(text)]
+    if unthought != shape:
+        spans = [found.span() for found in _THINK.finditer(shape)]
         notes.append(Diagnostic("N-THINK", "Thoughts were not read.", (spans[0][0], spans[-1][1])))
-    region = Region(unthought, tuple(notes))
+    region = Region(text, unthought, tuple(notes))
     for pattern, code in ((_TAG, "N-TAG"), (_FENCE, "N-FENCE"), (_LABEL, "N-LABEL")):
         region = _narrowed(region, pattern, code, operators)
     return region
 
 
-def unmarked(region: Region) -> Region:
-    """The same without quotes, bullets, numbers and trailing punctuation."""
-    text = region.text
+def _bare(shape: str, operators: Registry) -> str:
+    """The same without quotes, bullets, numbers, tags and trailing punctuation."""
+    shape = _without_elements(shape, operators)
     for pattern in _MARKUP:
-        text = _blank(text, pattern)
-    text = _without_stops(text)
-    if text == region.text:
+        shape = _blank(shape, pattern)
+    # Where an instruction is not well formed, nobody knows which quotes are a pair.
+    for pattern in _PAIRS[1:] if _OPENED.search(shape) else _PAIRS:
+        shape = _unpaired(shape, pattern, operators)
+    return _without_stops(shape)
+
+
+def unmarked(region: Region, operators: Registry) -> Region:
+    """The same without quotes, bullets, numbers, tags and trailing punctuation."""
+    shape = _bare(region.shape, operators)
+    if shape == region.shape:
         return region
-    places = [at for at, (old, new) in enumerate(zip(region.text, text, strict=True)) if old != new]
+    pairs = zip(region.shape, shape, strict=True)
+    places = [at for at, (old, new) in enumerate(pairs) if old != new]
     span = (places[0], places[-1] + 1)
     note = Diagnostic("N-MARKUP", "Marks around the workflow were set aside.", span)
-    return Region(text, (*region.notes, note))
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A span of prose that is a workflow of `size` operators; of size 0, one that is faulty."""
-
-    syntax: Syntax
-    size: int
-    start: int
-    end: int
-
-
-def _starts(tokens: list[Token], operators: Registry) -> list[int]:
-    """The tokens at which a workflow could begin."""
-    return [
-        at
-        for at, token in enumerate(tokens)
-        if token.kind in "[(" or (token.kind == "word" and operators.resolve(token.text))
-    ][:_MOST_STARTS]
-
-
-_LINKS = frozenset({"arrow", "times", "[", "(", "?"})
-
-
-def _cut(text: str, tokens: list[Token], first: int, last: int, operators: Registry) -> bool:
-    """Whether the tokens from `first` up to `last` are a piece of something larger."""
-    if first and tokens[first - 1].kind in _LINKS:
-        return True
-    after = tokens[last]
-    if after.kind in ("arrow", "times", "?", "]", ")"):
-        return True
-    if "\n" in text[tokens[last - 1].end : after.start]:
-        return False
-    if after.kind in ("[", "("):
-        return opens(tokens[last + 1], operators) or tokens[last + 1].kind in ("[", "(", "string")
-    return after.text in operators or after.text == ";"
-
-
-def _one_span(parser: Parser, at: int) -> tuple[Found | None, int]:
-    """The workflow that begins at a token, if one does, and the token to look on from."""
-    text, tokens, operators = parser.text, parser.tokens, parser.operators
-    syntax = parser.prefix(at)
-    end = max(parser.at, at + 1)
-    linked = any(token.kind in ("arrow", "[") for token in tokens[at:end])
-    start, stop = tokens[at].start, tokens[end - 1].end
-    sound = syntax.tree is not None and syntax.sound
-    if not sound or _cut(text, tokens, at, end, operators):
-        linked = linked or tokens[at - 1 if at else at].kind in _LINKS
-        return (Found(syntax, 0, start, stop) if linked else None), end
-    if syntax.tree is None or not (linked or _alone(text, start, stop, syntax.tree, operators)):
-        return None, end
-    return Found(syntax, size(syntax.tree)[0], start, stop), end
-
-
-def _alone(text: str, start: int, end: int, tree: Node, operators: Registry) -> bool:
-    """Whether a span without arrow or bracket is a canonical name alone on its line."""
-    stop = text.find("\n", end)
-    line = text[text.rfind("\n", 0, start) + 1 : start] + text[end : stop if stop >= 0 else None]
-    return not line.strip(" \t.;,:!") and text[start:end] == str(tree)
-
-
-def spans(text: str, operators: Registry) -> list[Found]:
-    """Every workflow in a text of prose, in reading order; they do not overlap.
-
-    A line on which something faulty links operators too gives none: it may be one faulty workflow.
-    """
-    parser = Parser(text, operators)
-    found: list[Found] = []
-    allowed = 0
-    for at in _starts(parser.tokens, operators):
-        if at >= allowed:
-            span, allowed = _one_span(parser, at)
-            found += [span] if span else []
-    breaks = [each.start() for each in re.finditer("\n", text)]
-    faulty: set[int] = set()
-    for span in found:
-        if not span.size:
-            faulty |= _lines(breaks, span)
-    return [span for span in found if span.size and not faulty & _lines(breaks, span)]
-
-
-def _lines(breaks: list[int], span: Found) -> set[int]:
-    """The numbers of the lines that a span stands on, by where the lines end."""
-    return set(range(bisect_left(breaks, span.start), bisect_left(breaks, span.end) + 1))
-
-
-def longest(found: list[Found]) -> list[Found]:
-    """Those of the most operators, one per canonical form, the last of each."""
-    most = max((span.size for span in found), default=0)
-    return list({str(span.syntax.tree): span for span in found if span.size == most}.values())
-
-
-def faulty_piece(text: str, operators: Registry) -> str | None:
-    """The lines of a text that try to be a workflow, the others blank; None if none does.
-
-    A line tries if it links operators by arrows or brackets, or if most of its words are operators.
-    """
-    if len(text.split()) == 1:
-        return text  # a single word can only be meant as a name
-    kept = [line if _tries(line, operators) else " " * len(line) for line in text.splitlines(True)]
-    piece = "".join(kept)
-    return piece if piece.strip() else None
-
-
-def _tries(line: str, operators: Registry) -> bool:
-    tokens, _ = tokenize(line)
-    words = [token.text for token in tokens if token.kind == "word"]
-    known = sum(operators.resolve(word) is not None or word in DONE_WORDS for word in words)
-    linked = any(token.kind in ("arrow", "[", "]") for token in tokens)
-    return linked or (known > 0 and 2 * known >= len(words))
+    return replace(region, shape=shape, notes=(*region.notes, note))

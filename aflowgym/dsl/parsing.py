@@ -28,8 +28,6 @@ DEEPEST_TEXT = 40
 #: How many operators the copies in lists may come to, in one text. Lists in lists multiply: twelve
 #: of `[... * 5]` inside one another would stand for 244 million.
 MOST_COPIED = 10_000
-#: Fewest and most repetitions.
-TIMES_RANGE = (1, 5)
 _CLOSER = {"(": ")", "[": "]"}
 _ATOM = ("an operator", "(", "[")
 
@@ -40,6 +38,7 @@ class Parser(Reader):
     def workflow(self) -> Syntax:
         """Read everything."""
         tree = self._seq(("end",), "a workflow")
+        self.say_signs(0)
         for comment in self.comments:
             self.say("N-COMMENT", "A comment was set aside.", comment)
         return Syntax(tree, self.found)
@@ -52,7 +51,9 @@ class Parser(Reader):
         self.at, self.depth, self.errors, self.found = at, 0, 0, []
         self.halting = True
         try:
-            return Syntax(self._seq((), "a workflow"), self.found)
+            tree = self._seq((), "a workflow")
+            self.say_signs(at)
+            return Syntax(tree, self.found)
         except Halt:
             return Syntax(None, self.found)
 
@@ -68,7 +69,7 @@ class Parser(Reader):
             if token.kind == "arrow":
                 self._arrow(token, extra=linked)
                 linked = True
-            elif token.kind in STARTS and not (closers == () and not linked):
+            elif (token.kind in STARTS or self.multiplies()) and (linked or closers):
                 if token.kind == "word" and token.text.lower() in DONE_WORDS:
                     self._done_in_sequence(token, bool(steps) and linked, closers)
                     continue
@@ -135,13 +136,21 @@ class Parser(Reader):
         self.at += 1
         fail = self._branch()
         passed: Node | Done | None = DONE
-        if self.tokens[self.at].kind == ":":
+        if self.tokens[self.at].kind == ":" or self._otherwise():
             self.at += 1
             passed = self._branch()
         else:
             message = "Without `:`, nothing is done when the check passes."
             self.say("W-COND-ELSE", message, question, (": done",))
         return self._cond(node, fail or DONE, passed or DONE, question, start)
+
+    def _otherwise(self) -> bool:
+        """Whether `else` stands here for the colon of a condition."""
+        found = self.spells(self.at, ("else", "otherwise"))
+        if found:
+            token = self.tokens[self.at]
+            self.say("W-SIGN-SPELLING", f"It is written :, not {token.text}.", token, (":",))
+        return found
 
     def _cond(
         self, check: Node, fail: Node | Done, passed: Node | Done, at: Token, start: int
@@ -160,7 +169,7 @@ class Parser(Reader):
             self.at += 1
             self._spelt_done(token)
             return DONE
-        if token.kind in STARTS:
+        if token.kind in STARTS or self.multiplies():
             return self._repeated()
         self.unexpected(("done", *_ATOM), "as a branch")
         if token.kind in ("arrow", "times", "int", "string", "other"):
@@ -175,29 +184,18 @@ class Parser(Reader):
 
     def _repeated(self) -> Node | None:
         start = self.tokens[self.at].start
+        times = self.times(self.tokens[self.at], self.at + 2) if self.multiplies() else None
         node = self._atom()
-        sign = self.tokens[self.at]
-        if sign.kind != "times" or node is None:
+        if node is not None and times is None:
+            counted = self.count()
+            if counted is not None:
+                times = self.times(*counted)
+            elif self.tokens[self.at].kind == "times":
+                self.at += 1
+                self.unexpected(("a number from 1 to 5",), "after `*`")
+        if node is None or times is None:
             return node
-        if sign.text != "*":
-            self.say("W-TIMES-SPELLING", f"It is written *, not {sign.text}.", sign, ("*",))
-        self.at += 1
-        number = self.tokens[self.at]
-        if number.kind != "int":
-            self.unexpected(("a number from 1 to 5",), "after `*`")
-            return node
-        self.at += 1
-        return Repeat(node, self._times(number), (start, number.end))
-
-    def _times(self, number: Token) -> int:
-        least, most = TIMES_RANGE
-        # A number of more digits than Python reads is too large, whatever it is.
-        written = int(number.text) if len(number.text) < 9 else most + 1
-        times = min(max(written, least), most)
-        if times != written:
-            message = f"A loop runs {least} to {most} times, so this is read as {times}."
-            self.say("W-LOOP-RANGE", message, number, (str(times),))
-        return times
+        return Repeat(node, times, (start, self.tokens[self.at - 1].end))
 
     # --- atoms ------------------------------------------------------------------------------
 

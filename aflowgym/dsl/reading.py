@@ -3,26 +3,34 @@
 The parser is built on this: where it is, what it says, and which operator a name means. Names are
 compared without case, hyphens and underscores, aliases count, and a name of several words may be
 written with blanks; each such reading is a warning. An unknown name is an error, whatever it
-resembles; what it resembles is shown.
+resembles; what it resembles is shown. The words for signs are known here too: `then` for an arrow,
+`x 3`, `3 times` and the like for `* 3`, unless an operator is called so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from rapidfuzz import fuzz, process
 
 from aflowgym.dsl.diagnostics import Diagnostic
 from aflowgym.dsl.nodes import Node
-from aflowgym.dsl.tokens import Token, tokenize
+from aflowgym.dsl.tokens import MARKS, WIDE, Token, tokenize
 from aflowgym.operators import DONE_WORDS, Registry, key
 
 #: Errors of grammar after which the rest is not reported.
 MOST_ERRORS = 8
 #: Percent of letters that a slip shares with the name that was meant.
 _ALIKE = 60
+#: Fewest and most repetitions.
+TIMES_RANGE = (1, 5)
 #: Kinds of tokens with which a step can begin.
 STARTS = frozenset({"word", "(", "["})
+_FACTOR = frozenset({"x", "times"})
+_BEFORE_A_COUNT = frozenset({"repeat", "repeated", "up", "to", "at", "most"})
+_NUMBERS = {"two": "2", "three": "3", "four": "4", "five": "5"}
+_COUNTS = {"twice": "2", "thrice": "3"}
 
 
 @dataclass(slots=True)
@@ -55,13 +63,17 @@ class Reader:
     Args:
         text: The text, of which every token must belong to the workflow.
         operators: The operators that names are looked up in.
+        prose: Whether words stand around the workflow: `then` is an arrow only between names in
+            their canonical spelling or brackets.
     """
 
-    def __init__(self, text: str, operators: Registry) -> None:
+    def __init__(self, text: str, operators: Registry, prose: bool = False) -> None:
         self.text = text
         self.tokens, self.comments = tokenize(text)
         self.at = 0
         self.operators = operators
+        if "then" in text.lower():
+            self._then(prose)
         self.found: list[Diagnostic] = []
         self.depth = 0
         self.copied = 0
@@ -91,6 +103,102 @@ class Reader:
             self.say("E-CHAR", f"The language does not use {shown}.", token, expected)
         else:
             self.say("E-EXPECTED", f"{shown} cannot stand {where}.", token, expected)
+
+    def say_signs(self, first: int) -> None:
+        """Record the signs from a token up to here that are not the grammar's, each one once."""
+        if not self.text.isascii():
+            read = self.tokens[first : self.at]
+            wide = {each.text: each for each in reversed(read) if each.kind in MARKS}
+            for token in sorted(wide.values()):
+                if token.text != token.kind:
+                    message = f"It is written {token.kind}, not {token.text}."
+                    self.say("W-SIGN-SPELLING", message, token, (token.kind,))
+
+    # --- words for signs --------------------------------------------------------------------
+
+    def spells(self, at: int, words: Collection[str]) -> bool:
+        """Whether a token is one of these words, and no operator's name."""
+        kind, text, *_ = self.tokens[at]
+        return kind == "word" and text.lower() in words and self.operators.resolve(text) is None
+
+    def _then(self, prose: bool) -> None:
+        """Make an arrow of each `then` that leads to a step."""
+        for at, token in enumerate(self.tokens[:-1]):
+            if self.spells(at, ("then",)):
+                before, after = self.tokens[at - 1] if at else token, self.tokens[at + 1]
+                known = not prose or (
+                    (after.kind != "word" or after.text in self.operators)
+                    and (before.kind in (")", "]", "int") or before.text in self.operators)
+                )
+                if after.kind in STARTS and known:
+                    self.tokens[at] = token._replace(kind="arrow")
+
+    def count(self) -> tuple[Token, int] | None:
+        """The number of `x 3`, `3 times` and the like at hand, and the token behind it.
+
+        `* 3` itself is none of them, except for what may follow it: `* 3 times`.
+        """
+        first, at = self.tokens[self.at], self.at
+        if first.kind not in ("times", "other") and not self._on_one_line(at - 1, at):
+            return None
+        if first.kind != "(":
+            return self._count(at)
+        found = self._count(at + 1)
+        closed = found is not None and self.tokens[found[1]].kind == ")"
+        return (found[0], found[1] + 1) if found is not None and closed else None
+
+    def _count(self, at: int) -> tuple[Token, int] | None:
+        tokens, (kind, text, start, end) = self.tokens, self.tokens[at]
+        if kind == "other":
+            braces = text == "{" and [each.text for each in tokens[at + 2 : at + 3]] == ["}"]
+            if (text == "^" or braces) and tokens[at + 1].kind == "int":
+                return tokens[at + 1], at + 2 + braces
+            return None
+        if kind == "times" or self.spells(at, _FACTOR):
+            if tokens[at + 1].kind != "int":
+                return None
+            return tokens[at + 1], at + 2 + self.spells(at + 2, ("times",))
+        if self.spells(at, _COUNTS):
+            return Token("int", _COUNTS[text.lower()], start, end), at + 1
+        if kind == "word" and text[0] in "xX" and text[1:].isdigit() and text[1:].isascii():
+            return Token("int", text[1:], start + 1, end), at + 1
+        while self.spells(at, _BEFORE_A_COUNT):
+            at += 1
+        number = tokens[at]
+        if number.kind == "word" and number.text.lower() in _NUMBERS:
+            number = number._replace(kind="int", text=_NUMBERS[number.text.lower()])
+        counted = number.kind == "int" and self.spells(at + 1, _FACTOR)
+        return (number, at + 2) if counted else None
+
+    def multiplies(self) -> bool:
+        """Whether `3 x` or `3 *` stands here, before a step."""
+        at = self.at
+        if self.tokens[at].kind != "int":
+            return False
+        factor = self.tokens[at + 1].kind == "times" or self.spells(at + 1, _FACTOR)
+        step = factor and self.tokens[at + 2].kind in STARTS
+        return step and self._on_one_line(at, at + 1) and self._on_one_line(at + 1, at + 2)
+
+    def times(self, number: Token, behind: int) -> int:
+        """Step over a count; how often it says, and how it is written if that is not `* n`."""
+        first, self.at = self.at, behind
+        sign, last = self.tokens[first], self.tokens[behind - 1]
+        if (sign.text, behind) != ("*", first + 2) or not number.text.isascii():
+            text = self.text[sign.start : last.end]
+            whole = Token(sign.kind, text, sign.start, last.end)
+            plain = f"* {number.text.translate(WIDE)}"
+            self.say("W-TIMES-SPELLING", f"It is written {plain}, not {text}.", whole, (plain,))
+        least, most = TIMES_RANGE
+        # A number of more digits than Python reads is too large, whatever it is.
+        written = int(number.text) if len(number.text) < 9 else most + 1
+        times = min(max(written, least), most)
+        if times != written:
+            message = f"A loop runs {least} to {most} times, so this is read as {times}."
+            self.say("W-LOOP-RANGE", message, number, (str(times),))
+        return times
+
+    def _on_one_line(self, first: int, last: int) -> bool:
+        return "\n" not in self.text[self.tokens[first].end : self.tokens[last].start]
 
     # --- names ------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 Blanks and line breaks separate and mean nothing else; a comment runs from `#` or `//` to the end of
 its line. A character that the language does not use becomes a token of its own, so that every text
-has tokens and the parser says where it stumbled.
+has tokens and the parser says where it stumbled. A full-width sign is the sign that it is wide for;
+a token keeps what was written, so that the parser can say how it was read.
 """
 
 from __future__ import annotations
@@ -12,18 +13,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 #: The arrows that are understood, the first one is canonical.
-ARROWS = ("->", "-->", "=>", "→", "⇒", "|>", ">>", "⟶", "⟹", "➜", "➔", "➡")
+ARROWS = ("->", "-->", "=>", "→", "⇒", "|>", ">>", "⟶", "⟹", "➜", "➔", "➡", "–>", "—>", "−>")
 #: The signs of a repetition, the first one is canonical.
-TIMES = ("*", "×")
+TIMES = ("*", "×", "✕", "✖", "∗")
+#: The marks; a token of this kind is of the kind that the mark is.
+MARKS = frozenset("[]()?:,")
+#: Full-width signs, and what each is wide for; no quotes, as instructions stand in them.
+WIDE = str.maketrans("？：（）［］【】，、＊－＞＝０１２３４５６７８９", "?:()[][],,*->=0123456789")
 
 _ARROW = "|".join(re.escape(arrow) for arrow in sorted(ARROWS, key=len, reverse=True))
 _SHAPES = rf"""
       \s* (?:
       (?P<word> [A-Za-z_][A-Za-z0-9_]* (?: -[A-Za-z0-9_]+ )* )
-    | (?P<arrow> {_ARROW} )
+    | (?P<arrow> (?: {_ARROW} ) \ufe0f? )
     | (?P<mark> [][()?:,] )
     | (?P<comment> (?: \# | // ) [^\n]* )
-    | (?P<times> [*×] )
+    | (?P<times> [{"".join(TIMES)}] )
     | (?P<int> [0-9]+ )
     | (?P<string> " (?: [^"\\\n] | \\[^\n] )* " )
     | (?P<other> \S ) )
@@ -52,12 +57,15 @@ def tokenize(text: str) -> tuple[list[Token], list[Token]]:
     """The tokens of a text, with one of kind `end` behind them; and its comments."""
     tokens: list[Token] = []
     comments: list[Token] = []
-    for found in _matches(text):
+    ascii_only = text.isascii()
+    for found in _matches(text if ascii_only else text.translate(WIDE)):
         kind = found.lastgroup or "other"
         written = found[kind]
         start, end = found.span(kind)
         if kind == "mark":
             kind = written
+        if not ascii_only:
+            written = text[start:end]
         if kind == "comment":
             comments.append(Token(kind, written, start, end))
         else:

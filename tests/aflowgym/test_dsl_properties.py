@@ -7,6 +7,7 @@ from aflowgym import parse
 from aflowgym.dsl import CODES, DONE, Cond, ListOf, Op, Repeat
 from aflowgym.dsl.nodes import sequence
 from aflowgym.dsl.parsing import read
+from aflowgym.dsl.tokens import tokenize
 from aflowgym.operators import OPERATORS
 
 OPS = st.builds(
@@ -44,6 +45,40 @@ def test_the_parse_of_the_print_is_the_same_tree(tree):
     assert syntax.sound
     assert syntax.tree == tree
     assert str(syntax.tree) == str(tree)
+
+
+OTHER_SIGNS = {
+    "arrow": ["->", "→", "—>", " then ", "－＞"], "?": ["?", "？"], ":": [":", "：", " else "],
+    "(": ["(", "（"], ")": [")", "）"], "[": ["[", "【"], "]": ["]", "］"], ",": [",", "，"],
+}  # fmt: skip
+OTHER_COUNTS = [
+    "* {}", "× {}", " x {}", " x{}", "^{}", "{{{}}}", " times {}", " {} times", " {}x",
+    "({} times)", " up to {} times", "* {} times",
+]  # fmt: skip
+
+
+def respelt(text, choose):
+    """A workflow in other signs, and in words for them."""
+    tokens, _ = tokenize(text)
+    written, last = "", ""
+    for token in tokens[:-1]:
+        gap = text[token.start - 1 : token.start] if token.start else ""
+        if token.kind == "int":
+            written += choose(OTHER_COUNTS).format(token.text)
+        elif token.kind != "times":
+            other = choose(OTHER_SIGNS.get(token.kind, [token.text]))
+            written += " " * (gap == " " or last == "int") + other
+        last = token.kind
+    return written
+
+
+@given(TREES, st.data())
+def test_a_workflow_in_other_signs_and_words_for_them_is_the_same_tree(tree, data):
+    text = respelt(str(tree), lambda forms: data.draw(st.sampled_from(forms)))
+    syntax = read(text, OPERATORS)
+
+    assert syntax.sound, text
+    assert syntax.tree == tree, text
 
 
 @settings(max_examples=400)

@@ -41,6 +41,8 @@ DSL_MARKS = (
     "(Custom", ")", " * 3", " * 10", ", ", "-> ", "→ ", "=> ", "x 3", "? ", ": ", '"', '("',
     "<workflow>", "</workflow>", "<workflow ", "<think>", "</think>", "```", "```dsl\n",
     "workflow:", "DSL: ", "**", "1. ", "- ", "done", "Costum -> ", "`",
+    " then ", "3 x ", "{3}", "(3 times) ", "up to ", " else ", "？", "（", '"a": "b", ', "\\u0041",
+    "'", "“", "$", "> ", "\\boxed{", "<b>", " + ", ". I use Review. ", "# Review\n", " | ",
 )  # fmt: skip
 DSL_STARTS = (
     "Custom",
@@ -53,6 +55,7 @@ DSL_STARTS = (
     "```\n",
     "workflow: ",
     "<think>",
+    '{"workflow": "',
     "I take\nCustom -> Review ? Revise : done\n",
 )
 DSL_ENDS = (
@@ -62,6 +65,7 @@ DSL_ENDS = (
     "</workflow>",
     "```",
     "\nCustom -> Review ? Revise : done",
+    '"}',
     ".",
 )
 REPLY_MARKS = (
@@ -164,7 +168,14 @@ READERS = [
         marks=DSL_MARKS,
         before=DSL_STARTS,
         after=DSL_ENDS,
-        covers=("aflowgym.dsl.extraction", "aflowgym.dsl.reading", "aflowgym.dsl.tokens"),
+        covers=(
+            "aflowgym.dsl.extraction",
+            "aflowgym.dsl.prose",
+            "aflowgym.dsl.reading",
+            "aflowgym.dsl.searching",
+            "aflowgym.dsl.tokens",
+            "aflowgym.dsl.wrapping",
+        ),
     ),
     Reader(
         "aflowgym.parse for a kind",
@@ -186,7 +197,9 @@ READERS = [
     ),
     Reader(
         "aflowgym.dsl.extraction.located",
-        lambda text: dsl_extraction.unmarked(dsl_extraction.located(text, OPERATORS)),
+        lambda text: (
+            dsl_extraction.unmarked(dsl_extraction.located(text, OPERATORS), OPERATORS).text
+        ),
         marks=DSL_MARKS,
         before=DSL_STARTS,
         after=DSL_ENDS,
