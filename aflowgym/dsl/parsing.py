@@ -9,7 +9,7 @@ leaves is then no workflow that runs, but what a corrected one is made from.
 from __future__ import annotations
 
 from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Span, sequence, size
-from aflowgym.dsl.reading import STARTS, Halt, Reader, Syntax
+from aflowgym.dsl.reading import MAY_COUNT, STARTS, Halt, Reader, Syntax
 from aflowgym.dsl.tokens import Token, unquoted
 from aflowgym.operators import DONE_WORDS, Registry
 
@@ -69,7 +69,7 @@ class Parser(Reader):
             if token.kind == "arrow":
                 self._arrow(token, extra=linked)
                 linked = True
-            elif (token.kind in STARTS or self.multiplies()) and (linked or closers):
+            elif (linked or closers) and self.begins(token):
                 if token.kind == "word" and token.text.lower() in DONE_WORDS:
                     self._done_in_sequence(token, bool(steps) and linked, closers)
                     continue
@@ -169,7 +169,7 @@ class Parser(Reader):
             self.at += 1
             self._spelt_done(token)
             return DONE
-        if token.kind in STARTS or self.multiplies():
+        if self.begins(token):
             return self._repeated()
         self.unexpected(("done", *_ATOM), "as a branch")
         if token.kind in ("arrow", "times", "int", "string", "other"):
@@ -183,19 +183,22 @@ class Parser(Reader):
             self.say("W-DONE-SPELLING", message, token, ("done",))
 
     def _repeated(self) -> Node | None:
-        start = self.tokens[self.at].start
-        times = self.times(self.tokens[self.at], self.at + 2) if self.multiplies() else None
+        first = self.tokens[self.at]
+        times = None
+        if first.kind == "int":
+            times = self.times(first, self.at + 2)
         node = self._atom()
-        if node is not None and times is None:
+        sign = self.tokens[self.at]
+        if node is not None and times is None and sign.kind in MAY_COUNT:
             counted = self.count()
             if counted is not None:
                 times = self.times(*counted)
-            elif self.tokens[self.at].kind == "times":
+            elif sign.kind == "times":
                 self.at += 1
                 self.unexpected(("a number from 1 to 5",), "after `*`")
         if node is None or times is None:
             return node
-        return Repeat(node, times, (start, self.tokens[self.at - 1].end))
+        return Repeat(node, times, (first.start, self.tokens[self.at - 1].end))
 
     # --- atoms ------------------------------------------------------------------------------
 

@@ -27,6 +27,8 @@ _ALIKE = 60
 TIMES_RANGE = (1, 5)
 #: Kinds of tokens with which a step can begin.
 STARTS = frozenset({"word", "(", "["})
+#: Kinds of tokens with which a count can begin, `x 3` or `(3 times)`.
+MAY_COUNT = frozenset({"times", "word", "int", "other", "("})
 _FACTOR = frozenset({"x", "times"})
 _BEFORE_A_COUNT = frozenset({"repeat", "repeated", "up", "to", "at", "most"})
 _NUMBERS = {"two": "2", "three": "3", "four": "4", "five": "5"}
@@ -170,11 +172,11 @@ class Reader:
         counted = number.kind == "int" and self.spells(at + 1, _FACTOR)
         return (number, at + 2) if counted else None
 
-    def multiplies(self) -> bool:
-        """Whether `3 x` or `3 *` stands here, before a step."""
+    def begins(self, token: Token) -> bool:
+        """Whether a step begins with the token at hand: also with `3 x` or `3 *` before one."""
         at = self.at
-        if self.tokens[at].kind != "int":
-            return False
+        if token.kind != "int":
+            return token.kind in STARTS
         factor = self.tokens[at + 1].kind == "times" or self.spells(at + 1, _FACTOR)
         step = factor and self.tokens[at + 2].kind in STARTS
         return step and self._on_one_line(at, at + 1) and self._on_one_line(at + 1, at + 2)

@@ -225,6 +225,8 @@ def follows(text: str, operators: Registry) -> list[Item]:
     first, second = said[0], said[1] if len(said) > 1 else None
     if first.token.kind in ("arrow", "?") or first.token.text[0] == '"' or _linked(part):
         return part
+    if part[0].token.kind == ":" and first.sort in ("name", "loose"):
+        return part
     named = second is not None and second.sort in ("name", "int")
     if first.sort == "sign" or first.word in _COUNTED:
         return part if named or first.word in ("twice", "thrice") else []
