@@ -60,7 +60,7 @@ def _cut(text: str, tokens: list[Token], first: int, last: int, operators: Regis
         return False
     if after.kind in ("[", "("):
         return opens(tokens[last + 1], operators) or tokens[last + 1].kind in ("[", "(", "string")
-    return after.text in operators or after.text == ";"
+    return after.text in operators
 
 
 def _one_span(parser: Parser, at: int) -> tuple[Found | None, int]:
@@ -74,9 +74,10 @@ def _one_span(parser: Parser, at: int) -> tuple[Found | None, int]:
         for token in tokens[at:end]
     )
     start, stop = tokens[at].start, tokens[end - 1].end
-    # What an arrow leads to that is not read, or a colon behind `a ? b`, is the rest of it.
+    # What stands behind a last arrow, or behind `a ? b` and a colon, is the rest of it.
     leads_on = tokens[end - 1].kind == "arrow" or (
-        tokens[end].kind == ":" and any(said.code == "W-COND-ELSE" for said in syntax.diagnostics)
+        tokens[end].text in (":", "：", ";")
+        and any(said.code == "W-COND-ELSE" for said in syntax.diagnostics)
     )
     sound = syntax.tree is not None and syntax.sound and not leads_on
     if not sound or _cut(text, tokens, at, end, operators):

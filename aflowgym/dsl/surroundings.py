@@ -102,6 +102,7 @@ def _goes_on(part: list[Item], known: frozenset[str], text: str, start: int) -> 
     at = next((at for at, item in enumerate(part) if item.sort != "pause"), len(part))
     pauses, said = part[:at], part[at:]
     explains = bool(said) and said[0].word in _EXPLAINS
+    explains = explains and [item.word for item in said[:2]] != ["as", "well"]
     if any(item.token.kind in "()" for item in pauses):
         touches = pauses[0].token.start == start
         if touches or not explains:
@@ -126,8 +127,10 @@ def _goes_on(part: list[Item], known: frozenset[str], text: str, start: int) -> 
 
 
 def _then_a_new_name(items: Sequence[Item], known: frozenset[str]) -> bool:
-    named = itertools.pairwise(items)
-    return any(each.word in _THEN and _new([after], known) for each, after in named)
+    return any(
+        each.word in _THEN and after.sort in ("name", "loose") and after.name not in {"", *known}
+        for each, after in itertools.pairwise(items)
+    )
 
 
 def _leads_in(part: list[Item]) -> bool:
@@ -170,7 +173,8 @@ def _no_prose(part: list[Item], known: frozenset[str], behind: bool) -> bool:
         counts = any(item.word in _COUNTED or item.sort == "int" for item in part)
         loose = [item for item in part if item.sort == "loose"]
         bare = bool(loose) and not all(item.word in DONE_WORDS for item in loose)
-        return plain == 0 and (bare or (behind and counts))
+        goes_on = behind and _then_a_new_name(part, known)
+        return goes_on or (plain == 0 and (bare or (behind and counts)))
     if plain == 0 or plain < len(names) or _bare_behind_a_colon(part):
         return True
     new = _new(part, known)
