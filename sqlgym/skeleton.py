@@ -28,7 +28,7 @@ def skeleton(canonical: str) -> str:
     'SELECT name FROM singer WHERE age > ? AND city IN (?)'
     """
     try:
-        return careful(lambda: _Skeleton(dialect=SQLite()).generate(parse(canonical)))
+        return careful(lambda: str(_Skeleton(dialect=SQLite()).generate(parse(canonical))))
     except SqlglotError:
         return _LITERAL.sub("?", canonical)
 
