@@ -41,8 +41,9 @@ def kwargs_of(run: Run) -> dict[str, Any]:
     env_kwargs = recorded_kwargs(run.config)
     if run.config.get("env_id") != COMPOSE or env_kwargs is None:
         raise ConfigurationError(f"{run.path} is no run of `toolgym train {COMPOSE}`.")
-    held_out = run.config["settings"].get("held_out")
-    return {**env_kwargs, **({"split": held_out} if held_out else {})}
+    settings = run.config["settings"]
+    split = settings.get("evaluation_split", settings.get("held_out"))  # as older runs call it
+    return {**env_kwargs, **({"split": split} if split else {})}
 
 
 def lines_of(run: Run, seed: int) -> Iterator[dict[str, Any]]:

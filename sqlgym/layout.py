@@ -22,7 +22,7 @@ import json
 import sqlite3
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -82,12 +82,16 @@ class DatabaseSource:
 
 @dataclass(frozen=True)
 class FolderSource:
-    """All that goes into one folder; an entry has `db_id`, `question`, `query`, and more keys."""
+    """All that goes into one folder; an entry has `db_id`, `question`, `query`, and more keys.
+
+    `more` is further splits by name.
+    """
 
     databases: tuple[DatabaseSource, ...]
     train: tuple[Mapping[str, Any], ...]
     dev: tuple[Mapping[str, Any], ...]
     test: tuple[Mapping[str, Any], ...] = ()
+    more: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
 
 
 def install(place: Path, read: Callable[[], FolderSource]) -> Path:
@@ -155,6 +159,8 @@ def write_folder(folder: Path, source: FolderSource) -> None:
     _write_json(folder / "dev.json", source.dev)
     if source.test:
         _write_json(folder / "test.json", source.test)
+    for split, entries in source.more.items():
+        _write_json(folder / f"{split}.json", entries)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
     _write_json(folder / MANIFEST, {"format": FORMAT_VERSION, "files": sizes})

@@ -1,7 +1,8 @@
 """What can be told of SQL tasks beyond playing them, for the commands that look at data sets.
 
-The facts that tasks are counted by are the database, the hardness and the shape of the result; a
-task is shown with its gold SQL and result; a recorded answer is judged a second time; and tasks are
+The facts that tasks are counted by are the database, the hardness and the shape of the result; what
+a training has not seen of a task may be the task, its database, or the shape of its SQL; a task is
+shown with its gold SQL and result; a recorded answer is judged a second time; and tasks are
 written for database files that have none.
 """
 
@@ -29,6 +30,7 @@ class SqlTaskFamily(TaskFamily):
         "hardness": ("easy", "medium", "hard", "extra", "unknown"),
         "result": SHAPES,
     }
+    kinds: ClassVar[tuple[str, ...]] = ("tasks", "databases", "shapes")
 
     def splits(self, dataset: Any) -> tuple[str, ...]:
         """The splits of a data set that has a name or a path.
@@ -47,6 +49,29 @@ class SqlTaskFamily(TaskFamily):
         if bare_databases(path):
             return SPLITS[:-1]  # the last one is all of them
         return _splits_of_folder(spider_layout(path.resolve())) if path.is_dir() else ()
+
+    def marks(self, task: Any, kind: str) -> frozenset[str]:
+        """A task is its question and its SQL on its database; a shape is SQL without constants.
+
+        Raises:
+            ConfigurationError: There is no such kind.
+        """
+        if kind not in ("tasks", "shapes"):
+            return super().marks(task, kind)
+        from sqlgym.skeleton import skeleton
+        from sqlgym.splits import plain_question
+        from sqlgym.synthesis.canonical import canonical_sql
+
+        if not task.gold_sql:  # an entry that cannot be used
+            return frozenset()
+        try:
+            canonical = canonical_sql(task.gold_sql)
+        except ValueError:
+            canonical = task.gold_sql
+        if kind == "shapes":
+            return frozenset((skeleton(canonical),))
+        question = f"question {task.item} {plain_question(task.question)}"
+        return frozenset((question, f"sql {task.item} {canonical}"))
 
     def facts(self, task: Any) -> dict[str, str]:
         """Database, hardness (of the data set, else measured) and the shape of the result.

@@ -16,7 +16,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sqlgym import verdicts
 from sqlgym.answers import GoldAnswer, refusal
@@ -30,7 +30,9 @@ from sqlgym.several_results import several_results
 from sqlgym.spider import load_spider, splits_of
 from sqlgym.sql_task import RowTasks, SqlTask, task_of
 from sqlgym.synthesized import SynthesisOptions, read_options
+from sqlgym.task_family import SqlTaskFamily
 from sqlgym.ties import free_runs
+from toolgym import unseen
 from toolgym.errors import ConfigurationError, TaskRefused, ToolError
 from toolgym.tasks import TaskSet
 
@@ -52,6 +54,9 @@ REFUSALS: dict[str, str] = {
     "no_tasks": "No task can be written for the database.",
 }
 """The codes of why a task is refused, for the documentation."""
+
+
+FAMILY: Final = SqlTaskFamily()
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,8 @@ def load_tasks(
             `SPLIT.jsonl`; a file `NAME.jsonl`; an SQLite file, or a folder of them, for which tasks
             are written; "hf:NAME"; a `datasets.Dataset` or `IterableDataset`, or a list of dicts
             with `db_id`, `question` and `query`.
-        split: "train", "dev", or what else there is.
+        split: "train", "dev", or what else there is; "dev-tasks", "dev-databases" or "dev-shapes":
+            those tasks of "dev" that are new to "train" in this respect.
         databases: The folder with the databases, where they do not lie beside the questions.
         synthesis: For databases without questions: `n`, `seed`, `hardness`, `tables`,
             `variants`, `wording`; see `sqlgym.synthesized.SynthesisOptions`.
@@ -96,6 +102,28 @@ def load_tasks(
         ConfigurationError: The data set or the split is not there, or cannot be read, or no task
             can be written.
     """
+
+    def load(name: str) -> TaskSet[SqlTask]:
+        return _load_plain(dataset, name, databases, synthesis)
+
+    is_own = unseen.split_of(split, FAMILY.kinds) is not None and _has(dataset, split)
+    return unseen.load_split(split, FAMILY, load, is_own=is_own)
+
+
+def _has(dataset: Any, split: str) -> bool:
+    """Whether a data set brings a split of just this name."""
+    if isinstance(dataset, str | Path):
+        return not str(dataset).startswith("hf:") and split in FAMILY.splits(dataset)
+    return isinstance(dataset, Mapping) and split in dataset
+
+
+def _load_plain(
+    dataset: Any,
+    split: str,
+    databases: str | Path | None,
+    synthesis: Mapping[str, Any] | None,
+) -> TaskSet[SqlTask]:
+    """The tasks of a split that the data set brings."""
     if isinstance(dataset, str | Path) and (files := _bare(dataset)):
         if databases is not None:
             raise ConfigurationError(f"{dataset} has no questions: leave out databases=.")

@@ -8,6 +8,7 @@ write new tasks, overrides what it can do better.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,9 @@ class TaskFamily:
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
     """By fact, its values in the order in which people list them; others follow by name."""
+    kinds: ClassVar[tuple[str, ...]] = ("tasks", "items")
+    """What of a task a training may not have seen: the task; its item, in the family's word for
+    items; and what else the family tells apart, by `marks`. Splits are named by them."""
 
     def splits(self, dataset: Any) -> tuple[str, ...]:
         """The splits of a data set; empty where the environment has none.
@@ -56,6 +60,29 @@ class TaskFamily:
             ConfigurationError: There is no such data set.
         """
         return ()
+
+    def marks(self, task: Any, kind: str) -> frozenset[str]:
+        """What a task is known by: two tasks that share a mark are the same in this respect.
+
+        Args:
+            task: Of this family.
+            kind: One of `kinds`. The marks of the first hold the item, so that tasks on different
+                items are never the same.
+
+        Returns:
+            None at all where the task has nothing of the kind, such as no item.
+
+        Raises:
+            ConfigurationError: There is no such kind.
+        """
+        if kind == self.kinds[0]:
+            fields = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
+            named = {name: fields[name] for name in ("id", "item", "question")}
+            content = {name: value for name, value in fields.items() if name != "id"}
+            return frozenset((f"content {_told(content)}", f"named {_told(named)}"))
+        if kind == self.kinds[1]:
+            return frozenset((task.item,) if task.item else ())
+        raise ConfigurationError(f"tasks are not told apart by {kind}: {', '.join(self.kinds)}.")
 
     def facts(self, task: Any) -> dict[str, str]:
         """What tasks are counted by, the item first.
@@ -144,3 +171,14 @@ class TaskFamily:
             ConfigurationError: This family writes no tasks, or the order cannot be met.
         """
         raise ConfigurationError("the tasks of this environment cannot be written by a program.")
+
+
+def _told(value: Any) -> str:
+    """A value as text that equal values share, in whatever order they were filled."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(sorted(f"{_told(k)}: {_told(v)}" for k, v in value.items())) + "}"
+    if isinstance(value, set | frozenset):
+        return "{" + ", ".join(sorted(map(_told, value))) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_told, value)) + "]"
+    return repr(value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import warnings
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -17,6 +18,8 @@ import gymnasium as gym
 
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
+from toolgym.tasks import TaskSet
+from toolgym.unseen import PARTS, divided, unseen
 
 
 @functools.cache
@@ -53,13 +56,47 @@ def _is_tool_env(spec: Any) -> bool:
     return isinstance(entry, type) and issubclass(entry, ToolEnv)
 
 
-def make(env_id: str, **kwargs: Any) -> ToolEnv[Any]:
+def make(
+    env_id: str, *, task_part: str | Mapping[str, Any] | None = None, **kwargs: Any
+) -> ToolEnv[Any]:
     """`gym.make` without wrappers, for callers that need the tools.
+
+    Args:
+        env_id: A registered environment.
+        task_part: Leaves some of its tasks out, whether or not the environment has splits.
+            "training" or "evaluation" is one of the two parts of `toolgym.unseen.divided`;
+            `{"unseen_by": OTHER, "kind": "tasks"}` is those that are new, in respect of the kind,
+            to the environment that is made with OTHER in place of these arguments of their names.
+        kwargs: For `gym.make`.
 
     Raises:
         ConfigurationError: There is no such environment, or it is not a `ToolEnv`, or an argument
-            is unknown; the message names the nearest or the reason.
+            is unknown; the message names the nearest or the reason. Or the part has no tasks.
     """
+    env = _made(env_id, kwargs)
+    if isinstance(task_part, str):
+        env.tasks = _part(env, task_part, env_id)
+    elif task_part is not None:
+        other = make(env_id, **{**kwargs, **task_part["unseen_by"]})
+        env.tasks = unseen(env.tasks, other.tasks, task_part["kind"], env.family)
+        if not len(env.tasks):
+            raise ConfigurationError(
+                f"{env.tasks.name}: there are none that {other.tasks.name} has not."
+            )
+    return env
+
+
+def _part(env: ToolEnv[Any], name: str, env_id: str) -> TaskSet[Any]:
+    parts = divided(env.tasks, env.family)
+    if name not in parts:
+        raise ConfigurationError(
+            f"{env_id} has no part {name!r} of its tasks: there are {' and '.join(PARTS)}, where"
+            " it has at least two tasks that are not the same."
+        )
+    return parts[name]
+
+
+def _made(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
     load_environments()
     try:
         env = gym.make(env_id, disable_env_checker=True, **kwargs).unwrapped

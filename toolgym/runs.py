@@ -43,7 +43,9 @@ CONFIG, SUMMARY = "config.json", "summary.json"
 METRICS, ROLLOUTS = "metrics.jsonl", "rollouts.jsonl"
 METRIC_PHASES = ("warmup", "grpo")
 """The phases that have steps with metrics."""
-ROLLOUT_PHASES = ("before", "after", "grpo")
+ITEMS = "-items"
+"""What follows the name of a phase in which the tasks are on items that were not trained on."""
+ROLLOUT_PHASES = ("before", "after", f"before{ITEMS}", f"after{ITEMS}", "grpo")
 """The evaluations around the training, and the training itself."""
 RECORDED_PACKAGES = (
     *("toolgym", "gymnasium", "pydantic", "numpy", "sqlglot", "sqlite-utils", "json-repair"),

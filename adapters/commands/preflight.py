@@ -151,12 +151,12 @@ def training_settings(
     settings = resolve(env_id, model=model, **{**inherited, **given}, env_kwargs=kwargs)
     if "split" in accepted or "split" in given:
         return settings
-    return settings.model_copy(update={"split": None, "held_out": None})
+    return settings.model_copy(update={"split": None, "evaluation_split": None})
 
 
 _INHERITED: Final = (
-    *("env_kwargs", "split", "held_out", "group_size", "prompts", "temperature"),
-    *("max_completion_length", "seed", "trainer"),
+    *("env_kwargs", "split", "evaluation_split", "separation", "group_size", "prompts"),
+    *("temperature", "max_completion_length", "seed", "trainer"),
 )
 
 

@@ -39,7 +39,7 @@ def _option(help_text: str, **more: Any) -> Any:
 EnvId = Annotated[Text, typer.Argument(help="The environment, such as sqlgym/Explore-v0.")]
 Model = Annotated[Text, _option("A chat model: a folder or a hub id; without it, the tiny one.")]
 Dataset = Annotated[Text, _option('SQLite file, folder or name; "tiny", with --model "bundled".')]
-Split = Annotated[Text, _option("Trained on: train. The evaluations are on dev.")]
+Split = Annotated[Text, _option("Trained on: train. Evaluated is what of dev it has not.")]
 Steps = Annotated[Number, _option("Steps of GRPO; 60, for the tiny model after a novice 100.")]
 WarmupSteps = Annotated[Number, _option("Steps of imitation before it; 0 skips them.")]
 Demos = Annotated[Number, _option("Demonstrations to imitate.")]
@@ -53,7 +53,7 @@ Parsing = Annotated[Text, _option("lenient (repairs what it can) or strict.")]
 Rewards = Annotated[Text, _option('Weights of the score as JSON, as in {"partial": 0.3}.')]
 Control = Annotated[Text, _option("shuffled-rewards: everyone gets another rollout's reward.")]
 Trainer = Annotated[str, _option(f"One of: {', '.join(TRAINERS)}.")]
-EvalTasks = Annotated[Number, _option("Held-out tasks of each evaluation; 192.")]
+EvalTasks = Annotated[Number, _option("Tasks of each evaluation, none trained on; 192.")]
 SaveEvery = Annotated[Number, _option("Steps between checkpoints; 20.")]
 Seed = Annotated[int, _option("Of everything that draws.", min=0)]
 Out = Annotated[Path | None, _option("The run folder; else runs/NAME-001 and so on.")]
@@ -115,8 +115,8 @@ def command(
 ) -> None:
     """Teach a model to use an environment's tools, and show whether it learnt anything.
 
-    It imitates demonstrations, is looked at (see preflight), measured on held-out tasks, trained by
-    GRPO, and measured again.
+    It imitates demonstrations, is looked at (see preflight), measured on tasks and on databases
+    that it is not trained on, trained by GRPO, and measured again.
     The run folder holds all numbers, transcripts and checkpoints, and a report as one HTML page.
 
     Example:
@@ -190,7 +190,10 @@ def begin(options: dict[str, Any]) -> None:
     from adapters.commands import train_run
     from adapters.training.settings import resolve
 
-    train_run.start(resolve(env_id, **places, **options), folder, quiet)
+    settings = resolve(env_id, **places, **options)
+    if "split" not in places:
+        settings = settings.model_copy(update={"split": None, "evaluation_split": None})
+    train_run.start(settings, folder, quiet)
 
 
 def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -203,7 +206,7 @@ def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     if "dataset" in accepted and wanted["dataset"] is None:
         wanted["dataset"] = "tiny" if options["model"] is None else "bundled"
     split = options.pop("split")
-    splits = {"split": split or "train", "held_out": "dev"}
+    splits = {"split": split or "train", "evaluation_split": "dev"}
     if "split" not in accepted and not open_ended:
         arguments_for(env_id, split=split)  # refuses one that was given
         splits = {}

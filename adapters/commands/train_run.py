@@ -8,7 +8,7 @@ kind of gain it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from transformers.utils.logging import disable_progress_bar
 from adapters.commands.needs import needs_of
 from adapters.reference.processes import Processes
 from adapters.training import job
+from adapters.training.evaluations import Evaluation, evaluations, separated
 from adapters.training.guard_config import GuardConfig
 from adapters.training.preflight import NoGo, before_training
 from adapters.training.preparation import use_threads
@@ -38,7 +39,6 @@ from adapters.training.reporting import check_services, reported
 from adapters.training.settings import TrainSettings, read_settings
 from adapters.training.stopped import TrainingStopped
 from adapters.training.watch import Advance, Silent, Watch
-from toolgym import registration
 from toolgym.commands import console
 from toolgym.errors import ConfigurationError
 from toolgym.report import write_report
@@ -53,14 +53,11 @@ def start(settings: TrainSettings, folder: Path | None, quiet: bool) -> None:
     Raises:
         ConfigurationError: The environment, its data or the model cannot be had; no folder is left.
     """
-    for env_kwargs in (settings.training_kwargs, settings.held_out_kwargs):
-        registration.make(settings.env_id, **env_kwargs)  # both are there, before anything is done
+    settings = separated(settings)
+    wanted = evaluations(settings)  # all data are there, before anything is done
     check_services(settings.report_to)
     guards = check_trainer(settings)
-    threads = use_threads(settings)
-    record = reproducibility(
-        settings.env_id, threads, settings.training_kwargs, settings.held_out_kwargs
-    )
+    record = _record(settings, wanted)
     config = {
         "env_id": settings.env_id,
         "model": settings.model,
@@ -74,7 +71,7 @@ def start(settings: TrainSettings, folder: Path | None, quiet: bool) -> None:
     }
     processes = Processes()
     if processes.is_main:
-        typer.echo(announcement(settings))
+        typer.echo(announcement(settings, wanted))
         run = Run.create(folder or next_folder(settings.env_id), config)
         typer.echo(f"Run folder: {run.path}")
         processes.gather([str(run.path)])
@@ -102,17 +99,18 @@ def resume(folder: Path, quiet: bool, *, look_first: bool = True) -> None:
         typer.echo(f"{run.path} is complete; there is nothing left to do.")
         return
     is_main = Processes().is_main
-    now = reproducibility(
-        settings.env_id,
-        use_threads(settings),
-        settings.training_kwargs,
-        settings.held_out_kwargs,
-    )
+    wanted = evaluations(settings)
+    now = _record(settings, wanted)
     if is_main:
-        typer.echo(announcement(settings))
+        typer.echo(announcement(settings, wanted))
         for line in differences(run.config.get("reproducibility") or {}, now):
             typer.echo(f"Not as it was when the run began: {line}", err=True)
     _see_through(run, settings, quiet, is_main=is_main)
+
+
+def _record(settings: TrainSettings, wanted: Sequence[Evaluation]) -> dict[str, Any]:
+    splits = (settings.training_kwargs, *(each.env_kwargs for each in wanted))
+    return reproducibility(settings.env_id, use_threads(settings), *splits)
 
 
 def model_title(settings: TrainSettings) -> str:
@@ -121,13 +119,35 @@ def model_title(settings: TrainSettings) -> str:
     return tiny if settings.is_tiny else settings.model
 
 
-def announcement(settings: TrainSettings) -> str:
-    """The first line: which model, on which data."""
+def announcement(settings: TrainSettings, wanted: Sequence[Evaluation]) -> str:
+    """The first lines: which model, on which data; and what it is measured on."""
     model = model_title(settings)
     data = settings.env_kwargs.get("dataset")
     on = f' with the data set "{data}"' if data else ""
     control = "; control: shuffled rewards" if settings.control else ""
-    return f"Training {model} on {settings.env_id}{on}{control}."
+    first = f"Training {model} on {settings.env_id}{on}{control}."
+    return "\n".join([first, *measured_on(settings, wanted)])
+
+
+_APART: Final[dict[str | None, str]] = {
+    "evaluation without training": "What is trained on was left out of the evaluation.",
+    "training without evaluation": "What is evaluated was left out of the training.",
+    "divided": "There was one set of tasks for training and evaluation; it was divided.",
+}
+
+
+def measured_on(settings: TrainSettings, wanted: Sequence[Evaluation]) -> Iterator[str]:
+    """What the evaluations play, and how it came apart from what is trained on."""
+    if not wanted[0].is_held_out:
+        yield (
+            "Nothing is held out: the tasks for training and evaluation are the same, and cannot be"
+            " divided. The evaluations play what is trained on."
+        )
+        return
+    told = [f"{each.name} ({each.tasks:,} in {each.source})" for each in wanted]
+    yield f"Measured on {' and on '.join(told)}."
+    if settings.separation is not None:
+        yield _APART[settings.separation]
 
 
 def next_folder(env_id: str, runs: Path = RUNS) -> Path:
@@ -239,18 +259,24 @@ class Bars:
 
 
 def results(summary: dict[str, Any]) -> Table:
-    """Before and after, side by side."""
-    table = Table("", "before", "after", box=None, pad_edge=False)
+    """Before and after, side by side, for each evaluation that was made both times."""
+    both = [each for each in summary["evaluations"] if each["before"] and each["after"]]
+    heads = [
+        f"{each['name'] if when == 'before' else ''}\n{when}"
+        for each in both
+        for when in ("before", "after")
+    ]
+    table = Table("", *heads, box=None, pad_edge=False)
     rows: dict[str, Callable[[dict[str, Any]], str]] = {
         "accuracy": lambda figures: _number(figures["accuracy"]),
         "95 % interval": lambda figures: " to ".join(map(_number, figures["interval"])),
         "validity": lambda figures: _number(figures["validity"]),
         "answered": lambda figures: _number(figures["answered"]),
         "mean score": lambda figures: _number(figures["mean_score"]),
-        "held-out tasks": lambda figures: str(figures["episodes"]),
+        "tasks": lambda figures: str(figures["episodes"]),
     }
     for name, cell in rows.items():
-        table.add_row(name, cell(summary["before"]), cell(summary["after"]))
+        table.add_row(name, *(cell(each[w]) for each in both for w in ("before", "after")))
     table.add_row("seconds", "", f"{summary['seconds']:.0f}")
     return table
 

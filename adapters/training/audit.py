@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
+from adapters.training.evaluations import evaluations
 from adapters.training.record import reproducibility
 from adapters.training.settings import TrainSettings, read_settings
 from toolgym import registration
@@ -119,8 +120,8 @@ def audit(
     if (n is not None and n < 1) or not set(wanted) <= set(ROLLOUT_PHASES):
         raise ConfigurationError(f"n must be above 0, a phase one of {', '.join(ROLLOUT_PHASES)}.")
     settings = _settings(run)
-    judges = {phase: _environment(settings, phase) for phase in wanted}
-    scored = (r for r in run.rollouts() if r["phase"] in wanted and r.get("scored"))
+    judges = _judges(settings, wanted)
+    scored = (r for r in run.rollouts() if r["phase"] in judges and r.get("scored"))
     chosen, rollouts = sample(scored, n, seed)
     if not chosen:
         raise ConfigurationError(f"{run.path} has no scored rollout of {', '.join(wanted)}.")
@@ -183,13 +184,20 @@ def _settings(run: Run) -> TrainSettings:
     return read_settings(saved)
 
 
-def _environment(settings: TrainSettings, phase: str) -> ToolEnv[Any]:
-    """The environment as it was in a phase.
+def _judges(settings: TrainSettings, phases: Sequence[str]) -> dict[str, ToolEnv[Any]]:
+    """The environment of each phase that the run has, as it was then."""
+    found = {"grpo": settings.training_kwargs}
+    for each in evaluations(settings):
+        found |= {f"{when}{each.suffix}": each.env_kwargs for when in ("before", "after")}
+    return {name: _environment(settings, found[name]) for name in phases if name in found}
+
+
+def _environment(settings: TrainSettings, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
+    """The environment of a phase.
 
     Raises:
         ConfigurationError: It cannot be made, or its family has no second rule.
     """
-    kwargs = settings.training_kwargs if phase == "grpo" else settings.held_out_kwargs
     env = registration.make(settings.env_id, **kwargs)
     if type(env.family).recheck is TaskFamily.recheck:
         raise ConfigurationError(
@@ -222,5 +230,5 @@ def _disagreement(env: ToolEnv[Any], record: Mapping[str, Any], verdict: bool) -
 
 def _has_other_data(run: Run, settings: TrainSettings) -> bool:
     then = (run.config.get("reproducibility") or {}).get("data")
-    splits = (settings.training_kwargs, settings.held_out_kwargs)
+    splits = (settings.training_kwargs, *(each.env_kwargs for each in evaluations(settings)))
     return then is not None and then != reproducibility(settings.env_id, 1, *splits)["data"]

@@ -2,14 +2,16 @@
 
     warm-up   demonstrations are played and imitated        -> checkpoints/warmup
     preflight can it learn anything at all?                 -> preflight.json
-    before    greedy on held-out tasks                      -> summary.json
+    before    greedy on tasks that are not trained on       -> summary.json
     grpo      by whichever trainer was chosen               -> its own checkpoints
     after     greedy on the same tasks                      -> checkpoints/final, summary.json
 
 Each phase leaves its result in the run folder before the next begins, and a run that is taken up
 again skips what is there; the trainer goes on from its own last checkpoint. So a run that was
 killed at any moment ends with the files that it would have had without. Until its end its summary
-says `interrupted`, because a killed process cannot say it any more.
+says `interrupted`, because a killed process cannot say it any more. What the evaluations were on,
+and what of it the training has not, stands in the summary's `evaluations`
+(`adapters.training.evaluations`); `before` and `after` are the figures of the first.
 
 Where a launcher started several processes, the first does all of this, and the others train along.
 """
@@ -23,6 +25,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from adapters.training.evaluations import Evaluation, evaluations
 from adapters.training.policy import ChatModelPolicy
 from adapters.training.preparation import prepare, prepared, save
 from adapters.training.settings import TrainSettings
@@ -32,7 +35,7 @@ from toolgym import rollout
 from toolgym.runs import Run
 
 FINAL = "final"
-_MEASURED_ON = 0  # seed of the choice of held-out tasks: the same for every run
+_MEASURED_ON = 0  # seed of the choice of tasks to evaluate on: the same for every run
 _AT_ONCE = 192
 _PAUSE = 0.2  # seconds
 
@@ -113,14 +116,14 @@ def train(
         check(run, model, tokenizer)
     policy = _greedy(model, tokenizer, settings)
     if run.summary["before"] is None:
-        note(before=measure(run, "before", policy, settings, watch))
+        note(before=measured(run, "before", policy, settings, watch, note)[0]["before"])
     with watch.phase("GRPO", settings.steps) as advance:
         trainer(Grpo(model, tokenizer, settings, run, advance))
     save(model, tokenizer, run.checkpoints / FINAL)
     note()
-    after = measure(run, "after", policy, settings, watch)
-    gain = gain_sentence(run.summary["before"], after, settings)
-    return note(after=after, gain=gain, status="complete")
+    told = measured(run, "after", policy, settings, watch, note)
+    gain = gain_sentence(told, settings)
+    return note(after=told[0]["after"], gain=gain, status="complete")
 
 
 def follow(run: Run, settings: TrainSettings, trainer: Trainer) -> None:
@@ -139,23 +142,61 @@ def follow(run: Run, settings: TrainSettings, trainer: Trainer) -> None:
     trainer(Grpo(model, tokenizer, settings, run, lambda *_: None, is_main=False))
 
 
+def measured(
+    run: Run,
+    when: str,
+    policy: ChatModelPolicy,
+    settings: TrainSettings,
+    watch: Watch,
+    note: Callable[..., Any],
+) -> list[dict[str, Any]]:
+    """Make the evaluations, and return what the summary tells of them.
+
+    Args:
+        run: Keeps the transcripts; an evaluation before the training whose figures its summary has
+            is not done again.
+        when: "before" or "after".
+        policy: Acts.
+        settings: Of the run.
+        watch: Is told how far it is.
+        note: Keeps `evaluations=` in the summary, each time one has its figures.
+    """
+    wanted = evaluations(settings)
+    known = run.summary.get("evaluations") or [{"before": run.summary["before"]}]
+    told = [{**each.to_json(), "before": None, "after": None} for each in wanted]
+    for each, earlier in zip(told, known, strict=False):
+        each["before"] = earlier["before"]
+    for each, evaluation in zip(told, wanted, strict=True):
+        if when != "before" or each["before"] is None:
+            each[when] = measure(run, when, evaluation, policy, settings, watch)
+            note(evaluations=told)
+    return told
+
+
 def measure(
-    run: Run, phase: str, policy: ChatModelPolicy, settings: TrainSettings, watch: Watch
+    run: Run,
+    when: str,
+    evaluation: Evaluation,
+    policy: ChatModelPolicy,
+    settings: TrainSettings,
+    watch: Watch,
 ) -> dict[str, Any]:
-    """Play the held-out tasks, keep the transcripts in the run, and return the figures."""
+    """Play the tasks of an evaluation, keep the transcripts in the run, and return the figures."""
+    phase = f"{when}{evaluation.suffix}"
     run.cut_rollouts(phase)
-    with watch.phase(f"held-out tasks, {phase}", settings.eval_tasks) as advance:
-        evaluation = rollout.evaluate(
+    total = min(settings.eval_tasks, evaluation.tasks)
+    with watch.phase(f"{evaluation.name}, {when}", total) as advance:
+        found = rollout.evaluate(
             settings.env_id,
             policy,
             n=settings.eval_tasks,
             batch=_AT_ONCE,
             seed=_MEASURED_ON,
             progress=lambda done, _: advance(done, ""),
-            **settings.held_out_kwargs,
+            **evaluation.env_kwargs,
         )
-    run.log_rollouts({"phase": phase, "step": None, **r.to_json()} for r in evaluation.records)
-    return evaluation.summary()
+    run.log_rollouts({"phase": phase, "step": None, **r.to_json()} for r in found.records)
+    return found.summary()
 
 
 def _greedy(
@@ -178,6 +219,7 @@ def _blank(settings: TrainSettings) -> dict[str, Any]:
         "trainer": settings.trainer,
         "model": settings.model,
         "seconds": 0.0,
+        "evaluations": [],
         "before": None,
         "after": None,
         "gain": None,

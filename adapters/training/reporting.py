@@ -7,9 +7,10 @@ whoever logs to a run, the warm-up and each trainer, reports without knowing of 
         run.log_metrics({"phase": "grpo", "step": 1, "reward": 0.2})     # grpo/reward at step 1
 
 Each library is used as its makers mean it to be used, and imported only when it is asked for. Names
-are `phase/key`, with the phase's own steps; evaluations are `held_out/key` at the step of training
-they were made at. A run that is resumed goes on in the same place; steps that are done again are
-written again, with the same values.
+are `phase/key`, with the phase's own steps; evaluations are named after what they were on, as in
+`unseen_tasks/key` and `unseen_databases/key`, at the step of training they were made at. A run that
+is resumed goes on in the same place; steps that are done again are written again, with the same
+values.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from typing import Any, Final, Protocol
 from adapters.training.metric_names import is_number
 from toolgym.errors import ConfigurationError
 from toolgym.json_files import object_text, read_object, replace_file
-from toolgym.runs import METRIC_PHASES, Run
+from toolgym.runs import Run
 
 PROJECT: Final = "toolgym"
-HELD_OUT: Final = "held_out"
+EVALUATION: Final = "evaluation"
+"""Before the figures of a summary that does not name its evaluations."""
 _PLACE: Final = "dashboards.json"
 
 
@@ -59,7 +61,7 @@ class ReportedRun(Run):
         super().__init__(run.path, run.config)
         self.notes = run.notes
         self._dashboards = dashboards
-        self._evaluated: set[str] = set()
+        self._evaluated: set[tuple[str, str]] = set()
 
     def log_metrics(self, record: Mapping[str, Any]) -> None:
         """Append the numbers of one step to `metrics.jsonl`, then show them."""
@@ -70,13 +72,17 @@ class ReportedRun(Run):
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Replace `summary.json`, then show the evaluations that are new in it."""
         super().write_summary(summary)
-        for name in ("before", "after"):
-            figures = summary.get(name)
-            if isinstance(figures, Mapping) and name not in self._evaluated:
-                self._evaluated.add(name)
-                steps = [0] if name == "before" else [r["step"] for r in self.metrics("grpo")]
-                numbers = {key: value for key, value in figures.items() if key != "episodes"}
-                self._show(HELD_OUT, max(steps, default=0), numbers)
+        for each in summary.get("evaluations") or [{**summary, "name": EVALUATION}]:
+            for when in ("before", "after"):
+                figures = each.get(when)
+                if isinstance(figures, Mapping) and (each["name"], when) not in self._evaluated:
+                    self._evaluated.add((each["name"], when))
+                    self._show_figures(each["name"].replace(" ", "_"), when, figures)
+
+    def _show_figures(self, name: str, when: str, figures: Mapping[str, Any]) -> None:
+        steps = [0] if when == "before" else [r["step"] for r in self.metrics("grpo")]
+        numbers = {key: value for key, value in figures.items() if key != "episodes"}
+        self._show(name, max(steps, default=0), numbers)
 
     def _show(self, phase: str, step: int, values: Mapping[str, Any]) -> None:
         numbers = {key: float(value) for key, value in values.items() if is_number(value)}
@@ -159,11 +165,13 @@ class _WandB:
             raise ConfigurationError(
                 f"wandb refuses the run: {problem}. Run `wandb login`, or set WANDB_MODE=offline."
             ) from problem
-        for phase in (*METRIC_PHASES, HELD_OUT):  # each counts its steps from 1
-            self._run.define_metric(f"{phase}/step")
-            self._run.define_metric(f"{phase}/*", step_metric=f"{phase}/step")
+        self._phases: set[str] = set()
 
     def log(self, phase: str, step: int, numbers: Mapping[str, float]) -> None:
+        if phase not in self._phases:  # each counts its own steps
+            self._phases.add(phase)
+            self._run.define_metric(f"{phase}/step")
+            self._run.define_metric(f"{phase}/*", step_metric=f"{phase}/step")
         self._run.log(_named(phase, {"step": step, **numbers}))
 
     def close(self) -> None:

@@ -18,13 +18,16 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from adapters.training.sloppy import has_novice
 from toolgym.errors import ConfigurationError
+from toolgym.unseen import PARTS, TASKS
 
 TINY: Final = "tiny"
 Control = Literal["shuffled-rewards"]
+Separation = Literal["evaluation without training", "training without evaluation", "divided"]
 
 
 class TrainSettings(BaseModel):
@@ -49,8 +52,11 @@ class TrainSettings(BaseModel):
     """For the environment: data set, step limit, parsing, rewards; without the split."""
     split: str | None = "train"
     """Where demonstrations and training tasks come from; null for an environment without splits."""
-    held_out: str | None = "dev"
+    evaluation_split: str | None = "dev"
     """Where the evaluations' tasks come from; null where the environment has no splits."""
+    separation: Separation | None = None
+    """What was done so that no task of the evaluations is trained on; null where nothing need be
+    done, or nothing can be. See `adapters.training.evaluations.separated`."""
     seed: int = Field(0, ge=0)
     """Of everything that draws."""
 
@@ -91,7 +97,7 @@ class TrainSettings(BaseModel):
     report_to: tuple[str, ...] = ()
     """Dashboards that show the numbers too: `tensorboard`, `wandb`, `trackio`."""
     eval_tasks: int = Field(192, ge=1)
-    """Held-out tasks of each evaluation."""
+    """Tasks of each evaluation."""
     max_new_tokens: int = Field(ge=1)
     """Tokens of one turn in evaluations."""
 
@@ -107,15 +113,39 @@ class TrainSettings(BaseModel):
         """Whether the model is built here."""
         return self.model == TINY
 
+    @model_validator(mode="before")
+    @classmethod
+    def _older(cls, values: Any) -> Any:
+        """A run of an earlier version calls the split of its evaluations `held_out`."""
+        if not isinstance(values, dict) or "held_out" not in values:
+            return values
+        rest = {name: value for name, value in values.items() if name != "held_out"}
+        return {**rest, "evaluation_split": values["held_out"]}
+
     @property
     def training_kwargs(self) -> dict[str, Any]:
         """For the environment that is trained in."""
-        return {**self.env_kwargs, **({"split": self.split} if self.split else {})}
+        own = _split(self.split)
+        if self.separation == "divided":
+            own["task_part"] = PARTS[0]
+        if self.separation == "training without evaluation":
+            unseen_by = _split(self.evaluation_split)
+            own["task_part"] = {"unseen_by": unseen_by, "kind": TASKS}
+        return {**self.env_kwargs, **own}
 
     @property
-    def held_out_kwargs(self) -> dict[str, Any]:
+    def evaluation_kwargs(self) -> dict[str, Any]:
         """For the environment that the model is measured in."""
-        return {**self.env_kwargs, **({"split": self.held_out} if self.held_out else {})}
+        own = _split(self.evaluation_split)
+        if self.separation == "divided":
+            own["task_part"] = PARTS[1]
+        if self.separation == "evaluation without training":
+            own["task_part"] = {"unseen_by": _split(self.split), "kind": TASKS}
+        return {**self.env_kwargs, **own}
+
+
+def _split(name: str | None) -> dict[str, Any]:
+    return {"split": name} if name else {}
 
 
 _TINY_DEFAULTS: Final[dict[str, Any]] = {

@@ -10,7 +10,7 @@ among habits that were shown, and the run says so. And a change that chance expl
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adapters.training.settings import TrainSettings
@@ -18,32 +18,54 @@ from adapters.training.sloppy import HABITS, has_novice
 from toolgym.records import Z95
 
 
-def gain_sentence(
-    before: Mapping[str, Any], after: Mapping[str, Any], settings: TrainSettings
-) -> str:
-    """One or two sentences on what changed and what kind of change it is.
+def gain_sentence(evaluations: Sequence[Mapping[str, Any]], settings: TrainSettings) -> str:
+    """A few sentences on what changed and what kind of change it is.
 
     Args:
-        before: Figures of the evaluation before: `accuracy` and `episodes` at least.
-        after: Those of the evaluation after.
+        evaluations: As a summary has them: `name`, `held_out`, and the figures `before` and `after`
+            with `accuracy` and `episodes` at least. The verdict goes by the first.
         settings: Of the run.
     """
-    if before.get("accuracy") is None or after.get("accuracy") is None:
+    first, *others = evaluations
+    if not _is_scored(first):
         return "No episode could be scored, so nothing can be said of a gain."
-    moved = (
-        f"Held-out accuracy went from {before['accuracy']:.1%} to {after['accuracy']:.1%}"
+    told = [f"Accuracy on {first['name']} {_moved(first)}{_first_verdict(first, settings)}"]
+    for other in others:
+        if _is_scored(other):
+            chance = within_chance(other["before"], other["after"])
+            end = ", a difference that chance explains." if chance else "."
+            told.append(f"On {other['name']} it {_moved(other)}{end}")
+    if not first["held_out"]:
+        told.append("Nothing was held out, so this says nothing of tasks that are not trained on.")
+    return " ".join(told)
+
+
+def _is_scored(evaluation: Mapping[str, Any]) -> bool:
+    ends = (evaluation["before"], evaluation["after"])
+    return all(figures is not None and figures.get("accuracy") is not None for figures in ends)
+
+
+def _moved(evaluation: Mapping[str, Any]) -> str:
+    before, after = evaluation["before"], evaluation["after"]
+    return (
+        f"went from {before['accuracy']:.1%} to {after['accuracy']:.1%}"
         f" (greedy, {after['episodes']} tasks)"
     )
+
+
+def _first_verdict(evaluation: Mapping[str, Any], settings: TrainSettings) -> str:
+    """How the sentence on the first evaluation ends."""
+    before, after = evaluation["before"], evaluation["after"]
     changed = not within_chance(before, after)
     if settings.control is not None:
         rose = after["accuracy"] > before["accuracy"]
         told = _control(changed, rose)
-        return f"{moved}. Rewards were shuffled, so nothing could be learnt; {told}"
+        return f". Rewards were shuffled, so nothing could be learnt; {told}"
     if not changed:
-        return f"{moved}, a difference that chance explains."
+        return ", a difference that chance explains."
     if after["accuracy"] < before["accuracy"]:
-        return f"{moved}: training did harm. Look at validity and entropy in the report."
-    return f"{moved}. {_kind(settings)}"
+        return ": training did harm. Look at validity and entropy in the report."
+    return f". {_kind(settings)}"
 
 
 def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -53,7 +53,7 @@ def recorded(folder: Path, env_id: str = EXPLORE, policy: Any = None) -> Run:
     settings = resolve(env_id, env_kwargs={"dataset": "tiny"})
     run = Run.create(folder, {"settings": settings.model_dump()})
     for phase, step in (("before", None), ("grpo", 3), ("after", None)):
-        kwargs = settings.training_kwargs if phase == "grpo" else settings.held_out_kwargs
+        kwargs = settings.training_kwargs if phase == "grpo" else settings.evaluation_kwargs
         records = played(env_id, policy or SloppyPolicy(1), **kwargs)
         run.log_rollouts({"phase": phase, "step": step, **r.to_json()} for r in records)
     return run
@@ -138,7 +138,7 @@ def test_what_cannot_be_audited_is_told(
 
 def test_a_family_without_a_second_rule_is_refused(tmp_path: Path) -> None:
     notes = resolve("trl-tests/Notes-v0")
-    notes = notes.model_copy(update={"split": None, "held_out": None})
+    notes = notes.model_copy(update={"split": None, "evaluation_split": None})
     run = Run.create(tmp_path / "run", {"settings": notes.model_dump()})
 
     with pytest.raises(ConfigurationError, match="has no second rule to judge by"):

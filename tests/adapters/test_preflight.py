@@ -58,7 +58,7 @@ def of_notes(**changes: Any) -> TrainSettings:
     env_kwargs = {"step_limit": 6, **changes.pop("env_kwargs", {})}
     values: dict[str, Any] = {"group_size": 4, "prompts": 2, "max_completion_length": 128}
     settings = resolve(NOTES, env_kwargs=env_kwargs, **{**values, **changes})
-    return settings.model_copy(update={"split": None, "held_out": None})
+    return settings.model_copy(update={"split": None, "evaluation_split": None})
 
 
 def transcripts_of_notes(padded: bool) -> list[Any]:

@@ -51,14 +51,29 @@ def test_a_dashboard_is_shown_what_the_run_folder_holds(run: Run) -> None:
     assert listed.shown == [
         ("warmup", 1, {"loss": 3.0}),
         ("warmup", 2, {"loss": 1.5}),
-        ("held_out", 0, {"accuracy": 0.25}),
+        ("evaluation", 0, {"accuracy": 0.25}),
         ("grpo", 1, {"reward": 0.1}),
         ("grpo", 2, {"reward": 0.2}),
         ("grpo", 3, {"reward": 0.3}),
-        ("held_out", 3, {"accuracy": 0.5}),
+        ("evaluation", 3, {"accuracy": 0.5}),
     ]
     assert [record["reward"] for record in run.metrics("grpo")] == [0.1, 0.2, 0.3]
     assert run.summary["after"]["accuracy"] == 0.5
+
+
+def test_each_evaluation_is_shown_under_what_it_was_on(run: Run) -> None:
+    listed = Listed()
+    told = ReportedRun(run, [listed])
+    tasks: dict[str, Any] = {"name": "unseen tasks", "before": {"accuracy": 0.3}, "after": None}
+    others: dict[str, Any] = {**tasks, "name": "unseen databases"}
+
+    told.write_summary({"evaluations": [tasks, {**others, "before": None}], "before": None})
+    told.write_summary({"evaluations": [tasks, others], "before": tasks["before"]})
+
+    assert listed.shown == [
+        ("unseen_tasks", 0, {"accuracy": 0.3}),
+        ("unseen_databases", 0, {"accuracy": 0.3}),
+    ]
 
 
 def test_a_loss_that_is_not_finite_is_shown_as_it_is_and_what_is_no_number_is_not(run: Run) -> None:
@@ -127,7 +142,7 @@ def test_tensorboard_reads_back_what_was_logged_before_and_after_a_resume(run: R
     rewards = [(event.step, round(event.value, 6)) for event in seen.Scalars("grpo/reward")]
     assert rewards == [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]
     assert [event.step for event in seen.Scalars("warmup/loss")] == [1, 2]
-    assert [event.step for event in seen.Scalars("held_out/accuracy")] == [0, 3]
+    assert [event.step for event in seen.Scalars("evaluation/accuracy")] == [0, 3]
 
 
 @pytest.mark.slow

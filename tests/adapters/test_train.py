@@ -23,7 +23,7 @@ from adapters.training.settings import resolve
 from adapters.training.watch import Silent
 from tests.adapters.test_train_processes import launched
 from toolgym.cli import main
-from toolgym.runs import Run
+from toolgym.runs import ROLLOUT_PHASES, Run
 
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
@@ -59,6 +59,9 @@ def test_it_says_first_what_is_trained_on_what_and_ends_with_a_table(small_run):
     lines = done.stdout.splitlines()
     assert lines[0].startswith("Training the tiny model (built here, half a million parameters)")
     assert '"tiny"' in lines[0]
+    assert lines[1].startswith(
+        "Measured on unseen tasks (640 in tiny (dev)) and on unseen databases"
+    )
     assert any(line.startswith("accuracy") for line in lines)
     assert lines[-1].startswith("Report: ")
     assert "Traceback" not in done.stderr
@@ -72,13 +75,17 @@ def test_the_run_folder_holds_all_that_it_promises(small_run):
     assert summary["before"].keys() >= FIGURES
     assert summary["after"].keys() >= FIGURES
     assert summary["after"]["episodes"] == 8
+    tasks, databases = summary["evaluations"]
+    assert (tasks["name"], databases["name"]) == ("unseen tasks", "unseen databases")
+    assert (tasks["before"], tasks["after"]) == (summary["before"], summary["after"])
+    assert databases["before"].keys() == databases["after"].keys() == tasks["after"].keys()
     assert summary["seconds"] > 0
     run = Run.open(folder)
     assert {"sqlite", "packages", "threads"} <= run.config["reproducibility"].keys()
     assert run.config["guards"].keys() == GuardConfig.model_fields.keys()
     assert [line["step"] for line in run.metrics("grpo")] == [1, 2, 3, 4]
     assert len(run.metrics("warmup")) == 8
-    assert {line["phase"] for line in run.rollouts()} == {"before", "grpo", "after"}
+    assert {line["phase"] for line in run.rollouts()} == set(ROLLOUT_PHASES)
     assert "<svg" in (folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -170,7 +177,7 @@ def test_a_dashboard_shows_what_the_run_folder_holds(tmp_path):
     shown.Reload()
     written = [line["reward"] for line in Run.open(folder).metrics("grpo")]
     assert [event.value for event in shown.Scalars("grpo/reward")] == pytest.approx(written)
-    assert [event.step for event in shown.Scalars("held_out/accuracy")] == [0, 2]
+    assert [event.step for event in shown.Scalars("unseen_tasks/accuracy")] == [0, 2]
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from adapters.commands import train
+from adapters.training.evaluations import SEEN
 from adapters.training.record import data_hash, differences
 from adapters.training.settings import read_settings, resolve
 from adapters.training.verdict import gain_sentence, within_chance
@@ -16,8 +18,15 @@ from toolgym import ConfigurationError, Task, TaskSet
 EXPLORE = "sqlgym/Explore-v0"
 
 
-def figures(accuracy: float, episodes: int = 192) -> dict[str, float]:
+def figures(accuracy: float | None, episodes: int = 192) -> dict[str, Any]:
     return {"accuracy": accuracy, "episodes": episodes}
+
+
+def evaluated(
+    before: float | None, after: float, name: str = "unseen tasks", held_out: bool = True
+) -> dict[str, Any]:
+    ends = {"before": figures(before), "after": figures(after)}
+    return {"name": name, "held_out": held_out, **ends}
 
 
 def test_settings_come_back_from_the_config_of_a_run() -> None:
@@ -55,14 +64,14 @@ def test_the_verdict_says_what_kind_of_change_it_was(
 ) -> None:
     settings = resolve(EXPLORE, control=control)
 
-    assert words in gain_sentence(figures(before), figures(after), settings)
+    assert words in gain_sentence([evaluated(before, after)], settings)
 
 
 def test_the_verdict_tells_whose_demonstrations_were_imitated() -> None:
     """The share of careful episodes is the habits' own; a novice of the environment has none."""
 
     def told(env_id: str) -> str:
-        return gain_sentence(figures(0.2), figures(0.6), resolve(env_id))
+        return gain_sentence([evaluated(0.2, 0.6)], resolve(env_id))
 
     assert "played the right way in 30% of the episodes" in told(EXPLORE)
     for env_id in ("aflowgym/Compose-v0", "aflowgym/Operate-v0"):
@@ -73,16 +82,38 @@ def test_the_verdict_tells_whose_demonstrations_were_imitated() -> None:
 def test_without_a_sloppy_demonstrator_the_verdict_claims_less() -> None:
     settings = resolve(EXPLORE, model="Qwen/Qwen3-0.6B")
 
-    sentence = gain_sentence(figures(0.2), figures(0.6), settings)
+    sentence = gain_sentence([evaluated(0.2, 0.6)], settings)
 
     assert "pass@k" in sentence
     assert "30%" not in sentence
 
 
 def test_a_run_without_a_scored_episode_claims_nothing() -> None:
-    nothing = {"accuracy": None, "episodes": 8}
+    assert "nothing can be said" in gain_sentence([evaluated(None, 0.5)], resolve(EXPLORE))
 
-    assert "nothing can be said" in gain_sentence(nothing, figures(0.5), resolve(EXPLORE))
+
+def test_the_verdict_says_which_accuracy_is_which() -> None:
+    databases = evaluated(0.05, 0.06, "unseen databases")
+
+    told = gain_sentence([evaluated(0.2, 0.6), databases], resolve(EXPLORE))
+
+    assert told.startswith("Accuracy on unseen tasks went from 20.0% to 60.0% (greedy, 192 tasks).")
+    assert "On unseen databases it went from 5.0% to 6.0% (greedy, 192 tasks), a diff" in told
+
+
+def test_where_nothing_is_held_out_the_verdict_says_so_and_calls_nothing_that() -> None:
+    told = gain_sentence([evaluated(0.2, 0.6, SEEN, held_out=False)], resolve(EXPLORE))
+
+    assert told.startswith("Accuracy on tasks that are trained on went from 20.0% to 60.0%")
+    assert "Nothing was held out" in told
+    assert "unseen" not in told
+
+
+def test_a_run_of_an_earlier_version_is_read() -> None:
+    saved = resolve(EXPLORE).model_dump()
+    earlier = {k: v for k, v in saved.items() if k not in ("evaluation_split", "separation")}
+
+    assert read_settings({**earlier, "held_out": "dev"}) == read_settings(saved)
 
 
 def test_chance_is_two_standard_errors_of_the_difference() -> None:

@@ -22,7 +22,7 @@ def run_of(path, settings, **workflows):
     return run.path
 
 
-SETTINGS = {"env_kwargs": {"kind": "math"}, "held_out": "dev"}
+SETTINGS = {"env_kwargs": {"kind": "math"}, "evaluation_split": "dev"}
 
 
 def test_the_table_has_everybody_on_the_same_tasks(tmp_path):

@@ -1,12 +1,13 @@
 """The generated worlds: fair questions, no answer to be known by heart, nothing left to chance."""
 
+import hashlib
 import json
 import os
 import re
 import sqlite3
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def splits(folder) -> dict[str, list[dict[str, str]]]:
     files = {"train": "train_spider.json", "dev": "dev.json"}
+    files |= {name: f"{name}.json" for name in ("dev-databases", "dev-shapes")}
     return {split: json.loads((folder / name).read_bytes()) for split, name in files.items()}
 
 
@@ -54,9 +56,16 @@ def schema(entry: dict[str, str]) -> str:
 
 
 def test_there_are_enough_worlds_and_questions(folder, splits):
-    assert len(list(folder.glob("database/*/*.sqlite"))) == 24
+    assert len(list(folder.glob("database/*/*.sqlite"))) == 24 + 6
     assert len(splits["train"]) >= 3000
-    assert len(splits["dev"]) >= 400
+    assert all(len(splits[name]) >= 400 for name in ("dev", "dev-databases", "dev-shapes"))
+
+
+def test_train_and_dev_are_what_they_were_before_there_were_other_splits(folder):
+    """Seeds and curves of earlier trainings are compared with later ones."""
+    files = [folder / "train_spider.json", folder / "dev.json"]
+    found = [hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in files]
+    assert found == ["b90e3fd7d448", "7ec94c6789f1"]
 
 
 def test_no_held_out_question_was_ever_asked_in_training(splits):
@@ -64,16 +73,36 @@ def test_no_held_out_question_was_ever_asked_in_training(splits):
     assert not asked & {(schema(entry), entry["question"]) for entry in splits["dev"]}
 
 
+def test_the_new_worlds_have_no_word_that_train_has_not(splits):
+    """A model from scratch cannot be asked about words that it never saw."""
+    words = [
+        {word for entry in splits[name] for word in re.findall(r"[a-z]+", entry["question"])}
+        for name in ("train", "dev-databases", "dev-shapes")
+    ]
+    assert words[1] <= words[0]
+    assert words[2] <= words[0]
+
+
+def test_no_table_of_a_new_world_has_a_column_of_the_known_table_of_its_name():
+    known = {name: kind for world in tiny_worlds.WORLDS.values() for name, kind in world.items()}
+    for world in tiny_worlds.NEW_WORLDS.values():
+        for name, kind in world.items():
+            columns = {kind.category, *kind.numbers}
+            assert not columns & {known[name].category, *known[name].numbers}
+
+
 def test_every_question_is_asked_of_every_filling(splits):
     fillings = defaultdict(set)
     for entry in [*splits["train"], *splits["dev"]]:
         fillings[schema(entry), entry["question"]].add(entry["db_id"])
     assert {len(names) for names in fillings.values()} == {tiny_worlds.SEEDS}
+    elsewhere = Counter((schema(e), e["question"]) for e in splits["dev-databases"])
+    assert set(elsewhere.values()) == {tiny_worlds.NEW_SEEDS}
 
 
-@pytest.mark.parametrize("split", ["train", "dev"])
+@pytest.mark.parametrize("split", ["train", "dev", "dev-databases"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_of_question_is_in_both_splits(splits, split, kind):
+def test_each_kind_of_question_is_in_every_split_of_these_shapes(splits, split, kind):
     assert any(re.match(KINDS[kind], entry["question"]) for entry in splits[split])
 
 
@@ -84,7 +113,7 @@ def test_names_are_looked_up_for_numbers_and_for_texts(splits, golds, split):
 
 
 def test_ids_are_unique_and_tell_world_and_text(splits):
-    entries = [*splits["train"], *splits["dev"]]
+    entries = [entry for each in splits.values() for entry in each]
     assert len({entry["id"] for entry in entries}) == len(entries)
     texts = defaultdict(set)
     for entry in entries:
@@ -105,14 +134,14 @@ def test_no_two_questions_of_a_world_share_a_text(splits):
 
 
 def test_a_name_belongs_to_one_table_of_its_schema():
-    for world in tiny_worlds.WORLDS.values():
+    for world in [*tiny_worlds.WORLDS.values(), *tiny_worlds.NEW_WORLDS.values()]:
         names = [name for kind in world.values() for name in kind.names]
         assert len(set(names)) == len(names)
 
 
 def test_knowing_the_commonest_answer_of_each_text_is_not_enough(splits, golds):
     """The best that can be learnt by heart, over all fillings, stays well below one half."""
-    for entries in splits.values():
+    for entries in (splits["train"], splits["dev"]):  # of others there are too few fillings
         answers = defaultdict(list)
         for entry in entries:
             answers[schema(entry), entry["question"]].append(golds[entry["id"]][0][0])
@@ -121,12 +150,14 @@ def test_knowing_the_commonest_answer_of_each_text_is_not_enough(splits, golds):
 
 
 def test_a_question_is_short(splits):
-    longest = max(len(e["question"]) + len(e["query"]) for e in splits["train"] + splits["dev"])
-    assert longest < 140
+    entries = [entry for each in splits.values() for entry in each]
+    assert max(len(e["question"]) + len(e["query"]) for e in entries) < 150
 
 
-def test_the_first_two_hundred_held_out_questions_cover_all_schemas(splits):
-    assert {schema(entry) for entry in splits["dev"][:192]} == set(tiny_worlds.WORLDS)
+def test_the_first_two_hundred_questions_of_a_split_cover_all_its_schemas(splits):
+    for name, entries in splits.items():
+        worlds = tiny_worlds.NEW_WORLDS if name == "dev-databases" else tiny_worlds.WORLDS
+        assert {schema(entry) for entry in entries[:192]} == set(worlds)
 
 
 def test_another_process_with_another_hash_seed_generates_the_same_bytes(folder, tmp_path):

@@ -229,17 +229,28 @@ def _incidents(run: RunView, found: Curve) -> Incidents:
 
 
 def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
-    """Held-out accuracy before and after with its intervals; None where no run has any."""
-    series = [Points(run.label, run.style, [_point(run.before), _point(run.after)]) for run in runs]
+    """Accuracy before and after with its intervals; None where no run has any.
+
+    Of one run all evaluations, of several the first of each.
+    """
+    shown = [(run.label, run.style, run.evaluations[0]) for run in runs]
+    if len(runs) == 1:
+        shown = [(on.name, style, on) for style, on in enumerate(runs[0].evaluations)]
+    series = [
+        Points(label, style, [_point(on.before), _point(on.after)]) for label, style, on in shown
+    ]
     series = [one for one in series if any(one.points)]
     if not series:
         return None
     told = "; ".join(
-        f"{one.label}: " + " to ".join(_share(point) for point in one.points) for one in series
+        f"{one.label or 'accuracy'}: " + " to ".join(_share(point) for point in one.points)
+        for one in series
     )
-    svg = point_plot(series, ("before", "after"), "Held-out accuracy", told, "share")
-    note = "Greedy, on tasks that were not trained on. Bars are 95 % Wilson intervals."
-    return Chart("Held-out accuracy", note, Markup(svg), _legend(series, is_needed=len(runs) > 1))
+    names = {on.name for _, _, on in shown}
+    title = f"Accuracy on {names.pop()}" if len(names) == 1 and all(names) else "Accuracy"
+    svg = point_plot(series, ("before", "after"), title, told, "share")
+    note = "Greedy. Bars are 95 % Wilson intervals."
+    return Chart(title, note, Markup(svg), _legend(series, is_needed=len(shown) > 1))
 
 
 def _share(point: Point | None) -> str:

@@ -84,6 +84,7 @@ def _content(runs: Sequence[RunView]) -> dict[str, Any]:
         "headlines": [tables.headline(run) for run in runs],
         "gains": [tables.gain(run) for run in runs],
         "results": tables.results(runs),
+        "measured_on": tables.measured_on(runs),
         "accuracy": accuracy_chart(runs),
         "charts": charts,
         "differences": tables.differences(runs),

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from toolgym.report.axes import is_drawable, number_text
 from toolgym.report.tables import NOTHING, settings
-from toolgym.report.view import Record, RunView
+from toolgym.report.view import Measured, Record, RunView
 
 SEED: Final = "seed"
 _LONGEST: Final = 3  # settings that name a group; the table of differences has all
@@ -29,7 +29,7 @@ class Together:
     Attributes:
         name: What sets the group apart from the others, or the labels of its runs.
         styles: Numbers of its runs' colours.
-        before: Mean held-out accuracy before, and its standard error.
+        before: Mean accuracy before, and its standard error.
         after: The same after.
         gain: The same of what each run gained.
         each: The accuracies after, run by run.
@@ -51,7 +51,7 @@ def together(runs: Sequence[RunView]) -> list[Together]:
     if all(len(group) == 1 for group in groups.values()):
         return []
     names = _names([group[0] for group in groups.values()])
-    return [_row(name, group) for name, group in zip(names, groups.values(), strict=True)]
+    return [row for pair in zip(names, groups.values(), strict=True) for row in _rows(*pair)]
 
 
 def _unseeded(value: Any) -> Any:
@@ -74,9 +74,17 @@ def _names(first: Sequence[RunView]) -> list[str]:
     ]
 
 
-def _row(name: str, runs: Sequence[RunView]) -> Together:
-    before = [_accuracy(run.before) for run in runs]
-    after = [_accuracy(run.after) for run in runs]
+def _rows(name: str, runs: Sequence[RunView]) -> Iterator[Together]:
+    """A row for each evaluation that all of the runs have."""
+    for evaluations in zip(*(run.evaluations for run in runs), strict=False):
+        on = {each.name for each in evaluations}
+        told = f"{name}, {on.pop()}" if len(on) == 1 and all(on) else name
+        yield _row(told, runs, evaluations)
+
+
+def _row(name: str, runs: Sequence[RunView], evaluations: Sequence[Measured]) -> Together:
+    before = [_accuracy(each.before) for each in evaluations]
+    after = [_accuracy(each.after) for each in evaluations]
     gains = [
         late - early
         for early, late in zip(before, after, strict=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgym.report.axes import is_drawable, number_text
-from toolgym.report.view import Record, RunView, interval
+from toolgym.report.view import Measured, Record, RunView, interval
 
 NOTHING = "\N{EN DASH}"
 
@@ -22,6 +22,7 @@ class Result:
 
     label: str
     style: int
+    on: str
     when: str
     accuracy: str
     interval: str
@@ -52,18 +53,41 @@ class Setting:
         return other.key.endswith(f".{self.key}") and other.values == self.values
 
 
-def results(runs: Sequence[RunView]) -> list[list[Result]]:
-    """For each run its evaluations before and after."""
-    return [[_result(run, "before", run.before), _result(run, "after", run.after)] for run in runs]
+def results(runs: Sequence[RunView]) -> list[list[tuple[Result, Result]]]:
+    """For each run its evaluations, each before and after."""
+    return [
+        [
+            (_result(run, on, "before", on.before), _result(run, on, "after", on.after))
+            for on in run.evaluations
+        ]
+        for run in runs
+    ]
 
 
-def _result(run: RunView, when: str, figures: Record) -> Result:
+def measured_on(runs: Sequence[RunView]) -> str:
+    """What the accuracies are of, in a sentence or two."""
+    kinds = {each.is_held_out for run in runs for each in run.evaluations}
+    said = {
+        True: "no task of it was trained on",
+        False: "where nothing was held out, it is the accuracy on what was trained on",
+        None: "where a run does not say what its tasks were, they may have been trained on",
+    }
+    told = "; ".join(text for kind, text in said.items() if kind in kinds)
+    if kinds == {False}:
+        told = "nothing was held out, so it is the accuracy on what was trained on"
+    if kinds == {None}:
+        told = "the run does not say whether its tasks were trained on"
+    return f"Accuracy is greedy, with its 95 % Wilson interval; {told}."
+
+
+def _result(run: RunView, on: Measured, when: str, figures: Record) -> Result:
     shares = [share(end) for end in interval(figures) or ()]
     score = figures.get("mean_score")
     episodes = figures.get("episodes")
     return Result(
         label=run.label,
         style=run.style,
+        on=on.name,
         when=when,
         accuracy=share(figures.get("accuracy")),
         interval=f"{shares[0].removesuffix(' %')} to {shares[1]}" if shares else "",
@@ -120,12 +144,12 @@ def gain(run: RunView) -> str:
     own = run.summary.get("gain")
     if own:
         return str(own)
-    before, after = run.before, run.after
+    first = run.evaluations[0]
+    before, after = first.before, first.after
     if not (is_drawable(before.get("accuracy")) and is_drawable(after.get("accuracy"))):
         return "Nothing can be said about a gain: there is no evaluation both before and after."
-    moved = (
-        f"Held-out accuracy went from {share(before['accuracy'])} to {share(after['accuracy'])}."
-    )
+    on = f" on {first.name}" if first.name else ""
+    moved = f"Accuracy{on} went from {share(before['accuracy'])} to {share(after['accuracy'])}."
     earlier, later = interval(before), interval(after)
     if earlier is None or later is None:
         return f"{moved} Without intervals nothing says whether that is more than chance."

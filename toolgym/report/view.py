@@ -22,6 +22,24 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Measured:
+    """One evaluation of a run, as its summary tells it.
+
+    Attributes:
+        name: What its tasks were to the training, such as `unseen databases`; empty where the run
+            does not say.
+        is_held_out: No task of it was trained on; None where the run does not say.
+        before: The figures before the training; empty where there are none.
+        after: The figures after it; empty where there are none.
+    """
+
+    name: str
+    is_held_out: bool | None
+    before: Record
+    after: Record
+
+
+@dataclass(frozen=True)
 class RunView:
     """What a report shows of one run.
 
@@ -64,6 +82,22 @@ class RunView:
     def after(self) -> Record:
         """The evaluation after the training; empty where there is none."""
         return _record(self.summary.get("after"))
+
+    @property
+    def evaluations(self) -> list[Measured]:
+        """All evaluations; one without a name where the summary does not tell them apart."""
+        told = self.summary.get("evaluations")
+        found = [
+            Measured(
+                str(each.get("name") or ""),
+                each["held_out"] if isinstance(each.get("held_out"), bool) else None,
+                _record(each.get("before")),
+                _record(each.get("after")),
+            )
+            for each in (told if isinstance(told, list) else ())
+            if isinstance(each, dict)
+        ]
+        return found or [Measured("", None, self.before, self.after)]
 
     @property
     def is_complete(self) -> bool:
