@@ -54,7 +54,8 @@ class ComposeEnv(WorkflowEnv):
     Args:
         dataset: "bundled", "tiny", a file, a folder, rows, or a `TaskSet`; see
             `aflowgym.load_tasks`.
-        split: "train", "dev", "test", or what else there is.
+        split: "train", "dev", "test", or what else there is; "dev-families" and "dev-shapes" are
+            those tasks of "dev" that are new to "train" in this respect.
         kind: "math", "code" or "qa" for tasks of one kind; None for all.
         backend: Who answers the operators: "simulated" (the preset "teaching"),
             "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER" (a dict has

@@ -1,8 +1,9 @@
 """What can be told of workflow tasks beyond playing them, for the commands that look at data sets.
 
 The facts that tasks are counted by are the kind, the item (the family of problems, by which splits
-are cut) and how much there is to go by: public tests, passages, hops. A task is shown with its
-gold, and a recorded episode is judged a second time (`aflowgym.recheck`).
+are cut) and how much there is to go by: public tests, passages, hops. What a training has not seen
+of a task may be the task, its family, or its kind, which is the shape of a problem for workflows.
+A task is shown with its gold, and a recorded episode is judged a second time (`aflowgym.recheck`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class WorkflowTaskFamily(TaskFamily):
     """Problems for workflows."""
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {"kind": KINDS}
+    kinds: ClassVar[tuple[str, ...]] = ("tasks", "families", "shapes")
 
     def splits(self, dataset: Any) -> tuple[str, ...]:
         """The splits of a data set that has a name or a path.
@@ -48,6 +50,19 @@ class WorkflowTaskFamily(TaskFamily):
         raise ConfigurationError(
             f"no data set {str(dataset)!r}; there are {known}, or give a path."
         )
+
+    def marks(self, task: Any, kind: str) -> frozenset[str]:
+        """A task is its question with its passages, whatever its draws; its shape is its kind.
+
+        Raises:
+            ConfigurationError: There is no such kind.
+        """
+        if kind == "shapes":
+            return frozenset((task.kind,))
+        if kind == "tasks":
+            told = [" ".join(text.casefold().split()) for text in (task.question, *task.context)]
+            return frozenset(("\n".join((task.item, *told)),))
+        return super().marks(task, kind)
 
     def facts(self, task: Any) -> dict[str, str]:
         """Item, kind, and what there is to go by."""

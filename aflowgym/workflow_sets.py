@@ -8,18 +8,23 @@ are made when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, overload
 
 from aflowgym.loading import load_tasks
 from aflowgym.tasks import KINDS, Kind, WorkflowTask
+from aflowgym.workflow_family import WorkflowTaskFamily
+from toolgym import unseen
 from toolgym.errors import ConfigurationError
 from toolgym.tasks import TaskSet
 
 DATASETS: Final = ("bundled", "tiny")
 SPLITS: Final = ("train", "dev", "test")
+FAMILY: Final = WorkflowTaskFamily()
+SHAPES: Final = FAMILY.kinds[2]
 DRAWS: Final = 25
 """How many copies of each task "tiny" holds."""
 
@@ -84,7 +89,8 @@ def tasks_of(
 
     Args:
         dataset: "bundled", "tiny", or whatever else `aflowgym.load_tasks` takes; or a `TaskSet`.
-        split: "train", "dev", "test", or what else there is.
+        split: "train", "dev", "test", or what else there is; "dev-families": those of "dev" whose
+            family "train" has not; "dev-shapes": those of another kind than `kind`.
         kind: "math", "code" or "qa" leaves out the others; None leaves out none.
 
     Raises:
@@ -93,17 +99,43 @@ def tasks_of(
     if kind is not None and kind not in KINDS:
         known = ", ".join(map(repr, KINDS))
         raise ConfigurationError(f"kind must be one of {known}, or None for all, got {kind!r}.")
-    whole = dataset if isinstance(dataset, TaskSet) else _loaded(dataset, split)
-    tasks = whole if kind is None else whole.filter(lambda task: task.kind == kind)
-    if not len(tasks):
-        raise ConfigurationError(f"{whole.name} has no {kind or 'usable'} task; ask for another.")
-    return tasks
+    if isinstance(dataset, TaskSet):
+        return _of_kind(dataset, kind)
+    found = unseen.split_of(split, FAMILY.kinds)
+    shapes = found is not None and found[1] == SHAPES
+
+    def load(name: str) -> TaskSet[WorkflowTask]:
+        whole = shapes and name != unseen.TRAIN  # the kinds that training has are not asked for
+        return _of_kind(_loaded(dataset, name), None if whole else kind)
+
+    is_own = found is not None and _has(dataset, split)
+    return unseen.load_split(split, FAMILY, load, is_own=is_own)
+
+
+def _has(dataset: Any, split: str) -> bool:
+    """Whether a data set brings a split of just this name."""
+    if isinstance(dataset, str | Path):
+        return split in FAMILY.splits(dataset)
+    return isinstance(dataset, Mapping) and split in dataset
+
+
+def _of_kind(tasks: TaskSet[WorkflowTask], kind: Kind | None) -> TaskSet[WorkflowTask]:
+    chosen = tasks if kind is None else tasks.filter(lambda task: task.kind == kind)
+    if not len(chosen):
+        raise ConfigurationError(f"{tasks.name} has no {kind or 'usable'} task; ask for another.")
+    return chosen
 
 
 def _loaded(dataset: Any, split: str) -> TaskSet[WorkflowTask]:
     if not isinstance(dataset, str) or dataset != "tiny":
         return load_tasks(dataset, split)
-    return TaskSet(Copies(load_tasks("bundled", split)), name=f"tiny ({split})")
+    return _copies(load_tasks("bundled", split), f"tiny ({split})")
+
+
+@functools.lru_cache(maxsize=8)
+def _copies(tasks: TaskSet[WorkflowTask], name: str) -> TaskSet[WorkflowTask]:
+    """One shared set for every copy of an environment."""
+    return TaskSet(Copies(tasks), name=name)
 
 
 __all__ = ["DATASETS", "DRAWS", "SPLITS", "Copies", "DrawnTask", "base_of", "tasks_of"]

@@ -41,7 +41,8 @@ class ExploreEnv(ToolEnv[SqlTask]):
     Args:
         dataset: "bundled", "tiny", a path (an SQLite file will do), or a `TaskSet`; see
             `sqlgym.load_tasks`.
-        split: "train", "dev", or what else the folder has.
+        split: "train", "dev", or what else the folder has; "dev-databases" and the like are those
+            tasks of "dev" that are new to "train" in this respect.
         step_limit: Calls that an episode allows; `answer` is free.
         parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
         rewards: Weights of the score; see `toolgym.RewardConfig`.

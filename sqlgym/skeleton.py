@@ -9,6 +9,7 @@ different skeletons.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from sqlglot import exp
@@ -21,6 +22,7 @@ from sqlgym.parsing import careful, parse
 _LITERAL = re.compile(r"(?:'[^']*+')++|\b\d++(?:\.\d++)?\b")
 
 
+@functools.lru_cache(maxsize=8192)
 def skeleton(canonical: str) -> str:
     """A query without its literals: what it asks, whatever the value.
 

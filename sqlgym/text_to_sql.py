@@ -35,7 +35,8 @@ class TextToSQLEnv(ExploreEnv):
     Args:
         dataset: "bundled", "tiny", a path (an SQLite file will do), or a `TaskSet`; see
             `sqlgym.load_tasks`.
-        split: "train", "dev", or what else the folder has.
+        split: "train", "dev", or what else the folder has; "dev-databases" and the like are those
+            tasks of "dev" that are new to "train" in this respect.
         match: "sound", or "spider" for the verdicts of Spider's official evaluator; see
             `sqlgym.compare`.
         tools: Those that the agent is offered, `answer` among them; all without it. Without

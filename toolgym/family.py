@@ -70,7 +70,8 @@ class TaskFamily:
                 items are never the same.
 
         Returns:
-            None at all where the task has nothing of the kind, such as no item.
+            None at all where the task has nothing of the kind, such as no item; none of any kind
+            where it cannot be used.
 
         Raises:
             ConfigurationError: There is no such kind.

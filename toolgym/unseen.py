@@ -67,7 +67,7 @@ def load_split(
     split, kind = found
     tasks = load(name if is_own else split)
     kept = unseen(tasks, load(TRAIN), kind, family)
-    if not len(kept):
+    if not any(family.marks(task, TASKS) for task in kept):  # none that can be used
         raise ConfigurationError(
             f"there is no split {name!r}: of the {len(tasks)} tasks of {tasks.name} none has"
             f" {kind} that {TRAIN!r} has not."
@@ -83,7 +83,8 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
         tasks: To choose from.
         training: What is trained on.
         kind: One of the family's.
-        family: Tells the marks. A task without marks of a kind is not called unseen in it.
+        family: Tells the marks. A task that has none of the kind, as one without an item, is not
+            called unseen in it.
 
     Raises:
         ConfigurationError: The family has no such kind.
@@ -101,7 +102,9 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
         if kind == TASKS and task.item and task.item not in items:
             return True
         marks = family.marks(task, kind)
-        return bool(marks) and not marks & seen
+        if not marks:  # an entry that cannot be used has no marks at all; it is refused when drawn
+            return not family.marks(task, TASKS)
+        return not marks & seen
 
     kept = tasks.filter(is_unseen)
     if len(kept) == len(tasks):
@@ -143,19 +146,33 @@ class _Told:
 
 @functools.lru_cache(maxsize=32)
 def _division(given: _Told) -> dict[str, frozenset[str]]:
-    """The ids of the tasks in each part."""
-    tasks, family = given.tasks, given.family
-    groups = {task.id: task.item or task.id for task in tasks}
-    if len({task.item for task in tasks}) < 2:
-        first: dict[str, str] = {}  # one id for all tasks that are the same
-        groups = {t.id: first.setdefault(min(family.marks(t, TASKS)), t.id) for t in tasks}
+    """The ids of the tasks in each part; of the playable ones, if one part had none of them."""
+    parts = _cut(given.tasks, given.family)
+    if all(len(part.first_playable(1)) for part in parts):
+        return _named(parts)
+    return _named(_cut(given.tasks.playable(), given.family))
+
+
+def _named(parts: tuple[Tasks, ...]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(part.ids) for name, part in zip(PARTS, parts, strict=False)}
+
+
+def _cut(tasks: Tasks, family: TaskFamily) -> tuple[Tasks, ...]:
+    """The two parts; none where there are not two."""
+    first: dict[str, str] = {}  # one id for all tasks that are the same
+
+    def same(task: Task) -> str:
+        mark = min(family.marks(task, TASKS), default=f"unusable {task.id}")
+        return first.setdefault(mark, task.id)
+
+    groups = {task.id: f"item {task.item}" if task.item else same(task) for task in tasks}
+    if len(set(groups.values())) < 2:
+        groups = {task.id: same(task) for task in tasks}
     chosen = _chosen(Counter(groups.values()))
     training = tasks.filter(lambda task: groups[task.id] not in chosen)
     evaluation = tasks.filter(lambda task: groups[task.id] in chosen)
     evaluation = unseen(evaluation, training, TASKS, family)
-    if not len(training) or not len(evaluation):
-        return {}
-    return dict(zip(PARTS, (frozenset(training.ids), frozenset(evaluation.ids)), strict=True))
+    return (training, evaluation) if len(training) and len(evaluation) else ()
 
 
 def _chosen(sizes: Mapping[str, int]) -> frozenset[str]:

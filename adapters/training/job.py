@@ -184,12 +184,12 @@ def measure(
     """Play the tasks of an evaluation, keep the transcripts in the run, and return the figures."""
     phase = f"{when}{evaluation.suffix}"
     run.cut_rollouts(phase)
-    total = min(settings.eval_tasks, evaluation.tasks)
+    total = min(evaluation.played, evaluation.tasks)
     with watch.phase(f"{evaluation.name}, {when}", total) as advance:
         found = rollout.evaluate(
             settings.env_id,
             policy,
-            n=settings.eval_tasks,
+            n=evaluation.played,
             batch=_AT_ONCE,
             seed=_MEASURED_ON,
             progress=lambda done, _: advance(done, ""),

@@ -97,7 +97,7 @@ class TrainSettings(BaseModel):
     report_to: tuple[str, ...] = ()
     """Dashboards that show the numbers too: `tensorboard`, `wandb`, `trackio`."""
     eval_tasks: int = Field(192, ge=1)
-    """Tasks of each evaluation."""
+    """Tasks of an evaluation; of one on unseen items a quarter."""
     max_new_tokens: int = Field(ge=1)
     """Tokens of one turn in evaluations."""
 
