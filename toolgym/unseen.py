@@ -29,8 +29,6 @@ TASKS: Final = "tasks"
 """The kind that every family has: the task itself."""
 SHARE: Final = 0.2
 """Of the tasks of a set that is divided, how many are for the evaluation, about."""
-LARGEST: Final = 0.5
-"""Of the tasks of a set, how many an evaluation may have where its items are large."""
 PARTS: Final = ("training", "evaluation")
 
 Tasks = TaskSet[Any]
@@ -176,17 +174,18 @@ def _cut(tasks: Tasks, family: TaskFamily) -> tuple[Tasks, ...]:
 
 
 def _chosen(sizes: Mapping[str, int]) -> frozenset[str]:
-    """The groups for evaluation: in an order by hash, until their tasks are as many as wanted."""
-    total = sum(sizes.values())
+    """The groups for evaluation: in an order by hash, all that bring their tasks nearer to SHARE.
+
+    Where none does, the smallest.
+    """
+    order = sorted(sizes, key=_place)
+    lacking = SHARE * sum(sizes.values())
     chosen: list[str] = []
-    taken = 0
-    for name in sorted(sizes, key=_place):
-        if taken >= SHARE * total:
-            break
-        if taken + sizes[name] <= LARGEST * total:
+    for name in order:
+        if abs(lacking - sizes[name]) < lacking:
             chosen.append(name)
-            taken += sizes[name]
-    return frozenset(chosen)
+            lacking -= sizes[name]
+    return frozenset(chosen or sorted(order, key=lambda name: sizes[name])[:1])
 
 
 def _place(name: str) -> bytes:

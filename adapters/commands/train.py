@@ -206,11 +206,23 @@ def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     if "dataset" in accepted and wanted["dataset"] is None:
         wanted["dataset"] = "tiny" if options["model"] is None else "bundled"
     split = options.pop("split")
-    splits = {"split": split or "train", "evaluation_split": "dev"}
-    if "split" not in accepted and not open_ended:
-        arguments_for(env_id, split=split)  # refuses one that was given
-        splits = {}
-    return {"env_kwargs": arguments_for(env_id, settings, **wanted), **splits}
+    arguments_for(env_id, split=split)  # refuses one that was given to what takes none
+    env_kwargs = arguments_for(env_id, settings, **wanted)
+    takes_any = open_ended and (split is not None or _takes_splits(env_id, env_kwargs))
+    if "split" in accepted or takes_any:
+        return {"env_kwargs": env_kwargs, "split": split or "train", "evaluation_split": "dev"}
+    return {"env_kwargs": env_kwargs}
+
+
+def _takes_splits(env_id: str, env_kwargs: dict[str, Any]) -> bool:
+    """Whether an environment that hands on all its arguments has splits at the end of the way."""
+    from toolgym import registration
+
+    try:
+        registration.make(env_id, **env_kwargs, split="train")
+    except ConfigurationError:
+        return False
+    return True
 
 
 def weights_of(text: str | None) -> dict[str, Any] | None:

@@ -138,7 +138,7 @@ def _items(settings: TrainSettings) -> str:
 
 
 def _family(settings: TrainSettings) -> Any:
-    return registration.make(settings.env_id, **settings.env_kwargs).family
+    return registration.make(settings.env_id, **settings.training_kwargs).family
 
 
 def _tasks(settings: TrainSettings, env_kwargs: dict[str, Any]) -> Any:

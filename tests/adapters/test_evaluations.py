@@ -1,0 +1,320 @@
+"""A training measures on what it does not train on, whatever the environment; or says it cannot."""
+
+import json
+import sqlite3
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from adapters.commands.train import begin
+from adapters.training.audit import audit
+from adapters.training.evaluations import SEEN, Evaluation, evaluations, separated
+from adapters.training.settings import TrainSettings, read_settings, resolve
+from toolgym import Task, TaskSet, ToolEnv, registration, tool
+from toolgym.report import write_report
+from toolgym.runs import Run
+
+EXPLORE, SAFES, OWN_SPLITS = "sqlgym/Explore-v0", "split-tests/Safes-v0", "split-tests/Splits-v0"
+
+
+class Safes(ToolEnv[Task]):
+    """Open the safe: say the digit that is asked for."""
+
+    def __init__(self, items: int = 1, size: int = 10, **options: Any) -> None:
+        tasks = [Task(f"safe-{n}", f"Say {n}.", item=f"bank-{n % items}") for n in range(size)]
+        super().__init__(TaskSet(tasks, name="safes"), **options)
+
+    def begin(self, task: Task) -> str:
+        return task.question
+
+    def expert(self) -> Generator[Any, str, None]:
+        yield {"name": "say", "arguments": {"digit": int(self.task.id.removeprefix("safe-"))}}
+
+    @tool(terminal=True)
+    def say(self, digit: int) -> str:
+        """Say a digit.
+
+        Args:
+            digit: 0 to 9.
+        """
+        return self.submit(self.task.id == f"safe-{digit}")
+
+
+class OwnSplits(Safes):
+    """The same with splits of its own, which share some tasks."""
+
+    def __init__(self, split: str, **options: Any) -> None:
+        super().__init__(items=5, size=20, **options)
+        places = {"train": range(12), "dev": range(8, 20), "inner": range(9, 11)}
+        self.tasks = self.tasks.filter(lambda t: int(t.id[5:]) in places[split])
+
+
+for name, entry in ((SAFES, Safes), (OWN_SPLITS, OwnSplits)):
+    if name not in gym.registry:
+        gym.register(id=name, entry_point=entry)
+
+
+def of(env_id: str, splits: bool = True, **changes: Any) -> TrainSettings:
+    """The settings as `toolgym train` makes them."""
+    settings = resolve(env_id, **changes)
+    if not splits:
+        settings = settings.model_copy(update={"split": None, "evaluation_split": None})
+    return separated(settings)
+
+
+def ids(settings: TrainSettings, evaluation: Evaluation | None = None) -> set[str]:
+    kwargs = evaluation.env_kwargs if evaluation else settings.training_kwargs
+    return set(registration.make(settings.env_id, **kwargs).tasks.ids)
+
+
+# Which evaluations there are ----------------------------------------------------------------------
+
+
+def test_on_tiny_unseen_tasks_and_unseen_databases_are_measured() -> None:
+    settings = of(EXPLORE, env_kwargs={"dataset": "tiny"})
+    tasks, databases = evaluations(settings)
+
+    assert (settings.separation, tasks.name, databases.name) == (
+        None,
+        "unseen tasks",
+        "unseen databases",
+    )
+    assert (tasks.tasks, tasks.played, databases.tasks, databases.played) == (640, 192, 954, 48)
+    trained = registration.make(EXPLORE, **settings.training_kwargs).tasks
+    assert len(trained) == 3152
+    asked = registration.make(EXPLORE, **databases.env_kwargs).tasks
+    assert not {task.item for task in asked} & {task.item for task in trained}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "env_kwargs", "name"),
+    [
+        (EXPLORE, {"dataset": "bundled"}, "unseen databases"),
+        ("aflowgym/Compose-v0", {"dataset": "bundled"}, "unseen families"),
+        ("aflowgym/Compose-v0", {"dataset": "tiny", "kind": "qa"}, "unseen families"),
+    ],
+)
+def test_where_all_of_dev_is_on_unseen_items_there_is_one_evaluation(
+    env_id: str, env_kwargs: dict[str, Any], name: str
+) -> None:
+    settings = of(env_id, env_kwargs=env_kwargs)
+    (only,) = evaluations(settings)
+
+    assert (settings.separation, only.name, only.is_held_out) == (None, name, True)
+
+
+def test_a_further_split_for_unseen_databases_is_cut_to_what_was_not_trained_on() -> None:
+    """The name of a split is relative to `train`, and another may be trained on."""
+    settings = of(EXPLORE, env_kwargs={"dataset": "tiny"}, split="dev-databases")
+    (only,) = evaluations(settings)
+
+    assert only.name == "unseen databases"
+    assert only.source == "tiny (dev)"
+
+
+# Taking apart -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("split", "how", "trained", "asked"),
+    [
+        ("train", "evaluation without training", range(12), range(12, 20)),
+        ("inner", "evaluation without training", range(9, 11), [8, *range(11, 20)]),
+        ("dev", "divided", None, None),
+    ],
+)
+def test_splits_that_share_tasks_are_taken_apart(
+    split: str, how: str, trained: Any, asked: Any
+) -> None:
+    settings = of(OWN_SPLITS, split=split)
+    first, *_ = evaluations(settings)
+
+    assert settings.separation == how
+    assert first.is_held_out
+    assert not ids(settings) & ids(settings, first)
+    if trained is not None:
+        assert ids(settings) == {f"safe-{n}" for n in trained}
+        assert ids(settings, first) == {f"safe-{n}" for n in asked}
+    else:
+        assert ids(settings) | ids(settings, first) == {f"safe-{n}" for n in range(8, 20)}
+
+
+def test_of_a_training_on_all_tasks_the_evaluation_keeps_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "ships.db"
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE ship (ship_id INTEGER PRIMARY KEY, name, kind, tons REAL)")
+        kinds = ("brig", "cog", "dhow", "junk")
+        rows = [(n, f"Ship {n * 7}", kinds[n % 4], 40 + n * n % 97) for n in range(40)]
+        database.executemany("INSERT INTO ship VALUES (?, ?, ?, ?)", rows)
+    database.close()
+    data = {"dataset": str(file), "synthesis": {"n": 40}}
+    settings = of(EXPLORE, split="all", env_kwargs=data)
+    (only,) = evaluations(settings)
+    dev = registration.make(EXPLORE, **data, split="dev").tasks
+
+    assert (settings.separation, only.name) == ("training without evaluation", "unseen tasks")
+    assert ids(settings, only) == set(dev.ids)
+    assert ids(settings)
+    assert not ids(settings) & set(dev.ids)
+
+
+def test_a_file_that_serves_as_every_split_is_divided(tmp_path: Path) -> None:
+    (tmp_path / "a.sqlite").touch()
+    with sqlite3.connect(tmp_path / "a.sqlite") as database:
+        database.execute("CREATE TABLE t (x)")
+        database.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(9)])
+    database.close()
+    rows = [
+        {"db_id": "a", "question": f"After {n}?", "query": f"SELECT x FROM t WHERE x = {n + 1}"}
+        for n in (*range(8), 0)
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = of(EXPLORE, env_kwargs={"dataset": str(file)})
+    (only,) = evaluations(settings)
+    parts = [
+        {task.question for task in registration.make(EXPLORE, **kwargs).tasks}
+        for kwargs in (settings.training_kwargs, only.env_kwargs)
+    ]
+
+    assert (settings.separation, only.name) == ("divided", "unseen tasks")
+    assert all(parts)
+    assert not parts[0] & parts[1]
+
+
+@pytest.mark.parametrize(("items", "name"), [(1, "unseen tasks"), (5, "unseen items")])
+def test_an_environment_without_splits_is_divided_by_item_else_by_task(
+    items: int, name: str
+) -> None:
+    settings = of(SAFES, splits=False, env_kwargs={"items": items})
+    (only,) = evaluations(settings)
+
+    assert (settings.separation, only.name) == ("divided", name)
+    assert len(ids(settings)) == 8
+    assert not ids(settings) & ids(settings, only)
+    assert read_settings(json.loads(json.dumps(settings.model_dump()))) == settings
+
+
+def test_one_task_cannot_be_divided_and_is_not_called_unseen() -> None:
+    settings = of(SAFES, splits=False, env_kwargs={"size": 1})
+    (only,) = evaluations(settings)
+
+    assert settings.separation is None
+    assert (only.name, only.is_held_out, only.unseen) == (SEEN, False, ())
+
+
+# What is said -------------------------------------------------------------------------------------
+
+SMALL = {"demos": 12, "warmup_steps": 2, "steps": 1, "group_size": 2, "prompts": 1}
+
+
+def trained(folder: Path, env_id: str, **changes: Any) -> dict[str, Any]:
+    """A training of seconds, through the command, and its summary."""
+    options = dict.fromkeys(
+        [
+            *("model", "dataset", "split", "learning_rate", "temperature", "rewards", "settings"),
+            *("max_completion_length", "step_limit", "parsing", "config", "vllm", "control"),
+            *("save_every", "resume", "report_to"),
+        ]
+    )
+    options |= {"env_id": env_id, "trainer": "reference", "seed": 0, "lora": False, "out": folder}
+    options |= {"quiet": True, "no_preflight": True, "eval_tasks": 4, **SMALL, **changes}
+    begin(options)
+    return Run.open(folder).summary
+
+
+def words_of(folder: Path) -> str:
+    """Everything that a run says of itself, the report as a reader sees it."""
+    files = ("summary.json", "config.json", "report.html")
+    return "\n".join((folder / name).read_text("utf-8") for name in files)
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.parametrize(("items", "name"), [(1, "unseen tasks"), (5, "unseen items")])
+def test_terminal_summary_and_report_of_an_own_environment_say_what_was_unseen(
+    items: int, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch", reason="needs the extra `train`")
+    summary = trained(tmp_path / "run", SAFES, settings=[f"items={items}"])
+    told = capsys.readouterr().out
+
+    assert f"Measured on {name} (2 in safes)." in told
+    assert "it was divided" in told
+    assert f"Accuracy on {name} went from" in summary["gain"]
+    (only,) = summary["evaluations"]
+    assert (only["name"], only["held_out"], only["after"]) == (name, True, summary["after"])
+    assert "no task of it was trained on" in (tmp_path / "run" / "report.html").read_text()
+    played = {phase: set[str]() for phase in ("before", "after", "grpo")}
+    for rollout in Run.open(tmp_path / "run").rollouts():
+        played[rollout["phase"]].add(rollout["task_id"])
+    assert played["before"] == played["after"] == {f"safe-{n}" for n in played_by(items)}
+    assert played["grpo"]
+    assert not played["grpo"] & played["before"]
+
+
+def played_by(items: int) -> set[int]:
+    settings = of(SAFES, splits=False, env_kwargs={"items": items})
+    (only,) = evaluations(settings)
+    return {int(task_id[5:]) for task_id in ids(settings, only)}
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_where_nothing_can_be_held_out_no_word_of_the_run_claims_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch", reason="needs the extra `train`")
+    summary = trained(tmp_path / "run", SAFES, settings=["size=1"])
+    told = capsys.readouterr().out
+    report = (tmp_path / "run" / "report.html").read_text("utf-8")
+
+    assert "Nothing is held out: the tasks for training and evaluation are the same" in told
+    assert "Nothing was held out" in summary["gain"]
+    assert "nothing was held out, so it is the accuracy on what was trained on" in report
+    assert [each["held_out"] for each in summary["evaluations"]] == [False]
+    everything = (told + words_of(tmp_path / "run")).lower()
+    assert "unseen tasks" not in everything
+    for claim in ("held-out", "held out"):
+        for place in everything.split(claim)[:-1]:
+            assert place.endswith(("nothing is ", "nothing was "))
+
+
+def test_the_report_names_each_evaluation_and_an_older_run_claims_nothing(tmp_path: Path) -> None:
+    ends = {"accuracy": 0.25, "interval": [0.2, 0.3], "episodes": 96}
+    after = {**ends, "accuracy": 0.75, "interval": [0.7, 0.8]}
+    named = [
+        {"name": name, "held_out": True, "before": ends, "after": after}
+        for name in ("unseen tasks", "unseen databases")
+    ]
+    told = {}
+    for name, evaluated in (("new", {"evaluations": named}), ("old", {})):
+        run = Run.create(tmp_path / name, {"env_id": EXPLORE})
+        run.write_summary({"before": ends, "after": after, **evaluated})
+        told[name] = write_report(run).read_text("utf-8")
+
+    assert "unseen tasks, before" in told["new"]
+    assert "unseen databases, after" in told["new"]
+    assert "no task of it was trained on" in told["new"]
+    assert "does not say whether its tasks were trained on" in told["old"]
+    assert "unseen" not in told["old"]
+    both = write_report([Run.open(tmp_path / name) for name in told], tmp_path / "both.html")
+    assert "unseen databases" in both.read_text("utf-8")
+
+
+def test_an_audit_knows_the_tasks_of_the_second_evaluation(tmp_path: Path) -> None:
+    from adapters.training.sloppy import SloppyPolicy
+    from toolgym import rollout
+
+    settings = of(EXPLORE, env_kwargs={"dataset": "tiny"})
+    run = Run.create(tmp_path / "run", {"settings": settings.model_dump()})
+    second = evaluations(settings)[1]
+    played = rollout.evaluate(EXPLORE, SloppyPolicy(1), n=6, **second.env_kwargs)
+    run.log_rollouts({"phase": "before-items", "step": None, **r.to_json()} for r in played.records)
+
+    found = audit(run)
+
+    assert (found.rollouts, found.undecided, found.agreement) == (6, 0, 1.0)
