@@ -1,7 +1,7 @@
 """How near the optimum a model came that was trained on `aflowgym/Compose-v0`, and who is as near.
 
 Takes run folders of `toolgym train aflowgym/Compose-v0`, such as several seeds of one training, and
-plays their held-out tasks once more with the expert, with the novice (any typical workflow, as in
+plays their evaluation tasks once more with the expert, with the novice (any typical workflow, as in
 the warm-up) and with the random policy, which hardly writes a valid one. Everybody is measured
 alike: by what the workflows are worth that rollouts ended with, luck taken out. Prints, for each
 kind of task, the mean exact reward and the regret (optimum minus mean, with its 95 % interval)

@@ -91,7 +91,7 @@ class FolderSource:
     train: tuple[Mapping[str, Any], ...]
     dev: tuple[Mapping[str, Any], ...]
     test: tuple[Mapping[str, Any], ...] = ()
-    more: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    more: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict, kw_only=True)
 
 
 def install(place: Path, read: Callable[[], FolderSource]) -> Path:

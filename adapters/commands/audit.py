@@ -25,7 +25,10 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of 
 Sample = Annotated[int | None, typer.Option("--n", min=1, help="Rollouts to judge at most.")]
 Everything = Annotated[bool, typer.Option("--all", help="Judge every rollout.")]
 Phase = Annotated[
-    list[str] | None, typer.Option(help="before, grpo or after; may be repeated; all without it.")
+    list[str] | None,
+    typer.Option(
+        help="before, grpo, after, before-items or after-items; may be repeated; all without it."
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Chooses the sample.")]
 Show = Annotated[int, typer.Option(min=0, help="Disagreements to print at most.")]

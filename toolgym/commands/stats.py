@@ -27,7 +27,10 @@ RunPath = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run folder, or a file of `toolgym eval --out`.")
 ]
 Phase = Annotated[
-    list[str] | None, typer.Option(help="before, grpo or after; may be repeated; all without it.")
+    list[str] | None,
+    typer.Option(
+        help="before, grpo, after, before-items or after-items; may be repeated; all without it."
+    ),
 ]
 Top = Annotated[int, typer.Option(min=1, help="Patterns to tell at most.")]
 Page = Annotated[
