@@ -18,7 +18,9 @@ from typing import Any, Final
 from adapters.training.settings import Separation, TrainSettings
 from toolgym import registration
 from toolgym.errors import ConfigurationError
+from toolgym.family import TaskFamily
 from toolgym.runs import ITEMS
+from toolgym.tasks import TaskSet
 from toolgym.unseen import TASKS, divided, kinds_unseen, unseen
 
 FEWER: Final = 4
@@ -137,9 +139,9 @@ def _items(settings: TrainSettings) -> str:
     return _family(settings).kinds[1]
 
 
-def _family(settings: TrainSettings) -> Any:
+def _family(settings: TrainSettings) -> TaskFamily:
     return registration.make(settings.env_id, **settings.training_kwargs).family
 
 
-def _tasks(settings: TrainSettings, env_kwargs: dict[str, Any]) -> Any:
+def _tasks(settings: TrainSettings, env_kwargs: dict[str, Any]) -> TaskSet[Any]:
     return registration.make(settings.env_id, **env_kwargs).tasks
