@@ -45,8 +45,8 @@ METRIC_PHASES = ("warmup", "grpo")
 """The phases that have steps with metrics."""
 ITEMS = "-items"
 """What follows the name of a phase in which the tasks are on items that were not trained on."""
-ROLLOUT_PHASES = ("before", "after", f"before{ITEMS}", f"after{ITEMS}", "grpo")
-"""The evaluations around the training, and the training itself."""
+ROLLOUT_PHASES = ("before", "after", "grpo", f"before{ITEMS}", f"after{ITEMS}")
+"""The evaluations around the training, the training itself, and evaluations on unseen items."""
 RECORDED_PACKAGES = (
     *("toolgym", "gymnasium", "pydantic", "numpy", "sqlglot", "sqlite-utils", "json-repair"),
     *("rapidfuzz", "torch", "transformers", "tokenizers", "trl", "datasets", "accelerate", "peft"),
