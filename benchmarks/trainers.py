@@ -290,7 +290,7 @@ TRICKS: dict[str, tuple[Any, str, Any]] = {
     "nobody leaves the batch": (rollout, "Table", EverySeat),
     "every prompt read for itself": (rollout, "Table", EveryPrompt),
     "listening when all wait": (rollout, "Table", Patient),
-    "logits of all tokens": (learner, "_head_sees", _all_logits),
+    "logits of all tokens": (learner, "sees_only", _all_logits),
 }
 
 

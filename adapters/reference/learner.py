@@ -12,9 +12,7 @@ those that were recorded is 1 until the weights move.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,6 +23,7 @@ from adapters.reference.batch import Batch, Pass
 from adapters.reference.config import ReferenceConfig
 from adapters.reference.losses import Totals, policy_loss
 from adapters.reference.processes import Processes
+from adapters.training.output_layer import sees_only
 
 _AT_ONCE = 2**24  # logits whose probabilities are in memory together: 64 MiB in float32
 
@@ -133,7 +132,7 @@ class Learner:
     def _speak(self, model: PreTrainedModel, part: Pass, entropy_learns: bool) -> Spoken:
         device = model.device
         ids, predicts, learnt = (t.to(device) for t in (part.ids, part.predicts, part.learnt))
-        with _head_sees(model, predicts):
+        with sees_only(model, predicts):
             logits = model(input_ids=ids, use_cache=False).logits
         picked = logits[0] if logits.shape[:2] != predicts.shape else logits[predicts]
         # Each learnt token stands one place behind the position that predicts it.
@@ -177,21 +176,3 @@ def _exact(dtype: torch.dtype) -> torch.dtype:
 def _placed(values: Tensor, learnt: Tensor) -> Tensor:
     """Values of the learnt tokens, put back in their places; 0 elsewhere."""
     return values.new_zeros(learnt.shape).masked_scatter(learnt, values)
-
-
-@contextmanager
-def _head_sees(model: PreTrainedModel, places: Tensor) -> Iterator[None]:
-    """Let the output layer see these places only, (1, places, hidden); if it can be found."""
-    head: Any = model.get_output_embeddings()  # type: ignore[no-untyped-call]
-    if head is None:
-        yield
-        return
-
-    def pick(module: Any, hidden: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (hidden[0][places][None], *hidden[1:])
-
-    handle = head.register_forward_pre_hook(pick)
-    try:
-        yield
-    finally:
-        handle.remove()

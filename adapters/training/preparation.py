@@ -108,7 +108,7 @@ def _fresh(settings: TrainSettings, transcripts: Sequence[Sequence[Message]]) ->
     ids = env.tasks.first_playable(_MISTAKEN).ids
     padded = [null_padded(transcript, tools) for transcript in transcripts[:_PADDED]]
     tokenizer = train_tokenizer([*transcripts, *padded, *mistakes(env, ids)])
-    return build_model(tokenizer, settings.seed), tokenizer
+    return build_model(tokenizer, settings.seed, copying=settings.copying), tokenizer
 
 
 def _imitate(
@@ -128,6 +128,7 @@ def _imitate(
         settings.warmup_learning_rate,
         ramp=min(20, settings.warmup_steps // 5),
         seed=settings.seed,
+        matrix_rate=settings.warmup_matrix_rate,
     )
     with watch.phase("warm-up", settings.warmup_steps) as advance, _reproducible(settings.seed):
 

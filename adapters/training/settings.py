@@ -60,6 +60,8 @@ class TrainSettings(BaseModel):
     seed: int = Field(0, ge=0)
     """Of everything that draws."""
 
+    copying: float = Field(0.0, ge=0)
+    """How strongly the heads of the tiny model write back what they read, to begin with."""
     demonstrations: int = Field(ge=1)
     """Transcripts that the warm-up imitates."""
     demonstrator: Literal["sloppy", "expert"]
@@ -70,6 +72,9 @@ class TrainSettings(BaseModel):
     """Transcripts per step."""
     warmup_learning_rate: float = Field(gt=0)
     """At its highest."""
+    warmup_matrix_rate: float | None = Field(None, gt=0)
+    """Of the weight matrices where Muon moves them in imitation, at its highest; null: AdamW moves
+    all weights."""
 
     steps: int = Field(ge=1)
     """Steps of reinforcement learning."""

@@ -1,5 +1,7 @@
 """What is learnt from a transcript, with any chat template, and the loop that learns it."""
 
+import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -7,12 +9,13 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
+from torch.nn import functional
 
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.demonstrations import demonstrate
 from adapters.training.examples import Example, examples_of
-from adapters.training.warmup import WarmupSettings, warm_up
+from adapters.training.warmup import WarmupSettings, accumulate, passes, warm_up
 from toolgym import ConfigurationError, registration
 
 pytestmark = pytest.mark.torch
@@ -98,3 +101,50 @@ def test_imitation_lowers_the_loss_and_ends_at_the_same_weights_every_time() -> 
     weights = [torch.cat([w.flatten() for w in model.parameters()]) for model in models]
     assert torch.equal(*weights)
     assert not models[0].training
+
+
+def padded_tokens(lengths: Sequence[int], divided: list[list[int]]) -> int:
+    return sum(len(part) * max(lengths[place] for place in part) for part in divided)
+
+
+def test_the_passes_of_a_batch_add_up_to_the_gradient_of_the_batch_as_one() -> None:
+    model = build_model(TOKENIZER, size=SMALL).double()
+    batch = random.Random(1).sample(EXAMPLES, 16)
+    assert len(passes([len(example.ids) for example in batch])) > 1
+    width = max(len(example.ids) for example in batch)
+    ids = torch.tensor([[*e.ids, *[0] * (width - len(e.ids))] for e in batch])
+    learnt = torch.tensor([[*e.learn, *[False] * (width - len(e.ids))] for e in batch])[:, 1:]
+    logits = model(input_ids=ids).logits[:, :-1]
+    whole = functional.cross_entropy(logits[learnt], ids[:, 1:][learnt])
+    wanted = torch.autograd.grad(whole, list(model.parameters()))
+
+    loss = accumulate(model, batch)
+
+    assert loss == pytest.approx(whole.item(), rel=1e-9)
+    for parameter, gradient in zip(model.parameters(), wanted, strict=True):
+        assert parameter.grad is not None
+        assert torch.allclose(parameter.grad, gradient, rtol=1e-7, atol=1e-12)
+
+
+def test_short_examples_go_apart_from_long_ones_where_that_saves_more_than_a_pass_costs() -> None:
+    assert passes([50, 180, 52, 175]) == [[0, 2], [3, 1]]
+    assert passes([100, 101]) == [[0, 1]]
+    assert passes([7]) == [[0]]
+    draw = random.Random(0)
+    for _ in range(200):
+        lengths = [draw.randint(1, 400) for _ in range(draw.randint(1, 20))]
+        divided = passes(lengths)
+        assert sorted(place for part in divided for place in part) == list(range(len(lengths)))
+        assert padded_tokens(lengths, divided) <= len(lengths) * max(lengths)
+
+
+def test_passes_pad_less_than_half_as_much_as_the_batch_as_one() -> None:
+    draw = random.Random(0)
+    needed = as_one = in_passes = 0
+    for _ in range(50):
+        lengths = [len(example.ids) for example in draw.sample(EXAMPLES, 16)]
+        needed += sum(lengths)
+        as_one += 16 * max(lengths)
+        in_passes += padded_tokens(lengths, passes(lengths))
+
+    assert in_passes - needed < (as_one - needed) / 2
