@@ -58,3 +58,21 @@ def test_a_word_after_a_blank_starts_as_the_word_without_it() -> None:
     assert torch.allclose(gaps[0], gaps[1], atol=1e-6)
     assert torch.allclose(gaps[0], gaps[2], atol=1e-6)
     assert gaps[0].abs().max() > 0.01
+
+
+def test_heads_that_copy_make_the_word_they_read_likelier_than_heads_at_random() -> None:
+    """Of what each word leaves behind in the first layer, seen by the layer's output alone."""
+
+    def rank_of_own_word(copying: float) -> float:
+        model = build_model(TOKENIZER, seed=3, copying=copying)
+        words = torch.arange(300, len(TOKENIZER))
+        with torch.no_grad():
+            embedding = model.get_input_embeddings().weight
+            attention = model.model.layers[0].self_attn
+            read = model.model.layers[0].input_layernorm(embedding[words])
+            said = attention.o_proj(attention.v_proj(read)) @ embedding.T
+        own = said.gather(1, words[:, None])
+        return (said > own).sum(dim=1).float().mean().item()
+
+    assert rank_of_own_word(0.5) < 5
+    assert rank_of_own_word(0.0) > 100

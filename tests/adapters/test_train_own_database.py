@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.training.settings import resolve
+from adapters.training.settings import read_settings, resolve
 from toolgym.runs import Run
 
 pytestmark = pytest.mark.torch
@@ -28,6 +28,20 @@ def test_rollouts_may_be_longer_on_other_data_than_the_tiny_models_own():
     assert (other.max_completion_length, other.max_new_tokens) == (512, 192)
     given = resolve(ENV, env_kwargs={"dataset": "my.db"}, max_completion_length=300)
     assert given.max_completion_length == 300
+
+
+def test_trainings_on_other_data_and_after_a_novice_keep_the_warm_up_they_were_tuned_with():
+    own = resolve(ENV, env_kwargs={"dataset": "tiny"})
+    fresh = {"copying", "warmup_matrix_rate"}
+    assert own.copying > 0
+    assert own.warmup_matrix_rate is not None
+    for other in (
+        resolve(ENV, env_kwargs={"dataset": "my.db"}),
+        resolve("aflowgym/Compose-v0", env_kwargs={"dataset": "bundled"}),
+        resolve(ENV, model="Qwen/Qwen3-0.6B"),
+        read_settings(own.model_dump(exclude=fresh)),
+    ):
+        assert (other.copying, other.warmup_matrix_rate) == (0.0, None)
 
 
 @pytest.mark.slow
