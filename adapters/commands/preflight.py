@@ -58,7 +58,7 @@ GroupSize = Annotated[Number, _option("Rollouts of a task that training will com
 Prompts = Annotated[Number, _option("Tasks per step of the training; 4.")]
 Temperature = Annotated[float | None, _option("Of the rollouts; 1.")]
 MaxCompletion = Annotated[Number, _option("Tokens of a rollout, results of tools included.")]
-WarmupSteps = Annotated[Number, _option("Of the tiny model, before it is looked at; 1000.")]
+WarmupSteps = Annotated[Number, _option("Of the tiny model, before it is looked at; 1200.")]
 Demos = Annotated[Number, _option("That the tiny model imitates; 4800.")]
 Trainer = Annotated[Text, _option(f"Who will train: {' or '.join(TRAINERS)}; {TRAINERS[0]}.")]
 Seed = Annotated[Number, _option("Of everything that draws; 0.", min=0)]

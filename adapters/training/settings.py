@@ -160,7 +160,7 @@ _TINY_DEFAULTS: Final[dict[str, Any]] = {
     "copying": 0.5,
     "demonstrations": 4800,
     "demonstrator": "sloppy",
-    "warmup_steps": 1000,
+    "warmup_steps": 1200,
     "warmup_batch": 8,
     "warmup_learning_rate": 8e-3,
     "warmup_matrix_rate": 2e-2,
