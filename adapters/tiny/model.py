@@ -53,8 +53,18 @@ def build_model(
     Returns:
         The model in float32 on the CPU.
     """
-    size = size or TinySize()
-    config = Qwen3Config(
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Qwen3ForCausalLM(_config(tokenizer, size or TinySize()))
+        _befriend_words(model, tokenizer)
+        _let_heads_copy(model, copying)
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    return model
+
+
+def _config(tokenizer: PreTrainedTokenizerBase, size: TinySize) -> Qwen3Config:
+    return Qwen3Config(
         vocab_size=len(tokenizer),
         hidden_size=size.hidden,
         num_hidden_layers=size.layers,
@@ -70,14 +80,6 @@ def build_model(
         bos_token_id=None,
         rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = Qwen3ForCausalLM(config)
-        _befriend_words(model, tokenizer)
-    _let_heads_copy(model, copying)
-    model.generation_config.eos_token_id = tokenizer.eos_token_id
-    model.generation_config.pad_token_id = tokenizer.pad_token_id
-    return model
 
 
 @torch.no_grad()

@@ -33,7 +33,7 @@ class Muon:
         momentum: Share of the earlier gradients that stays from step to step.
     """
 
-    def __init__(self, matrices: Iterable[nn.Parameter], momentum: float = 0.95) -> None:
+    def __init__(self, matrices: Iterable[Tensor], momentum: float = 0.95) -> None:
         self._matrices = list(matrices)
         self._momentum = momentum
         self._moved = [torch.zeros_like(matrix) for matrix in self._matrices]
@@ -64,14 +64,14 @@ def orthogonal(matrix: Tensor) -> Tensor:
     """
     a, b, c = _COEFFICIENTS
     wide = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
-    found = wide / (wide.norm() + _TINY)
+    found: Tensor = wide / (wide.norm() + _TINY)
     for _ in range(_ITERATIONS):
         gram = found @ found.T
         found = a * found + (b * gram + c * gram @ gram) @ found
     return found.T if wide is not matrix else found
 
 
-def matrices_of(model: nn.Module) -> list[nn.Parameter]:
+def matrices_of(model: nn.Module) -> list[Tensor]:
     """The weight matrices of a model's linear layers that share nothing with an embedding."""
     embedded = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
     linear = (m.weight for m in model.modules() if isinstance(m, nn.Linear))
