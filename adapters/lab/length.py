@@ -83,8 +83,9 @@ EXPERIMENT: Final = Experiment(
         " tokens of a step weights longer traces as they should be."
     ),
     setting=(
-        f"The workflow micro-model, 60 updates of 32 rollouts (K=8), rate {RATE:g}, on tasks whose"
-        f' best known workflow is the longest, "{LONG}". Paid: the score of the episode; the length'
+        f"The workflow micro-model, 60 updates of 32 rollouts (K=8), rate {RATE:g}, on tasks for"
+        f' which the longest of its workflows is the best of them, "{LONG}". Paid: the score of the'
+        " episode; the length"
         " alone; or nothing but luck. Adam hides a constant factor of the loss, so that only the"
         " weights of tokens against each other differ."
     ),

@@ -45,7 +45,7 @@ def _long(cells: Cells) -> Figure:
     return grid(
         "length_long",
         "Probability of the longest known workflow at the end",
-        "Exact, mean over tasks. In the world qa it is the best known.",
+        "Exact, mean over tasks. In the world qa it is the best of those that are shown.",
         cells,
         {norm: [f"{world}-{norm}" for world in WORLDS] for norm in NORMS},
         list(WORLDS),

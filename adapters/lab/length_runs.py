@@ -2,7 +2,7 @@
 
 | world    | what is paid                                                                      |
 | -------- | --------------------------------------------------------------------------------- |
-| `qa`     | the score of the episode, on tasks whose best known workflow is the longest       |
+| `qa`     | the score of the episode, on tasks for which the longest workflow shown is best   |
 | `longer` | the length itself, of whatever can be run                                         |
 | `chance` | nothing but luck: a length that changes here is a bias of the normalisation       |
 """

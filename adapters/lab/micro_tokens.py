@@ -51,7 +51,7 @@ WORKFLOWS: Final[Mapping[str, int]] = {
 }
 """Valid workflows and how often each is shown. The first ten and their numbers are the most
 frequent of the run that document 003 is about, which had no loops and hardly a vote; the rest are
-there to be found: the best that there is for each kind is among them."""
+there to be found, and with them, for each kind, the best of all these."""
 PROSE_TEXTS: Final = (
     "### Step 1: Analyze the problem .",
     "### Step 1: Understand the question . First we need to find the answer .",
