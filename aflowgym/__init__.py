@@ -6,7 +6,7 @@ along. A workflow that does not parse, or whose types do not fit, is answered wi
 what was expected there and a workflow that would work; none is rewritten in silence.
 
 `parse` reads a workflow, `execute` runs it on a task, `grade` judges what it left, `expected` says
-what it is worth with the simulated backend, `optimum` which one is worth most.
+what it is worth with the simulated backend, `optimum` which one of a stated family is worth most.
 
 Importing this registers the environments with Gymnasium:
 

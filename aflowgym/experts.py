@@ -1,9 +1,11 @@
 """Who plays the workflow environments: an expert, and a novice.
 
-The expert has a small table: for each preset and kind of task, a workflow whose expected reward is
-within a hundredth of the best one's (`aflowgym.optimum`; a test holds the table against it). It
-reads the kind in the question, and from the result whether there is a solution and whether the
-public tests pass; it has seen neither gold nor draws, so luck decides whether it is right.
+The expert has a small table: for each preset and kind of task, a short workflow whose expected
+reward is within a tenth of that of the best of a stated family (`aflowgym.optimum`; a test holds
+the table against it), and within a hundredth of the best of at most three operators, a list
+counted as one. It reads the kind in the question, and from the result whether there is a solution
+and whether the public tests pass; it has seen neither gold nor draws, so luck decides whether it is
+right.
 
 The novice knows how to call the tools, has heard which operator is for which kind, and knows not
 what is good: it runs a typical workflow, rather one with that operator, and now and then one whose
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 Play = Generator[Any, str, None]
 
-BEST: Final[Mapping[tuple[str, str], str]] = {
+FIRST: Final[Mapping[tuple[str, str], str]] = {
     ("teaching", "math"): "[Programmer * 5] -> ScEnsemble",
     ("teaching", "code"): "CustomCodeGenerate -> Test * 3",
     ("teaching", "qa"): "AnswerGenerate -> (Review -> Revise) * 3 -> Format",
@@ -37,7 +39,7 @@ BEST: Final[Mapping[tuple[str, str], str]] = {
     ("paper", "code"): "CustomCodeGenerate -> Test * 3",
     ("paper", "qa"): "AnswerGenerate -> Format",
 }
-"""By preset and kind, a workflow near the optimum."""
+"""By preset and kind, what the expert runs first."""
 SECOND: Final[Mapping[str, str]] = {
     "math": "AnswerGenerate -> Review ? Revise : done",
     "code": "Programmer -> Review ? Revise : done",
@@ -91,7 +93,7 @@ _TESTED: Final = re.compile(r"^Public tests: (\d+) of (\d+) pass", re.MULTILINE)
 def compose(env: ComposeEnv) -> Play:
     """Play `aflowgym/Compose-v0` well."""
     kind = env.task.kind
-    for dsl in (BEST[_preset(env), kind], SECOND[kind]):
+    for dsl in (FIRST[_preset(env), kind], SECOND[kind]):
         if env.episode.steps_left > 1:  # the last step ends the episode
             observation = yield run_call(dsl)
             if _is_good(observation):
@@ -100,7 +102,7 @@ def compose(env: ComposeEnv) -> Play:
 
 
 def operate(env: OperateEnv) -> Play:
-    """Play `aflowgym/Operate-v0` well, as the best workflows go."""
+    """Play `aflowgym/Operate-v0` well, as those workflows go."""
     kind, preset = env.task.kind, _preset(env)
     if kind == "code":
         yield from _until(env, "custom_code_generate")
@@ -200,9 +202,9 @@ def _answer(env: WorkflowEnv) -> dict[str, Any]:
 
 
 def _preset(env: WorkflowEnv) -> str:
-    """The preset whose optimum is known; of any other backend nothing is known."""
+    """The preset of the backend; of one that the table has not, nothing is known."""
     name = getattr(getattr(env.backend, "preset", None), "name", "")
-    return name if any(name == preset for preset, _ in BEST) else "teaching"
+    return name if any(name == preset for preset, _ in FIRST) else "teaching"
 
 
 def _call(name: str, **arguments: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from aflowgym.dsl import CODES, Limits
 from aflowgym.dsl.checking import DEFAULT_LIMITS
+from aflowgym.expectation.family import FAMILY, Family
 from aflowgym.operators import KINDS, OPERATORS, Registry
 from aflowgym.statistics_pictures import (
     accuracy_chart,
@@ -24,7 +25,7 @@ from aflowgym.statistics_pictures import (
     time_charts,
 )
 from aflowgym.statistics_reading import STRUCTURES, Reading, Workflow, readings
-from aflowgym.statistics_regret import FAMILY, Regret, regret_table, regrets
+from aflowgym.statistics_regret import Regret, regret_table, regrets
 from aflowgym.statistics_tally import Gathered, Tally, ranked
 from aflowgym.statistics_time import Moment, diversity, entropy, moments
 from aflowgym.workflow_errors import WORKFLOW_ERRORS
@@ -59,7 +60,7 @@ def workflow_statistics(
     env_kwargs: Mapping[str, Any] | None = None,
     operators: Registry = OPERATORS,
     limits: Limits = DEFAULT_LIMITS,
-    family: int = FAMILY,
+    family: Family = FAMILY,
 ) -> Statistics:
     """The tables and charts on the workflows of some rollouts.
 
@@ -68,10 +69,10 @@ def workflow_statistics(
             `rollouts.jsonl`; each is let go when it was counted.
         top: Patterns to tell at most.
         env_kwargs: How their environment was made; None where that is not known. They say what
-            the best workflow is, and so which regret there is.
+            the best workflow of the family is, and so which regret there is.
         operators: The operators that the agents could name.
         limits: How large a workflow could be.
-        family: Most operators in a workflow that regret is measured against.
+        family: The workflows among which the best is what regret is measured against.
 
     Returns:
         The tables `validity`, `errors`, `patterns`, `operators`, `structures`, `kinds` and

@@ -81,7 +81,7 @@ def favourite_pictures(found: Gathered) -> tuple[Chart, ...]:
 
 
 def accuracy_chart(found: Gathered, regret: Sequence[Regret] = ()) -> tuple[Chart, ...]:
-    """Share right against mean calls, for each kind of task, and where the best workflow lies.
+    """Share right against mean calls, for each kind of task, and where the best of the family lies.
 
     Args:
         found: What was counted.
@@ -97,7 +97,7 @@ def accuracy_chart(found: Gathered, regret: Sequence[Regret] = ()) -> tuple[Char
         ]
         if spots and kind in best:
             accuracy, calls, _ = best[kind].expectation
-            name = f"the best: {best[kind].workflow}"
+            name = f"the best of the stated family: {best[kind].workflow}"
             spots.append(Spot(name, calls, accuracy, accuracy, accuracy, "diamond", False))
         if spots:
             tracks.append(Track(kind, style, spots))
@@ -110,7 +110,7 @@ def accuracy_chart(found: Gathered, regret: Sequence[Regret] = ()) -> tuple[Char
     note = "Share of the rollouts that ended right, with its 95 % Wilson interval."
     if "before" in found.compared:
         note += " Ring: before the training; disc: after it."
-    note += " Diamond: what the best workflow comes to." if best else ""
+    note += " Diamond: what the best workflow of the stated family comes to." if best else ""
     return (Chart(title, note, svg, legend),)
 
 

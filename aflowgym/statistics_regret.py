@@ -1,30 +1,36 @@
-"""How much worse than the best the workflows are that rollouts ended with.
+"""How much worse than the best of a stated family the workflows are that rollouts ended with.
 
 With the simulated backend it is known exactly what a workflow is worth, so luck can be taken out:
 each rollout counts with the expected reward of its last valid workflow, run once and answered, and
 one that has none with the score that it got. Regret is what the best workflow of the family is
-worth more. Where the backend is another one, or answers are free, nothing is known and no regret
-told; nor where operators are called one by one.
+worth more. The language has more workflows than the family: one that is better is told and logged,
+and makes a regret below zero. Where the backend is another one, or answers are free, nothing is
+known and no regret told; nor where operators are called one by one.
 """
 
 from __future__ import annotations
 
+import functools
+import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from aflowgym.backends.presets import PRESETS
 from aflowgym.expectation import expected
+from aflowgym.expectation.family import FAMILY, Family
 from aflowgym.optimum_cache import Best, best_workflow
 from aflowgym.statistics_tally import Gathered, Tally
 from aflowgym.tasks import KINDS, Kind
 from toolgym.rewards import RewardConfig
 from toolgym.statistics import Cell, Mean, Table
 
-FAMILY = 4
-"""Most operators in a workflow that regret is measured against, its list counted as one."""
+BETTER: Final = 1e-9
+"""How much more than the best of the family a workflow is worth that is called better."""
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class Regret:
         reward: The mean exact reward of what they ended with.
         best: What it is measured against.
         preset: The skills of the operators.
+        better: Workflows that are worth more than that, and what they are worth, best first.
     """
 
     kind: Kind
@@ -44,10 +51,11 @@ class Regret:
     reward: Mean
     best: Best
     preset: str
+    better: tuple[tuple[str, float], ...] = ()
 
     @property
     def regret(self) -> Mean:
-        """What the best workflow is worth more."""
+        """What the best workflow of the family is worth more; below zero if it is worth less."""
         lost = self.best.expectation.reward - self.reward.value
         return Mean(lost, self.reward.error, self.reward.of)
 
@@ -55,14 +63,14 @@ class Regret:
 def regrets(
     found: Gathered,
     env_kwargs: Mapping[str, Any],
-    family: int = FAMILY,
+    family: Family = FAMILY,
 ) -> tuple[Regret, ...]:
     """The regret of each kind and phase that whole workflows were submitted in.
 
     Args:
         found: What was counted.
         env_kwargs: How the environment was made.
-        family: Most operators in a workflow that it is measured against.
+        family: What it is measured against.
 
     Raises:
         ConfigurationError: The weights of the score are none.
@@ -77,9 +85,14 @@ def regrets(
             tally = found.composed.get((kind, phase))
             if tally is None or not tally.scored:
                 continue
-            best = best_workflow(kind, preset, rewards, operators=family)
-            reward = _reward(tally, kind, preset, rewards)
-            told.append(Regret(kind, phase, reward, best, preset))
+            best = best_workflow(kind, preset, rewards, family=family)
+            worth = {
+                text: expected(text, kind, preset, rewards=rewards).reward
+                for text in tally.ended
+                if text
+            }
+            better = _better(worth, best, kind, preset)
+            told.append(Regret(kind, phase, _reward(tally, worth), best, preset, better))
     return tuple(told)
 
 
@@ -97,24 +110,43 @@ def simulated_preset(env_kwargs: Mapping[str, Any]) -> str | None:
     return (preset or "teaching") if known and not env_kwargs.get("free_answer") else None
 
 
-def _reward(tally: Tally, kind: Kind, preset: str, rewards: RewardConfig) -> Mean:
+def _reward(tally: Tally, worth: Mapping[str, float]) -> Mean:
     """The mean over the scored rollouts."""
-    worth: Counter[float] = Counter()
-    for text, count in tally.ended.items():
-        if text:
-            worth[expected(text, kind, preset, rewards=rewards).reward] += count
-    worth.update({score: count for score, count in tally.lost.items() if not math.isnan(score)})
-    return Mean.of_counts(worth)
+    counts = Counter[float]()
+    for text, reward in worth.items():
+        counts[reward] += tally.ended[text]
+    counts.update({score: count for score, count in tally.lost.items() if not math.isnan(score)})
+    return Mean.of_counts(counts)
+
+
+def _better(
+    worth: Mapping[str, float], best: Best, kind: Kind, preset: str
+) -> tuple[tuple[str, float], ...]:
+    """The workflows that are better than the best of the family, logged."""
+    least = best.expectation.reward + BETTER
+    found = sorted((-reward, text) for text, reward in worth.items() if reward > least)
+    for minus, text in found:
+        _tell_once(text, -minus, best, kind, preset)
+    return tuple((text, -minus) for minus, text in found)
+
+
+@functools.lru_cache(maxsize=1024)
+def _tell_once(text: str, reward: float, best: Best, kind: Kind, preset: str) -> None:
+    _logger.warning(
+        "better than the best of the stated family for %s tasks (preset %s): %s is worth %.6f,"
+        " %s is worth %.6f; its regret is below zero.",
+        *(kind, preset, text, reward, best.workflow, best.expectation.reward),
+    )
 
 
 def regret_table(
-    told: Sequence[Regret], family: int = FAMILY, *, is_assumed: bool
+    told: Sequence[Regret], family: Family = FAMILY, *, is_assumed: bool
 ) -> tuple[Table, ...]:
     """One row for each; no table where there is none.
 
     Args:
         told: From `regrets`.
-        family: Most operators in a workflow that it is measured against.
+        family: What it is measured against.
         is_assumed: It is not known how the environment was made.
     """
     if not told:
@@ -126,13 +158,19 @@ def regret_table(
         )
         for each in told
     )
-    columns = ("kind", "phase", "rollouts", "reward", "optimum", "regret", "best workflow")
+    columns = ("kind", "phase", "rollouts", "reward", "best of family", "regret", "best workflow")
     note = (
         "Reward: the mean of what the last valid workflow of each scored rollout is worth, run once"
-        " and answered, luck taken out; a rollout without one counts with its own score. Optimum:"
-        f" the best of all chains of up to {family} operators with a list, a condition and a loop."
+        " and answered, luck taken out; a rollout without one counts with its own score. Best"
+        f" workflow: the best of the stated family, which is {family}. The language has more, so a"
+        " regret can be below zero."
         f" In brackets the 95 % interval of the mean. Preset: {told[0].preset}."
     )
+    better = {
+        f"{each.kind}, {text} ({reward:.4f})" for each in told for text, reward in each.better
+    }
+    if better:
+        note += f" Better than the best of the stated family: {'; '.join(sorted(better))}."
     if is_assumed:
         note += " How the environment was made is not recorded here: its defaults are assumed."
     return (Table("regret", "Regret", columns, rows, note, is_key=True),)

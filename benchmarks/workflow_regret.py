@@ -1,11 +1,12 @@
-"""How near the optimum a model came that was trained on `aflowgym/Compose-v0`, and who is as near.
+"""How near the best a model came that was trained on `aflowgym/Compose-v0`, and who is as near.
 
 Takes run folders of `toolgym train aflowgym/Compose-v0`, such as several seeds of one training, and
 plays their evaluation tasks once more with the expert, with the novice (any typical workflow, as in
 the warm-up) and with the random policy, which hardly writes a valid one. Everybody is measured
 alike: by what the workflows are worth that rollouts ended with, luck taken out. Prints, for each
-kind of task, the mean exact reward and the regret (optimum minus mean, with its 95 % interval)
-before and after the training and of each policy, and the optimum; then the favourites, with their
+kind of task, the mean exact reward and the regret (best minus mean, with its 95 % interval)
+before and after the training and of each policy, and the best, which is that of the stated family
+(`aflowgym.optimum`) and not of the whole language; then the favourites, with their
 shares of the valid workflows before and after.
 
     python benchmarks/workflow_regret.py RUN [RUN ...] [--top 10]
@@ -93,18 +94,18 @@ def regret_lines(told: Sequence[Regret]) -> Iterator[str]:
     """The table, line by line: two for each kind, reward and regret."""
     cells = {(each.kind, each.phase): each for each in told}
     phases = (*EVALUATED, *PLAYED)
-    yield f"{'':<14}" + "".join(f"{phase:>22}" for phase in phases) + f"{'optimum':>10}"
+    yield f"{'':<14}" + "".join(f"{phase:>22}" for phase in phases) + f"{'best*':>10}"
     for kind in dict.fromkeys(each.kind for each in told):
         found = [cells.get((kind, phase)) for phase in phases]
         best = next(each.best for each in told if each.kind == kind)
         rewards = [f"{each.reward.value:.3f}" if each else "-" for each in found]
         lost = [str(each.regret) if each else "-" for each in found]
-        optimum = f"{best.expectation.reward:>10.3f}"
-        yield f"{kind + ', reward':<14}" + "".join(f"{each:>22}" for each in rewards) + optimum
+        most = f"{best.expectation.reward:>10.3f}"
+        yield f"{kind + ', reward':<14}" + "".join(f"{each:>22}" for each in rewards) + most
         yield f"{'  regret':<14}" + "".join(f"{each:>22}" for each in lost) + f"{0:>10.3f}"
     for kind in dict.fromkeys(each.kind for each in told):
         best = next(each.best for each in told if each.kind == kind)
-        yield f"the best for {kind}: {best.workflow}"
+        yield f"* the best of the stated family for {kind}: {best.workflow}"
 
 
 def favourite_lines(found: Gathered, top: int) -> Iterator[str]:

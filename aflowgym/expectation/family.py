@@ -1,9 +1,10 @@
-"""A stated family of workflows, listed without repetition.
+"""The stated family of workflows, and its first part, listed without repetition.
 
-A member is a chain of operators with at most one list of two to five branches, closed by an
-ensemble, at most one `? :` and at most one `* n` (n of 2 or 3). The operators of the chain, of the
-condition and of the loop are counted, and the list as one; each branch of it is one operator that
-needs nothing. A member is well typed for its kind of task and within the limits of the language.
+`Family` says how far it goes. A member of its first part is a chain of operators with at most one
+list of two to five branches, closed by an ensemble, at most one `? :` and at most one `* n` (n of 2
+or 3). The operators of the chain, of the condition and of the loop are counted, and the list as
+one; each branch of it is one operator that needs nothing. A member is well typed for its kind of
+task and within the limits of the language.
 
 Lists are not told apart here: a list stands for all lists of its sort, of which there are two,
 since a program can be tested after a list only if all its branches write programs.
@@ -30,6 +31,37 @@ PLAIN: Final = tuple(Op(name) for name, each in OPERATORS.items() if not each.is
 ENSEMBLES: Final = tuple(Op(name) for name, each in OPERATORS.items() if each.is_ensemble)
 CHECKS: Final = tuple(each for each in PLAIN if OPERATORS[each.name].is_check)
 STARTS: Final = tuple(each for each in PLAIN if not OPERATORS[each.name].needs)
+
+
+class Family(NamedTuple):
+    """The workflows that the best is looked for among; not the whole language.
+
+    >>> print(Family(operators=2, blocks=0))
+    all chains of up to 2 operators with a list, a condition and a loop
+
+    Attributes:
+        operators: Most operators in a member of the first part, its list counted as one.
+        blocks: Most weight of a member of the second part, which are chains of blocks
+            (`aflowgym.expectation.blocks`), a list counted as two; 0 if there is no second part.
+    """
+
+    operators: int = 4
+    blocks: int = 5
+
+    def __str__(self) -> str:
+        first = (
+            f"all chains of up to {self.operators} operators with a list, a condition and a loop"
+        )
+        if not self.blocks:
+            return first
+        return (
+            f"{first}, and all chains of up to {self.blocks} blocks: operators, once or up to five"
+            " times; checks with an operator, in up to 15 rounds; conditions; lists of up to 11"
+            " branches, which count as two"
+        )
+
+
+FAMILY: Final = Family()
 
 
 class Left(NamedTuple):

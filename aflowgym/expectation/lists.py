@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -35,7 +36,7 @@ GROUPS: Final = 6
 _INHERITED_GROUP: Final = 3
 _ODD_GROUPS: Final = 4
 #: Which answers make up each group.
-_MEMBERS: Final = ((RIGHT,), (LOOSE,), (TYPICAL,), INHERITED, (ODD[0],), (ODD[1],))
+MEMBERS: Final = ((RIGHT,), (LOOSE,), (TYPICAL,), INHERITED, (ODD[0],), (ODD[1],))
 VOTES: Final = 5
 NO_BRANCH: Final[Counts] = (0,) * GROUPS
 
@@ -56,7 +57,7 @@ ENTERING: Final = _entering()
 def grouped(ends: Array) -> list[Array | None]:
     """The masses of the groups and of failure in what a branch ends in; None for none."""
     answers = answers_of(ends)
-    masses: list[Array] = [answers[..., list(each)].sum(axis=-1) for each in _MEMBERS]
+    masses: list[Array] = [answers[..., list(each)].sum(axis=-1) for each in MEMBERS]
     masses.append(answers[..., -1])
     return [mass if np.any(mass) else None for mass in masses]
 
@@ -126,22 +127,42 @@ def _counted_out(counts: Counts, points: Array) -> Array:
 
 @functools.lru_cache(maxsize=65536)
 def _voted(counts: Counts, weight: float) -> Array:
-    """`MdEnsemble`: the probability that each group wins most of the votes, ties shared alike."""
-    owners = [group for group in range(_ODD_GROUPS) if counts[group]]
-    weights = [counts[group] * (weight if group <= LOOSE else 1.0) for group in owners]
-    for group in range(_ODD_GROUPS, GROUPS):
-        owners += [group] * counts[group]
-        weights += [1.0] * counts[group]
-    share = np.array(weights) / sum(weights)
-    wins = np.zeros(GROUPS + 1)
-    for votes in _splits(VOTES, len(owners)):
-        ways = math.factorial(VOTES) / math.prod(map(math.factorial, votes))
-        chance = ways * float(np.prod(share ** np.array(votes)))
-        top = max(votes)
-        leading = [owner for owner, got in zip(owners, votes, strict=True) if got == top]
-        for owner in leading:
-            wins[owner] += chance / len(leading)
-    return wins
+    """`MdEnsemble`: the probability that each group wins most of the votes, ties shared alike.
+
+    Odd answers differ in name only, so of their votes the sizes count, and not whose they are.
+    """
+    odd = sum(counts[_ODD_GROUPS:])
+    named = (*counts[:_ODD_GROUPS], odd)
+    weights = np.array([weight, weight, 1.0, 1.0, 1.0]) * named
+    share = weights / weights.sum()
+    share[-1] /= max(odd, 1)
+    wins = np.zeros(_ODD_GROUPS + 1)
+    for votes in _splits(VOTES, len(named)):
+        if any(vote and not count for vote, count in zip(votes, named, strict=True)):
+            continue
+        chance = float(np.prod(share ** np.array(votes)))
+        for sizes in _sizes(votes[-1], odd):
+            top = max(*votes[:-1], *sizes)
+            leading = np.array([*(vote == top for vote in votes[:-1]), sizes.count(top)])
+            wins += chance * _ways(votes, sizes, odd) / leading.sum() * leading
+    split = np.array(counts[_ODD_GROUPS:]) / max(odd, 1)
+    return np.array([*wins[:-1], *(wins[-1] * split), 0.0])
+
+
+def _ways(votes: Counts, sizes: Counts, odd: int) -> float:
+    """In how many ways the votes can be cast so that odd answers have these sizes."""
+    given = math.prod(map(math.factorial, (*votes[:-1], *sizes)))
+    alike = math.prod(map(math.factorial, Counter(sizes).values()))
+    return math.factorial(VOTES) / given * math.perm(odd, len(sizes)) / alike
+
+
+def _sizes(total: int, parts: int, most: int = VOTES) -> Iterator[Counts]:
+    """All ways to write a number as a sum of so many parts at most, the largest first."""
+    if not total:
+        yield ()
+    for first in range(min(total, most), 0, -1) if parts else ():
+        for rest in _sizes(total - first, parts - 1, first):
+            yield (first, *rest)
 
 
 def _splits(total: int, parts: int) -> Iterator[Counts]:

@@ -1,6 +1,8 @@
-"""The best workflow of a family, per kind of task: what regret is measured against.
+"""The best workflow of the stated family, per kind of task: what regret is measured against.
 
-Every member of `aflowgym.expectation.family` is evaluated exactly, none is skipped. What makes it
+It is not proved to be the best of the whole language. The family has two parts: small chains with
+all constructs (`aflowgym.expectation.family`), and long chains of blocks, which are searched in
+`aflowgym.expectation.meeting`. Every member of the first part is evaluated exactly. What makes it
 fast: members with a common beginning share its distribution; all lists of a sort are evaluated at
 once, along the batch axis; states that cannot occur are left out; and since the cost saturates as
 `cap - a * b ** calls`, two values of the generating function of the calls (at 1 and at b) stand for
@@ -19,7 +21,10 @@ from aflowgym.backends.presets import Preset, preset_of
 from aflowgym.dsl.checking import EMPTY
 from aflowgym.dsl.nodes import ListOf, Node, Seq
 from aflowgym.expectation import DEFAULT_REWARDS, Expectation, expected
+from aflowgym.expectation.blocks import blocks, count_chains
 from aflowgym.expectation.family import (
+    FAMILY,
+    Family,
     Left,
     Sort,
     allowed,
@@ -29,6 +34,7 @@ from aflowgym.expectation.family import (
     typed,
 )
 from aflowgym.expectation.lists import closed
+from aflowgym.expectation.meeting import Meeting
 from aflowgym.expectation.nearness import nearness
 from aflowgym.expectation.operators import Model
 from aflowgym.expectation.space import (
@@ -57,44 +63,52 @@ class Optimum(NamedTuple):
     Attributes:
         workflow: Its tree.
         expectation: What it is worth.
-        forms: How many canonical texts the family has.
-        evaluated: How many were evaluated: of lists that differ in the order of their branches,
-            one.
+        forms: How many canonical texts the first part of the family has.
+        evaluated: How many of them were evaluated: of lists that differ in the order of their
+            branches, one.
+        chains: How many canonical texts the second part has; some are in both.
     """
 
     workflow: Node
     expectation: Expectation
     forms: int
     evaluated: int
+    chains: int
 
 
 def optimum(
     kind: Kind,
     preset: str | Preset = "teaching",
     *,
-    operators: int = 4,
+    family: Family = FAMILY,
     rewards: RewardConfig = DEFAULT_REWARDS,
 ) -> Optimum:
-    """The workflow of the family that has the highest expected reward; remembered.
+    """The workflow of the stated family that has the highest expected reward; remembered.
 
     Args:
         kind: The kind of the tasks.
         preset: The skills of the operators.
-        operators: Most operators in a member, its list counted as one; 4 takes seconds.
+        family: How far the family goes; the default takes up to a minute.
         rewards: The weights of the score.
 
-    >>> str(optimum("math", "paper", operators=1).workflow)
+    >>> from aflowgym.expectation.family import Family
+    >>> str(optimum("math", "paper", family=Family(operators=1, blocks=0)).workflow)
     'Programmer'
     """
-    return _optimum(kind, preset_of(preset), operators, rewards)
+    return _optimum(kind, preset_of(preset), family, rewards)
 
 
 @functools.lru_cache(maxsize=64)
-def _optimum(kind: Kind, preset: Preset, operators: int, rewards: RewardConfig) -> Optimum:
+def _optimum(kind: Kind, preset: Preset, family: Family, rewards: RewardConfig) -> Optimum:
     search = Search(kind, preset, rewards)
-    search.grow((), EMPTY, search.begin, Left(operators), None)
-    worth = expected(search.best, kind, preset, rewards=rewards)
-    return Optimum(search.best, worth, search.forms, search.evaluated)
+    search.grow((), EMPTY, search.begin, Left(family.operators), None)
+    best, chains = search.best, 0
+    if family.blocks:
+        chains = count_chains(blocks(kind), family.blocks)
+        meeting = Meeting(kind, preset, rewards, family.blocks, search.reward)
+        best = meeting.best() or best
+    worth = expected(best, kind, preset, rewards=rewards)
+    return Optimum(best, worth, search.forms, search.evaluated, chains)
 
 
 class Search(Walker):

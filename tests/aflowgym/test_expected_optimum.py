@@ -10,7 +10,7 @@ from aflowgym.backends.presets import PRESETS
 from aflowgym.dsl import Cond, ListOf, Repeat, children
 from aflowgym.dsl.checking import EMPTY
 from aflowgym.dsl.nodes import Seq
-from aflowgym.expectation.family import STARTS, Left, allowed, chains, replaced, sorts
+from aflowgym.expectation.family import STARTS, Family, Left, allowed, chains, replaced, sorts
 from aflowgym.expectation.search import Search
 from toolgym import RewardConfig
 
@@ -50,7 +50,7 @@ def families():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_member_is_counted_once(kind, families):
-    assert optimum(kind, operators=2).forms == len(families[kind])
+    assert optimum(kind, family=Family(2, 0)).forms == len(families[kind])
 
 
 class Noted(Search):
@@ -76,7 +76,7 @@ def test_members_are_worth_what_is_expected_and_the_optimum_most(kind, preset):
     """Two values of a generating function against the whole joint distribution."""
     search = Noted(kind, PRESETS[preset])
     search.grow((), EMPTY, search.begin, Left(3), None)
-    best = optimum(kind, preset, operators=3)
+    best = optimum(kind, preset, family=Family(3, 0))
 
     assert len(search.worth) == search.evaluated == best.evaluated
     assert best.expectation.reward == pytest.approx(max(r for _, r in search.worth), abs=1e-10)
@@ -93,7 +93,7 @@ def constructs(node):
 
 def test_the_optimum_of_teaching_depends_on_the_kind():
     """A vote for math, tests for code, review and form for questions."""
-    best = {kind: optimum(kind, operators=3) for kind in KINDS}
+    best = {kind: optimum(kind, family=Family(3, 0)) for kind in KINDS}
     found = {kind: set(constructs(each.workflow)) & {ListOf, Repeat} for kind, each in best.items()}
 
     assert found == {"math": {ListOf}, "code": {Repeat}, "qa": {Repeat}}
@@ -122,14 +122,14 @@ def test_every_workflow_of_the_seed_is_in_the_family():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_family_of_four_operators_is_evaluated_whole(kind):
-    best = optimum(kind)
+    best = optimum(kind, family=Family(4, 0))
 
     assert best.forms == (3_539_612 if kind == "code" else 3_402_558)
-    assert best.expectation.reward >= optimum(kind, operators=3).expectation.reward
+    assert best.expectation.reward >= optimum(kind, family=Family(3, 0)).expectation.reward
 
 
 def test_the_optimum_is_remembered():
-    assert optimum("math", operators=1) is optimum("math", operators=1)
+    assert optimum("math", family=Family(1, 0)) is optimum("math", family=Family(1, 0))
 
 
 def test_a_condition_is_in_the_family_with_both_of_its_sides():

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import aflowgym
 from aflowgym.compose import ComposeEnv
+from aflowgym.expectation.family import Family
 from aflowgym.statistics import readings, workflow_statistics
 from toolgym import policies, rollout
 from toolgym.cli import told_in_sentences
@@ -26,7 +27,7 @@ if COUNTED not in gym.registry:  # an id of one's own, of whose rollouts no regr
     gym.register(id=COUNTED, entry_point=ComposeEnv)
 
 # Against a small family: the search of the whole one takes seconds.
-counted = functools.partial(workflow_statistics, family=1)
+counted = functools.partial(workflow_statistics, family=Family(1, 0))
 
 
 def call(name, **arguments):

@@ -9,12 +9,14 @@ import pytest
 import aflowgym
 import aflowgym.optimum_cache
 import aflowgym.statistics_regret
-from aflowgym.optimum_cache import best_workflow
+from aflowgym.expectation.family import Family
+from aflowgym.optimum_cache import FOUND, best_workflow
 from aflowgym.statistics import Gathered, readings, regrets, workflow_statistics
 from toolgym import policies, rollout
 from toolgym.long_work import listening
 from toolgym.rewards import RewardConfig
 
+SMALL, LEAST = Family(2, 0), Family(1, 0)
 COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"
 
 
@@ -29,7 +31,7 @@ def played(*workflows, env_id=COMPOSE, n=6, **kwargs):
 
 
 def told(records, **env_kwargs):
-    return workflow_statistics(records, env_kwargs=env_kwargs, family=2)
+    return workflow_statistics(records, env_kwargs=env_kwargs, family=SMALL)
 
 
 def rows(records, **env_kwargs):
@@ -41,16 +43,16 @@ def test_a_rollout_counts_with_what_its_last_workflow_is_worth():
     (row,) = rows(records, kind="math")
 
     worth = aflowgym.expected("Custom", "math").reward
-    best = aflowgym.optimum("math", operators=2)
+    best = aflowgym.optimum("math", family=SMALL)
     assert row["reward"] == pytest.approx(worth, abs=1e-9)
-    assert row["optimum"] == best.expectation.reward
+    assert row["best of family"] == best.expectation.reward
     assert row["regret"]["mean"] == pytest.approx(best.expectation.reward - worth, abs=1e-9)
     assert row["best workflow"] == str(best.workflow)
     assert row["rollouts"] == 6
 
 
 def test_the_best_workflow_has_no_regret():
-    best = str(aflowgym.optimum("math", operators=2).workflow)
+    best = str(aflowgym.optimum("math", family=SMALL).workflow)
     (row,) = rows(played(best, kind="math"))
 
     assert row["regret"]["mean"] == pytest.approx(0, abs=1e-9)
@@ -74,9 +76,9 @@ def test_preset_and_weights_are_those_of_the_run():
 
     worth = aflowgym.expected("Programmer", "math", "paper", rewards=RewardConfig.of(rewards))
     assert row["reward"] == pytest.approx(worth.reward, abs=1e-9)
-    assert row["optimum"] == pytest.approx(
+    assert row["best of family"] == pytest.approx(
         aflowgym.optimum(
-            "math", "paper", operators=2, rewards=RewardConfig.of(rewards)
+            "math", "paper", family=SMALL, rewards=RewardConfig.of(rewards)
         ).expectation.reward
     )
 
@@ -84,7 +86,7 @@ def test_preset_and_weights_are_those_of_the_run():
 def test_the_note_says_where_the_defaults_are_assumed():
     records = played("Custom", kind="math", n=1)
     known = told(records, kind="math")["regret"].note
-    assumed = workflow_statistics(records, family=2)["regret"].note
+    assumed = workflow_statistics(records, family=SMALL)["regret"].note
 
     assert "Preset: teaching." in known
     assert "assumed" not in known
@@ -111,7 +113,7 @@ def test_of_operators_called_one_by_one_no_regret_is_told():
     policy = policies.scripted([call("custom"), call("answer")])
     records = rollout.evaluate(OPERATE, policy, n=3).records
 
-    assert regrets(Gathered(readings(records)), {}, 2) == ()
+    assert regrets(Gathered(readings(records)), {}, SMALL) == ()
 
 
 def test_phases_are_told_apart_in_the_order_of_a_run():
@@ -120,7 +122,7 @@ def test_phases_are_told_apart_in_the_order_of_a_run():
         for phase, text in (("after", "Programmer"), ("before", "Custom"))
         for record in played(text, kind="math", n=2)
     ]
-    found = regrets(Gathered(readings(lines)), {}, 2)
+    found = regrets(Gathered(readings(lines)), {}, SMALL)
 
     assert [each.phase for each in found] == ["before", "after"]
     assert found[0].regret.value > found[1].regret.value
@@ -143,7 +145,7 @@ def own_cache(tmp_path, monkeypatch):
 def searched(kind="math", **options):
     heard = []
     with listening(lambda what, done, total: heard.append((what, done))):
-        best = best_workflow(kind, operators=1, **options)
+        best = best_workflow(kind, family=LEAST, **options)
     return best, heard
 
 
@@ -152,7 +154,7 @@ def test_the_search_is_made_once_and_told(own_cache):
     second, silence = searched()
 
     assert first == second
-    what = "searching the best workflow for math tasks (preset teaching), once"
+    what = "searching the best workflow of the family for math tasks (preset teaching), once"
     assert heard == [(what, 0), (what, 1)]
     assert silence == []
 
@@ -184,19 +186,44 @@ def test_a_cache_that_cannot_be_written_is_no_error(own_cache):
     own_cache.write_text("a file where the folder should be")
 
     best, heard = searched()
-    assert best.expectation.reward == aflowgym.optimum("math", operators=1).expectation.reward
+    assert best.expectation.reward == aflowgym.optimum("math", family=LEAST).expectation.reward
     assert heard
 
 
-def test_regret_against_the_whole_family_is_that_of_the_optimum():
+def test_regret_is_measured_against_the_best_of_the_whole_family():
     table = workflow_statistics(played("Programmer", kind="math", n=2), env_kwargs={})["regret"]
 
-    whole = aflowgym.optimum("math").expectation.reward
+    whole = aflowgym.expected(FOUND["teaching", "math"], "math").reward
     assert table.rows[0][4] == whole
     assert table.rows[0][5].value == pytest.approx(
         whole - aflowgym.expected("Programmer", "math").reward, abs=1e-9
     )
     assert math.isclose(table.rows[0][3] + table.rows[0][5].value, whole)
+    assert "the best of the stated family, which is all chains of up to 4 operators" in table.note
+
+
+def test_the_whole_family_under_the_default_weights_is_not_searched(own_cache):
+    heard = []
+    with listening(lambda *told: heard.append(told)):
+        found = {(preset, kind): best_workflow(kind, preset).workflow for preset, kind in FOUND}
+
+    assert found == FOUND
+    assert not heard
+    assert not own_cache.exists()
+
+
+def test_a_workflow_better_than_the_best_of_the_family_is_told_and_logged_once(caplog):
+    best = "[Programmer * 5, Programmer * 5] -> ScEnsemble"
+    aflowgym.statistics_regret._tell_once.cache_clear()
+    records = played(best, kind="math", n=2)
+    (row,) = rows(records, kind="math")
+    note = told(records, kind="math")["regret"].note
+
+    assert row["regret"]["mean"] < 0
+    assert "Better than the best of the stated family: math, [Programmer, " in note
+    (line,) = caplog.messages
+    assert "-> ScEnsemble is worth 0.873538, " in line
+    assert "Better" not in told(played("Programmer", kind="math"), kind="math")["regret"].note
 
 
 @pytest.mark.parametrize("module", [aflowgym.optimum_cache, aflowgym.statistics_regret])

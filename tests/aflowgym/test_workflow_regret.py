@@ -26,17 +26,17 @@ SETTINGS = {"env_kwargs": {"kind": "math"}, "evaluation_split": "dev"}
 
 
 def test_the_table_has_everybody_on_the_same_tasks(tmp_path):
-    best = "[Programmer * 5] -> ScEnsemble"
+    best = "[Programmer * 5, Programmer * 5] -> ScEnsemble"
     paths = [run_of(tmp_path / name, SETTINGS, before="Custom", after=best) for name in "ab"]
     first, heads, reward, regret, *rest = workflow_regret.report([str(path) for path in paths])
 
     counted = "10 before, 10 after, 10 expert, 10 novice, 10 random"
     assert first == f"{COMPOSE}, runs: 2; rollouts: {counted}"
-    assert heads.split() == ["before", "after", "expert", "novice", "random", "optimum"]
-    before, after, expert, novice, random, optimum = map(float, reward.split()[2:])
-    assert after == expert == optimum
-    assert random < novice < optimum
-    assert before < optimum
+    assert heads.split() == ["before", "after", "expert", "novice", "random", "best*"]
+    before, after, expert, novice, random, most = map(float, reward.split()[2:])
+    assert novice < expert < after == most
+    assert random < novice
+    assert before < most
     assert "0.000 [0.000, 0.000]" in regret
     assert any(line.endswith("  Custom") and "100.0 %" in line for line in rest)
 

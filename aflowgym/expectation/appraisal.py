@@ -1,0 +1,190 @@
+"""What any workflow is worth, fast: the reward of `expected`, from memory where parts are alike.
+
+Three things make it fast. The cost saturates as `cap - a * b ** calls`, so two values of the
+generating function of the calls, at 1 and at b, stand for its whole distribution. States that
+cannot occur on a kind of task are left out. And what parts of a workflow do is remembered: the
+states after a beginning, what a branch ends in, and what comes out of a list. So a search through
+workflows that differ in a few places pays for these places only.
+
+Distributions are arrays [class and point, row, state] here: the points 1 and b of each class lie
+beside each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from aflowgym import costs
+from aflowgym.backends.presets import Preset
+from aflowgym.dsl.nodes import Node, Seq
+from aflowgym.expectation.lists import ENTERING, GROUPS, MEMBERS
+from aflowgym.expectation.nearness import nearness
+from aflowgym.expectation.operators import Model
+from aflowgym.expectation.space import (
+    ANSWERS,
+    FAILED,
+    HOLDS,
+    INHERITED,
+    LOOSE,
+    NONE,
+    ODD,
+    PASSES,
+    RIGHT,
+    SAYS,
+    SIZE,
+    TYPICAL,
+    Array,
+    answers_of,
+    at,
+)
+from aflowgym.expectation.votes import choices, tallies
+from aflowgym.expectation.walking import OpenList, Walker, closed_only
+from aflowgym.tasks import Kind
+from toolgym.rewards import RewardConfig
+
+MOST_REMEMBERED: Final = 20_000
+
+
+class Appraiser(Walker):
+    """Rewards of workflows on one kind of task.
+
+    Args:
+        kind: The kind of the tasks.
+        preset: The skills of the operators.
+        rewards: The weights of the score.
+
+    Attributes:
+        states: The numbers of the states that can occur; the last axis of every array is over them.
+        values: What a state is worth at the end, the costs saved with it, [class and point, state].
+    """
+
+    def __init__(self, kind: Kind, preset: Preset, rewards: RewardConfig) -> None:
+        share, factor = costs.saturation(rewards)
+        super().__init__(Model(preset, kind, np.array([1.0, factor])))
+        self.cap = rewards.cost_cap
+        self.states = _occurring(kind, self.model)
+        self.passes = PASSES[self.states]
+        self.rows = 2 * len(self.model.weights)
+        near = nearness(kind, self.model.skills, rewards)
+        self.values: Array = self._small(_values(self.model, near, share))
+        self.begin: Array = np.zeros((self.rows, 1, len(self.states)))
+        self.begin[..., self.states == NONE] = 1.0
+        self._matrices: dict[str, Array] = {}
+        self._after: dict[tuple[Node, ...], Array | OpenList] = {}
+        self._ends: dict[tuple[Node, int], Array] = {}
+        self._closed: dict[tuple[tuple[Node, ...], str, int], Array] = {}
+
+    def reward(self, workflow: Node) -> float:
+        """The reward of `expected`, of a tree that is well typed and within the limits."""
+        steps = workflow.steps if isinstance(workflow, Seq) else (workflow,)
+        return self.worth(closed_only(self.after(steps)))
+
+    def worth(self, states: Array) -> float:
+        """The reward of a workflow that ends in these states."""
+        return float((states[:, 0] * self.values).sum() - self.cap)
+
+    def after(self, steps: tuple[Node, ...]) -> Array | OpenList:
+        """The states after the first steps of a workflow."""
+        if not steps:
+            return self.begin
+        known = self._after.get(steps)
+        if known is None:
+            _make_room(self._after)
+            known = self._after[steps] = self.walk(steps[-1], self.after(steps[:-1])).on
+        return known
+
+    def matrix(self, operator: str) -> Array:
+        """The matrix of an operator, over the states that can occur."""
+        known = self._matrices.get(operator)
+        if known is None:
+            whole = self.model.matrix(operator)[..., self.states[:, None], self.states]
+            known = whole.reshape(self.rows, *whole.shape[2:])
+            self._matrices[operator] = known = np.ascontiguousarray(known)
+        return known
+
+    def kernel(self, node: Node, held: Array) -> Array:
+        """What a closed step does to some states, [class and point, one of these, state]."""
+        each = np.broadcast_to(
+            np.eye(len(self.states))[held], (self.rows, len(held), len(self.states))
+        )
+        return closed_only(self.walk(node, each).on)
+
+    def closing(self, opened: OpenList, ensemble: str) -> Array:
+        """The states after a list and the ensemble that closes it."""
+        before, branches = opened.before, tuple(sorted(opened.branches, key=str))
+        after = np.zeros_like(before)
+        for place in np.flatnonzero(before.any(axis=(0, 1))):
+            state = int(self.states[place])
+            if state == FAILED:
+                after[..., place] += before[..., place]
+                continue
+            known = self._closed.get((branches, ensemble, state))
+            if known is None:
+                _make_room(self._closed)
+                known = self._closed[branches, ensemble, state] = self._chosen(
+                    branches, ensemble, state
+                )
+            after += before[..., place, None] * known[:, None]
+        return after
+
+    def _chosen(self, branches: tuple[Node, ...], ensemble: str, held: int) -> Array:
+        """The states that a list and its ensemble lead to from one, [class and point, state]."""
+        ends = [self._end(branch, held) for branch in branches]
+        active = tuple(np.flatnonzero(sum(ends)[:, :GROUPS].any(axis=0)).tolist())  # type: ignore[index]
+        counts = tallies(ends, active)
+        points, weight = self.model.points, self.model.skills.weight
+        groups = np.empty((self.rows, GROUPS + 1))
+        for place, point in enumerate(points):
+            table = choices(len(ends), active, ensemble, float(point), weight)
+            groups[place :: len(points)] = counts[place :: len(points)] @ table
+        after = np.zeros((self.rows, SIZE))
+        for group, answer in enumerate((RIGHT, LOOSE, TYPICAL, None, *ODD)):
+            where = held // len(SAYS) if answer is None else answer
+            if where < len(ANSWERS):
+                after[:, at(where)] += groups[:, group]
+        after[:, FAILED] = groups[:, GROUPS]
+        return np.asarray(after[:, self.states])
+
+    def _end(self, branch: Node, held: int) -> Array:
+        """The groups that a branch ends in, and failure, from a state; [class and point, 7]."""
+        known = self._ends.get((branch, held))
+        if known is None:
+            _make_room(self._ends)
+            begin = np.broadcast_to(ENTERING[held][self.states], self.begin.shape)
+            whole = np.zeros((self.rows, SIZE))
+            whole[:, self.states] = closed_only(self.walk(branch, begin).on)[:, 0]
+            answers = answers_of(whole)
+            groups = [answers[:, list(each)].sum(axis=1) for each in MEMBERS]
+            known = self._ends[branch, held] = np.stack([*groups, answers[:, -1]], axis=1)
+        return known
+
+    def _small(self, values: Array) -> Array:
+        """An array over classes, points and states, as those here are."""
+        return np.asarray(values[..., self.states].reshape(self.rows, -1))
+
+
+def _make_room(remembered: dict[Any, Any]) -> None:
+    if len(remembered) >= MOST_REMEMBERED:
+        remembered.clear()
+
+
+def _values(model: Model, near: Array, share: float) -> Array:
+    """What a state is worth at the end, [class, point, state]."""
+    values = np.zeros((len(near), 2, SIZE))
+    for answer in range(len(ANSWERS)):
+        values[:, 0, HOLDS[answer]] = near[:, [answer]]
+    values[:, 0, HOLDS[RIGHT]] = 1.0
+    values[:, 0, FAILED] = near[:, -1]
+    values[:, 1] = share
+    return np.asarray(model.weights[:, None, None] * values)
+
+
+def _occurring(kind: Kind, model: Model) -> Array:
+    """The numbers of the states that can have any mass, those in branches too."""
+    answers = [RIGHT, TYPICAL, ODD[1], INHERITED[1]]
+    answers += [LOOSE] if model.skills.loose else []
+    answers += [ODD[0], INHERITED[0]] if kind == "code" else []
+    held = sorted(HOLDS[answer].start + says for answer in answers for says in range(len(SAYS)))
+    return np.array([*held, NONE, FAILED])
