@@ -20,7 +20,7 @@ import toolgym.rewards
 from aflowgym.backends.presets import preset_of
 from aflowgym.dsl import parse
 from aflowgym.expectation import DEFAULT_REWARDS, Expectation, expected
-from aflowgym.expectation.family import FAMILY, Family
+from aflowgym.expectation.family import FAMILY, NAMED, Family
 from aflowgym.expectation.nearness import nearness
 from aflowgym.expectation.search import optimum
 from aflowgym.tasks import Kind
@@ -32,8 +32,7 @@ from toolgym.rewards import RewardConfig
 FOUND: Final[Mapping[tuple[str, Kind], str]] = {
     ("teaching", "math"): f"[{', '.join(['Programmer'] * 10)}] -> ScEnsemble",
     ("teaching", "code"): "CustomCodeGenerate -> Test * 3 -> Test * 5",
-    ("teaching", "qa"): "AnswerGenerate -> (Review -> Revise) * 4 -> (Review -> Revise) * 5"
-    " -> (Review -> Revise) * 5 -> Format * 2",
+    ("teaching", "qa"): NAMED["qa"][0],
     ("paper", "math"): "Programmer",
     (
         "paper",

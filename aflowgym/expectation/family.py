@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Final, NamedTuple
@@ -42,7 +42,8 @@ class Family(NamedTuple):
     Attributes:
         operators: Most operators in a member of the first part, its list counted as one.
         blocks: Most weight of a member of the second part, which are chains of blocks
-            (`aflowgym.expectation.blocks`), a list counted as two; 0 if there is no second part.
+            (`aflowgym.expectation.blocks`), a list counted as two; with them go the workflows of
+            `NAMED`. 0 if there is neither.
     """
 
     operators: int = 4
@@ -57,11 +58,20 @@ class Family(NamedTuple):
         return (
             f"{first}, and all chains of up to {self.blocks} blocks: operators, once or up to five"
             " times; checks with an operator, in up to 15 rounds; conditions; lists of up to 11"
-            " branches, which count as two"
+            " branches, which count as two; and the workflows that are named"
         )
 
 
 FAMILY: Final = Family()
+NAMED: Final[Mapping[str, tuple[str, ...]]] = {
+    "qa": (
+        "AnswerGenerate -> (Review -> Revise) * 3 -> (Review -> Revise) * 4"
+        " -> Review ? (Revise -> (Review -> Revise) * 3 -> (Review -> Revise) * 3) : done"
+        " -> Format * 2",
+    )
+}
+"""By kind of task, members of the family for themselves: what a search of the whole language came
+upon that is better than all of the two parts."""
 
 
 class Left(NamedTuple):

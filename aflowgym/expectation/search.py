@@ -1,12 +1,12 @@
 """The best workflow of the stated family, per kind of task: what regret is measured against.
 
-It is not proved to be the best of the whole language. The family has two parts: small chains with
-all constructs (`aflowgym.expectation.family`), and long chains of blocks, which are searched in
-`aflowgym.expectation.meeting`. Every member of the first part is evaluated exactly. What makes it
-fast: members with a common beginning share its distribution; all lists of a sort are evaluated at
-once, along the batch axis; states that cannot occur are left out; and since the cost saturates as
-`cap - a * b ** calls`, two values of the generating function of the calls (at 1 and at b) stand for
-its whole distribution.
+It is not proved to be the best of the whole language. The family has three parts: small chains with
+all constructs (`aflowgym.expectation.family`), long chains of blocks, which are searched in
+`aflowgym.expectation.meeting`, and workflows that are named. Every member of the first part is
+evaluated exactly. What makes it fast: members with a common beginning share its distribution; all
+lists of a sort are evaluated at once, along the batch axis; states that cannot occur are left out;
+and since the cost saturates as `cap - a * b ** calls`, two values of the generating function of the
+calls (at 1 and at b) stand for its whole distribution.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import numpy as np
 
 from aflowgym import costs
 from aflowgym.backends.presets import Preset, preset_of
+from aflowgym.dsl import parse
 from aflowgym.dsl.checking import EMPTY
 from aflowgym.dsl.nodes import ListOf, Node, Seq
 from aflowgym.expectation import DEFAULT_REWARDS, Expectation, expected
 from aflowgym.expectation.blocks import blocks, count_chains
 from aflowgym.expectation.family import (
     FAMILY,
+    NAMED,
     Family,
     Left,
     Sort,
@@ -108,6 +110,11 @@ def _optimum(kind: Kind, preset: Preset, family: Family, rewards: RewardConfig) 
         meeting = Meeting(kind, preset, rewards, family.blocks, search.reward)
         best = meeting.best() or best
     worth = expected(best, kind, preset, rewards=rewards)
+    for text in NAMED.get(kind, ()) if family.blocks else ():
+        named = expected(text, kind, preset, rewards=rewards)
+        tree = parse(text, kind=kind).workflow
+        if tree is not None and named.reward > worth.reward:
+            best, worth = tree, named
     return Optimum(best, worth, search.forms, search.evaluated, chains)
 
 
