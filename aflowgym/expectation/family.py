@@ -65,8 +65,8 @@ class Family(NamedTuple):
 FAMILY: Final = Family()
 NAMED: Final[Mapping[str, tuple[str, ...]]] = {
     "qa": (
-        "AnswerGenerate -> (Review -> Revise) * 3 -> (Review -> Revise) * 4"
-        " -> Review ? (Revise -> (Review -> Revise) * 3 -> (Review -> Revise) * 3) : done"
+        "AnswerGenerate -> (Review -> Revise) * 4 -> (Review -> Revise) * 4"
+        " -> Review ? (Revise -> (Review -> Revise) * 2 -> (Review -> Revise) * 3) : done"
         " -> Format * 2",
     )
 }
