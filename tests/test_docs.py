@@ -25,7 +25,7 @@ from adapters.training.guard_config import Action, GuardConfig
 from adapters.training.metric_names import METRICS
 from aflowgym import expected
 from aflowgym.compose import ComposeEnv
-from aflowgym.dsl.parsing import TIMES_RANGE
+from aflowgym.dsl.reading import TIMES_RANGE
 from aflowgym.operate import OperateEnv
 from aflowgym.sandbox import open_sandbox
 from aflowgym.workflow_env import BUDGET

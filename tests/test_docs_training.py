@@ -112,7 +112,7 @@ IN_HELPS = [
     ("train", "--prompts", "prompts", f"{TINY.prompts}, for the tiny model after a novice {{}}"),
     ("train", "--group-size", "group_size", "compared; {}."),
     ("train", "--temperature", "temperature", "rollouts; {:g}."),
-    ("train", "--eval-tasks", "eval_tasks", "evaluation; {}."),
+    ("train", "--eval-tasks", "eval_tasks", "trained on; {}."),
     ("train", "--save-every", "save_every", "checkpoints; {}."),
     ("preflight", "--group-size", "group_size", "will compare; {}."),
 ]

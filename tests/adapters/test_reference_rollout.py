@@ -328,7 +328,7 @@ def test_turn_rewards_sum_to_the_reward(player: Any) -> None:
     ("said", "options", "ending", "truncated"),
     [
         (sound(0), {}, Ending.ANSWERED, False),
-        (sound(0)[:1], {"max_tokens": 60}, Ending.CUT_OFF, True),
+        ([*sound(0)[:1], "What? " * 60], {"max_tokens": 60}, Ending.CUT_OFF, True),
         ([], {"max_tokens": 5}, Ending.CUT_OFF, True),
         ([call("count", text="a" * 2), call("nope")], {"max_tokens": 62}, Ending.NO_ROOM, True),
         ([call("nope")] * 3, {"env_kwargs": {"step_limit": 3}}, Ending.OUT_OF_CALLS, True),

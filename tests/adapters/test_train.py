@@ -19,10 +19,12 @@ from adapters.commands.train_with_trl import train_with_trl
 from adapters.training import job
 from adapters.training.guard_config import GuardConfig
 from adapters.training.metric_names import METRICS
+from adapters.training.policy import load
 from adapters.training.settings import resolve
 from adapters.training.watch import Silent
 from tests.adapters.test_train_processes import launched
 from toolgym.cli import main
+from toolgym.rollout import evaluate
 from toolgym.runs import ROLLOUT_PHASES, Run
 
 pytestmark = pytest.mark.torch
@@ -288,18 +290,32 @@ def test_two_processes_and_either_trainer_learn_as_much(full_run, trainer, tmp_p
     assert abs(after["accuracy"] - alone["accuracy"]) < 4 * (spread / after["episodes"]) ** 0.5
 
 
+def sampled(checkpoint: Path) -> tuple[float, float]:
+    """The interval of the accuracy at temperature 1, of two tries at each of 192 unseen tasks."""
+    policy = load(str(checkpoint), temperature=1.0)
+    return evaluate(ENV, policy, k=2, n=192, dataset="tiny", split="dev").interval
+
+
 @pytest.mark.slow
 def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
-    """Noise moves the policy too and may cost accuracy; it must never look like a gain.
+    """Noise moves the policy a little; it must not look like a gain.
 
-    The other side has no bound: greedy accuracy falls by steps where the model was in two minds
-    (seen over three seeds: from 22 to 24 %, from 13 to 14 %, from 29 to 15 %).
+    It is measured by sampling. The warmed-up model has several habits that are about as likely, and
+    what it does greedily is the likeliest: a small push decides between them (seen over three
+    seeds: from 15 to 77 %, from 12 to 27 %, from 12 to 21 %, while of what it samples 28 % were
+    right before and 32 % after, 23 and 24 %, 28 and 30 %).
     """
-    summary = warmed_up(tmp_path / "control", full_run, ENV, control="shuffled-rewards")
-    before, after = summary["before"], summary["after"]
-    assert after["accuracy"] <= before["interval"][1]
-    learnt = json.loads((full_run / "summary.json").read_text())["after"]
-    assert after["interval"][1] < learnt["interval"][0]
+    warmed_up(tmp_path / "control", full_run, ENV, control="shuffled-rewards")
+    before, after, learnt = (
+        sampled(run / "checkpoints" / name)
+        for run, name in (
+            (full_run, "warmup"),
+            (tmp_path / "control", "final"),
+            (full_run, "final"),
+        )
+    )
+    assert after[0] <= before[1]
+    assert after[1] < learnt[0]
 
 
 @pytest.mark.slow

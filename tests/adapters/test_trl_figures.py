@@ -53,7 +53,8 @@ def test_a_batch_without_any_score_is_all_nan_but_the_counts() -> None:
     numbers = batch_metrics([LOST, LOST], [math.nan, math.nan], [0, 0])
     counted = {key for key, value in numbers.items() if not math.isnan(value)}
     ends = {"completion_length", "clipped", "unfinished"}
-    assert counted == {"dead_groups", "zero_variance_groups", "faults", "turns", "deadlines"} | ends
+    groups = {"dead_groups", "zero_variance_groups"}
+    assert counted == groups | ends | {"rollouts", "faults", "turns", "deadlines"}
 
 
 def test_ends_and_deadlines_are_counted() -> None:
