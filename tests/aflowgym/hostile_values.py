@@ -204,10 +204,10 @@ CONTAINERS = [
     ),
     Hostile("a_dict_of_itself", "no_literal.*", body("d = {}\nd['d'] = d\nreturn d")),
     Hostile("a_tuple_of_itself", "no_literal.*", body("a = []\nt = (a,)\na.append(t)\nreturn t")),
-    Hostile("ten_million_items", "(no_literal|memory).*", body("return [0] * 10**7")),
+    Hostile("ten_million_items", "(too_large|memory).*", body("return [0] * 10**7")),
     Hostile(
         "ten_million_keys",
-        "(no_literal|memory|timeout).*",
+        "(too_large|memory|timeout).*",
         body("return dict.fromkeys(range(10**6))"),
     ),
     Hostile(
