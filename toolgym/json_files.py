@@ -16,13 +16,14 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from toolgym.errors import ConfigurationError
 
 Record = dict[str, Any]
+T = TypeVar("T")
 
 
 def plain(value: Any, where: str) -> Any:
@@ -98,14 +99,13 @@ def read_object(file: Path) -> Record:
     return value
 
 
-def read_lines(
-    file: Path, check: Callable[[Any], Record], cut_off: Callable[[], None]
-) -> Iterator[Record]:
+def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None]) -> Iterator[T]:
     """The objects of a file, one a line, in order; none where there is no file.
 
     Args:
         file: What to read.
-        check: Returns the record, or raises a ValueError that says what is wrong with it.
+        check: Returns the record, or what is made of it, or raises a ValueError that says what is
+            wrong with it.
         cut_off: Called when the last line was cut off, and so is left out.
 
     Raises:

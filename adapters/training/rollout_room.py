@@ -6,6 +6,7 @@ found out once, on a few training tasks, and is not known where the environment 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -37,14 +38,7 @@ def room_finder(
         model: The policy.
         tokenizer: Its tokenizer, with a chat template.
     """
-    found: list[Room | None] = []
-
-    def find() -> Room | None:
-        if not found:
-            found.append(_room(env_id, env_kwargs, model, tokenizer))
-        return found[0]
-
-    return find
+    return functools.cache(lambda: _room(env_id, env_kwargs, model, tokenizer))
 
 
 def _room(

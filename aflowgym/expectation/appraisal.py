@@ -25,8 +25,6 @@ from aflowgym.expectation.operators import Model
 from aflowgym.expectation.space import (
     ANSWERS,
     FAILED,
-    HOLDS,
-    INHERITED,
     LOOSE,
     NONE,
     ODD,
@@ -38,6 +36,8 @@ from aflowgym.expectation.space import (
     Array,
     answers_of,
     at,
+    occurring,
+    worth_at_end,
 )
 from aflowgym.expectation.votes import choices, tallies
 from aflowgym.expectation.walking import OpenList, Walker, closed_only
@@ -64,7 +64,7 @@ class Appraiser(Walker):
         share, factor = costs.saturation(rewards)
         super().__init__(Model(preset, kind, np.array([1.0, factor])))
         self.cap = rewards.cost_cap
-        self.states = _occurring(kind, self.model)
+        self.states = occurring(kind, self.model.skills.loose, in_branches=True)
         self.passes = PASSES[self.states]
         self.rows = 2 * len(self.model.weights)
         near = nearness(kind, self.model.skills, rewards)
@@ -171,20 +171,7 @@ def _make_room(remembered: dict[Any, Any]) -> None:
 
 
 def _values(model: Model, near: Array, share: float) -> Array:
-    """What a state is worth at the end, [class, point, state]."""
-    values = np.zeros((len(near), 2, SIZE))
-    for answer in range(len(ANSWERS)):
-        values[:, 0, HOLDS[answer]] = near[:, [answer]]
-    values[:, 0, HOLDS[RIGHT]] = 1.0
-    values[:, 0, FAILED] = near[:, -1]
-    values[:, 1] = share
+    """What a state is worth at the end, the costs saved with it, [class, point, state]."""
+    held = worth_at_end(near)
+    values = np.stack([held, np.full_like(held, share)], axis=1)
     return np.asarray(model.weights[:, None, None] * values)
-
-
-def _occurring(kind: Kind, model: Model) -> Array:
-    """The numbers of the states that can have any mass, those in branches too."""
-    answers = [RIGHT, TYPICAL, ODD[1], INHERITED[1]]
-    answers += [LOOSE] if model.skills.loose else []
-    answers += [ODD[0], INHERITED[0]] if kind == "code" else []
-    held = sorted(HOLDS[answer].start + says for answer in answers for says in range(len(SAYS)))
-    return np.array([*held, NONE, FAILED])

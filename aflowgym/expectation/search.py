@@ -40,19 +40,13 @@ from aflowgym.expectation.meeting import Meeting
 from aflowgym.expectation.nearness import nearness
 from aflowgym.expectation.operators import Model
 from aflowgym.expectation.space import (
-    ANSWERS,
     FAILED,
-    HOLDS,
-    LOOSE,
-    NONE,
-    ODD,
     PASSES,
-    RIGHT,
-    SAYS,
     SIZE,
-    TYPICAL,
     Array,
+    occurring,
     start,
+    worth_at_end,
 )
 from aflowgym.expectation.walking import OpenList, Walker, closed_only
 from aflowgym.tasks import Kind
@@ -126,24 +120,16 @@ class Search(Walker):
         self.share, factor = costs.saturation(rewards)
         super().__init__(Model(preset, kind, np.array([1.0, factor])))
         self.kind = kind
-        self.states = _occurring(kind, self.model)
+        self.states = occurring(kind, self.model.skills.loose, in_branches=False)
         self.passes = PASSES[self.states]
         self._small: dict[str, Array] = {}
         self._lists: dict[tuple[ListOf, str], Array] = {}
         begin = start(len(self.model.weights), self.model.points)
         self.begin: Array = begin[..., self.states]
-        self.values = self._values(nearness(kind, self.model.skills, rewards))
+        worth = worth_at_end(nearness(kind, self.model.skills, rewards))
+        self.values: Array = self.model.weights[:, None] * worth[:, self.states]
         self.best: Node = Seq(())
         self.reward, self.forms, self.evaluated = -np.inf, 0, 0
-
-    def _values(self, near: Array) -> Array:
-        """What a state is worth at the end, cost aside, [class, state]."""
-        values = np.zeros((len(near), SIZE))
-        for answer in range(len(ANSWERS)):
-            values[:, HOLDS[answer]] = near[:, [answer]]
-        values[:, HOLDS[RIGHT]] = 1.0
-        values[:, FAILED] = near[:, -1]
-        return np.asarray(self.model.weights[:, None] * values[:, self.states])
 
     def matrix(self, operator: str) -> Array:
         """The matrix of an operator, over the states that can occur."""
@@ -217,12 +203,3 @@ class Search(Walker):
 
 def _has(node: Node, stands: ListOf) -> bool:
     return replaced(node, stands, ListOf(())) != node
-
-
-def _occurring(kind: Kind, model: Model) -> Array:
-    """The numbers of the states outside of branches that can have any mass."""
-    answers = [RIGHT, TYPICAL, ODD[1]]
-    answers += [LOOSE] if model.skills.loose else []
-    answers += [ODD[0]] if kind == "code" else []
-    held = sorted(HOLDS[answer].start + says for answer in answers for says in range(len(SAYS)))
-    return np.array([*held, NONE, FAILED])

@@ -24,6 +24,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from aflowgym.tasks import Kind
+
 Array = NDArray[Any]
 
 ANSWERS: Final = ("R", "W", "M", "U0", "U1", "I0", "I1")
@@ -60,6 +62,37 @@ def start(levels: int, points: Array) -> Array:
     state = np.zeros((levels, len(points), 1, SIZE), points.dtype)
     state[..., NONE] = 1.0
     return state
+
+
+def occurring(kind: Kind, loose: float, in_branches: bool) -> Array:
+    """The numbers of the states that can have any mass.
+
+    Args:
+        kind: Of the tasks.
+        loose: How often a right answer is in a loose form.
+        in_branches: With the states that occur in branches only.
+    """
+    answers = [RIGHT, TYPICAL, ODD[1]]
+    answers += [INHERITED[1]] if in_branches else []
+    answers += [LOOSE] if loose else []
+    if kind == "code":
+        answers += [ODD[0], INHERITED[0]] if in_branches else [ODD[0]]
+    held = sorted(at(answer, says) for answer in answers for says in range(len(SAYS)))
+    return np.array([*held, NONE, FAILED])
+
+
+def worth_at_end(near: Array) -> Array:
+    """What each state is worth at the end, cost aside, [latent class, state].
+
+    Args:
+        near: What wrong answers add to the score, see `aflowgym.expectation.nearness`.
+    """
+    values = np.zeros((len(near), SIZE))
+    for answer in range(len(ANSWERS)):
+        values[:, HOLDS[answer]] = near[:, [answer]]
+    values[:, HOLDS[RIGHT]] = 1.0
+    values[:, FAILED] = near[:, -1]
+    return values
 
 
 def answers_of(states: Array) -> Array:

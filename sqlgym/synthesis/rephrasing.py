@@ -30,7 +30,8 @@ REPHRASINGS_REFUSED: dict[str, str] = {
 }
 """Code and meaning of every reason for which a rewording is not kept."""
 # A quote that is doubled ends one text and begins the next, so an open one is looked for once.
-_LITERAL = re.compile(r"(?:\"[^\"]*+\")++|((?:'[^']*+')++)|(?<![\w.])(\d++(?:\.\d++)?)(?!\w)")
+LITERAL = re.compile(r"(?:\"[^\"]*+\")++|((?:'[^']*+')++)|(?<![\w.])(\d++(?:\.\d++)?)(?!\w)")
+"""A quoted name, a text (group 1, with its quotes), or a number (group 2), in SQL."""
 _DIGITS = 19  # of SQLite's integers; Python refuses to read thousands
 _SELECT, _FROM = (re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("select", "from"))
 
@@ -124,7 +125,7 @@ def told_values(question: str, sql: str) -> Iterator[list[str]]:
     >>> list(told_values("Which cost more than 5,000 euros?", "SELECT a FROM t WHERE b > 5000"))
     [['5000', '5,000']]
     """
-    for found in _LITERAL.finditer(sql):
+    for found in LITERAL.finditer(sql):
         if found[1] is None and found[2] is None:
             continue  # a quoted name
         text = (found[1] or "")[1:-1].replace("''", "'")

@@ -9,7 +9,6 @@ which nothing new is found for `PATIENCE` drafts is given up, and the others go 
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from sqlgym.synthesis import english
 from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
 from sqlgym.synthesis.proof import Rejected, prove
-from sqlgym.synthesis.rephrasing import Rephraser
+from sqlgym.synthesis.rephrasing import LITERAL, Rephraser
 from sqlgym.synthesis.report import LEVELS, SynthesisReport, SynthTask
 from sqlgym.synthesis.shapes import SHAPES
 from sqlgym.synthesis.world import World
@@ -38,8 +37,6 @@ COMMON = 0.04
 HOPELESS = {"gold_fails": 4, "too_long": 1}
 """What counts, and how much, against trying a shape on the same tables again; at 8 it is given up
 until something else of it is kept."""
-# A quote that is doubled ends one text and begins the next, so an open one is looked for once.
-_LITERALS = re.compile(r"(?:\"[^\"]*+\")++|(?:'[^']*+')++|(?<![\w.])\d++(?:\.\d++)?(?!\w)")
 
 
 @dataclass
@@ -166,7 +163,7 @@ class Search:
 
     def _level(self, sql: str) -> Hardness:
         """The hardness of SQL, which its literals do not change."""
-        form = _LITERALS.sub(lambda m: m[0] if m[0][0] == '"' else "0", sql)
+        form = LITERAL.sub(lambda m: m[0] if m[0][0] == '"' else "0", sql)
         if form not in self.levels:
             try:
                 self.levels[form] = hardness(sql)

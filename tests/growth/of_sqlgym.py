@@ -47,7 +47,6 @@ from sqlgym.synthesis import (
     proof,
     rephrasing,
     roles,
-    search,
 )
 from sqlgym.synthesis import values as cell_values
 from tests.growth.measuring import Reader
@@ -396,7 +395,7 @@ READERS = [
     ),
     Reader(
         "sqlgym.synthesis.search, its literals",
-        lambda text: search._LITERALS.sub("?", text),
+        lambda text: rephrasing.LITERAL.sub("?", text),
         marks=QUESTION_MARKS,
         before=("'", '"', "1"),
         after=("'", '"'),

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolgym.errors import ConfigurationError
-from toolgym.json_files import Record, read_lines
+from toolgym.json_files import read_lines
 from toolgym.tries import Shard
 
 if TYPE_CHECKING:
-    from toolgym.records import Evaluation
+    from toolgym.records import EpisodeRecord, Evaluation
 
 Start = Annotated[
     int | None,
@@ -71,24 +71,23 @@ def merged_files(
 
 
 def _evaluation(path: Path, env_id: str) -> Evaluation:
-    from toolgym.records import EpisodeRecord, Evaluation
+    from toolgym.records import Evaluation
 
     if not path.is_file():
         raise ConfigurationError(f"--merge {path}: there is no such file.")
-    records = tuple(map(EpisodeRecord.from_json, read_lines(path, _episode, lambda: _cut(path))))
+    records = tuple(read_lines(path, _episode, lambda: _cut(path)))
     for record in records:
         if record.env_id != env_id:
             raise ConfigurationError(f"{path} has episodes of {record.env_id}, not of {env_id}.")
     return Evaluation(records)
 
 
-def _episode(record: Any) -> Record:
+def _episode(record: Any) -> EpisodeRecord:
     from toolgym.records import EpisodeRecord
 
     if not isinstance(record, dict):
         raise ConfigurationError("a line must be an episode, as `toolgym eval --out` writes it")
-    EpisodeRecord.from_json(record)
-    return record
+    return EpisodeRecord.from_json(record)
 
 
 def _cut(path: Path) -> None:
