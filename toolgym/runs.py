@@ -45,8 +45,14 @@ METRIC_PHASES = ("warmup", "grpo")
 """The phases that have steps with metrics."""
 ITEMS = "-items"
 """What follows the name of a phase in which the tasks are on items that were not trained on."""
-ROLLOUT_PHASES = ("before", "after", "grpo", f"before{ITEMS}", f"after{ITEMS}")
-"""The evaluations around the training, the training itself, and evaluations on unseen items."""
+SAMPLED = "-sampled"
+"""What follows the name of a phase in which the model samples as it does in training."""
+ROLLOUT_PHASES = (
+    *("before", "after", "grpo"),
+    *(f"{when}{suffix}" for suffix in (ITEMS, SAMPLED) for when in ("before", "after")),
+)
+"""The evaluations around the training, the training itself, and the other evaluations: on unseen
+items, and sampled."""
 RECORDED_PACKAGES = (
     *("toolgym", "gymnasium", "pydantic", "numpy", "sqlglot", "sqlite-utils", "json-repair"),
     *("rapidfuzz", "torch", "transformers", "tokenizers", "trl", "datasets", "accelerate", "peft"),

@@ -88,7 +88,9 @@ def seed_of_try(seed: int, task_id: str, number: int) -> int:
     8
     """
     text = f"toolgym-try-{seed}-{number}-{task_id}"
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big")
+    return int.from_bytes(
+        hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=6).digest(), "big"
+    )
 
 
 def tries_of(task_ids: Iterable[str], start: int = 0) -> list[Try]:

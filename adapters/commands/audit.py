@@ -27,7 +27,7 @@ Everything = Annotated[bool, typer.Option("--all", help="Judge every rollout.")]
 Phase = Annotated[
     list[str] | None,
     typer.Option(
-        help="before, grpo, after, before-items or after-items; may be repeated; all without it."
+        help="before, grpo, after, or one with -items or -sampled; may be repeated; else all."
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Chooses the sample.")]

@@ -54,6 +54,9 @@ Rewards = Annotated[Text, _option('Weights of the score as JSON, as in {"partial
 Control = Annotated[Text, _option("shuffled-rewards: everyone gets another rollout's reward.")]
 Trainer = Annotated[str, _option(f"One of: {', '.join(TRAINERS)}.")]
 EvalTasks = Annotated[Number, _option("Tasks to evaluate on, none of them trained on; 192.")]
+EvalTries = Annotated[
+    Number, _option("Tries at each task that are sampled; tiny model 2, else 1; 0: greedy only.")
+]
 SaveEvery = Annotated[Number, _option("Steps between checkpoints; 20.")]
 Seed = Annotated[int, _option("Of everything that draws.", min=0)]
 Out = Annotated[Path | None, _option("The run folder; else runs/NAME-001 and so on.")]
@@ -105,6 +108,7 @@ def command(
     control: Control = None,
     trainer: Trainer = "trl",
     eval_tasks: EvalTasks = None,
+    eval_tries: EvalTries = None,
     save_every: SaveEvery = None,
     seed: Seed = 0,
     out: Out = None,

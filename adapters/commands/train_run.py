@@ -30,7 +30,7 @@ from transformers.utils.logging import disable_progress_bar
 from adapters.commands.needs import needs_of
 from adapters.reference.processes import Processes
 from adapters.training import job
-from adapters.training.evaluations import Evaluation, evaluations, separated
+from adapters.training.evaluations import Evaluation, evaluations, played_with, separated
 from adapters.training.guard_config import GuardConfig
 from adapters.training.preflight import NoGo, before_training
 from adapters.training.preparation import use_threads
@@ -109,7 +109,7 @@ def resume(folder: Path, quiet: bool, *, look_first: bool = True) -> None:
 
 
 def _record(settings: TrainSettings, wanted: Sequence[Evaluation]) -> dict[str, Any]:
-    splits = (settings.training_kwargs, *(each.env_kwargs for each in wanted))
+    splits = played_with(settings, wanted)
     return reproducibility(settings.env_id, use_threads(settings), *splits)
 
 
@@ -144,8 +144,11 @@ def measured_on(settings: TrainSettings, wanted: Sequence[Evaluation]) -> Iterat
             " divided. The evaluations play what is trained on."
         )
         return
-    told = [f"{each.name} ({each.tasks:,} in {each.source})" for each in wanted]
-    yield f"Measured on {' and on '.join(told)}."
+    greedy = [each for each in wanted if not each.temperature]
+    told = [f"{each.name} ({each.tasks:,} in {each.source})" for each in greedy]
+    tries = sum(each.tries for each in wanted if each.temperature)
+    end = f", greedily; the {wanted[0].name} also sampled, {tries} tries each" if tries else ""
+    yield f"Measured on {' and on '.join(told)}{end}."
     if settings.separation is not None:
         yield _APART[settings.separation]
 
@@ -273,7 +276,7 @@ def results(summary: dict[str, Any]) -> Table:
         "validity": lambda figures: _number(figures["validity"]),
         "answered": lambda figures: _number(figures["answered"]),
         "mean score": lambda figures: _number(figures["mean_score"]),
-        "tasks": lambda figures: str(figures["episodes"]),
+        "episodes": lambda figures: str(figures["episodes"]),
     }
     for name, cell in rows.items():
         table.add_row(name, *(cell(each[w]) for each in both for w in ("before", "after")))

@@ -22,7 +22,7 @@ OTHERS: Final = ("rloo", "cispo")
 
 
 def _is_better(arm: str) -> Prediction:
-    claim = f"{ARMS[arm].title} ends 0.02 above GRPO on held-out questions."
+    claim = f"{ARMS[arm].title} ends 0.02 above GRPO on unseen questions."
     key = "held_out_score"
     return mean_above(f"{arm}_is_better", claim, arm, key, than="grpo", by=0.02)
 
@@ -48,7 +48,7 @@ PREDICTIONS: Final[tuple[Prediction, ...]] = (
 
 
 def figures(cells: Cells) -> Sequence[Figure]:
-    """Reward step by step, and what held-out questions say at the end."""
+    """Reward step by step, and what unseen questions say at the end."""
     by_title = {arm.title: name for name, arm in ARMS.items()}
     rewards = lines(
         "estimators_sql_reward",
@@ -83,7 +83,7 @@ EXPERIMENT: Final = Experiment(
         "One tiny model for each seed, warmed up on sqlgym/Explore-v0, goes through"
         f" {STEPS} updates of each algorithm (K=8, four questions a batch, two updates from a"
         " batch, the same learning rate, no reference), and answers"
-        f" {EVALUATED} held-out questions greedily. At smoke size it is two updates."
+        f" {EVALUATED} unseen questions greedily. At smoke size it is two updates."
     ),
     prevention=(
         "Each of them can be chosen in both trainers, so that the question can be asked of one's"

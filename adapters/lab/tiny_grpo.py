@@ -165,11 +165,11 @@ def sampled_score(pair: Pair, env: Mapping[str, Any], tasks: int, tries: int, se
 
 
 def measured(pair: Pair, tasks: int, seed: int) -> dict[str, float]:
-    """Greedy on held-out tasks, the same for every seed: score and share of right answers."""
+    """Greedy on unseen tasks, the same for every seed: score and share of right answers."""
     model, tokenizer = pair
     policy = ChatModelPolicy(model, tokenizer, max_new_tokens=96, batch=tasks, seed=seed)
-    held_out: dict[str, Any] = {**TRAINING, "split": "dev"}
-    found = rollout.evaluate(ENVIRONMENT, policy, n=tasks, batch=tasks, seed=0, **held_out)
+    unseen: dict[str, Any] = {**TRAINING, "split": "dev"}
+    found = rollout.evaluate(ENVIRONMENT, policy, n=tasks, batch=tasks, seed=0, **unseen)
     right = [record.correct for record in found.records]
     scores = [record.score for record in found.records]
     return {"score": math.fsum(scores) / tasks, "accuracy": sum(map(bool, right)) / tasks}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from adapters.training.evaluations import evaluations
+from adapters.training.evaluations import evaluations, played_with
 from adapters.training.record import reproducibility
 from adapters.training.settings import TrainSettings, read_settings
 from toolgym import registration
@@ -230,5 +230,5 @@ def _disagreement(env: ToolEnv[Any], record: Mapping[str, Any], verdict: bool) -
 
 def _has_other_data(run: Run, settings: TrainSettings) -> bool:
     then = (run.config.get("reproducibility") or {}).get("data")
-    splits = (settings.training_kwargs, *(each.env_kwargs for each in evaluations(settings)))
+    splits = played_with(settings, evaluations(settings))
     return then is not None and then != reproducibility(settings.env_id, 1, *splits)["data"]

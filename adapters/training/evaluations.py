@@ -5,21 +5,27 @@ tasks and not in the names of splits. Where the two splits share tasks (a file t
 split, `--split all`, an environment without splits), `separated` takes them apart; where even that
 cannot be, because there is one task only, nothing is called held out.
 
-There are two evaluations where a data set has databases (or whatever its items are) that training
+There are two sets of tasks where a data set has databases (or whatever its items are) that training
 has not, besides tasks on those that it has: `unseen tasks` and `unseen databases`. Where every task
 of the first is on an unseen database already, the first is both.
+
+The first set is played greedily, and then sampled as in training. Greedily a model does the
+likeliest of its habits, and where two are about as likely, a small push decides between them, even
+one by noise: a control with shuffled rewards went from 15 to 77 % greedily, and from 28 to 32 % in
+what it sampled. What training made likelier, the sampled figures tell.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from adapters.training.settings import Separation, TrainSettings
 from toolgym import registration
 from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
-from toolgym.runs import ITEMS
+from toolgym.runs import ITEMS, SAMPLED
 from toolgym.tasks import TaskSet
 from toolgym.unseen import TASKS, divided, kinds_unseen, unseen
 
@@ -35,13 +41,17 @@ class Evaluation:
     """One set of tasks that the model is measured on, before and after.
 
     Attributes:
-        name: What its tasks are to the training: `unseen databases`, `unseen tasks`, or `SEEN`.
-        suffix: Of the phases of its rollouts: empty, or that of evaluations on unseen items.
+        name: What its tasks are to the training: `unseen databases`, `unseen tasks`, or `SEEN`;
+            with `, sampled` behind it where they are not played greedily.
+        suffix: Of the phases of its rollouts: empty, or that of evaluations on unseen items, or of
+            sampled ones.
         env_kwargs: For the environment.
         source: How the set of tasks calls itself.
         unseen: In which kinds every task of it is unseen, out of the task and its item.
         tasks: How many it has.
         played: How many of them a run plays.
+        temperature: At which the model samples; 0 is greedy.
+        tries: At each task.
     """
 
     name: str
@@ -51,6 +61,8 @@ class Evaluation:
     unseen: tuple[str, ...]
     tasks: int
     played: int
+    temperature: float = 0.0
+    tries: int = 1
 
     @property
     def is_held_out(self) -> bool:
@@ -60,7 +72,8 @@ class Evaluation:
     def to_json(self) -> dict[str, Any]:
         """What a summary tells of it, without its figures."""
         told = {"name": self.name, "source": self.source, "tasks": self.tasks}
-        return {**told, "held_out": self.is_held_out, "unseen": list(self.unseen)}
+        how = {"temperature": self.temperature, "tries": self.tries}
+        return {**told, "held_out": self.is_held_out, "unseen": list(self.unseen), **how}
 
 
 def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
@@ -69,6 +82,20 @@ def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
     Raises:
         ConfigurationError: The environment cannot be made.
     """
+    first, *others = _greedy(settings)
+    if not settings.eval_tries:
+        return (first, *others)
+    sampled = replace(
+        first,
+        name=f"{first.name}, sampled",
+        suffix=SAMPLED,
+        temperature=settings.temperature,
+        tries=settings.eval_tries,
+    )
+    return (first, *others, sampled)
+
+
+def _greedy(settings: TrainSettings) -> tuple[Evaluation, ...]:
     first = _evaluation(settings, settings.evaluation_kwargs, "")
     items = _items(settings)
     if items in first.unseen or not settings.evaluation_split:
@@ -80,6 +107,14 @@ def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
     if not len(unseen(tasks, training, items, _family(settings))):
         return (first,)
     return (first, _evaluation(settings, kwargs, ITEMS))
+
+
+def played_with(
+    settings: TrainSettings, wanted: Iterable[Evaluation]
+) -> Iterator[Mapping[str, Any]]:
+    """The arguments of the environments of a run: for training, then for what is measured on."""
+    yield settings.training_kwargs
+    yield from (each.env_kwargs for each in wanted if each.suffix != SAMPLED)
 
 
 def separated(settings: TrainSettings) -> TrainSettings:

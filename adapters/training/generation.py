@@ -10,12 +10,14 @@ which can turn a near tie).
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
+from transformers.cache_utils import Cache, DynamicLayer
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ def continue_all(
 ) -> list[list[int]]:
     """Continue every prompt until it stops or is as long as it may get.
 
+    Whenever half of the batch has stopped, the other half goes on without it.
+
     Args:
         model: A causal language model, in evaluation mode for reproducible results.
         prompts: Token ids, none empty; padded on the left to a batch (B, L).
@@ -53,30 +57,69 @@ def continue_all(
     Returns:
         The new token ids of each, the stop token included if it was reached.
     """
-    tokens, mask = _padded(prompts, sampling.pad, model.device)
-    positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+    batch = _Batch(model, prompts, sampling.pad)
     continuations: list[list[int]] = [[] for _ in prompts]
-    running, cache = set(range(len(prompts))), None  # the cache is (B, L) too
+    running = set(range(len(prompts)))
     for _ in range(sampling.max_new_tokens):
-        out = model(
-            input_ids=tokens,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=cache,
+        own = [streams[i] for i in batch.rows]
+        chosen = _choose(batch.logits(), sampling.temperature, own)
+        for i, token in zip(batch.rows, chosen, strict=True):
+            if i in running:
+                continuations[i].append(token)
+                running -= {i} if token in sampling.stop else set()
+        if not running:
+            break
+        batch.append(chosen)
+        if 2 * len(running) <= len(batch.rows):
+            batch.keep(running)
+    return continuations
+
+
+class _Batch:
+    """What a model has read of some prompts, and what it is to read next.
+
+    Attributes:
+        rows: The number of the prompt in each row.
+    """
+
+    def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int) -> None:
+        self.rows = list(range(len(prompts)))
+        self._model = model
+        self._tokens, self._mask = _padded(prompts, pad, model.device)
+        self._positions = (self._mask.cumsum(dim=1) - 1).clamp(min=0)
+        self._cache: Any = None
+
+    def logits(self) -> Tensor:
+        """Read what is to be read; what may follow, (B, V)."""
+        out = self._model(
+            input_ids=self._tokens,
+            attention_mask=self._mask,
+            position_ids=self._positions,
+            past_key_values=self._cache,
             logits_to_keep=1,
             use_cache=True,
         )
-        cache = out.past_key_values
-        chosen = _choose(out.logits[:, -1], sampling.temperature, streams)
-        for row in running:
-            continuations[row].append(chosen[row])
-        running = {row for row in running if chosen[row] not in sampling.stop}
-        if not running:
-            break
-        tokens = torch.tensor(chosen, device=model.device)[:, None]
-        mask = torch.cat([mask, mask.new_ones(len(prompts), 1)], dim=1)
-        positions = positions[:, -1:] + 1
-    return continuations
+        self._cache = out.past_key_values
+        logits: Tensor = out.logits[:, -1]
+        return logits
+
+    def append(self, chosen: Sequence[int]) -> None:
+        """One token more in each row, to be read next."""
+        self._tokens = torch.tensor(chosen, device=self._model.device)[:, None]
+        self._mask = torch.cat([self._mask, self._mask.new_ones(len(chosen), 1)], dim=1)
+        self._positions = self._positions[:, -1:] + 1
+
+    def keep(self, wanted: Set[int]) -> None:
+        """Drop the rows of all other prompts, where the cache is of a kind that allows it."""
+        layers = self._cache.layers if isinstance(self._cache, Cache) else [None]
+        if not all(isinstance(layer, DynamicLayer) for layer in layers):
+            return
+        kept = [row for row, i in enumerate(self.rows) if i in wanted]
+        self.rows = [self.rows[row] for row in kept]
+        places = torch.tensor(kept, device=self._model.device)
+        self._tokens, self._mask = self._tokens[places], self._mask[places]
+        self._positions = self._positions[places]
+        self._cache.batch_select_indices(places)
 
 
 def _padded(

@@ -2,9 +2,9 @@
 
     warm-up   demonstrations are played and imitated        -> checkpoints/warmup
     preflight can it learn anything at all?                 -> preflight.json
-    before    greedy on tasks that are not trained on       -> summary.json
+    before    on tasks that are not trained on              -> summary.json
     grpo      by whichever trainer was chosen               -> its own checkpoints
-    after     greedy on the same tasks                      -> checkpoints/final, summary.json
+    after     on the same tasks                             -> checkpoints/final, summary.json
 
 Each phase leaves its result in the run folder before the next begins, and a run that is taken up
 again skips what is there; the trainer goes on from its own last checkpoint. So a run that was
@@ -79,6 +79,8 @@ class Grpo:
 
 
 Trainer = Callable[[Grpo], None]
+Policies = Callable[[float], ChatModelPolicy]
+"""The model as a policy that acts at a temperature; 0 is greedy."""
 Check = Callable[[Run, PreTrainedModel, PreTrainedTokenizerBase], None]
 
 
@@ -114,14 +116,14 @@ def train(
     note()
     if check is not None:
         check(run, model, tokenizer)
-    policy = _greedy(model, tokenizer, settings)
+    policies = _policies(model, tokenizer, settings)
     if run.summary["before"] is None:
-        note(before=measured(run, "before", policy, settings, watch, note)[0]["before"])
+        note(before=measured(run, "before", policies, settings, watch, note)[0]["before"])
     with watch.phase("GRPO", settings.steps) as advance:
         trainer(Grpo(model, tokenizer, settings, run, advance))
     save(model, tokenizer, run.checkpoints / FINAL)
     note()
-    told = measured(run, "after", policy, settings, watch, note)
+    told = measured(run, "after", policies, settings, watch, note)
     gain = gain_sentence(told, settings)
     return note(after=told[0]["after"], gain=gain, status="complete")
 
@@ -145,7 +147,7 @@ def follow(run: Run, settings: TrainSettings, trainer: Trainer) -> None:
 def measured(
     run: Run,
     when: str,
-    policy: ChatModelPolicy,
+    policies: Policies,
     settings: TrainSettings,
     watch: Watch,
     note: Callable[..., Any],
@@ -156,7 +158,7 @@ def measured(
         run: Keeps the transcripts; an evaluation before the training whose figures its summary has
             is not done again.
         when: "before" or "after".
-        policy: Acts.
+        policies: Who acts, by temperature.
         settings: Of the run.
         watch: Is told how far it is.
         note: Keeps `evaluations=` in the summary, each time one has its figures.
@@ -168,6 +170,7 @@ def measured(
         each["before"] = earlier["before"]
     for each, evaluation in zip(told, wanted, strict=True):
         if when != "before" or each["before"] is None:
+            policy = policies(evaluation.temperature)
             each[when] = measure(run, when, evaluation, policy, settings, watch)
             note(evaluations=told)
     return told
@@ -184,12 +187,13 @@ def measure(
     """Play the tasks of an evaluation, keep the transcripts in the run, and return the figures."""
     phase = f"{when}{evaluation.suffix}"
     run.cut_rollouts(phase)
-    total = min(evaluation.played, evaluation.tasks)
+    total = min(evaluation.played, evaluation.tasks) * evaluation.tries
     with watch.phase(f"{evaluation.name}, {when}", total) as advance:
         found = rollout.evaluate(
             settings.env_id,
             policy,
             n=evaluation.played,
+            k=evaluation.tries,
             batch=_AT_ONCE,
             seed=_MEASURED_ON,
             progress=lambda done, _: advance(done, ""),
@@ -199,13 +203,14 @@ def measure(
     return found.summary()
 
 
-def _greedy(
+def _policies(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: TrainSettings
-) -> ChatModelPolicy:
-    return ChatModelPolicy(
+) -> Policies:
+    return lambda temperature: ChatModelPolicy(
         model,
         tokenizer,
         name=settings.model,
+        temperature=temperature,
         max_new_tokens=settings.max_new_tokens,
         batch=_AT_ONCE if settings.is_tiny else 16,
         seed=settings.seed,

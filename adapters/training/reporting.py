@@ -8,9 +8,9 @@ whoever logs to a run, the warm-up and each trainer, reports without knowing of 
 
 Each library is used as its makers mean it to be used, and imported only when it is asked for. Names
 are `phase/key`, with the phase's own steps; evaluations are named after what they were on, as in
-`unseen_tasks/key` and `unseen_databases/key`, at the step of training they were made at. A run that
-is resumed goes on in the same place; steps that are done again are written again, with the same
-values.
+`unseen_tasks/key` and `unseen_tasks_sampled/key`, at the step of training they were made at. A run
+that is resumed goes on in the same place; steps that are done again are written again, with the
+same values.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,7 +78,7 @@ class ReportedRun(Run):
                 figures = each.get(when)
                 if isinstance(figures, Mapping) and (each["name"], when) not in self._evaluated:
                     self._evaluated.add((each["name"], when))
-                    self._show_figures(each["name"].replace(" ", "_"), when, figures)
+                    self._show_figures(re.sub(r"\W+", "_", each["name"]), when, figures)
 
     def _show_figures(self, name: str, when: str, figures: Mapping[str, Any]) -> None:
         steps = [0] if when == "before" else [r["step"] for r in self.metrics("grpo")]

@@ -103,6 +103,8 @@ class TrainSettings(BaseModel):
     """Dashboards that show the numbers too: `tensorboard`, `wandb`, `trackio`."""
     eval_tasks: int = Field(192, ge=1)
     """Tasks of an evaluation; of one on unseen items a quarter."""
+    eval_tries: int = Field(1, ge=0)
+    """Tries at each task in the evaluation that is sampled as in training; 0 leaves it out."""
     max_new_tokens: int = Field(ge=1)
     """Tokens of one turn in evaluations."""
 
@@ -171,6 +173,7 @@ _TINY_DEFAULTS: Final[dict[str, Any]] = {
     "temperature": 1.0,
     "max_completion_length": 256,
     "max_new_tokens": 96,
+    "eval_tries": 2,
     "save_every": 20,
 }
 _PLAIN_WARM_UP: Final[dict[str, Any]] = {

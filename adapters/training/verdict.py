@@ -17,24 +17,31 @@ from adapters.training.settings import TrainSettings
 from adapters.training.sloppy import HABITS, has_novice
 from toolgym.records import Z95
 
+SURER = (
+    "Greedily a model does the likeliest of its habits, and where two are about as likely, a small"
+    " push decides between them, even one by noise: what is sampled tells what was learnt."
+)
+"""Said where the greedy accuracy moved and the sampled one did not."""
+
 
 def gain_sentence(evaluations: Sequence[Mapping[str, Any]], settings: TrainSettings) -> str:
     """A few sentences on what changed and what kind of change it is.
 
     Args:
-        evaluations: As a summary has them: `name`, `held_out`, and the figures `before` and `after`
-            with `accuracy` and `episodes` at least. The verdict goes by the first.
+        evaluations: As a summary has them: `name`, `held_out`, `temperature`, and the figures
+            `before` and `after` with `accuracy` and `episodes` at least. The verdict goes by the
+            first, and by what was sampled where there is such a one.
         settings: Of the run.
     """
     first, *others = evaluations
     if not _is_scored(first):
         return "No episode could be scored, so nothing can be said of a gain."
-    told = [f"Accuracy on {first['name']} {_moved(first)}{_first_verdict(first, settings)}"]
+    sampled = next((each for each in others if each["temperature"] and _is_scored(each)), None)
+    others = [each for each in others if not each["temperature"] and _is_scored(each)]
+    told = [f"Accuracy on {first['name']} {_moved(first)}{_verdict(first, sampled, settings)}"]
     for other in others:
-        if _is_scored(other):
-            chance = within_chance(other["before"], other["after"])
-            end = ", a difference that chance explains." if chance else "."
-            told.append(f"On {other['name']} it {_moved(other)}{end}")
+        end = ", a difference that chance explains." if _is_chance(other) else "."
+        told.append(f"On {other['name']} it {_moved(other)}{end}")
     if not first["held_out"]:
         told.append("Nothing was held out, so this says nothing of tasks that are not trained on.")
     return " ".join(told)
@@ -49,23 +56,39 @@ def _moved(evaluation: Mapping[str, Any]) -> str:
     before, after = evaluation["before"], evaluation["after"]
     return (
         f"went from {before['accuracy']:.1%} to {after['accuracy']:.1%}"
-        f" (greedy, {after['episodes']} tasks)"
+        f" ({_how(evaluation['temperature'])}, {after['episodes']} episodes)"
     )
 
 
-def _first_verdict(evaluation: Mapping[str, Any], settings: TrainSettings) -> str:
-    """How the sentence on the first evaluation ends."""
-    before, after = evaluation["before"], evaluation["after"]
-    changed = not within_chance(before, after)
+def _how(temperature: float) -> str:
+    return f"sampled at temperature {temperature:g}" if temperature else "greedy"
+
+
+def _verdict(
+    greedy: Mapping[str, Any], sampled: Mapping[str, Any] | None, settings: TrainSettings
+) -> str:
+    """How the sentence on the first evaluation ends, and what of it was sampled."""
+    told = "" if sampled is None else f", and {_moved(sampled)}"
+    surer = sampled is not None and _is_chance(sampled) and not _is_chance(greedy)
+    decisive = sampled or greedy
     if settings.control is not None:
-        rose = after["accuracy"] > before["accuracy"]
-        told = _control(changed, rose)
-        return f". Rewards were shuffled, so nothing could be learnt; {told}"
-    if not changed:
-        return ", a difference that chance explains."
-    if after["accuracy"] < before["accuracy"]:
-        return ": training did harm. Look at validity and entropy in the report."
-    return f". {_kind(settings)}"
+        told = f"{told}. Rewards were shuffled, so nothing could be learnt; {_control(decisive)}"
+        return f"{told} {SURER}" if surer else told
+    if surer:
+        return f"{told}, a difference that chance explains. {SURER}"
+    if _is_chance(decisive):
+        return f"{told}, a difference that chance explains."
+    if _rose(decisive):
+        return f"{told}. {_kind(settings)}"
+    return f"{told}: training did harm. Look at validity and entropy in the report."
+
+
+def _rose(evaluation: Mapping[str, Any]) -> bool:
+    return bool(evaluation["after"]["accuracy"] > evaluation["before"]["accuracy"])
+
+
+def _is_chance(evaluation: Mapping[str, Any]) -> bool:
+    return within_chance(evaluation["before"], evaluation["after"])
 
 
 def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -79,10 +102,11 @@ def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     return bool(difference <= Z95 * math.sqrt(error))
 
 
-def _control(changed: bool, rose: bool) -> str:
-    if not changed:
-        return "the difference is one that chance explains."
-    if rose:
+def _control(evaluation: Mapping[str, Any]) -> str:
+    if _is_chance(evaluation):
+        where = " in what is sampled" if evaluation["temperature"] else ""
+        return f"the difference{where} is one that chance explains."
+    if _rose(evaluation):
         return "that it rose all the same means that something other than the rewards moved it."
     return "noise in place of rewards did harm, as it may."
 
@@ -99,6 +123,6 @@ def _kind(settings: TrainSettings) -> str:
         return f"What kind of gain this is: elicitation, not a new skill. {shown}"
     return (
         "What kind of gain this is, accuracy does not tell: reinforcement learning makes likelier"
-        " what a model sometimes did before. Compare pass@k of checkpoints/warmup (`toolgym eval"
-        " --k 8`) to see whether it could already."
+        " what a model sometimes did before. Compare pass@k before and after (`--eval-tries 8`, or"
+        " `toolgym eval --k 8` of checkpoints/warmup) to see whether it could already."
     )

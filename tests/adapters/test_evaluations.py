@@ -11,11 +11,17 @@ import pytest
 
 from adapters.commands.train import begin
 from adapters.training.audit import audit
-from adapters.training.evaluations import SEEN, Evaluation, evaluations, separated
+from adapters.training.evaluations import (
+    SEEN,
+    Evaluation,
+    evaluations,
+    played_with,
+    separated,
+)
 from adapters.training.settings import TrainSettings, read_settings, resolve
 from toolgym import Task, TaskSet, ToolEnv, registration, tool
 from toolgym.report import write_report
-from toolgym.runs import Run
+from toolgym.runs import ROLLOUT_PHASES, Run
 
 EXPLORE, SAFES, OWN_SPLITS = "sqlgym/Explore-v0", "split-tests/Safes-v0", "split-tests/Splits-v0"
 
@@ -58,8 +64,8 @@ for name, entry in ((SAFES, Safes), (OWN_SPLITS, OwnSplits)):
 
 
 def of(env_id: str, splits: bool = True, **changes: Any) -> TrainSettings:
-    """The settings as `toolgym train` makes them."""
-    settings = resolve(env_id, **changes)
+    """The settings as `toolgym train` makes them, greedy evaluations only if not asked for more."""
+    settings = resolve(env_id, **{"eval_tries": 0, **changes})
     if not splits:
         settings = settings.model_copy(update={"split": None, "evaluation_split": None})
     return separated(settings)
@@ -87,6 +93,20 @@ def test_on_tiny_unseen_tasks_and_unseen_databases_are_measured() -> None:
     assert len(trained) == 3152
     asked = registration.make(EXPLORE, **databases.env_kwargs).tasks
     assert not {task.item for task in asked} & {task.item for task in trained}
+
+
+def test_the_first_evaluation_is_played_again_as_training_samples() -> None:
+    settings = of(EXPLORE, env_kwargs={"dataset": "tiny"}, eval_tries=2, temperature=0.8)
+    tasks, databases, sampled = evaluations(settings)
+
+    assert sampled.name == "unseen tasks, sampled"
+    assert (sampled.temperature, sampled.tries, sampled.played) == (0.8, 2, 192)
+    assert {(each.temperature, each.tries) for each in (tasks, databases)} == {(0.0, 1)}
+    assert ids(settings, sampled) == ids(settings, tasks)
+    assert len({each.suffix for each in (tasks, databases, sampled)}) == 3
+    sets = list(played_with(settings, (tasks, databases, sampled)))
+    assert sets == list(played_with(settings, (tasks, databases)))
+    assert len(sets) == 3
 
 
 @pytest.mark.parametrize(
@@ -242,16 +262,21 @@ def test_terminal_summary_and_report_of_an_own_environment_say_what_was_unseen(
     summary = trained(tmp_path / "run", SAFES, settings=[f"items={items}"])
     told = capsys.readouterr().out
 
-    assert f"Measured on {name} (2 in safes)." in told
+    sampled = f"greedily; the {name} also sampled, 2 tries each."
+    assert f"Measured on {name} (2 in safes), {sampled}" in told
     assert "it was divided" in told
     assert f"Accuracy on {name} went from" in summary["gain"]
-    (only,) = summary["evaluations"]
-    assert (only["name"], only["held_out"], only["after"]) == (name, True, summary["after"])
+    greedy, drawn = summary["evaluations"]
+    assert (greedy["name"], greedy["held_out"], greedy["after"]) == (name, True, summary["after"])
+    assert (drawn["name"], drawn["held_out"]) == (f"{name}, sampled", True)
+    assert drawn["after"]["episodes"] == 4
     assert "no task of it was trained on" in (tmp_path / "run" / "report.html").read_text()
-    played = {phase: set[str]() for phase in ("before", "after", "grpo")}
+    played = {phase: set[str]() for phase in ROLLOUT_PHASES}
     for rollout in Run.open(tmp_path / "run").rollouts():
         played[rollout["phase"]].add(rollout["task_id"])
-    assert played["before"] == played["after"] == {f"safe-{n}" for n in played_by(items)}
+    wanted = {f"safe-{n}" for n in played_by(items)}
+    for phase in ("before", "after", "before-sampled", "after-sampled"):
+        assert played[phase] == wanted
     assert played["grpo"]
     assert not played["grpo"] & played["before"]
 
@@ -275,7 +300,7 @@ def test_where_nothing_can_be_held_out_no_word_of_the_run_claims_it(
     assert "Nothing is held out: the tasks for training and evaluation are the same" in told
     assert "Nothing was held out" in summary["gain"]
     assert "nothing was held out, so it is the accuracy on what was trained on" in report
-    assert [each["held_out"] for each in summary["evaluations"]] == [False]
+    assert [each["held_out"] for each in summary["evaluations"]] == [False, False]
     everything = (told + words_of(tmp_path / "run")).lower()
     assert "unseen tasks" not in everything
     for claim in ("held-out", "held out"):

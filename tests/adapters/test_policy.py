@@ -1,5 +1,7 @@
 """A chat model as a policy: what it says, and what is said when it cannot be loaded."""
 
+import random
+
 import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
@@ -7,6 +9,7 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.demonstrations import demonstrate
+from adapters.training.generation import Sampling, continue_all
 from adapters.training.policy import ChatModelPolicy, load
 from adapters.training.preparation import save
 from toolgym import ConfigurationError, registration, rollout
@@ -42,6 +45,30 @@ def test_what_it_says_does_not_depend_on_who_is_asked_beside_it(pair, temperatur
 
     assert together == alone
     assert len(set(together)) > 1 or temperature == 0.0
+
+
+def test_who_has_stopped_leaves_the_batch_and_nobody_else_notices(pair):
+    model, tokenizer = pair
+    draw = random.Random(5)
+    prompts = [[draw.randrange(20, len(tokenizer)) for _ in range(5 + i)] for i in range(12)]
+    sampling = Sampling(30, frozenset(range(0, len(tokenizer), 8)), 0, temperature=1.0)
+    widths = []
+    model.eval()
+    hook = model.register_forward_pre_hook(
+        lambda _, __, given: widths.append(len(given["input_ids"])), with_kwargs=True
+    )
+    together = continue_all(model, prompts, sampling, [random.Random(i) for i in range(12)])
+    hook.remove()
+    alone = [
+        continue_all(model, [prompt], sampling, [random.Random(i)])[0]
+        for i, prompt in enumerate(prompts)
+    ]
+
+    assert together == alone
+    assert len(set(map(len, together))) > 4
+    assert widths[0] == 12
+    assert widths[-1] < 6
+    assert all(ids[-1] in sampling.stop or len(ids) == 30 for ids in together)
 
 
 def test_another_seed_draws_other_words_and_the_same_one_the_same(pair):

@@ -19,19 +19,28 @@ from adapters.commands.train_with_trl import train_with_trl
 from adapters.training import job
 from adapters.training.guard_config import GuardConfig
 from adapters.training.metric_names import METRICS
-from adapters.training.policy import load
 from adapters.training.settings import resolve
 from adapters.training.watch import Silent
 from tests.adapters.test_train_processes import launched
 from toolgym.cli import main
-from toolgym.rollout import evaluate
 from toolgym.runs import ROLLOUT_PHASES, Run
 
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
 SCRIPT = Path(sys.executable).with_name("toolgym")
 SMALL = ["--demos", "80", "--warmup-steps", "8", "--steps", "4", "--save-every", "2"]
-SMALL += ["--group-size", "4", "--prompts", "2", "--eval-tasks", "8", "--step-limit", "5"]
+SMALL += [
+    "--group-size",
+    "4",
+    "--prompts",
+    "2",
+    "--eval-tasks",
+    "8",
+    "--eval-tries",
+    "1",
+    "--step-limit",
+    "5",
+]
 UNASKED = [*SMALL, "--no-preflight"]  # whoever imitates for eight steps is not fit for training
 FIGURES = {"accuracy", "interval", "validity", "mean_score", "episodes"}
 
@@ -77,8 +86,11 @@ def test_the_run_folder_holds_all_that_it_promises(small_run):
     assert summary["before"].keys() >= FIGURES
     assert summary["after"].keys() >= FIGURES
     assert summary["after"]["episodes"] == 8
-    tasks, databases = summary["evaluations"]
+    tasks, databases, sampled = summary["evaluations"]
     assert (tasks["name"], databases["name"]) == ("unseen tasks", "unseen databases")
+    assert sampled["name"] == "unseen tasks, sampled"
+    assert [each["temperature"] for each in summary["evaluations"]] == [0.0, 0.0, 1.0]
+    assert sampled["before"].keys() == sampled["after"].keys() == tasks["after"].keys()
     assert (tasks["before"], tasks["after"]) == (summary["before"], summary["after"])
     assert databases["before"].keys() == databases["after"].keys() == tasks["after"].keys()
     assert summary["seconds"] > 0
@@ -267,6 +279,8 @@ def test_the_main_job_at_least_doubles_the_accuracy_on_held_out_tasks(full_run):
     assert after["accuracy"] >= 2 * before["accuracy"]
     assert after["interval"][0] > before["interval"][1]
     assert after["validity"] >= 0.9
+    drawn_before, drawn_after = sampled(summary)
+    assert drawn_after[0] > drawn_before[1]
 
 
 @pytest.mark.slow
@@ -290,10 +304,12 @@ def test_two_processes_and_either_trainer_learn_as_much(full_run, trainer, tmp_p
     assert abs(after["accuracy"] - alone["accuracy"]) < 4 * (spread / after["episodes"]) ** 0.5
 
 
-def sampled(checkpoint: Path) -> tuple[float, float]:
-    """The interval of the accuracy at temperature 1, of two tries at each of 192 unseen tasks."""
-    policy = load(str(checkpoint), temperature=1.0)
-    return evaluate(ENV, policy, k=2, n=192, dataset="tiny", split="dev").interval
+def sampled(summary):
+    """Of a run: the intervals of what it samples on unseen tasks, before and after."""
+    (found,) = (each for each in summary["evaluations"] if each["temperature"])
+    assert (found["name"], found["held_out"]) == ("unseen tasks, sampled", True)
+    assert found["before"]["episodes"] == found["after"]["episodes"] == 384
+    return found["before"]["interval"], found["after"]["interval"]
 
 
 @pytest.mark.slow
@@ -305,17 +321,12 @@ def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
     seeds: from 15 to 77 %, from 12 to 27 %, from 12 to 21 %, while of what it samples 28 % were
     right before and 32 % after, 23 and 24 %, 28 and 30 %).
     """
-    warmed_up(tmp_path / "control", full_run, ENV, control="shuffled-rewards")
-    before, after, learnt = (
-        sampled(run / "checkpoints" / name)
-        for run, name in (
-            (full_run, "warmup"),
-            (tmp_path / "control", "final"),
-            (full_run, "final"),
-        )
-    )
+    summary = warmed_up(tmp_path / "control", full_run, ENV, control="shuffled-rewards")
+    before, after = sampled(summary)
+    _, learnt = sampled(Run.open(full_run).summary)
     assert after[0] <= before[1]
     assert after[1] < learnt[0]
+    assert "the difference in what is sampled is one that chance explains" in summary["gain"]
 
 
 @pytest.mark.slow
@@ -332,7 +343,12 @@ def test_eighty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(fu
     gym.register("unsolvable-tests/Explore-v0", entry_point=Unsolvable)
     try:
         summary = warmed_up(
-            tmp_path / "hard", full_run, "unsolvable-tests/Explore-v0", steps=80, eval_tasks=64
+            tmp_path / "hard",
+            full_run,
+            "unsolvable-tests/Explore-v0",
+            steps=80,
+            eval_tasks=64,
+            eval_tries=0,
         )
     finally:
         del gym.registry["unsolvable-tests/Explore-v0"]

@@ -17,7 +17,17 @@ pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
 SCRIPT = Path(sys.executable).with_name("toolgym")
 SMALL = ["--demos", "60", "--warmup-steps", "6", "--steps", "3", "--save-every", "3"]
-SMALL += ["--group-size", "4", "--prompts", "2", "--eval-tasks", "8", "--no-preflight"]
+SMALL += [
+    "--group-size",
+    "4",
+    "--prompts",
+    "2",
+    "--eval-tasks",
+    "8",
+    "--eval-tries",
+    "0",
+    "--no-preflight",
+]
 
 
 def test_rollouts_may_be_longer_on_other_data_than_the_tiny_models_own():

@@ -19,7 +19,18 @@ pytestmark = pytest.mark.torch
 
 ENV = "sqlgym/Explore-v0"
 SMALL = ["--demos", "80", "--warmup-steps", "10", "--steps", "2", "--group-size", "4"]
-SMALL += ["--prompts", "2", "--eval-tasks", "8", "--step-limit", "5", "--no-preflight", "--quiet"]
+SMALL += [
+    "--prompts",
+    "2",
+    "--eval-tasks",
+    "8",
+    "--eval-tries",
+    "0",
+    "--step-limit",
+    "5",
+    "--no-preflight",
+    "--quiet",
+]
 
 
 def launched(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -34,6 +34,7 @@ SETTINGS = resolve(
     group_size=4,
     prompts=2,
     eval_tasks=8,
+    eval_tries=1,
     max_new_tokens=32,
     max_completion_length=96,
     preflight=False,  # whoever imitates for thirty steps is not fit for training

@@ -23,10 +23,14 @@ def figures(accuracy: float | None, episodes: int = 192) -> dict[str, Any]:
 
 
 def evaluated(
-    before: float | None, after: float, name: str = "unseen tasks", held_out: bool = True
+    before: float | None,
+    after: float,
+    name: str = "unseen tasks",
+    held_out: bool = True,
+    temperature: float = 0.0,
 ) -> dict[str, Any]:
     ends = {"before": figures(before), "after": figures(after)}
-    return {"name": name, "held_out": held_out, **ends}
+    return {"name": name, "held_out": held_out, "temperature": temperature, **ends}
 
 
 def test_settings_come_back_from_the_config_of_a_run() -> None:
@@ -97,8 +101,36 @@ def test_the_verdict_says_which_accuracy_is_which() -> None:
 
     told = gain_sentence([evaluated(0.2, 0.6), databases], resolve(EXPLORE))
 
-    assert told.startswith("Accuracy on unseen tasks went from 20.0% to 60.0% (greedy, 192 tasks).")
-    assert "On unseen databases it went from 5.0% to 6.0% (greedy, 192 tasks), a diff" in told
+    assert told.startswith(
+        "Accuracy on unseen tasks went from 20.0% to 60.0% (greedy, 192 episodes)."
+    )
+    assert "On unseen databases it went from 5.0% to 6.0% (greedy, 192 episodes), a diff" in told
+
+
+@pytest.mark.parametrize(
+    ("greedy", "sampled", "control", "words"),
+    [
+        ((0.2, 0.6), (0.3, 0.6), None, "elicitation, not a new skill"),
+        ((0.2, 0.6), (0.3, 0.34), None, "a difference that chance explains. Greedily a model"),
+        ((0.2, 0.2), (0.3, 0.6), None, "elicitation, not a new skill"),
+        ((0.2, 0.1), (0.6, 0.3), None, "training did harm"),
+        ((0.2, 0.21), (0.3, 0.31), None, "sampled at temperature 1, 192 episodes), a difference"),
+        ((0.15, 0.77), (0.28, 0.32), "shuffled-rewards", "in what is sampled is one that chance"),
+        ((0.15, 0.77), (0.28, 0.32), "shuffled-rewards", "push decides between them"),
+        ((0.15, 0.77), (0.28, 0.6), "shuffled-rewards", "something other than the rewards"),
+    ],
+)  # fmt: skip
+def test_the_verdict_goes_by_what_is_sampled(
+    greedy: tuple[float, float], sampled: tuple[float, float], control: str | None, words: str
+) -> None:
+    """Greedily the likeliest habit is played, and noise can decide which that is."""
+    both = [evaluated(*greedy), evaluated(*sampled, temperature=1.0)]
+
+    told = gain_sentence(both, resolve(EXPLORE, control=control))
+
+    assert words in told
+    assert told.count("went from") == 2
+    assert ("something other" in told) == (sampled[1] > 0.5 and control is not None)
 
 
 def test_where_nothing_is_held_out_the_verdict_says_so_and_calls_nothing_that() -> None:

@@ -47,6 +47,7 @@ def settings(**changes: object) -> TrainSettings:
         group_size=4,
         prompts=4,
         eval_tasks=8,
+        eval_tries=0,
         trainer_options=STABLE,
         **changes,
     )

@@ -29,7 +29,7 @@ RunPath = Annotated[
 Phase = Annotated[
     list[str] | None,
     typer.Option(
-        help="before, grpo, after, before-items or after-items; may be repeated; all without it."
+        help="before, grpo, after, or one with -items or -sampled; may be repeated; else all."
     ),
 ]
 Top = Annotated[int, typer.Option(min=1, help="Patterns to tell at most.")]

@@ -249,7 +249,8 @@ def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
     names = {on.name for _, _, on in shown}
     title = f"Accuracy on {names.pop()}" if len(names) == 1 and all(names) else "Accuracy"
     svg = point_plot(series, ("before", "after"), title, told, "share")
-    note = "Greedy. Bars are 95 % Wilson intervals."
+    how = "" if any(on.is_sampled for _, _, on in shown) else "Greedy. "
+    note = f"{how}Bars are 95 % Wilson intervals."
     return Chart(title, note, Markup(svg), _legend(series, is_needed=len(shown) > 1))
 
 

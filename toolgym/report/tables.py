@@ -77,7 +77,9 @@ def measured_on(runs: Sequence[RunView]) -> str:
         told = "nothing was held out, so it is the accuracy on what was trained on"
     if kinds == {None}:
         told = "the run does not say whether its tasks were trained on"
-    return f"Accuracy is greedy, with its 95 % Wilson interval; {told}."
+    sampled = any(each.is_sampled for run in runs for each in run.evaluations)
+    how = "greedy, or sampled as in training where that is said" if sampled else "greedy"
+    return f"Accuracy is {how}, with its 95 % Wilson interval; {told}."
 
 
 def _result(run: RunView, on: Measured, when: str, figures: Record) -> Result:

@@ -31,12 +31,14 @@ class Measured:
         is_held_out: No task of it was trained on; None where the run does not say.
         before: The figures before the training; empty where there are none.
         after: The figures after it; empty where there are none.
+        is_sampled: The model sampled, as in training; else it was greedy.
     """
 
     name: str
     is_held_out: bool | None
     before: Record
     after: Record
+    is_sampled: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class RunView:
                 each["held_out"] if isinstance(each.get("held_out"), bool) else None,
                 _record(each.get("before")),
                 _record(each.get("after")),
+                bool(each.get("temperature")),
             )
             for each in (told if isinstance(told, list) else ())
             if isinstance(each, dict)
