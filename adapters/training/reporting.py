@@ -77,7 +77,9 @@ class ReportedRun(Run):
                 figures = each.get(when)
                 if isinstance(figures, Mapping) and (each["name"], when) not in self._evaluated:
                     self._evaluated.add((each["name"], when))
-                    self._show_figures(each["name"].replace(",", "").replace(" ", "_"), when, figures)
+                    self._show_figures(
+                        each["name"].replace(",", "").replace(" ", "_"), when, figures
+                    )
 
     def _show_figures(self, name: str, when: str, figures: Mapping[str, Any]) -> None:
         steps = [0] if when == "before" else [r["step"] for r in self.metrics("grpo")]
