@@ -10,6 +10,7 @@ submits the solution that a workflow last left.
 from __future__ import annotations
 
 import inspect
+import random
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -108,6 +109,14 @@ class ComposeEnv(WorkflowEnv):
     def expert(self) -> Generator[Any, str, None]:
         """Run a workflow that is good for this kind of task, and submit what it leaves."""
         return experts.compose(self)
+
+    def novice(self, draw: random.Random) -> Generator[Any, str, None]:
+        """Play the current episode as somebody who knows the tools, and not which are good.
+
+        Args:
+            draw: Of all choices.
+        """
+        return experts.novice_composes(self, draw)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
         """A call that works in this episode."""

@@ -19,15 +19,11 @@ import json
 import random
 import re
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from aflowgym.workflow_env import WorkflowEnv
 from aflowgym.workflow_errors import run_call
 from aflowgym.workflow_texts import solution_in
-
-if TYPE_CHECKING:
-    from aflowgym.compose import ComposeEnv
-    from aflowgym.operate import OperateEnv
-    from aflowgym.workflow_env import WorkflowEnv
 
 Play = Generator[Any, str, None]
 
@@ -90,7 +86,7 @@ _EXAMPLE: Final = "This works: "
 _TESTED: Final = re.compile(r"^Public tests: (\d+) of (\d+) pass", re.MULTILINE)
 
 
-def compose(env: ComposeEnv) -> Play:
+def compose(env: WorkflowEnv) -> Play:
     """Play `aflowgym/Compose-v0` well."""
     kind = env.task.kind
     for dsl in (FIRST[_preset(env), kind], SECOND[kind]):
@@ -101,7 +97,7 @@ def compose(env: ComposeEnv) -> Play:
     yield _answer(env)
 
 
-def operate(env: OperateEnv) -> Play:
+def operate(env: WorkflowEnv) -> Play:
     """Play `aflowgym/Operate-v0` well, as those workflows go."""
     kind, preset = env.task.kind, _preset(env)
     if kind == "code":
@@ -121,16 +117,20 @@ def operate(env: OperateEnv) -> Play:
     yield _answer(env)
 
 
-def novice(env: WorkflowEnv, draw: random.Random) -> Play:
-    """Play either environment as a beginner does; see the module."""
-    if "run_workflow" in env.tools:
-        yield from _novice_composes(env, draw)
-    else:
-        yield from _novice_operates(env, draw)
+def novice_composes(env: WorkflowEnv, draw: random.Random) -> Play:
+    """Play `aflowgym/Compose-v0` as a beginner does; see the module."""
+    yield from _run_typical(env, draw)
     yield _answer(env)
 
 
-def _novice_composes(env: WorkflowEnv, draw: random.Random) -> Play:
+def novice_operates(env: WorkflowEnv, draw: random.Random) -> Play:
+    """Play `aflowgym/Operate-v0` as a beginner does; see the module."""
+    yield from _call_typical(env, draw)
+    yield _answer(env)
+
+
+def _run_typical(env: WorkflowEnv, draw: random.Random) -> Play:
+    """Run a workflow as people write them; one whose types do not fit is corrected as told."""
     kind = env.task.kind
     known = TYPICAL if kind == "code" else TYPICAL[:-_CODE_ONLY]
     weights = [_LIKING if GENERATOR[kind] in each else 1 for each in known]
@@ -143,7 +143,8 @@ def _novice_composes(env: WorkflowEnv, draw: random.Random) -> Play:
     yield run_call(draw.choices(known, weights)[0])
 
 
-def _novice_operates(env: WorkflowEnv, draw: random.Random) -> Play:
+def _call_typical(env: WorkflowEnv, draw: random.Random) -> Play:
+    """Make a solution, choose among candidates, and perhaps check, repair and format it."""
     weights = [_LIKING if GENERATOR[env.task.kind] == name else 1 for name in _GENERATORS]
     first = _GENERATORS[draw.choices(list(_GENERATORS), weights)[0]]
     copies = draw.choice((1, 1, 1, 3, 5))
@@ -167,7 +168,7 @@ def _novice_operates(env: WorkflowEnv, draw: random.Random) -> Play:
             yield _call("format")
 
 
-def _until(env: OperateEnv, generator: str) -> Play:
+def _until(env: WorkflowEnv, generator: str) -> Play:
     """A generator, again if its first try leaves nothing."""
     observation = yield _call(generator)
     if solution_in(observation) is None and env.episode.steps_left > 2:

@@ -11,6 +11,7 @@ runs leaves the state as it was.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -165,6 +166,14 @@ class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
     def expert(self) -> Generator[Any, str, None]:
         """Call the operators that are good for this kind of task, and submit what they leave."""
         return experts.operate(self)
+
+    def novice(self, draw: random.Random) -> Generator[Any, str, None]:
+        """Play the current episode as somebody who knows the tools, and not which are good.
+
+        Args:
+            draw: Of all choices.
+        """
+        return experts.novice_operates(self, draw)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
         """A call that works in this episode; `custom` works in every state without candidates."""

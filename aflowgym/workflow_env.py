@@ -14,11 +14,9 @@ what to say.
 from __future__ import annotations
 
 import functools
-import random
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal
 
-from aflowgym import experts
 from aflowgym.backends import make_backend
 from aflowgym.costs import charge_calls, progress
 from aflowgym.executor_budget import Budget
@@ -107,14 +105,6 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         passages = len(task.context)
         read = f" with {passages} passages, which every operator reads" if passages else ""
         return f"{task.question}\nKind: {task.kind}{read}."
-
-    def novice(self, draw: random.Random) -> Generator[Any, str, None]:
-        """Play the current episode as somebody who knows the tools, and not which are good.
-
-        Args:
-            draw: Of all choices.
-        """
-        return experts.novice(self, draw)
 
     def _left(self, solution: str | None, calls: int) -> None:
         """Take over what a run left, charge its calls and take note of how far it came.

@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import Any, Final, overload
 
 from aflowgym.loading import load_tasks
+from aflowgym.task_facts import WorkflowTaskFacts
 from aflowgym.tasks import KINDS, Kind, WorkflowTask
-from aflowgym.workflow_family import WorkflowTaskFamily
 from toolgym import unseen
 from toolgym.errors import ConfigurationError
 from toolgym.tasks import TaskSet
 
-DATASETS: Final = ("bundled", "tiny")
-SPLITS: Final = ("train", "dev", "test")
-FAMILY: Final = WorkflowTaskFamily()
-SHAPES: Final = FAMILY.kinds[2]
+FACTS: Final = WorkflowTaskFacts()
+SHAPES: Final = FACTS.kinds[2]
 DRAWS: Final = 25
 """How many copies of each task "tiny" holds."""
 
@@ -101,7 +99,7 @@ def tasks_of(
         raise ConfigurationError(f"kind must be one of {known}, or None for all, got {kind!r}.")
     if isinstance(dataset, TaskSet):
         return _of_kind(dataset, kind)
-    found = unseen.split_of(split, FAMILY.kinds)
+    found = unseen.split_of(split, FACTS.kinds)
     shapes = found is not None and found[1] == SHAPES
 
     def load(name: str) -> TaskSet[WorkflowTask]:
@@ -109,13 +107,13 @@ def tasks_of(
         return _of_kind(_loaded(dataset, name), None if whole else kind)
 
     is_own = found is not None and _has(dataset, split)
-    return unseen.load_split(split, FAMILY, load, is_own=is_own)
+    return unseen.load_split(split, FACTS, load, is_own=is_own)
 
 
 def _has(dataset: Any, split: str) -> bool:
     """Whether a data set brings a split of just this name."""
     if isinstance(dataset, str | Path):
-        return split in FAMILY.splits(dataset)
+        return split in FACTS.splits(dataset)
     return isinstance(dataset, Mapping) and split in dataset
 
 
@@ -138,4 +136,4 @@ def _copies(tasks: TaskSet[WorkflowTask], name: str) -> TaskSet[WorkflowTask]:
     return TaskSet(Copies(tasks), name=name)
 
 
-__all__ = ["DATASETS", "DRAWS", "SPLITS", "Copies", "DrawnTask", "base_of", "tasks_of"]
+__all__ = ["DRAWS", "Copies", "DrawnTask", "base_of", "tasks_of"]

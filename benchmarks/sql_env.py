@@ -33,7 +33,7 @@ from typing import Any
 import gymnasium as gym
 
 from sqlgym.database import open_database
-from sqlgym.tasks import SqlTask
+from sqlgym.task import SqlTask
 from toolgym import ToolEnv, registration
 
 ENV_ID = "sqlgym/Explore-v0"

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from sqlgym.database_files import ENDINGS
 from sqlgym.splits import SHARES, divide
-from sqlgym.sql_task import SqlTask
 from sqlgym.sqlite_file import HEADER
 from sqlgym.synthesized import SynthesisOptions, Written, write_tasks
+from sqlgym.task import SqlTask
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 from toolgym.family import Progress
 

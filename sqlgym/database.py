@@ -74,7 +74,7 @@ class Database:
     @lazy
     def schema(self) -> Schema:
         """The tables, columns and references of the file; read once."""
-        return Schema.read(self.path, self)
+        return Schema.read(self.path)
 
     @lazy
     def backwards(self) -> Database:

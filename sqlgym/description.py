@@ -14,15 +14,14 @@ one query. What is too long for an observation ends with a note on what was left
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from weakref import WeakKeyDictionary
 
+from sqlgym.database import Database
 from sqlgym.render import MAX_CHARS
+from sqlgym.schema import Column, Schema, Table
 from sqlgym.sqlite_file import quoted
 from toolgym.errors import ToolError
-
-if TYPE_CHECKING:
-    from sqlgym.database import Database
-    from sqlgym.schema import Column, Schema, Table
 
 READ_AT_A_GLANCE = 20
 """Rows of a table up to which no example values are shown."""
@@ -37,14 +36,37 @@ MANY_TABLES = 80
 """From so many tables on, a list of them tells their names only."""
 _REFERRING = 6
 
+_described: WeakKeyDictionary[Database, dict[tuple[int, str], tuple[Schema, str]]]
+_described = WeakKeyDictionary()
+"""The texts of each database's tables, by schema and name; the schema is kept with its text, so
+that its id stays its own."""
 
-def describe_table(table: Table, schema: Schema) -> str:
-    """The columns of one table with their types, keys, references both ways, and examples."""
-    rows = schema.database.count(table.name) if schema.database else None
+
+def describe_table(table: Table, schema: Schema, database: Database | None = None) -> str:
+    """The columns of one table with their types, keys, references both ways, and examples.
+
+    Args:
+        table: The table.
+        schema: What it is part of: a database's own, or that one with further references.
+        database: Asked for rows and examples; the text is made once for it. Without it there are
+            neither.
+    """
+    if database is None:
+        return _description(table, schema, None)
+    texts = _described.setdefault(database, {})
+    key = id(schema), table.name
+    known = texts.get(key)
+    if known is None:
+        known = texts[key] = schema, _description(table, schema, database)
+    return known[1]
+
+
+def _description(table: Table, schema: Schema, database: Database | None) -> str:
+    rows = database.count(table.name) if database else None
     head = f"{table.name}{' view' if table.is_view else ''}{_counted(rows)}"
     plain = [_column(table, column, schema) for column in table.columns]
-    if rows is not None and rows > READ_AT_A_GLANCE and not table.is_view and schema.database:
-        examples = dict(_examples(table, schema.database, rows))
+    if rows is not None and rows > READ_AT_A_GLANCE and not table.is_view and database:
+        examples = dict(_examples(table, database, rows))
         rich = [
             f"{line} {examples[column.name]}" if column.name in examples else line
             for column, line in zip(table.columns, plain, strict=True)
@@ -54,15 +76,16 @@ def describe_table(table: Table, schema: Schema) -> str:
     return "\n".join(_fitting([head, *plain], "columns", "sqlite_master has their names"))
 
 
-def list_tables(schema: Schema) -> str:
-    """The tables with their numbers of rows; of very many, the names only."""
+def list_tables(schema: Schema, database: Database) -> str:
+    """The tables of a database with their numbers of rows; of very many, the names only."""
     if not schema.tables:
         return "The database has no tables."
     if len(schema.tables) >= MANY_TABLES:
         return _names_only(schema.names)
-    count = schema.database.count if schema.database else lambda name: None
     lines = [
-        f"{table.name} view" if table.is_view else f"{table.name}{_counted(count(table.name))}"
+        f"{table.name} view"
+        if table.is_view
+        else f"{table.name}{_counted(database.count(table.name))}"
         for table in schema.tables
     ]
     return "\n".join(_fitting(lines, "tables", "sqlite_master has their names"))

@@ -15,13 +15,15 @@ from typing import Annotated, Any, Literal
 from sqlgym import expert
 from sqlgym.answers import matches
 from sqlgym.database import Database, QueryResult, open_database
-from sqlgym.description import list_tables
+from sqlgym.description import describe_table, list_tables
+from sqlgym.gold import gold_of
 from sqlgym.progress import Exploration
 from sqlgym.render import FORMS, MAX_CHARS, Form, show
 from sqlgym.schema import Schema, Table, bare_name
 from sqlgym.sqlite_file import quoted
+from sqlgym.task import SqlTask
 from sqlgym.task_family import SqlTaskFamily
-from sqlgym.tasks import SqlTask, gold_of, load_tasks
+from sqlgym.tasks import load_tasks
 from sqlgym.turnstile import TURNSTILE
 from toolgym.env import ToolEnv
 from toolgym.episode import Info
@@ -95,7 +97,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
     def begin(self, task: SqlTask) -> str:
         """The question, what BIRD adds to it, and the names of the tables."""
         self._opened = open_database(task.database)
-        self._schema = Schema.of(self._opened).complemented(task.foreign_keys)
+        self._schema = self._opened.schema.complemented(task.foreign_keys)
         self._exploration = Exploration(gold_of(task))
         names = [table.name for table in self._schema.tables]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
@@ -134,10 +136,10 @@ class ExploreEnv(ToolEnv[SqlTask]):
             table_name: A table of this database; "" lists them all.
         """
         if bare_name(table_name) in ("", "*") and self._schema.get(table_name) is None:
-            return list_tables(self._schema)
+            return list_tables(self._schema, self._opened)
         table = self._schema.find(table_name)
         self.reach(self._exploration.saw([table.name]))
-        return self._schema.describe_table(table)
+        return describe_table(table, self._schema, self._opened)
 
     @tool
     def sample(self, table_name: str) -> str:

@@ -7,19 +7,18 @@ there, a model cannot either, so an expert that fails on a task has found a faul
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import expressions as exp
 
 from sqlgym.parsing import parse
 from sqlgym.results import parse_rendered
+from sqlgym.task import SqlTask
 from toolgym.calls import ToolCall
-
-if TYPE_CHECKING:
-    from sqlgym.env import ExploreEnv
+from toolgym.env import ToolEnv
 
 
-def explore(env: ExploreEnv) -> Generator[ToolCall, str, None]:
+def explore(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
     """Play the current episode of an `ExploreEnv`: the answer is read off the observation.
 
     Yields:
@@ -30,7 +29,7 @@ def explore(env: ExploreEnv) -> Generator[ToolCall, str, None]:
     yield ToolCall("answer", {"value": read_answer(observation)})
 
 
-def write_sql(env: ExploreEnv) -> Generator[ToolCall, str, None]:
+def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
     """Play the current episode of a `TextToSQLEnv`: try the gold SQL, then submit it.
 
     With fewer tools it does with those that there are.
@@ -44,7 +43,7 @@ def write_sql(env: ExploreEnv) -> Generator[ToolCall, str, None]:
     yield ToolCall("answer", {"sql": env.task.gold_sql})
 
 
-def _look_around(env: ExploreEnv) -> Generator[ToolCall, str, None]:
+def _look_around(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
     """Describe the tables of the gold SQL, as many as the budget allows, and sample the first."""
     tables = tables_of(env.task.gold_sql)
     # The query needs a step, and one is kept in hand: the last one ends the episode.

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sqlgym.database import QueryResult
+from sqlgym.gold import Gold
 from sqlgym.results import overlap
-from sqlgym.tasks import Gold
 
 TABLES, RESULT = 0.3, 0.7
 NEGLIGIBLE = 0.02

@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rapidfuzz import fuzz, process
 
-from sqlgym.description import describe_table
 from sqlgym.sqlite_file import broken_file, connect_readonly, quoted
 from toolgym.errors import ToolError
 from toolgym.lazy import lazy
-
-if TYPE_CHECKING:
-    from sqlgym.database import Database
 
 SHADOW_QUERY = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'"
 LONGEST_COMPARED = 1_000  # characters: comparing takes the product of two names' lengths
@@ -68,28 +64,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Schema:
-    """The tables of one file, in the order of their creation.
-
-    Attributes:
-        tables: Tables and views.
-        database: What they are in; asked for rows and examples when a table is described.
-    """
+    """The tables and views of one file, in the order of their creation."""
 
     tables: tuple[Table, ...]
-    database: Database | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, database: Database) -> Schema:
-        """The schema of an open database, which reads it once."""
-        return database.schema
-
-    @classmethod
-    def read(cls, path: Path, database: Database | None = None) -> Schema:
-        """Read the schema of an SQLite file.
-
-        Args:
-            path: The file.
-            database: The same, open, for what a description tells of its rows.
+    def read(cls, path: Path) -> Schema:
+        """Read the schema of an SQLite file; `Database.schema` is that of an open one.
 
         Raises:
             EnvironmentFault: The file cannot be read as a database.
@@ -97,7 +78,7 @@ class Schema:
         connection = connect_readonly(path)
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
         try:
-            return cls(_read_tables(connection), database)
+            return cls(_read_tables(connection))
         except sqlite3.Error as error:
             raise broken_file(path, error) from error
         finally:
@@ -126,17 +107,6 @@ class Schema:
         if table is None:
             raise unknown_table(bare_name(name), self.names)
         return table
-
-    def describe_table(self, table: Table) -> str:
-        """The columns of a table and what its rows are like, for an agent to read; made once."""
-        text = self._described.get(table.name)
-        if text is None:
-            text = self._described[table.name] = describe_table(table, self)
-        return text
-
-    @lazy
-    def _described(self) -> dict[str, str]:
-        return {}
 
     def referring(self, table_name: str, column_name: str) -> tuple[ForeignKey, ...]:
         """The references to a column, from whichever table."""
@@ -190,7 +160,7 @@ class Schema:
             replace(table, foreign_keys=self._merged(table, added.get(table.name.lower(), ())))
             for table in self.tables
         )
-        return Schema(tables, self.database)
+        return Schema(tables)
 
     def _merged(self, table: Table, extra: Iterable[ForeignKey]) -> tuple[ForeignKey, ...]:
         keys = {

@@ -1,4 +1,4 @@
-"""A question about a database, and how tasks are made from entries: all at once, or one by one.
+"""How tasks are made from the entries of a data set: all at once, or one by one.
 
 `RowTasks` is a sequence that makes a task from its row when it is asked for one, so that two
 million rows start at once. What the loader of a whole folder tells when it loads, a row tells when
@@ -9,35 +9,14 @@ drawn.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
 from sqlgym.database_files import DatabaseFiles
 from sqlgym.schema import ForeignKey
 from sqlgym.spider import Problem, SpiderQuestion, foreign_keys_of, own_id, read_entry
-from toolgym.tasks import Task
-
-
-@dataclass(frozen=True)
-class SqlTask(Task):
-    """A question about a database; `item` is the database's id.
-
-    Attributes:
-        gold_sql: The SQL whose result is the answer.
-        database: The SQLite file.
-        hardness: Spider's level, where the data set tells it.
-        evidence: What BIRD calls external knowledge; shown with the question.
-        foreign_keys: References that `tables.json` tells and the file does not declare.
-        problem: Of an entry that cannot be used: code and reason.
-    """
-
-    gold_sql: str = ""
-    database: Path = Path()
-    hardness: str | None = None
-    evidence: str = ""
-    foreign_keys: tuple[ForeignKey, ...] = field(default=(), compare=False)
-    problem: tuple[str, str] | None = None
+from sqlgym.task import SqlTask
 
 
 def task_of(question: SpiderQuestion, foreign_keys: tuple[ForeignKey, ...]) -> SqlTask:

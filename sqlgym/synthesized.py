@@ -183,7 +183,7 @@ def _keep(file: Path, body: Mapping[str, Any]) -> None:
 def _file(database: Path, db_id: str, options: SynthesisOptions) -> Path:
     status = database.stat()
     content = content_hash(database, status.st_size, status.st_mtime_ns)
-    state = source_state("**/*.py")
+    state = source_state()
     key = json.dumps([content, db_id, options.model_dump(), state], sort_keys=True)
     name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return cache_folder() / "sql" / "synthesized" / f"{name}.json"

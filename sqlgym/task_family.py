@@ -79,7 +79,7 @@ class SqlTaskFamily(TaskFamily):
         Raises:
             TaskRefused: The task cannot be played.
         """
-        from sqlgym.tasks import gold_of
+        from sqlgym.gold import gold_of
 
         result = gold_of(task).result
         rows, columns = len(result.rows), len(result.columns)
@@ -88,8 +88,8 @@ class SqlTaskFamily(TaskFamily):
 
     def shown(self, task: Any) -> dict[str, str]:
         """The question, the gold SQL, its tables and what it returns if it can be played."""
+        from sqlgym.gold import gold_of
         from sqlgym.render import show
-        from sqlgym.tasks import gold_of
 
         told = {
             "question": task.question,

@@ -14,29 +14,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from sqlgym import verdicts
-from sqlgym.answers import GoldAnswer, refusal
 from sqlgym.bare_databases import Files, bare_databases, load_bare, stamps_of
 from sqlgym.bundled import DATASETS, dataset_folder, spider_layout, unknown_dataset
-from sqlgym.database import Database, QueryResult, open_database
 from sqlgym.diagnosis import TRANSIENT
-from sqlgym.results import is_ordered
+from sqlgym.gold import gold_of
 from sqlgym.rows import JsonLines, from_hub, rows_of
-from sqlgym.several_results import several_results
 from sqlgym.spider import load_spider, splits_of
-from sqlgym.sql_task import RowTasks, SqlTask, task_of
+from sqlgym.sql_task import RowTasks, task_of
 from sqlgym.synthesized import SynthesisOptions, read_options
+from sqlgym.task import SqlTask
 from sqlgym.task_family import SqlTaskFamily
-from sqlgym.ties import free_runs
 from toolgym import unseen
-from toolgym.errors import ConfigurationError, TaskRefused, ToolError
+from toolgym.errors import ConfigurationError, TaskRefused
 from toolgym.tasks import TaskSet
 
-__all__ = ["REFUSALS", "Gold", "SqlTask", "gold_of", "load_tasks"]
+__all__ = ["REFUSALS", "load_tasks"]
 
 REFUSALS: dict[str, str] = {
     "empty_gold": "The gold SQL finds no rows: anything that finds nothing would be right.",
@@ -57,21 +53,6 @@ REFUSALS: dict[str, str] = {
 
 
 FAMILY: Final = SqlTaskFamily()
-
-
-@dataclass(frozen=True)
-class Gold:
-    """The right answer of a task.
-
-    Attributes:
-        result: What the gold SQL returned.
-        answer: The same as a typed value to compare answers with.
-        ordered: The gold SQL orders at top level, so order counts.
-    """
-
-    result: QueryResult
-    answer: GoldAnswer
-    ordered: bool
 
 
 def load_tasks(
@@ -242,32 +223,3 @@ def _judge(task: SqlTask) -> verdicts.GoldVerdict:
     if verdict.code.removeprefix("gold_") not in TRANSIENT:
         verdicts.keep(task.database, task.gold_sql, verdict)
     return verdict
-
-
-@functools.lru_cache(maxsize=4096)
-def gold_of(task: SqlTask) -> Gold:
-    """Run the gold SQL of a task.
-
-    Raises:
-        TaskRefused: It fails, or its result cannot be a fair answer.
-        EnvironmentFault: The database file is missing or damaged.
-    """
-    database: Database = open_database(task.database)
-    try:
-        result = database.query(task.gold_sql)
-    except ToolError as error:
-        raise TaskRefused(
-            task.id, f"gold_{error.code}", f"its gold SQL fails: {error.message}"
-        ) from None
-    if not result.tables_read:
-        raise TaskRefused(task.id, "constant_gold", "its gold SQL reads no table.")
-    reason = refusal(result)
-    if reason is not None:
-        raise TaskRefused(task.id, *reason)
-    several = several_results(database, task.gold_sql, result)
-    if several is not None:
-        raise TaskRefused(task.id, *several)
-    ordered = is_ordered(task.gold_sql)
-    runs = free_runs(database, task.gold_sql, result) if ordered else ()
-    result = replace(result)  # its own object: the cached one is what observations are made of
-    return Gold(result, GoldAnswer.of(result.columns, result.rows, ordered, runs), ordered)

@@ -20,9 +20,10 @@ from sqlgym import expert
 from sqlgym.create_text import create_statements
 from sqlgym.database import QueryResult
 from sqlgym.env import ExploreEnv
+from sqlgym.gold import gold_of
 from sqlgym.judging import Match, check_match, compare, sound
 from sqlgym.render import Form
-from sqlgym.tasks import SqlTask, gold_of
+from sqlgym.task import SqlTask
 from toolgym.errors import ConfigurationError, ToolError
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet

@@ -82,7 +82,7 @@ def _file(database: Path) -> Path | None:
         status = database.stat()
     except OSError:
         return None
-    state = source_state("*.py")
+    state = source_state("synthesis")
     name = f"{database.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{state}"
     digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
     return cache_folder() / "sql" / "verdicts" / f"{digest[:32]}.txt"

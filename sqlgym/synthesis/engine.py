@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlgym.database import Database, open_database
 from sqlgym.synthesis.mix import WORDINGS, mix_of
 from sqlgym.synthesis.profiling import profile
-from sqlgym.synthesis.rephrasing import Rephraser
+from sqlgym.synthesis.rephrasing import Rephraser, solved_by_expert
 from sqlgym.synthesis.report import Synthesis, SynthesisReport, SynthTask
 from sqlgym.synthesis.search import VARIANTS, Search
 from sqlgym.synthesis.world import World
@@ -63,7 +63,7 @@ def stream(
     rng = random.Random(f"synthesis-{seed}")
     search = Search(opened, world, mix, told, rng, variants=variants)
     if rephrase is not None:
-        search.rephraser = Rephraser(opened, rephrase, told, search.is_taken)
+        search.rephraser = Rephraser(opened, rephrase, told, search.is_taken, solved_by_expert)
     return search.tasks()
 
 

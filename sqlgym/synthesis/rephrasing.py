@@ -12,12 +12,13 @@ from dataclasses import replace
 from datetime import date
 
 from sqlgym.database import Database
-from sqlgym.sql_task import SqlTask
 from sqlgym.synthesis import english
 from sqlgym.synthesis.report import SynthesisReport, SynthTask
+from sqlgym.task import SqlTask
 from toolgym.errors import TaskRefused
 from toolgym.tasks import TaskSet
 
+EXPLORE = "sqlgym/Explore-v0"
 MOST_CHARS = 600
 """Characters of a reworded question."""
 REPHRASINGS_REFUSED: dict[str, str] = {
@@ -51,6 +52,7 @@ class Rephraser:
         hook: Gets question and SQL, gives the question in other words.
         report: Counts what was kept and what not.
         is_taken: Whether a question is already that of another task.
+        is_solved: Whether the expert solves a task in an episode; see `solved_by_expert`.
     """
 
     def __init__(
@@ -59,9 +61,10 @@ class Rephraser:
         hook: Callable[[str, str], str],
         report: SynthesisReport,
         is_taken: Callable[[str], bool],
+        is_solved: Callable[[SqlTask], bool],
     ) -> None:
         self._database, self._hook, self._report = database, hook, report
-        self._is_taken = is_taken
+        self._is_taken, self._is_solved = is_taken, is_solved
 
     def reworded(self, task: SynthTask) -> SynthTask:
         """The task with its question reworded if that verifies, else as it is."""
@@ -92,7 +95,9 @@ class Rephraser:
             return "value_lost"
         if _holds_sql(text) or self._tells_answer(task, text):
             return "gold_told"
-        return "" if self._is_solved(task, text) else "expert_failed"
+        path = self._database.path
+        one = SqlTask("reworded", text, item="db", gold_sql=task.sql, database=path)
+        return "" if self._is_solved(one) else "expert_failed"
 
     def _tells_answer(self, task: SynthTask, text: str) -> bool:
         rows = self._database.query(task.sql).rows
@@ -100,17 +105,21 @@ class Rephraser:
         fresh = [_tells(text, forms) and not _tells(task.question, forms) for forms in cells]
         return bool(fresh) and all(fresh)
 
-    def _is_solved(self, task: SynthTask, text: str) -> bool:
-        from sqlgym.env import ExploreEnv  # the environment can synthesise, so it is imported late
-        from toolgym.policies import ExpertPolicy
-        from toolgym.rollout import play
 
-        one = SqlTask("reworded", text, item="db", gold_sql=task.sql, database=self._database.path)
-        env = ExploreEnv(dataset=TaskSet([one], name="a reworded question"))
-        try:
-            return play(env, ExpertPolicy(), task_id="reworded").correct
-        except TaskRefused:
-            return False
+def solved_by_expert(task: SqlTask) -> bool:
+    """Whether the expert solves a task in an episode of `sqlgym/Explore-v0`.
+
+    The environment is reached by its id, as trainers reach it: it can write tasks itself, so it
+    stands above all that writes them.
+    """
+    from toolgym.policies import ExpertPolicy
+    from toolgym.rollout import play
+
+    tasks = TaskSet([task], name="a reworded question")
+    try:
+        return play(EXPLORE, ExpertPolicy(), task_id=task.id, dataset=tasks).correct
+    except TaskRefused:
+        return False
 
 
 def _holds_sql(text: str) -> bool:

@@ -32,6 +32,7 @@ from sqlgym import (
     written_out,
 )
 from sqlgym.database import Database, Limits
+from sqlgym.description import describe_table
 from sqlgym.judging import check_answer, compare
 from sqlgym.parsing import parse
 from sqlgym.schema import Schema, bare_name, nearest
@@ -128,7 +129,7 @@ def _described(text: str) -> str:
         schema = Schema.read(file)
     finally:
         connection.close()
-    return schema.describe_table(schema.get(schema.names[0]))
+    return describe_table(schema.find(schema.names[0]), schema)
 
 
 def _sample(text: str) -> roles.Sample:
@@ -408,7 +409,7 @@ READERS = [
         before=('"', "[", "main."),
         after=('"', "]", ";"),
     ),
-    Reader("sqlgym.schema.Schema.describe_table of such names", _described, limit=400_000),
+    Reader("sqlgym.description.describe_table of such names", _described, limit=400_000),
     Reader(
         "sqlgym.text_source.read_questions",
         lambda text: _as_file(text, text_source.read_questions),

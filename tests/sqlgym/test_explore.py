@@ -7,9 +7,9 @@ import shutil
 import gymnasium as gym
 import pytest
 
-from sqlgym import tasks as sql_tasks
 from sqlgym.expert import read_answer, tables_of
-from sqlgym.tasks import gold_of, load_tasks
+from sqlgym.gold import gold_of
+from sqlgym.tasks import load_tasks
 from toolgym import (
     ConfigurationError,
     EnvironmentFault,
@@ -68,7 +68,7 @@ def test_the_expert_reads_its_answer_off_the_observation_and_not_off_the_gold(sp
         shuffled.shuffle(rows)
         object.__setattr__(gold.result, "rows", tuple(rows))
     found = rollout.evaluate(ENV, policies.expert(), dataset=str(spider), split="dev")
-    sql_tasks.gold_of.cache_clear()
+    gold_of.cache_clear()
     assert found.accuracy == 1.0
 
 

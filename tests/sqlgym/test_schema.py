@@ -1,12 +1,12 @@
 """What a schema tells, and how forgiving it is about names."""
 
 import sqlite3
-from dataclasses import replace
 
 import pytest
 
 from sqlgym.database import open_database
-from sqlgym.schema import ForeignKey, Schema, bare_name
+from sqlgym.description import describe_table
+from sqlgym.schema import ForeignKey, bare_name
 from toolgym.errors import ToolError
 
 SCRIPT = """
@@ -24,12 +24,17 @@ INSERT INTO stadium VALUES (1, 'Rome');
 
 
 @pytest.fixture
-def schema(tmp_path):
+def database(tmp_path):
     path = tmp_path / "s.sqlite"
     connection = sqlite3.connect(path)
     connection.executescript(SCRIPT)
     connection.close()
-    return Schema.of(open_database(path))
+    return open_database(path)
+
+
+@pytest.fixture
+def schema(database):
+    return database.schema
 
 
 def test_views_and_virtual_tables_count_and_their_shadows_do_not(schema):
@@ -37,17 +42,18 @@ def test_views_and_virtual_tables_count_and_their_shadows_do_not(schema):
     assert [table.is_view for table in schema.tables] == [False] * 3 + [True, True, False]
 
 
-def test_a_description_is_one_line_per_column_with_keys_marked(schema):
-    assert schema.describe_table(schema.find("order items")).splitlines() == [
+def test_a_description_is_one_line_per_column_with_keys_marked(database, schema):
+    assert describe_table(schema.find("order items"), schema, database).splitlines() == [
         "Order Items (0 rows)",
         "order INT primary key <- child.a",
         "product INT primary key -> stadium.id <- child.b",
         "stadium_id INT -> stadium.id",
         "double_id INT",
     ]
-    assert schema.describe_table(schema.find("names")) == "names view (1 row)\nname TEXT"
-    assert schema.describe_table(schema.find("broken")) == "broken view"
-    assert replace(schema, database=None).describe_table(schema.find("stadium")) == (
+    names = describe_table(schema.find("names"), schema, database)
+    assert names == "names view (1 row)\nname TEXT"
+    assert describe_table(schema.find("broken"), schema, database) == "broken view"
+    assert describe_table(schema.find("stadium"), schema) == (
         "stadium\nid INTEGER primary key <- Order Items.stadium_id, Order Items.product\nname TEXT"
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from sqlgym.database import open_database
 from sqlgym.synthesis import REPHRASINGS_REFUSED, SynthesisReport, SynthTask, stream, synthesize
-from sqlgym.synthesis.rephrasing import MOST_CHARS, Rephraser, told_values
+from sqlgym.synthesis.rephrasing import MOST_CHARS, Rephraser, solved_by_expert, told_values
 
 N = 24
 
@@ -40,7 +40,8 @@ def reworded(path, question, sql, hook, taken=()):
     report = SynthesisReport()
     known = {question, *taken}
     task = SynthTask(question, sql, "easy", "s", ("bottle",), sql)
-    rephraser = Rephraser(open_database(path), hook, report, known.__contains__)
+    opened, is_taken = open_database(path), known.__contains__
+    rephraser = Rephraser(opened, hook, report, is_taken, solved_by_expert)
     return rephraser.reworded(task).question, report
 
 

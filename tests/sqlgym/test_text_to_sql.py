@@ -6,8 +6,9 @@ import gymnasium as gym
 import pytest
 
 from sqlgym.create_text import RESERVED, create_statements
+from sqlgym.gold import gold_of
 from sqlgym.schema import Schema
-from sqlgym.tasks import gold_of, load_tasks
+from sqlgym.tasks import load_tasks
 from toolgym import ConfigurationError, messages, policies, registration, rollout
 
 ENV = "sqlgym/TextToSQL-v0"

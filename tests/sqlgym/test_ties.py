@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from sqlgym.answers import GoldAnswer, matches
 from sqlgym.database import QueryResult, open_database
-from sqlgym.tasks import gold_of, load_tasks
+from sqlgym.gold import gold_of
+from sqlgym.tasks import load_tasks
 from sqlgym.ties import free_runs, tied_limit
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from sqlgym import tasks as sql_tasks
 from sqlgym import verdicts
+from sqlgym.database import open_database
 from sqlgym.tasks import load_tasks
 from sqlgym.verdicts import GoldVerdict
 from toolgym.errors import TaskRefused
@@ -81,7 +82,7 @@ def test_a_changed_database_is_judged_anew(folder, run_golds):
     fresh(folder).check()
     write(folder / "database" / "d.sqlite", "INSERT INTO t VALUES (10), (11)")
     os.utime(folder / "database" / "d.sqlite", (1, 1))
-    sql_tasks.open_database.__globals__["_registry"].clear()
+    open_database.__globals__["_registry"].clear()
     assert list(fresh(folder).check()) == ["dev-00002"]
     assert run_golds == GOLDS * 2
 
