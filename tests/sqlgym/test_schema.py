@@ -58,6 +58,15 @@ def test_a_description_is_one_line_per_column_with_keys_marked(database, schema)
     )
 
 
+def test_a_description_is_made_once_for_each_schema_of_a_database(database, schema):
+    more = schema.complemented([ForeignKey("child", "a", "stadium", "id")])
+    own, other = (describe_table(s.find("stadium"), s, database) for s in (schema, more))
+
+    assert "child.a" in other
+    assert "child.a" not in own
+    assert describe_table(schema.find("stadium"), schema, database) is own
+
+
 def test_a_composite_reference_without_columns_means_the_primary_key(schema):
     assert schema.find("child").foreign_keys == (
         ForeignKey("child", "a", "Order Items", "order"),
