@@ -19,11 +19,10 @@ from aflowgym.pictures import workflow_picture
 from aflowgym.statistics_regret import Regret
 from aflowgym.statistics_tally import Gathered, Tally, ranked
 from aflowgym.statistics_time import Moment, diversity, entropy
-from toolgym.report.charts import Chart
 from toolgym.report.plot import Line, line_plot, swatch
 from toolgym.report.scatter_plot import Mark, Spot, Track, scatter_plot
 from toolgym.report.share_bars import ShareBars, share_bars
-from toolgym.statistics import Share
+from toolgym.statistics import Chart, Share
 
 _ALIKE = re.compile(r"(?:(?<=\[)|(?<=, ))(\w+)((?:, \1)+)(?=[\],])")
 _MARKS: dict[str, Mark] = {"before": "ring"}

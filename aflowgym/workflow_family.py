@@ -10,18 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aflowgym.task_facts import WorkflowTaskFacts
+from toolgym.family import WithTools
 
 if TYPE_CHECKING:
-    from toolgym.env import ToolEnv
     from toolgym.statistics import Rollout, Statistics
 
 
 class WorkflowTaskFamily(WorkflowTaskFacts):
     """Problems for workflows, and what is recorded of playing them."""
 
-    def recheck(
-        self, env: ToolEnv[Any], task: Any, turns: Sequence[Mapping[str, Any]]
-    ) -> bool | None:
+    def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """The submitted solution, read from the transcript and compared in another way."""
         from aflowgym.recheck import recheck
 

@@ -82,7 +82,7 @@ def _played(
         while not env.episode.over:
             observation = env.step(action)[0]
             action = None if env.episode.over else play.send(observation)
-        yield EpisodeRecord.of(env, COMPOSE, own, 0)
+        yield EpisodeRecord.of(env.episode, COMPOSE, own, 0)
 
 
 def gathered(runs: Sequence[Run]) -> Gathered:

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from sqlgym.bounded_text import bound_texts
 from sqlgym.recheck_answers import cells_of, same_cell, same_value
-from toolgym.env import ToolEnv
+from toolgym.family import WithTools
 
 Row = tuple[Any, ...]
 Same = Callable[[Any, Any], bool]
@@ -69,7 +69,7 @@ class Gold:
     ends: list[int] | None
 
 
-def recheck(env: ToolEnv[Any], task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
     """Whether the recorded turns of an SQL episode hold the right answer.
 
     Args:
@@ -194,7 +194,7 @@ def _without_parentheses(text: str) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _answer_of(env: ToolEnv[Any], turns: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _answer_of(env: WithTools, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The arguments of the call that ended the episode; None where none did."""
     ends = {name for name, spec in env.tools.items() if spec.terminal}
     calls = [(turn, call) for turn in turns for call in turn["calls"] if call["name"] in ends]

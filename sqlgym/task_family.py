@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from sqlgym.hardness import hardness
 from toolgym.errors import TaskRefused
-from toolgym.family import Progress, SynthesisOrder, TaskFamily
-
-if TYPE_CHECKING:
-    from toolgym.env import ToolEnv
+from toolgym.family import Progress, SynthesisOrder, TaskFamily, WithTools
 
 _USUAL = ("train", "dev", "test")
 SHAPES = ("one value", "one row", "one column", "a table")
@@ -107,9 +104,7 @@ class SqlTaskFamily(TaskFamily):
         told["result"] = show(result.columns, result.rows, "table")
         return {name: text for name, text in told.items() if text}
 
-    def recheck(
-        self, env: ToolEnv[Any], task: Any, turns: Sequence[Mapping[str, Any]]
-    ) -> bool | None:
+    def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """The gold SQL run by plain `sqlite3`, and another comparison; see `sqlgym.recheck`."""
         from sqlgym.recheck import recheck
 

@@ -53,11 +53,11 @@ ELSEWHERE = {
     "sqlgym.synthesized": "reads what this package wrote",
     "sqlgym.verdicts": "reads what this package wrote",
     "toolgym.chat.cache": "reads what this package wrote",
-    "toolgym.chat.policy": "reads arguments that `chat.reply` has bounded, by the standard library",
     "toolgym.chat.scripted_server": "a server for tests",
     "toolgym.cli": "reads docstrings of commands",
     "toolgym.commands": "reads options of whoever starts a command",
     "toolgym.doctor": "reads the metadata of installed distributions",
+    "toolgym.policies.chat": "reads arguments that `chat.reply` has bounded, by `json`",
     "toolgym.records": "reads files of JSON, by the standard library",
     "toolgym.tools": "reads docstrings of whoever writes an environment",
 }

@@ -24,9 +24,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from toolgym.commands import COMMANDS, PluginError, find_plugins, waiting_line
+from toolgym.commands import waiting_line
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 from toolgym.long_work import listening
+from toolgym.plugins import COMMANDS, PluginError, find_plugins
 
 SUCCESS, FAILURE, MISUSE, INTERRUPTED = 0, 1, 2, 130
 _THEIR_OWN = (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError)  # typer ends these well

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from toolgym.cache import cache_folder
-from toolgym.commands import COMMANDS, ENVIRONMENTS, POLICIES, PluginError, find_plugins
+from toolgym.plugins import COMMANDS, ENVIRONMENTS, POLICIES, PluginError, find_plugins
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_NAMES = ("sqlgym", "aflowgym", "adapters")

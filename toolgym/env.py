@@ -2,32 +2,72 @@
 
 `step` takes a text (or an already parsed call), finds the calls in it, binds their arguments, runs
 the tools, and answers with text. Whatever the agent gets wrong is an observation; see
-`toolgym.errors` for what is not. A family says how an episode begins, what its tools do, and how an
-expert would play.
+`toolgym.errors` for what is not, and `ToolEnv._execute_tool` for the one boundary between the two.
+A family says how an episode begins, what its tools do, and how an expert would play.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import random
 from abc import abstractmethod
-from collections.abc import Generator
+from collections.abc import Generator, Hashable
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+import gymnasium as gym
+import numpy as np
 from gymnasium.error import ResetNeeded
+from gymnasium.utils import seeding
 
-from toolgym.calls import bind_call, parse_calls
-from toolgym.episode import Episode, Info, Outcome
-from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.calls import ToolCall, bind_call, errors, parse_calls
+from toolgym.episode import Episode, Info, Outcome, Turn
+from toolgym.errors import ConfigurationError, EnvironmentFault, ToolError
 from toolgym.family import TaskFamily
-from toolgym.late_random import LateRandomEnv
 from toolgym.rewards import Ledger, RewardConfig
+from toolgym.sanitize import encodable, escape_control_tokens
 from toolgym.spaces import UnicodeText
 from toolgym.tasks import Task, TaskSet
 from toolgym.tools import ToolSpec, tools_of
-from toolgym.turns import leave_unscored, safe_text, shown, take_turn
 
 T = TypeVar("T", bound=Task)
+ObsType = TypeVar("ObsType")
+ActType = TypeVar("ActType")
 HOW_TO_CALL = 'Call a tool like this: <tool_call>{"name": ..., "arguments": {...}}</tool_call>'
+
+
+class LateRandomEnv(gym.Env[ObsType, ActType]):
+    """`gymnasium.Env`, but for the time at which `np_random` is made.
+
+    `reset(seed=)` has to seed `np_random`, and to make a generator of NumPy's takes as long as many
+    a step does. A tool environment chooses its task by a hash and hardly ever draws, so `reset`
+    only keeps the seed. The first use of `np_random` makes the generator that Gymnasium would have
+    made.
+    """
+
+    _np_generator: np.random.Generator | None = None
+
+    @property
+    def _np_random(self) -> np.random.Generator | None:
+        """What Gymnasium keeps the generator in, and its checker looks at."""
+        if self._np_generator is None and self._np_random_seed is not None:
+            self._np_generator, _ = seeding.np_random(self._np_random_seed)
+        return self._np_generator
+
+    @_np_random.setter
+    def _np_random(self, generator: np.random.Generator | None) -> None:
+        self._np_generator = generator
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Seed the generator, as `gymnasium.Env.reset` does.
+
+        Raises:
+            gymnasium.error.Error: The seed is no integer of at least 0.
+        """
+        if isinstance(seed, int) and seed >= 0:
+            self._np_generator, self._np_random_seed = None, seed
+        else:
+            super().reset(seed=seed)
 
 
 class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
@@ -190,10 +230,10 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
             EnvironmentFault: The machine failed; the episode is unscored.
         """
         if isinstance(action, EnvironmentFault):
-            leave_unscored(self, action)
+            self._leave_unscored(action)
             raise action
         calls = tuple(parse_calls(action, self.tools, parsing=self.parsing))
-        return take_turn(self, action, calls)
+        return self._take_turn(action, calls)
 
     def call(self, tool_name: str, /, *args: Any, **kwargs: Any) -> str:
         """Call one tool from Python; it spends budget and earns reward as in `step`.
@@ -202,7 +242,7 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
             The observation.
         """
         bound = bind_call(tool_name, kwargs, self.tools, self.parsing, args=args)
-        return take_turn(self, bound, (bound,))[0]
+        return self._take_turn(bound, (bound,))[0]
 
     def render(self) -> str | None:
         """The episode so far as text, with `render_mode="ansi"`."""
@@ -211,7 +251,7 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
         episode = self.episode
         lines = [f"? {episode.question}"]
         for turn in episode.turns:
-            lines += [f"> {shown(turn.action)}", turn.observation]
+            lines += [f"> {_action_text(turn.action)}", turn.observation]
         return "\n".join([*lines, f"score {episode.ledger.score():.3f}"])
 
     # What tools and callers use -------------------------------------------------------------------
@@ -267,8 +307,153 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
         Returns:
             The episode's score; nan after a fault.
         """
+        return self.episode.finish()
+
+    # One turn -------------------------------------------------------------------------------------
+
+    def _take_turn(
+        self, action: Any, calls: tuple[ToolCall, ...]
+    ) -> tuple[str, float, bool, bool, Info]:
+        """Run the calls in order and record the turn.
+
+        Args:
+            action: What was given, for the transcript.
+            calls: The calls that were found in it.
+
+        Returns:
+            What `step` returns.
+
+        Raises:
+            EnvironmentFault: The machine failed; the episode is unscored, the turn not recorded.
+        """
         episode = self.episode
-        if not episode.over:
-            episode.over = True
-            episode.ledger.closed_unanswered = not episode.ledger.answered
-        return episode.ledger.score()
+        before, steps_before = episode.ledger.score(), episode.steps_left
+        outcomes = [self._run_call(call) for call in calls] or [self._refuse_no_call()]
+        results = tuple(safe_text(text) for text, _ in outcomes)
+        mistakes = tuple(error for _, error in outcomes)
+        observation = "\n\n".join(results) + self._budget_notice(steps_before)
+        score = episode.ledger.score()
+        gained = score - before
+        reward = 0.0 if math.isnan(gained) else gained
+        kept = encodable(str.__str__(action)) if isinstance(action, str) else action
+        episode.turns.append(Turn(kept, calls, results, observation, reward, mistakes))
+        info = episode.info(calls, mistakes, score)
+        return observation, reward, episode.terminated, episode.truncated, info
+
+    def _run_call(self, call: ToolCall) -> tuple[str, ToolError | None]:
+        """Run one call and charge what it costs: the text for the agent, and what went wrong."""
+        episode = self.episode
+        ledger = episode.ledger
+        if episode.over:
+            return self._refuse_after_end()
+        if call.error is not None:
+            return self._refuse_call(call.error, call.name)
+        if call.repairs:
+            ledger.charge("repaired_call")
+        fingerprint = _fingerprint(call)
+        if fingerprint in episode.seen:
+            ledger.charge("repeat")
+        episode.seen.add(fingerprint)
+        spec = self.tools[call.name]
+        try:
+            text = self._execute_tool(spec, call.arguments)
+        except ToolError as error:  # a tool that gives an example knows better than anyone
+            return self._refuse_call(error, call.name, error.example)
+        if spec.terminal:
+            ledger.answered = episode.over = True
+        else:
+            self._spend_step()
+        return text, None
+
+    def _execute_tool(self, spec: ToolSpec, arguments: dict[str, Any]) -> str:
+        """Run a tool; the one boundary between the agent's mistakes and everybody else's."""
+        if spec.function is None:
+            raise ConfigurationError(f"tool {spec.name!r} has no function.")
+        try:
+            return str(spec.function(self, **arguments))
+        except ToolError:
+            raise
+        except EnvironmentFault as fault:
+            self._leave_unscored(fault)
+            raise
+        except Exception as problem:
+            ours = EnvironmentFault(
+                f"the tool {spec.name!r} failed on {arguments!r}: {problem!r}.",
+                "This is a fault of the environment; please report it.",
+            )
+            self._leave_unscored(ours)
+            raise ours from problem
+
+    def _leave_unscored(self, fault: EnvironmentFault) -> None:
+        """End the episode without a score, and keep the reason."""
+        self.episode.ledger.faulted = True
+        self.episode.over = True
+        self.episode.fault = encodable(str(fault))
+
+    def _refuse_call(
+        self, error: ToolError, tool_name: str = "", example: dict[str, Any] | None = None
+    ) -> tuple[str, ToolError]:
+        """A failed call: it costs a step, and its example is one that works in this episode."""
+        self.episode.ledger.charge("failed_call")
+        self._spend_step()
+        wanted = error.example.get("name", tool_name)
+        wanted = wanted if wanted in self.tools else next(iter(self.tools))
+        if example and example.get("name") not in self.tools:  # a tool that is not offered here
+            example = None
+        working = example or self.example_call(wanted) or error.example
+        told = ToolError(error.code, encodable(error.message), encodable(error.hint), working)
+        return str(told), told
+
+    def _refuse_after_end(self) -> tuple[str, ToolError]:
+        self.episode.ledger.charge("after_end")
+        error = errors.episode_over()
+        return str(error), error
+
+    def _refuse_no_call(self) -> tuple[str, ToolError]:
+        if self.episode.over:
+            return self._refuse_after_end()
+        return self._refuse_call(errors.no_call(self.tools))
+
+    def _spend_step(self) -> None:
+        episode = self.episode
+        episode.ledger.charge("step")
+        episode.steps_left -= 1
+        if episode.steps_left == 0:
+            self.finish()
+
+    def _budget_notice(self, steps_before: int) -> str:
+        """The line that tells how much is left, when three steps and when one step are left."""
+        episode = self.episode
+        left = episode.steps_left
+        if left > 3:
+            return ""
+        if left == 0 and steps_before > 0:
+            return "\n(no calls left: the episode is over)"
+        if not episode.over and any(left <= mark < steps_before for mark in (1, 3)):
+            return f"\n({left} call{'s' * (left > 1)} left)"
+        return ""
+
+
+def _fingerprint(call: ToolCall) -> Hashable:
+    """Equal for calls of one tool with equal arguments, in whatever order they were written."""
+    arguments = call.arguments
+    if not arguments:
+        return call.name
+    if len(arguments) == 1:
+        ((key, value),) = arguments.items()
+        if type(value) is str:
+            return call.name, key, value
+    return json.dumps([call.name, arguments], sort_keys=True, default=repr)
+
+
+def safe_text(text: str) -> str:
+    """Text that can be encoded and holds nothing that a chat template takes for a control token."""
+    return escape_control_tokens(encodable(text))
+
+
+def _action_text(action: Any) -> str:
+    """An action as a person reads it."""
+    if isinstance(action, ToolCall):
+        arguments = json.dumps(action.arguments, default=repr, ensure_ascii=False)
+        return encodable(f"{action.name}({arguments})")
+    return encodable(str(action))

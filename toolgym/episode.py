@@ -112,6 +112,13 @@ class Episode:
         bins = self.ledger.config.bins
         return Outcome(self.ledger.correct, round(self.ledger.progress * bins))
 
+    def finish(self) -> float:
+        """Close the episode if it is open, once, and return its score; nan after a fault."""
+        if not self.over:
+            self.over = True
+            self.ledger.closed_unanswered = not self.ledger.answered
+        return self.ledger.score()
+
     def info(
         self,
         calls: tuple[ToolCall, ...],

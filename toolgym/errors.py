@@ -15,7 +15,7 @@
 * What the caller did wrong (a weight out of range, an unknown split) is a `ValueError` or a
   `ConfigurationError`, with the cure in its text.
 
-One boundary converts (`toolgym.turns`); everything else lets pass. All survive a pickle, so they
+One boundary converts (`toolgym.env`); everything else lets pass. All survive a pickle, so they
 cross process borders of vector environments; those written for the agent compare by value.
 """
 

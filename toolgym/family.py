@@ -12,15 +12,24 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from toolgym.env import ToolEnv
     from toolgym.statistics import Rollout, Statistics
+    from toolgym.tools import ToolSpec
 
 Progress = Callable[[int, int], None]
+
+
+class WithTools(Protocol):
+    """An environment as a family sees it, which stands below it: what its tools are."""
+
+    @property
+    def tools(self) -> Mapping[str, ToolSpec]:
+        """The tools by name."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -101,9 +110,7 @@ class TaskFamily:
         """
         return {"question": task.question, "item": task.item or "none"}
 
-    def recheck(
-        self, env: ToolEnv[Any], task: Any, turns: Sequence[Mapping[str, Any]]
-    ) -> bool | None:
+    def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """Whether a recorded episode ended with the right answer, by a second, independent rule.
 
         A verdict that is checked by the code that gave it is not checked. So a family that

@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from toolgym.calls import ToolCall
-from toolgym.env import ToolEnv
-from toolgym.episode import Outcome, Turn
+from toolgym.episode import Episode, Outcome, Turn
 from toolgym.errors import ConfigurationError
 from toolgym.tries import Try, check_distinct
 
@@ -54,11 +53,10 @@ class EpisodeRecord:
 
     @classmethod
     def of(
-        cls, env: ToolEnv[Any], env_id: str, seed: int = 0, number: int | None = None
+        cls, episode: Episode, env_id: str, seed: int = 0, number: int | None = None
     ) -> EpisodeRecord:
-        """Close the environment's current episode and record it."""
-        score = env.finish()
-        episode = env.episode
+        """Close the episode and record it."""
+        score = episode.finish()
         return cls(
             env_id=env_id,
             task_id=episode.task.id,

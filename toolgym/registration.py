@@ -10,14 +10,16 @@ from __future__ import annotations
 import functools
 import importlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
+from toolgym.family import TaskFamily
 from toolgym.tasks import TaskSet
 from toolgym.unseen import PARTS, divided, unseen
 
@@ -54,6 +56,36 @@ def _is_tool_env(spec: Any) -> bool:
         families = {e.value.partition(".")[0] for e in entry_points(group="toolgym.environments")}
         return package in families
     return isinstance(entry, type) and issubclass(entry, ToolEnv)
+
+
+def environment_creator(env_id: str) -> Callable[..., Any]:
+    """What makes an environment, as it was registered: a class or a function; nothing is made.
+
+    Raises:
+        ConfigurationError: There is no such environment, or its module cannot be imported.
+    """
+    known = ", ".join(tool_env_ids()) or "none"
+    try:
+        point: Any = gym.spec(env_id).entry_point
+    except gym.error.Error as problem:
+        raise ConfigurationError(f"{problem} Known environments: {known}.") from None
+    try:
+        creator: Callable[..., Any] = load_env_creator(point) if isinstance(point, str) else point
+    except (ImportError, AttributeError) as problem:
+        raise ConfigurationError(
+            f"{env_id} cannot be imported ({point}): {problem}. Install its package again."
+        ) from problem
+    return creator
+
+
+def family_of(env_id: str) -> TaskFamily:
+    """What an environment knows of its tasks, without the environment being made.
+
+    Raises:
+        ConfigurationError: There is no such environment, or its module cannot be imported.
+    """
+    family = getattr(environment_creator(env_id), "family", None)
+    return family if isinstance(family, TaskFamily) else TaskFamily()
 
 
 def make(

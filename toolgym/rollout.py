@@ -61,7 +61,7 @@ def play(
     env_id = made.spec.id if made.spec is not None else type(made).__name__
     while not made.episode.over:
         situation = _advance(situation, policy.act([situation])[0])
-    return EpisodeRecord.of(made, env_id, own, number)
+    return EpisodeRecord.of(made.episode, env_id, own, number)
 
 
 def _advance(situation: Situation, action: Any) -> Situation:
@@ -117,7 +117,7 @@ def run(
             moved = _advance_all(situations, policy.act(situations))
             situations = [s for s in moved if not s.env.episode.over]
         for situation, (_, number) in zip(opened, chunk, strict=True):
-            yield EpisodeRecord.of(situation.env, env_id, situation.seed, number)
+            yield EpisodeRecord.of(situation.env.episode, env_id, situation.seed, number)
         if progress is not None:
             progress(first + len(chunk), len(tries))
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markupsafe import Markup
 
 from toolgym.records import Z95, EpisodeRecord, wilson_interval
-
-if TYPE_CHECKING:
-    from toolgym.report.charts import Chart
 
 Rollout = EpisodeRecord | Mapping[str, Any]
 """A finished episode: a record, or a line of a run's `rollouts.jsonl` with `phase` and `step`."""
@@ -163,6 +162,16 @@ def _plain(cell: Cell) -> Any:
     if isinstance(cell, Share | Mean):
         return cell.to_json()
     return None if isinstance(cell, float) and math.isnan(cell) else cell
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One plot as a page shows it; `legend` is empty where the title says it all."""
+
+    title: str
+    note: str
+    svg: Markup
+    legend: tuple[tuple[Markup, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from toolgym.cli import application
-from toolgym.commands import COMMANDS, find_plugins
+from toolgym.plugins import COMMANDS, find_plugins
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

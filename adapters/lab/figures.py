@@ -15,8 +15,8 @@ from markupsafe import Markup
 from adapters.lab.intervals import Effect
 from toolgym.report.axes import Unit
 from toolgym.report.category_plots import Point, Points, point_plot
-from toolgym.report.charts import Chart
 from toolgym.report.plot import Line, line_plot, swatch
+from toolgym.statistics import Chart
 
 Values = Sequence[float | None]
 

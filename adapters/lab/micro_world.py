@@ -104,7 +104,7 @@ def second_verdict(text: str, task: int, luck: int) -> bool | None:
     Arguments as of `play`; None where the rule cannot tell.
     """
     env = _played(text, task, luck)
-    turns = EpisodeRecord.of(env, ENVIRONMENT).turns
+    turns = EpisodeRecord.of(env.episode, ENVIRONMENT).turns
     return env.family.recheck(env, env.task, turns)
 
 

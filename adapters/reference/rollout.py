@@ -131,7 +131,7 @@ class Player:
         )
 
     def _finished(self, speaker: Speaker, request: Request, has_begun: bool) -> Rollout:
-        episode = EpisodeRecord.of(speaker.env, self._env_id) if has_begun else None
+        episode = EpisodeRecord.of(speaker.env.episode, self._env_id) if has_begun else None
         score = episode.score if episode is not None else math.nan
         earned = [turn["reward"] for turn in episode.turns] if episode is not None else []
         earned += [0.0] * (len(speaker.turns) - len(earned))

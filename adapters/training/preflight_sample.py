@@ -153,7 +153,7 @@ class _Table:
         for each, one in zip(opened, tries, strict=True):
             env, own = each.situation.env, each.situation.seed
             messages = episode_messages(env, final=each.last_words)
-            record = EpisodeRecord.of(env, self._settings.env_id, own, one.number)
+            record = EpisodeRecord.of(env.episode, self._settings.env_id, own, one.number)
             was_cut_off = each.last_words is not None
             yield Played(record, messages, each.written, was_cut_off, each.unfinished)
 

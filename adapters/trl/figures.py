@@ -43,7 +43,7 @@ def figures_of(environment: RolloutEnvironment, stopped_early: bool, end: End) -
     """
     played = environment._played()
     return Figures.of(
-        EpisodeRecord.of(played, environment._env_id) if played is not None else None,
+        EpisodeRecord.of(played.episode, environment._env_id) if played is not None else None,
         written=end.tokens,
         stopped_early=stopped_early,
         clipped=end.clipped,

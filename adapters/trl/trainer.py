@@ -232,7 +232,9 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         if self._on_rollouts and self.model.training and self.accelerator.is_main_process:
             some = [environment._played() for environment in self.environments[: self._transcripts]]
             env_id = type(self.environments[0])._env_id
-            shown = [EpisodeRecord.of(env, env_id).to_json() for env in some if env is not None]
+            shown = [
+                EpisodeRecord.of(env.episode, env_id).to_json() for env in some if env is not None
+            ]
             self._on_rollouts(self.state.global_step + 1, shown)
 
     def train(self, *args: Any, **kwargs: Any) -> Any:

@@ -29,9 +29,9 @@ from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.workers import Workers
 from toolgym import Task, TaskSet, ToolEnv, policies, tool
+from toolgym.env import safe_text
 from toolgym.messages import episode_messages, prompt_messages
 from toolgym.rollout import play
-from toolgym.turns import safe_text
 
 pytestmark = pytest.mark.torch
 

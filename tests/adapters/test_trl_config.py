@@ -15,7 +15,7 @@ from trl import TrlParser
 
 from adapters.training.guard_config import Action
 from adapters.trl import StableGRPOConfig
-from adapters.trl.known_failures import check_config
+from adapters.trl.config import check_config
 from adapters.trl.settings import grpo_config
 from toolgym import ConfigurationError
 
@@ -131,7 +131,7 @@ def test_sharding_that_the_launcher_asked_for_is_seen_too(
 
 
 def test_groups_are_whole_in_each_process() -> None:
-    from adapters.trl.known_failures import _split_groups
+    from adapters.trl.config import _split_groups
 
     shape = {"per_device_train_batch_size": 4, "steps_per_generation": 3, "num_generations": 8}
     told = _split_groups(SimpleNamespace(**shape))  # type: ignore[arg-type]

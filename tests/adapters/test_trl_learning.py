@@ -20,7 +20,7 @@ from adapters.trl import (
     environment_factory,
     training_dataset,
 )
-from adapters.trl.values import LOSSES
+from adapters.trl.config import LOSSES
 from tests.adapters.conftest import NotesEnv
 from tests.adapters.scripted_trl import (
     NOTES,

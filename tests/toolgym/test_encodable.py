@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from toolgym import messages, policies, registration, rollout
 from toolgym.calls import ToolCall
 from toolgym.chat.cache import ReplyCache
-from toolgym.chat.policy import api_messages, load
 from toolgym.chat.reply import Chat, Reply, encoded, key_of, read_reply
 from toolgym.chat.scripted_server import ScriptedServer
 from toolgym.chat.settings import ChatSettings
 from toolgym.errors import EnvironmentFault
+from toolgym.policies.chat import api_messages, load
 from toolgym.records import EpisodeRecord
 from toolgym.report import write_report
 from toolgym.runs import Run
@@ -86,7 +86,7 @@ def exits(env, info, observation):
         "render": env.render(),
         "messages": messages.episode_messages(env, final="end"),
         "request": encoded({"messages": api_messages(env)}).decode(),
-        "record": EpisodeRecord.of(env, "some/env-v0").to_json(),
+        "record": EpisodeRecord.of(env.episode, "some/env-v0").to_json(),
     }
 
 
@@ -122,7 +122,7 @@ def test_a_fault_with_half_a_character_in_it_can_be_written_down():
     with pytest.raises(EnvironmentFault, match="gone"):
         env.step(EnvironmentFault(f"{HALF} is gone."))
 
-    assert is_encodable(EpisodeRecord.of(env, ENVS[0]).to_json())
+    assert is_encodable(EpisodeRecord.of(env.episode, ENVS[0]).to_json())
 
 
 @given(HALVES)

@@ -6,7 +6,7 @@ import gymnasium as gym
 import pytest
 from gymnasium.utils import seeding
 
-from toolgym.late_random import LateRandomEnv
+from toolgym.env import LateRandomEnv
 
 
 class Late(LateRandomEnv):

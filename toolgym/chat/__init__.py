@@ -3,7 +3,8 @@
 `ChatClient` asks, in two faces: `complete` waits, `acomplete` does not. It retries what may pass,
 keeps to a concurrency and a deadline, counts tokens and dollars, and remembers replies on disk if
 it is told to. What cannot be had is a `ChatFault`, an `EnvironmentFault` with a code of its own,
-and never a text. `ChatPolicy` plays environments by it: `--policy openai:MODEL`.
+and never a text. `toolgym.policies.chat.ChatPolicy` plays environments by it: `--policy
+openai:MODEL`.
 
 The library `openai` (the extra of that name) is imported when the first request is sent. A key is
 read from the environment there and then, and held by nothing that is printed, pickled or stored.
@@ -11,7 +12,6 @@ read from the environment there and then, and held by nothing that is printed, p
 
 from toolgym.chat.client import ChatClient, Totals
 from toolgym.chat.faults import CHAT_FAULTS, ChatFault
-from toolgym.chat.policy import ChatPolicy
 from toolgym.chat.reply import Chat, Reply
 from toolgym.chat.settings import ChatSettings
 
@@ -25,3 +25,12 @@ __all__ = [
     "Reply",
     "Totals",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`ChatPolicy`, which lies above this package: it is imported when it is asked for."""
+    if name == "ChatPolicy":
+        from toolgym.policies.chat import ChatPolicy
+
+        return ChatPolicy
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

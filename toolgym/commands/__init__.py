@@ -5,8 +5,9 @@ name with several, that calls the library and formats what comes back. Its docst
 one imperative sentence, perhaps a paragraph, and an `Example:` that the tests run. Commands import
 what is slow inside the function, since `toolgym --help` imports them all.
 
-What they share is below: how plug-ins are found, how an environment is looked up without being
-made, and how results, and long work of a library, are put on a terminal.
+What they share is below: the options of several commands, how an environment is looked up so that
+a broken package is told in one line, and how results, and long work of a library, are put on a
+terminal.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -29,10 +28,7 @@ from toolgym.long_work import Listener
 if TYPE_CHECKING:
     from rich.console import Console
 
-COMMANDS = "toolgym.commands"
-ENVIRONMENTS = "toolgym.environments"
-POLICIES = "toolgym.policies"
-KINDS = {COMMANDS: "command", ENVIRONMENTS: "environments", POLICIES: "policy"}
+    from toolgym.family import TaskFamily
 
 EnvId = Annotated[str, typer.Argument(help="The environment, such as sqlgym/Explore-v0.")]
 Dataset = Annotated[
@@ -52,90 +48,40 @@ Settings = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 
 
-class PluginError(Exception):
-    """An entry point that cannot be loaded; the message names it, its package and the reason."""
-
-
-@dataclass(frozen=True)
-class Plugin:
-    """Something that an installed package adds to toolgym.
-
-    Attributes:
-        point: The entry point.
-    """
-
-    point: EntryPoint
-
-    @property
-    def origin(self) -> str:
-        """The distribution that brings it, with its version."""
-        dist = self.point.dist
-        return f"{dist.name} {dist.version}" if dist is not None else "an unknown package"
-
-    def load(self) -> Any:
-        """Import it and return what its value names.
-
-        Raises:
-            PluginError: Its import or the look-up failed.
-        """
-        try:
-            return self.point.load()
-        except Exception as problem:  # somebody else's module: it may raise anything
-            kind = KINDS.get(self.point.group, "entry point")
-            raise PluginError(
-                f"the {kind} {self.point.name!r} of {self.origin} ({self.point.value}) cannot be"
-                f" loaded: {type(problem).__name__}: {problem}."
-            ) from problem
-
-
-def find_plugins(group: str) -> dict[str, Plugin]:
-    """The entry points of a group by name, sorted; the first of a name counts, none is imported."""
-    found: dict[str, Plugin] = {}
-    for point in entry_points(group=group):
-        found.setdefault(point.name, Plugin(point))
-    return dict(sorted(found.items()))
-
-
 def known_environments() -> list[str]:
     """Ids of all registered tool environments; a broken family is told once, in one line."""
     from toolgym.registration import tool_env_ids
 
-    _load_environments()
+    load_environments()
     return tool_env_ids()
 
 
 @functools.cache
-def _load_environments() -> None:
-    from toolgym.registration import load_environments
+def load_environments() -> None:
+    """Import every registered family; one that is broken is told once, in one line."""
+    from toolgym import registration
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the same is said below, in one line instead of four
-        broken = load_environments()
+        broken = registration.load_environments()
     for name, reason in broken.items():
         typer.echo(f"toolgym: environments of {name!r} are left out: {reason}", err=True)
 
 
 def environment_creator(env_id: str) -> Callable[..., Any]:
-    """What makes an environment, as it was registered: a class or a function; nothing is made.
+    """`registration.environment_creator`, after `load_environments` of this module."""
+    from toolgym import registration
 
-    Raises:
-        ConfigurationError: There is no such environment, or its module cannot be imported.
-    """
-    import gymnasium as gym
-    from gymnasium.envs.registration import load_env_creator
+    load_environments()
+    return registration.environment_creator(env_id)
 
-    known = ", ".join(known_environments()) or "none"
-    try:
-        point: Any = gym.spec(env_id).entry_point
-    except gym.error.Error as problem:
-        raise ConfigurationError(f"{problem} Known environments: {known}.") from None
-    try:
-        creator: Callable[..., Any] = load_env_creator(point) if isinstance(point, str) else point
-    except (ImportError, AttributeError) as problem:
-        raise ConfigurationError(
-            f"{env_id} cannot be imported ({point}): {problem}. Install its package again."
-        ) from problem
-    return creator
+
+def family_of(env_id: str) -> TaskFamily:
+    """`registration.family_of`, after `load_environments` of this module."""
+    from toolgym import registration
+
+    load_environments()
+    return registration.family_of(env_id)
 
 
 _AS_PYTHON_WRITES: Final = {"True": True, "False": False, "None": None}

@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from toolgym.commands import load_environments
+
 
 def command(
     runs: Annotated[
@@ -30,4 +32,5 @@ def command(
     from toolgym.report import write_report
     from toolgym.runs import Run
 
+    load_environments()
     typer.echo(str(write_report([Run.open(path) for path in runs], out)))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolgym.commands import AsJson, console
+from toolgym.commands import AsJson, console, family_of
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.json_files import Record, read_lines
 
@@ -105,8 +105,6 @@ def _counted(
     Raises:
         ConfigurationError: There is no rollout, or the family counts nothing.
     """
-    from toolgym.commands.tasks.options import family_of
-
     first = next(rollouts, None)
     if first is None:
         where = f" of phase {' or '.join(phases)}" if phases else ""

@@ -23,22 +23,13 @@ from toolgym.report.outline import Plot, Section, Series
 from toolgym.report.plot import Level, Line, line_plot, swatch
 from toolgym.report.series import Curve, band, curve, running_mean, window
 from toolgym.report.view import Record, RunView, interval
+from toolgym.statistics import Chart
 
 STEP_NAMES = {"grpo": "GRPO step", "warmup": "warm-up step"}
 CROWDED = 3
 """More runs than this hide each other behind bands and thin lines, which are left out then."""
 FAR = 2.0
 """A limit further up than this many times the highest value would press the curve flat."""
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One plot as the page shows it; `legend` is empty where the title says it all."""
-
-    title: str
-    note: str
-    svg: Markup
-    legend: tuple[tuple[Markup, str], ...] = ()
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any
 
 from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
+from toolgym.registration import family_of
 from toolgym.report.axes import is_drawable
 from toolgym.report.limits import Thresholds, thresholds
 from toolgym.runs import Run
@@ -188,8 +189,6 @@ def _view(run: Run, label: str, style: int) -> RunView:
 
 def _family(run: Run) -> TaskFamily:
     """That of the environment that was played; one that knows nothing if it is not installed."""
-    from toolgym.commands.tasks.options import family_of
-
     first = next(run.rollouts(), {})
     env_id = run.config.get("env_id") or first.get("env_id")
     try:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolgym.commands import arguments_for, environment_creator
+from toolgym.commands import arguments_for, family_of
 from toolgym.errors import ConfigurationError
-from toolgym.family import TaskFamily
 
 if TYPE_CHECKING:
     from toolgym.tasks import TaskSet
@@ -27,16 +26,6 @@ Databases = Annotated[
     str | None, typer.Option(help="Where the databases lie, if not beside the questions.")
 ]
 EXPLORE = "sqlgym/Explore-v0"
-
-
-def family_of(env_id: str) -> TaskFamily:
-    """What an environment knows of its tasks.
-
-    Raises:
-        ConfigurationError: There is no such environment.
-    """
-    family = getattr(environment_creator(env_id), "family", None)
-    return family if isinstance(family, TaskFamily) else TaskFamily()
 
 
 def task_sets(

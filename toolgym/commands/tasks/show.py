@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolgym.commands import AsJson
+from toolgym.commands import AsJson, family_of
 from toolgym.commands.tasks.options import (
     EXPLORE,
     Databases,
     DataSet,
     Environment,
     OneSplit,
-    family_of,
     task_sets,
 )
 from toolgym.errors import ConfigurationError

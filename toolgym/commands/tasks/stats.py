@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from toolgym.commands import AsJson, console
+from toolgym.commands import AsJson, console, family_of
 from toolgym.commands.tasks.options import (
     EXPLORE,
     Databases,
     DataSet,
     Environment,
     OneSplit,
-    family_of,
     task_sets,
 )
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from toolgym.commands import AsJson, console
-from toolgym.commands.tasks.options import EXPLORE, Environment, family_of
+from toolgym.commands import AsJson, console, family_of
+from toolgym.commands.tasks.options import EXPLORE, Environment
 from toolgym.errors import ConfigurationError
 from toolgym.family import SynthesisOrder
 

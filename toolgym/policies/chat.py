@@ -22,7 +22,7 @@ from toolgym.env import HOW_TO_CALL, ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, prompt_messages
-from toolgym.policies import SERVED, Situation
+from toolgym.policies.builtin import SERVED, Situation
 
 Tools = Literal["native", "text"]
 _TOOLS: Final = ("native", "text")

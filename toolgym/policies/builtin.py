@@ -1,4 +1,4 @@
-"""Policies: whoever acts in an environment.
+"""What a policy is, and the policies that need no model: expert, random, scripted.
 
 A policy acts for a whole batch of episodes at once, because that is how a language model is fast.
 It sees a `Situation` per episode and returns one action each: text as a model would write it, or a
@@ -10,14 +10,12 @@ from __future__ import annotations
 import random as random_module
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, Final, Protocol, runtime_checkable
 
 from toolgym.env import ToolEnv
-from toolgym.errors import ConfigurationError
 
 SERVED: Final = "openai:"
-"""How the name of a policy begins that is a model on an OpenAI-compatible server."""
+"""Prefix of the name of a policy that is a model on an OpenAI-compatible server."""
 
 _HIGHEST: Final = 100
 """The greatest random number where a schema sets no limit."""
@@ -200,42 +198,3 @@ def random(seed: int = 0) -> RandomPolicy:
 def scripted(actions: Sequence[Any]) -> ScriptedPolicy:
     """A fixed list of actions for every episode."""
     return ScriptedPolicy(actions)
-
-
-def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
-    """A policy by name: `expert`, `random`, `openai:MODEL`, a registered one, or a model's path.
-
-    A package registers a policy by its name in the entry-point group `toolgym.policies`: a function
-    of the name, the seed and the options. The one called `model` loads whatever has no other name.
-
-    Args:
-        name: The name, path or hub id; `openai:MODEL` asks a server (`toolgym.chat`).
-        seed: For policies that draw.
-        options: For the model's loader, such as `temperature`.
-
-    Raises:
-        ConfigurationError: Nothing can load it; the message says what to install.
-    """
-    if name == "expert":
-        return expert()
-    if name == "random":
-        return random(seed)
-    if name.startswith(SERVED):
-        from toolgym.chat.policy import load as served
-
-        return served(name.removeprefix(SERVED), seed=seed, **options)
-    found = entry_points(group="toolgym.policies")
-    for entry in [*found.select(name=name), *found.select(name="model")]:  # the first one wins
-        try:
-            loader = entry.load()
-        except ImportError as problem:
-            raise ConfigurationError(
-                f"--policy {name} is a model, which needs more than is installed ({problem});"
-                " run: pip install 'toolgym[train]'."
-            ) from problem
-        policy: Policy = loader(name, seed=seed, **options)
-        return policy
-    raise ConfigurationError(
-        f"no policy {name!r}: use expert or random, or install what loads models:"
-        " pip install 'toolgym[train]'."
-    )

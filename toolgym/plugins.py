@@ -1,0 +1,61 @@
+"""Plug-ins: what installed packages add to toolgym by entry points.
+
+There are three groups: commands, environments and policies. Finding the plug-ins of a group reads
+metadata only; a plug-in is imported when it is loaded, and one that cannot be imported is an error
+that names the package it came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+COMMANDS = "toolgym.commands"
+ENVIRONMENTS = "toolgym.environments"
+POLICIES = "toolgym.policies"
+KINDS = {COMMANDS: "command", ENVIRONMENTS: "environments", POLICIES: "policy"}
+
+
+class PluginError(Exception):
+    """An entry point that cannot be loaded; the message names it, its package and the reason."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """Something that an installed package adds to toolgym.
+
+    Attributes:
+        point: The entry point.
+    """
+
+    point: EntryPoint
+
+    @property
+    def origin(self) -> str:
+        """The distribution that brings it, with its version."""
+        dist = self.point.dist
+        return f"{dist.name} {dist.version}" if dist is not None else "an unknown package"
+
+    def load(self) -> Any:
+        """Import it and return what its value names.
+
+        Raises:
+            PluginError: Its import or the look-up failed.
+        """
+        try:
+            return self.point.load()
+        except Exception as problem:  # somebody else's module: it may raise anything
+            kind = KINDS.get(self.point.group, "entry point")
+            raise PluginError(
+                f"the {kind} {self.point.name!r} of {self.origin} ({self.point.value}) cannot be"
+                f" loaded: {type(problem).__name__}: {problem}."
+            ) from problem
+
+
+def find_plugins(group: str) -> dict[str, Plugin]:
+    """The entry points of a group by name, sorted; the first of a name counts, none is imported."""
+    found: dict[str, Plugin] = {}
+    for point in entry_points(group=group):
+        found.setdefault(point.name, Plugin(point))
+    return dict(sorted(found.items()))

@@ -1,0 +1,52 @@
+"""Policies by name, as `--policy` gives them.
+
+This module alone knows every kind of policy: those of `builtin`, a model on a server (`chat`), and
+what installed packages register. What is slow to import is imported when its name is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Any
+
+from toolgym.errors import ConfigurationError
+from toolgym.policies.builtin import SERVED, Policy, expert, random
+
+
+def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
+    """A policy by name: `expert`, `random`, `openai:MODEL`, a registered one, or a model's path.
+
+    A package registers a policy by its name in the entry-point group `toolgym.policies`: a function
+    of the name, the seed and the options. The one called `model` loads whatever has no other name.
+
+    Args:
+        name: The name, path or hub id; `openai:MODEL` asks a server (`toolgym.chat`).
+        seed: For policies that draw.
+        options: For the model's loader, such as `temperature`.
+
+    Raises:
+        ConfigurationError: Nothing can load it; the message says what to install.
+    """
+    if name == "expert":
+        return expert()
+    if name == "random":
+        return random(seed)
+    if name.startswith(SERVED):
+        from toolgym.policies.chat import load as load_served
+
+        return load_served(name.removeprefix(SERVED), seed=seed, **options)
+    found = entry_points(group="toolgym.policies")
+    for entry in [*found.select(name=name), *found.select(name="model")]:  # the first one wins
+        try:
+            loader = entry.load()
+        except ImportError as problem:
+            raise ConfigurationError(
+                f"--policy {name} is a model, which needs more than is installed ({problem});"
+                " run: pip install 'toolgym[train]'."
+            ) from problem
+        policy: Policy = loader(name, seed=seed, **options)
+        return policy
+    raise ConfigurationError(
+        f"no policy {name!r}: use expert or random, or install what loads models:"
+        " pip install 'toolgym[train]'."
+    )
