@@ -24,7 +24,10 @@ Progress = Callable[[int, int], None]
 
 
 class WithTools(Protocol):
-    """An environment as a family sees it, which stands below it: what its tools are."""
+    """An environment as far as a family reads it: its tools.
+
+    A class of environments holds its family, so a family cannot know the class.
+    """
 
     @property
     def tools(self) -> Mapping[str, ToolSpec]:

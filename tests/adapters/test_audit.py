@@ -334,7 +334,7 @@ def test_the_second_rule_imports_nothing_of_the_first() -> None:
         ours = re.findall(r"^from ((?:sqlgym|toolgym)[\w.]*) import", source, re.M)
         # What Unicode and SQLite's functions are is no rule of ours.
         neutral = {"sqlgym.nfc", "sqlgym.bounded_text"}
-        assert set(ours) <= {"sqlgym.recheck_answers", "toolgym.env", *neutral}
+        assert set(ours) <= {"sqlgym.recheck_answers", "toolgym.family", *neutral}
 
 
 # On the command line ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from sqlgym.env import ExploreEnv
 from tests.toolgym.command_line import install, run
+from tests.toolgym.synthetic_run import synthetic_run
 from toolgym import RewardConfig
 from toolgym.cli import application
 
@@ -162,6 +163,19 @@ def test_a_broken_family_is_told_in_one_line(tmp_path):
     done = run("envs", path=tmp_path)
 
     assert "sqlgym/Explore-v0" in done.stdout
+    assert done.stderr == (
+        "toolgym: environments of 'crash' are left out: RuntimeError: its import fails\n"
+    )
+
+
+def test_a_report_tells_a_broken_family_in_one_line_too(tmp_path):
+    point = {"toolgym.environments: crash": "broken"}
+    install(tmp_path, "broken", "raise RuntimeError('its import fails')", point)
+    folder = synthetic_run(tmp_path / "run", steps=2).path
+
+    done = run("report", str(folder), path=tmp_path)
+
+    assert done.returncode == 0
     assert done.stderr == (
         "toolgym: environments of 'crash' are left out: RuntimeError: its import fails\n"
     )

@@ -69,7 +69,11 @@ def load_environments() -> None:
 
 
 def environment_creator(env_id: str) -> Callable[..., Any]:
-    """`registration.environment_creator`, after `load_environments` of this module."""
+    """What makes an environment, as it was registered: a class or a function; nothing is made.
+
+    Raises:
+        ConfigurationError: There is no such environment, or its module cannot be imported.
+    """
     from toolgym import registration
 
     load_environments()
@@ -77,7 +81,11 @@ def environment_creator(env_id: str) -> Callable[..., Any]:
 
 
 def family_of(env_id: str) -> TaskFamily:
-    """`registration.family_of`, after `load_environments` of this module."""
+    """What an environment knows of its tasks.
+
+    Raises:
+        ConfigurationError: There is no such environment, or its module cannot be imported.
+    """
     from toolgym import registration
 
     load_environments()

@@ -32,5 +32,6 @@ def command(
     from toolgym.report import write_report
     from toolgym.runs import Run
 
-    load_environments()
-    typer.echo(str(write_report([Run.open(path) for path in runs], out)))
+    shown = [Run.open(path) for path in runs]
+    load_environments()  # here, where a package that is broken is told in one line
+    typer.echo(str(write_report(shown, out)))
