@@ -32,6 +32,7 @@ ELSEWHERE = {
     "adapters.commands.train_run": "reads an environment's id and names of folders",
     "adapters.commands.train_with_trl": "reads what this package wrote",
     "adapters.lab.code_hash": "reads this package's own code",
+    "adapters.lab.definitions": "reads this package's own code",
     "adapters.lab.units": "checks names of its own",
     "adapters.reference.checkpoint": "reads what this package wrote",
     "adapters.trl.factory": "reads an environment's id",

@@ -1,8 +1,13 @@
 """A number for the code that a unit of work depends on, so that old results are not taken for new.
 
-From a module on, every import of ours is followed in its source, also those inside functions; of
-the families of environments, which are reached by an id, everything counts. So a change in one
-experiment does not throw away the work of the others. Nothing is imported.
+From functions on, everything of ours that they can reach is followed, definition by definition:
+functions, classes, constants, and what importing their modules does. A claim or a figure in the
+same module is reached by none of them and may change; so may comments and docstrings. Definitions
+count by their code, their names and by what they refer to, and not by the module in which they
+stand: one that moves to another file is the same. What cannot be followed counts as a whole
+module: a module that is handed on as a value, one that a text names, that of code which looks up
+names while it runs. The families of environments are reached by an id, so of their packages every
+file counts as it is, with what it imports of ours. Nothing is imported.
 """
 
 from __future__ import annotations
@@ -10,77 +15,280 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import importlib.util
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
-from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+
+from adapters.lab.definitions import (
+    Imported,
+    Module,
+    Place,
+    Sources,
+    Target,
+    Whole,
+    imported,
+    outer_names,
+    without_texts,
+)
+from toolgym.errors import ConfigurationError
 
 OURS: Final = ("adapters", "toolgym")
-JUDGING: Final = (
+BESIDE: Final = (
     *("adapters.lab.experiment", "adapters.lab.prediction", "adapters.lab.intervals"),
-    *("adapters.lab.figures", "toolgym.report"),
+    *("adapters.lab.figures", "adapters.lab.cell_figures"),
+    *("adapters.lab.code_hash", "adapters.lab.definitions"),
+    *("toolgym.commands", "toolgym.report"),
 )
-"""What only looks at records: no record depends on it."""
+"""What judges, prints and draws, and this: no record depends on it, and it is not followed."""
+_MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.\w+)+(:\w+)?")
+_LOOKS_UP: Final = frozenset(("globals", "vars", "eval", "exec", "__import__", "import_module"))
+_OWN_NAME: Final = frozenset(("__name__", "__file__", "__package__", "__spec__", "__module__"))
 
 
 @functools.cache
-def code_hash(module: str) -> str:
-    """The hash of a module's source, of all of ours that it imports, and of the families."""
-    found = dict(_families())
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        source = None if name in found else _source(name)
-        if source is not None:
-            found[name] = source
-            waiting += [each for each in _imports(source) if _counts(each)]
-    whole = hashlib.sha256()
-    for name, source in sorted(found.items()):
-        whole.update(f"{name}\n{len(source)}\n".encode() + source)
-    return whole.hexdigest()
+def code_hash(*roots: str) -> str:
+    """The hash of what functions, and the families of environments, depend on.
 
+    Args:
+        roots: Functions as `module:name`. What is no name of the module, such as a lambda or a
+            function in a function, stands for the whole module.
 
-def _counts(module: str) -> bool:
-    return module.partition(".")[0] in OURS and not module.startswith(JUDGING)
+    Raises:
+        ConfigurationError: There is no source of such a module.
+    """
+    packages = {root.partition(":")[0].partition(".")[0] for root in roots}
+    return _code((*OURS, *sorted(packages - {*OURS}))).hash_of(*roots)
 
 
 @functools.cache
-def _families() -> tuple[tuple[str, bytes], ...]:
-    """Every file of every package that brings environments, by its name."""
-    entries = {
-        entry.value.partition(".")[0] for entry in entry_points(group="toolgym.environments")
-    }
-    return tuple(
-        (f"{family}/{file.relative_to(root).as_posix()}", file.read_bytes())
-        for family in sorted(entries)
-        for root in _roots(family)
-        for file in sorted(root.rglob("*.py"))
-    )
+def _code(packages: tuple[str, ...]) -> Code:
+    """One for all roots: what they share is read once."""
+    entries = entry_points(group="toolgym.environments")
+    families = sorted({entry.value.partition(".")[0] for entry in entries})
+    return Code(Sources(packages, BESIDE), families)
 
 
-@functools.cache
-def _roots(package: str) -> tuple[Path, ...]:
-    spec = importlib.util.find_spec(package)
-    places = None if spec is None else spec.submodule_search_locations
-    return tuple(map(Path, places or ()))
+class _Node(NamedTuple):
+    """Code, and what the names in it stand for."""
+
+    text: str
+    edges: tuple[tuple[str, Target], ...]
 
 
-def _source(name: str) -> bytes | None:
-    """The source of a module; None where the name is not a module's but of something in one."""
-    package, *parts = name.split(".")
-    for root in _roots(package):
-        place = root.joinpath(*parts)
-        for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
-            if file.is_file():
-                return file.read_bytes()
-    return None
+class Code:
+    """Definitions and what they refer to.
+
+    Args:
+        sources: The modules that are followed.
+        families: Packages of which every file counts.
+    """
+
+    def __init__(self, sources: Sources, families: Iterable[str] = ()) -> None:
+        self._sources = sources
+        self._nodes: dict[Place, _Node] = {}
+        self._families = [node for package in families for node in self._family(package)]
+
+    def hash_of(self, *roots: str) -> str:
+        """The hash of all that can be reached; see `code_hash`."""
+        whole = hashlib.sha256()
+        for text, references in self._walked(roots):
+            for each in (text, *references, "end"):
+                whole.update(f"{len(each)}\n{each}\n".encode("utf-8", "surrogatepass"))
+        return whole.hexdigest()
+
+    def reached(self, *roots: str) -> list[str]:
+        """The code of all that can be reached, to look into what a hash is of."""
+        return [text for text, _ in self._walked(roots)]
+
+    def _walked(self, roots: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+        """Code, and what the names in it stand for.
+
+        Definitions are numbered as they are come upon, so that no module's name is needed to say
+        what refers to what.
+        """
+        starts = [*map(self._root, roots), *self._families]
+        waiting = [*starts, *self._acting(starts)]
+        numbers: dict[Place, int] = {}
+        for node in waiting:  # grows as it is walked through
+            references = []
+            for label, target in self._flat(node):
+                if isinstance(target, Place) and target not in numbers:
+                    numbers[target] = len(numbers)
+                    waiting.append(self._node(target))
+                told = f"#{numbers[target]}" if isinstance(target, Place) else target
+                references.append(f"{label} {told}")
+            yield node.text, references
+
+    def _root(self, name: str) -> _Node:
+        """A function by its name, as something that refers to it."""
+        module, _, function = name.partition(":")
+        if self._sources.module(module) is None:
+            raise ConfigurationError(
+                f"the source of {module} cannot be read, and whether {name} has changed depends on"
+                " it: define it in a file of a package."
+            )
+        targets = self._sources.resolve(module, function) or [Whole(module)]
+        return _Node("root", tuple(("root", each) for each in targets))
+
+    def _family(self, package: str) -> Iterator[_Node]:
+        """Every file of a package that brings environments, with what it imports of ours."""
+        for root in self._sources.roots(package):
+            for file in sorted(root.rglob("*.py")):
+                name, source = f"{package}/{file.relative_to(root).as_posix()}", file.read_bytes()
+                home = ".".join(name.split("/")[:-1])
+                yield _Node(f"{name}\n{source!r}", tuple(self._used(source, home)))
+
+    def _used(self, source: bytes, home: str) -> Iterator[tuple[str, Target]]:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for name, bound in imported(node, home):
+                    if self._sources.is_ours(bound.module):
+                        yield from ((name, each) for each in self._sources.follow(bound))
+
+    def _acting(self, starts: list[_Node]) -> list[_Node]:
+        """What importing does in every module that is reached, or imported by one that is."""
+        seen: set[Place] = set()
+        modules: dict[str, Module] = {}
+        waiting = list(starts)
+        while waiting:
+            for _, target in self._flat(waiting.pop()):
+                if isinstance(target, Place) and target not in seen:
+                    seen.add(target)
+                    waiting.append(self._node(target))
+                    for module in self._imported_with(target.module, modules):
+                        waiting += [self._node(Place(module.name, i)) for i in module.acting]
+        acting = [Place(name, i) for name, module in modules.items() for i in module.acting]
+        return [self._node(each) for each in sorted(acting, key=self._order)]
+
+    def _order(self, place: Place) -> tuple[str, str, int]:
+        return self._node(place).text, place.module, place.place
+
+    def _imported_with(self, name: str, known: dict[str, Module]) -> Iterator[Module]:
+        """The modules that importing one imports, itself and its packages included, if new."""
+        waiting = [name]
+        while waiting:
+            each = waiting.pop()
+            module = None if each in known else self._sources.module(each)
+            if module is not None:
+                known[each] = module
+                yield module
+                waiting += [name for target in module.imports for name in _names(target)]
+            waiting += [each.rpartition(".")[0]] if "." in each else []
+
+    def _flat(self, node: _Node) -> Iterator[tuple[str, Place | str]]:
+        """What a node refers to, a whole module as each of its statements and its parts."""
+        for label, target in node.edges:
+            if not isinstance(target, Whole):
+                yield label, target
+                continue
+            module = self._sources.module(target.module)
+            if module is None:
+                yield label, target.module
+                continue
+            for place in range(len(module.body)):
+                yield f"{label}*", Place(target.module, place)
+
+    def _node(self, place: Place) -> _Node:
+        if place not in self._nodes:
+            module = self._sources.module(place.module)
+            if module is None:
+                raise LookupError(f"there is no module {place.module}.")  # never: it was resolved
+            self._nodes[place] = _Reader(self._sources, module).read(module.body[place.place])
+        return self._nodes[place]
 
 
-def _imports(source: bytes) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def _names(target: Imported) -> list[str]:
+    return [target.module, *([f"{target.module}.{target.name}"] if target.name else [])]
+
+
+class _Reader(ast.NodeTransformer):
+    """Reads one statement of a module: its code without what only says where things stand."""
+
+    def __init__(self, sources: Sources, module: Module) -> None:
+        self._sources, self._module = sources, module
+        self._edges: dict[tuple[str, Target], None] = {}
+        self._own: set[str] = set()
+        self._home = module.name
+
+    def read(self, statement: ast.stmt) -> _Node:
+        """The statement as a node."""
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            return self._import(statement)
+        bare = without_texts(statement)
+        self._own = outer_names(ast.unparse(bare))[1]
+        text = ast.unparse(self.visit(bare))
+        for name in sorted(outer_names(text)[0]):
+            self._add(name, self._sources.resolve(self._module.name, name))
+            if name in _LOOKS_UP:
+                self._add(name, [Whole(self._module.name)])
+            if name in _OWN_NAME:
+                self._add(name, [self._module.name])
+        return _Node(text, tuple(self._edges))
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> _Node:
+        """One at the top of a module that counts as a whole."""
+        for name, bound in imported(node, self._home):
+            self._add(name, self._sources.follow(bound))
+        return _Node("import", tuple(self._edges))
+
+    def _add(self, label: str, targets: Iterable[Target]) -> None:
+        self._edges |= {(label, each): None for each in targets}
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        """One inside a function: what it names counts, and not where that stands."""
+        found = dict(imported(node, self._home))
+        for name, bound in found.items():
+            self._add(f"import {name}", self._sources.follow(bound))
+        if all(self._sources.is_ours(bound.module) for bound in found.values()):
+            return ast.ImportFrom("ours", [ast.alias(name) for name in found], 0)
+        return node
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        """One inside a function; of ours the whole module."""
+        for alias in node.names:
+            self._add(f"import {alias.name}", self._sources.follow(Imported(alias.name)))
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """What a module has counts, and not what the module is called here."""
+        if node.attr in _LOOKS_UP:
+            self._add(node.attr, [Whole(self._module.name)])
+        names = _dotted(node)
+        targets = [] if names is None or names[0] in self._own else self._reached(names)
+        if not targets:
+            return self.generic_visit(node)
+        label = f"{node.attr}_{len(self._edges)}"
+        self._add(label, targets)
+        return ast.Name(label, node.ctx)
+
+    def _reached(self, names: list[str]) -> list[Target]:
+        """What `a.b.c` stands for where all but the last are modules of ours."""
+        found = self._sources.resolve(self._module.name, names[0])
+        for name in names[1:]:
+            modules = [each.module for each in found if isinstance(each, Whole)]
+            if not modules or len(modules) != len(found) or not self._are_there(modules):
+                return []
+            found = [t for each in modules for t in self._sources.follow(Imported(each, name))]
+        return found
+
+    def _are_there(self, modules: list[str]) -> bool:
+        return all(self._sources.is_ours(each) for each in modules)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """A text that is the name of a module may be imported by it."""
+        text = node.value
+        if isinstance(text, str) and self._sources.is_ours(text) and _MODULE.fullmatch(text):
+            module = text.partition(":")[0]
+            if self._sources.module(module) is not None:
+                self._add(f"text {text}", [Whole(module)])
+        return node
+
+
+def _dotted(node: ast.AST) -> list[str] | None:
+    """The parts of `a.b.c`; None where it begins with something else than a name."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return [*names, node.id][::-1] if isinstance(node, ast.Name) else None

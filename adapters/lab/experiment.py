@@ -1,7 +1,9 @@
 """What an experiment is: cells that differ in one thing, seeds, and claims about what comes out.
 
 An experiment stands in a module of its own, as its `EXPERIMENT`; `catalogue` lists the modules.
-What it does may stand in another, so that a change of a claim does not throw away what was done.
+A record hangs on its config and on what `run` reaches (see `code_hash`): a change of a claim or
+of a figure does not throw away what was done.
+
 One cell with one seed is a unit of work: `run` makes a record of it, from plain values to plain
 values, without a clock, so that the same unit gives the same record.
 """
@@ -36,7 +38,7 @@ class Experiment:
         seeds: By scale, how many of each cell.
         run: From a config and a seed to a record; numbers and truths in it are averaged over
             seeds, lists and texts are kept for the figures. A function of a module: records are
-            kept as long as nothing changes in it and in what it imports.
+            kept as long as nothing changes in it and in what it reaches.
         predictions: The claim as numbers can refute it.
         figures: What to draw of the records; cells and seeds may be missing.
         seconds: That a unit of a config takes on one core, for estimates.

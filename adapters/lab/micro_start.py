@@ -57,7 +57,8 @@ def _weights(seed: int, prose: float, steps: int, shown: int | None) -> bytes:
     folder = remembered_folder()
     if folder is None:
         return _imitated(seed, prose, steps, shown)
-    name = f"{seed}-{prose:g}-{steps}-{shown or 'all'}-{code_hash(__name__)[:12]}.pt"
+    code = code_hash(f"{__name__}:_imitated")[:12]
+    name = f"{seed}-{prose:g}-{steps}-{shown or 'all'}-{code}.pt"
     file = folder / name
     if not file.is_file():
         folder.mkdir(parents=True, exist_ok=True)

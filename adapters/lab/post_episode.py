@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import torch
 
-from adapters.lab.experiment import Experiment
+from adapters.lab.experiment import Config, Experiment, Scale
 from adapters.lab.figures import Figure, Series
 from adapters.lab.prediction import Cells, exact, first_record
 from adapters.training.advantages import advantages
@@ -91,6 +91,11 @@ def _advantages(estimator: str, rewards: Sequence[float]) -> list[float]:
     return found
 
 
+def cells(scale: Scale) -> dict[str, Config]:
+    """One at every scale."""
+    return {"loops": {"loops": list(LOOPS)}}
+
+
 def _at(cells: Cells, key: str, loop: int | None = None) -> float:
     record = first_record(cells, "loops")
     if not record:
@@ -140,7 +145,7 @@ EXPERIMENT: Final = Experiment(
         "Costs saturate: a score stays between -0.25 and 1, and that every right episode beats"
         " every wrong one by a margin is proved when the rewards are configured."
     ),
-    cells=lambda scale: {"loops": {"loops": list(LOOPS)}},
+    cells=cells,
     seeds={"smoke": 1, "quick": 3, "full": 10},
     run=run,
     predictions=(

@@ -74,7 +74,8 @@ def started(start: TinyStart, seed: int) -> Pair:
     folder = remembered_folder()
     if folder is None:
         return _made(start, seed)
-    text = f"{code_hash(__name__)} {sorted(asdict(start).items())} {seed}"
+    code = code_hash(f"{__name__}:_made")
+    text = f"{code} {sorted(asdict(start).items())} {seed}"
     place = folder / f"tiny-{seed}-{sha256(text.encode()).hexdigest()[:16]}"
     if not place.is_dir():
         _keep(_made(start, seed), place)

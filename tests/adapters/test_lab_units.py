@@ -6,7 +6,6 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.lab.code_hash import code_hash
 from adapters.lab.lab_report import render, write_lab_report
 from adapters.lab.pictures import write_pictures
 from adapters.lab.results import finding, write_results
@@ -128,10 +127,3 @@ def test_pieces_hold_all_units_once_and_none_is_too_long():
         piece_named("1/99", pieces)
     with pytest.raises(ConfigurationError, match="pieces go from 1"):
         piece_named(f"0/{len(pieces)}", pieces)
-
-
-def test_the_code_hash_is_of_what_a_module_imports_and_not_of_its_judges():
-    own = code_hash("adapters.lab.group_tables")
-
-    assert own != code_hash("adapters.lab.fallback_runs")
-    assert own == code_hash("adapters.lab.group_tables")
