@@ -10,10 +10,10 @@ a model can do after so many rollouts, those that were thrown away included. It 
 
 import argparse
 
-from adapters.lab.micro_exams import always
-from adapters.lab.micro_loop import MicroConfig, Trainer, start_of
-from adapters.lab.micro_measure import accuracy, examined
-from adapters.lab.micro_tokens import CODE
+from adapters.lab.micro.exams import always
+from adapters.lab.micro.loop import MicroConfig, Trainer, start_of
+from adapters.lab.micro.measure import accuracy, examined
+from adapters.lab.micro.tokens import CODE
 
 METHODS = {
     "groups of 8": {"group_size": 8},

@@ -9,9 +9,9 @@ needs the extra `train`.
 
 import argparse
 
-from adapters.lab.micro_loop import MicroConfig, Trainer, start_of
-from adapters.lab.micro_measure import accuracy, entropy, examined
-from adapters.lab.micro_tokens import CODE
+from adapters.lab.micro.loop import MicroConfig, Trainer, start_of
+from adapters.lab.micro.measure import accuracy, entropy, examined
+from adapters.lab.micro.tokens import CODE
 
 
 def main(bonus: float, updates: int) -> None:

@@ -9,10 +9,10 @@ Change the group size or the rate, or add a choice of your own to the list. It n
 
 import argparse
 
-from adapters.lab.estimators_runs import METHODS, PASSES
-from adapters.lab.micro_loop import MicroConfig, Trainer, start_of
-from adapters.lab.micro_measure import accuracy, examined
-from adapters.lab.micro_tokens import CODE
+from adapters.lab.experiments.estimators_runs import METHODS, PASSES
+from adapters.lab.micro.loop import MicroConfig, Trainer, start_of
+from adapters.lab.micro.measure import accuracy, examined
+from adapters.lab.micro.tokens import CODE
 
 
 def main(size: int, rate: float, updates: int) -> None:

@@ -9,9 +9,9 @@ model is made from scratch, which takes half a minute each time. It needs the ex
 
 import argparse
 
-from adapters.lab.estimators_sql_runs import ARMS
-from adapters.lab.tiny_grpo import TinyGrpo, mean, train
-from adapters.lab.tiny_start import TinyStart, started
+from adapters.lab.experiments.estimators_sql_runs import ARMS
+from adapters.lab.sql.tiny_grpo import TinyGrpo, mean, train
+from adapters.lab.sql.tiny_start import TinyStart, started
 
 
 def main(names: list[str], warmup: int, steps: int) -> None:

@@ -9,7 +9,7 @@ It needs the extra `train`.
 
 import argparse
 
-from adapters.lab.micro_loop import MicroConfig, mean, train
+from adapters.lab.micro.loop import MicroConfig, mean, train
 
 
 def main(paid: str, updates: int) -> None:

@@ -10,8 +10,8 @@ then see what guards make of it. It needs the extra `train`.
 
 import argparse
 
-from adapters.lab.micro_guarded import Watch
-from adapters.lab.micro_loop import MicroConfig, Trainer, mean, start_of
+from adapters.lab.micro.guarded import Watch
+from adapters.lab.micro.loop import MicroConfig, Trainer, mean, start_of
 from adapters.training.guard_config import GuardConfig
 
 ROLLOUTS = 16

@@ -8,9 +8,9 @@ Change the price, or the rate. It needs the extra `train`.
 
 import argparse
 
-from adapters.lab.micro_loop import MicroConfig, Trainer, start_of
-from adapters.lab.micro_measure import accuracy, drift, examined
-from adapters.lab.micro_tokens import CODE
+from adapters.lab.micro.loop import MicroConfig, Trainer, start_of
+from adapters.lab.micro.measure import accuracy, drift, examined
+from adapters.lab.micro.tokens import CODE
 
 
 def main(beta: float, rate: float, updates: int) -> None:

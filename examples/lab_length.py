@@ -9,9 +9,9 @@ extra `train`.
 
 import argparse
 
-from adapters.lab.length_runs import NORMS, QA
-from adapters.lab.micro_exams import chance, longer
-from adapters.lab.micro_loop import MicroConfig, mean, train
+from adapters.lab.experiments.length_runs import NORMS, QA
+from adapters.lab.micro.exams import chance, longer
+from adapters.lab.micro.loop import MicroConfig, mean, train
 
 
 def main(seeds: int, updates: int) -> None:

@@ -8,10 +8,10 @@ Change how often it errs, and how many rollouts are judged again. It needs the e
 
 import argparse
 
-from adapters.lab.micro_exams import NoisyVerifier
-from adapters.lab.micro_loop import MicroConfig, train
-from adapters.lab.micro_tokens import CODE
-from adapters.lab.noisy_verifier_runs import audited
+from adapters.lab.experiments.noisy_verifier_runs import audited
+from adapters.lab.micro.exams import NoisyVerifier
+from adapters.lab.micro.loop import MicroConfig, train
+from adapters.lab.micro.tokens import CODE
 
 
 def main(positives: float, negatives: float, audited_rollouts: int, updates: int) -> None:

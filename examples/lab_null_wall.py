@@ -10,8 +10,8 @@ less, and the wall is the same. It needs the extra `train`.
 
 import argparse
 
-from adapters.lab.tiny_grpo import NO_COSTS, TinyGrpo, mean, train
-from adapters.lab.tiny_start import TinyStart, started
+from adapters.lab.sql.tiny_grpo import NO_COSTS, TinyGrpo, mean, train
+from adapters.lab.sql.tiny_start import TinyStart, started
 
 
 def main(padded: float, warmup: int, steps: int) -> None:

@@ -9,8 +9,8 @@ is in the first and in the last steps of GRPO. It needs the extra `train`.
 
 import argparse
 
-from adapters.lab.tiny_grpo import TinyGrpo, mean, train
-from adapters.lab.tiny_start import TinyStart, started
+from adapters.lab.sql.tiny_grpo import TinyGrpo, mean, train
+from adapters.lab.sql.tiny_start import TinyStart, started
 
 
 def main(questions: list[int], epochs: list[int], steps: int, rate: float) -> None:

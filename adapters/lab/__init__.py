@@ -4,12 +4,12 @@ An experiment says what was claimed, which cells are compared and what is measur
 is shared. In the order in which to read it:
 
     experiment, prediction, intervals     a claim, as something that numbers can refute
-    catalogue                             which experiments there are
-    units, runner                         doing the work once, in parallel, in any number of pieces
+    experiments                           the experiments, one in a file; catalogue lists them
+    units, runner, starts                 doing the work once, in parallel, in any number of pieces
     code_hash, definitions                what a record hangs on, and what may change without it
     results, figures, lab_report          from records to verdicts, plots and a page
-    micro_*                               a workflow model so small that a training takes a second
-    tiny_*                                a model that answers in SQL, warmed up in half a minute
+    micro                                 a workflow model so small that a training takes a second
+    sql                                   a model that answers in SQL, warmed up in half a minute
 
 It needs the extra `train`, and the environments by their ids.
 """

@@ -14,18 +14,18 @@ from adapters.lab.experiment import Experiment
 from toolgym.errors import ConfigurationError
 
 MODULES: Final[Mapping[str, str]] = {
-    "null-wall": "adapters.lab.null_wall",
-    "post-episode": "adapters.lab.post_episode",
-    "group-size": "adapters.lab.group_size",
-    "advantage-collapse": "adapters.lab.advantage_collapse",
-    "entropy": "adapters.lab.entropy",
-    "kl": "adapters.lab.kl",
-    "length": "adapters.lab.length",
-    "noisy-verifier": "adapters.lab.noisy_verifier",
-    "fallback": "adapters.lab.fallback",
-    "warm-up": "adapters.lab.warm_up",
-    "estimators": "adapters.lab.estimators",
-    "estimators-sql": "adapters.lab.estimators_sql",
+    "null-wall": "adapters.lab.experiments.null_wall",
+    "post-episode": "adapters.lab.experiments.post_episode",
+    "group-size": "adapters.lab.experiments.group_size",
+    "advantage-collapse": "adapters.lab.experiments.advantage_collapse",
+    "entropy": "adapters.lab.experiments.entropy",
+    "kl": "adapters.lab.experiments.kl",
+    "length": "adapters.lab.experiments.length",
+    "noisy-verifier": "adapters.lab.experiments.noisy_verifier",
+    "fallback": "adapters.lab.experiments.fallback",
+    "warm-up": "adapters.lab.experiments.warm_up",
+    "estimators": "adapters.lab.experiments.estimators",
+    "estimators-sql": "adapters.lab.experiments.estimators_sql",
 }
 """In the order of the report."""
 HEADLINES: Final = ("null-wall", "post-episode", "group-size", "fallback")

@@ -16,9 +16,9 @@ import ast
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import entry_points
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from adapters.lab.definitions import (
     Imported,
@@ -47,17 +47,18 @@ _OWN_NAME: Final = frozenset(("__name__", "__file__", "__package__", "__spec__",
 
 
 @functools.cache
-def code_hash(*roots: str) -> str:
+def code_hash(*functions: Callable[..., Any]) -> str:
     """The hash of what functions, and the families of environments, depend on.
 
     Args:
-        roots: Functions as `module:name`. What is no name of the module, such as a lambda or a
-            function in a function, stands for the whole module.
+        functions: What is no name of its module, such as a lambda or a function in a function,
+            stands for the whole module.
 
     Raises:
         ConfigurationError: There is no source of such a module.
     """
-    packages = {root.partition(":")[0].partition(".")[0] for root in roots}
+    packages = {each.__module__.partition(".")[0] for each in functions}
+    roots = [f"{each.__module__}:{each.__qualname__}" for each in functions]
     return _code((*OURS, *sorted(packages - {*OURS}))).hash_of(*roots)
 
 
@@ -90,7 +91,7 @@ class Code:
         self._families = [node for package in families for node in self._family(package)]
 
     def hash_of(self, *roots: str) -> str:
-        """The hash of all that can be reached; see `code_hash`."""
+        """The hash of all that can be reached from functions, each as `module:name`."""
         whole = hashlib.sha256()
         for text, references in self._walked(roots):
             for each in (text, *references, "end"):

@@ -13,7 +13,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -66,7 +66,7 @@ def units_of(experiment: Experiment, scale: Scale, seeds: int | None = None) -> 
         ConfigurationError: A cell has a name that no folder can have.
     """
     module, function = experiment.run.__module__, experiment.run.__name__
-    code = code_hash(_root(experiment.run), _root(work))
+    code = code_hash(experiment.run, work)
     cells = experiment.cells(scale)
     for cell in cells:
         if not _NAME.fullmatch(cell):
@@ -79,10 +79,6 @@ def units_of(experiment: Experiment, scale: Scale, seeds: int | None = None) -> 
         for seed in range(FIRST_SEED, FIRST_SEED + count)
         for cell, config in cells.items()
     ]
-
-
-def _root(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}:{function.__qualname__}"
 
 
 def _key(code: str, config: Mapping[str, Any]) -> str:

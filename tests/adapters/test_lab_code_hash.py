@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 
 from adapters.lab.catalogue import MODULES, experiment
-from adapters.lab.code_hash import Code, code_hash
+from adapters.lab.code_hash import Code
 from adapters.lab.definitions import Sources
 from toolgym.errors import ConfigurationError
 
@@ -263,7 +263,7 @@ def test_a_lambda_counts_with_its_whole_module(hashed):
 
 def test_a_module_without_source_is_told():
     with pytest.raises(ConfigurationError, match=r"no_such_module cannot be read.*define it in"):
-        code_hash("no_such_module:run")
+        Code(Sources(("no_such_module",))).hash_of("no_such_module:run")
 
 
 @pytest.mark.torch

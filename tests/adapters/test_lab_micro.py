@@ -8,13 +8,13 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
 
-from adapters.lab import micro_world
-from adapters.lab.group_tables import advantage_table
-from adapters.lab.micro_loop import MicroConfig, Trainer, mean, train
-from adapters.lab.micro_model import MicroModel, prompts_of, read, sample
-from adapters.lab.micro_probability import prose_probability, text_probabilities
-from adapters.lab.micro_start import started
-from adapters.lab.micro_tokens import (
+from adapters.lab.micro import world
+from adapters.lab.micro.group_tables import advantage_table
+from adapters.lab.micro.loop import MicroConfig, Trainer, mean, train
+from adapters.lab.micro.model import MicroModel, prompts_of, read, sample
+from adapters.lab.micro.probability import prose_probability, text_probabilities
+from adapters.lab.micro.start import started
+from adapters.lab.micro.tokens import (
     LONGEST,
     PROSE_TEXTS,
     WORKFLOWS,
@@ -39,21 +39,21 @@ def test_every_text_that_is_shown_fits_and_comes_back():
 def test_workflows_can_be_run_and_prose_cannot():
     for text in WORKFLOWS:
         tasks = range(8, 16) if "Test" in text else (0, 8, 16)
-        assert all(micro_world.play(text, task, 0).valid for task in tasks), text
+        assert all(world.play(text, task, 0).valid for task in tasks), text
     for text in PROSE_TEXTS:
-        ending = micro_world.play(text, 0, 0)
+        ending = world.play(text, 0, 0)
         assert not ending.valid
         assert ending.level == 0.0
 
 
 def test_text_that_is_no_workflow_is_paid_as_the_default_and_else_not():
-    prose = micro_world.play(PROSE_TEXTS[0], 9, 1)
-    default = micro_world.play("Custom", 9, 1)
+    prose = world.play(PROSE_TEXTS[0], 9, 1)
+    default = world.play("Custom", 9, 1)
 
-    assert micro_world.reward(prose, 9, 1, "levels", "Custom") == default.level >= 0.2
-    assert micro_world.reward(prose, 9, 1, "score", "Custom") == default.score
-    assert micro_world.reward(prose, 9, 1, "levels") == 0.0
-    assert micro_world.reward(default, 9, 1, "levels", "Programmer") == default.level
+    assert world.reward(prose, 9, 1, "levels", "Custom") == default.level >= 0.2
+    assert world.reward(prose, 9, 1, "score", "Custom") == default.score
+    assert world.reward(prose, 9, 1, "levels") == 0.0
+    assert world.reward(default, 9, 1, "levels", "Programmer") == default.level
 
 
 def test_the_model_has_about_a_hundred_thousand_weights():
@@ -95,12 +95,12 @@ def test_one_seed_is_one_training_and_another_is_another():
 def test_a_start_is_kept_on_disk_and_is_the_same_from_there(tmp_path):
     fresh = started(5, steps=4)
     with remembered_in(tmp_path):
-        from adapters.lab import micro_start
+        from adapters.lab.micro import start
 
-        micro_start._weights.cache_clear()
+        start._weights.cache_clear()
         started(5, steps=4)
         files = list(tmp_path.iterdir())
-        micro_start._weights.cache_clear()
+        start._weights.cache_clear()
         kept = started(5, steps=4)
 
     assert len(files) == 1

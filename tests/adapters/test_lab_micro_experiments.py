@@ -9,16 +9,17 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 import torch
 
-from adapters.lab import micro_exams, micro_world, starts
+from adapters.lab import starts
 from adapters.lab.catalogue import experiment
-from adapters.lab.kl_runs import FORMS
-from adapters.lab.micro_exams import NoisyVerifier
-from adapters.lab.micro_guarded import Watch, only
-from adapters.lab.micro_loop import MicroConfig, Trainer, start_of
-from adapters.lab.micro_measure import accuracy, drift, entropy, examined
-from adapters.lab.micro_penalty import plain_penalty
-from adapters.lab.micro_tokens import CODE, PROSE_TEXTS, WORKFLOWS
-from adapters.lab.noisy_verifier_runs import RATE, audited
+from adapters.lab.experiments.kl_runs import FORMS
+from adapters.lab.experiments.noisy_verifier_runs import RATE, audited
+from adapters.lab.micro import exams, world
+from adapters.lab.micro.exams import NoisyVerifier
+from adapters.lab.micro.guarded import Watch, only
+from adapters.lab.micro.loop import MicroConfig, Trainer, start_of
+from adapters.lab.micro.measure import accuracy, drift, entropy, examined
+from adapters.lab.micro.penalty import plain_penalty
+from adapters.lab.micro.tokens import CODE, PROSE_TEXTS, WORKFLOWS
 from adapters.reference.loss_config import loss_config
 from adapters.training.guard_config import GuardConfig
 
@@ -99,22 +100,22 @@ def test_verdicts_are_all_that_a_noisy_verifier_changes():
 def test_harder_and_easier_verdicts_lie_around_the_real_one():
     for text in (*WORKFLOWS, *PROSE_TEXTS):
         for task in (0, 9, 17):
-            real = [micro_world.play(text, task, luck).correct for luck in range(micro_world.LUCK)]
-            assert micro_exams.always(text, task, 0).correct == all(real)
-            assert micro_exams.ever(text, task, 0).correct == any(real)
-            assert micro_exams.once(text, task, 1).correct == real[1]
+            real = [world.play(text, task, luck).correct for luck in range(world.LUCK)]
+            assert exams.always(text, task, 0).correct == all(real)
+            assert exams.ever(text, task, 0).correct == any(real)
+            assert exams.once(text, task, 1).correct == real[1]
 
 
 def test_length_and_luck_are_paid_as_told():
-    assert micro_exams.longer("Custom", 0, 0).score < micro_exams.longer(BEST, 8, 0).score
-    assert micro_exams.longer(PROSE_TEXTS[0], 0, 0).score == 0.0
-    paid = [micro_exams.chance(PROSE_TEXTS[0], 0, luck).score for luck in range(micro_world.LUCK)]
-    assert sum(paid) == micro_world.LUCK / 2
+    assert exams.longer("Custom", 0, 0).score < exams.longer(BEST, 8, 0).score
+    assert exams.longer(PROSE_TEXTS[0], 0, 0).score == 0.0
+    paid = [exams.chance(PROSE_TEXTS[0], 0, luck).score for luck in range(world.LUCK)]
+    assert sum(paid) == world.LUCK / 2
 
 
 def test_the_second_rule_agrees_with_the_first_where_it_can_tell():
     cases = [(text, task, 1) for text in WORKFLOWS for task in (0, 8, 20)]
-    both = [(micro_world.play(*each).correct, micro_world.second_verdict(*each)) for each in cases]
+    both = [(world.play(*each).correct, world.second_verdict(*each)) for each in cases]
 
     assert all(second in (first, None) for first, second in both)
     assert sum(second is not None for _, second in both) > len(both) / 2
@@ -124,14 +125,14 @@ def test_the_second_rule_agrees_with_the_first_where_it_can_tell():
 def test_a_verifier_errs_as_often_as_told_and_an_audit_finds_what(fixed):
     verifier = NoisyVerifier(0.3, 0.0, 0, fixed=fixed)
     for number in range(600):
-        verifier("Custom", CODE[number % 8], number % micro_world.LUCK)
+        verifier("Custom", CODE[number % 8], number % world.LUCK)
     found = audited(verifier, 0, n=300)
 
     assert all(each.recorded for each in found.disagreements)
     assert found.decided > 250
     assert found.interval[1] < 0.99
     if not fixed:  # with 300 wrong ones the share is within .12 but for one seed in 10,000
-        wrong = [each for each in verifier.said if not micro_world.play(*each[:3]).correct]
+        wrong = [each for each in verifier.said if not world.play(*each[:3]).correct]
         assert sum(each[3] for each in wrong) / len(wrong) == pytest.approx(0.3, abs=0.12)
 
 
@@ -216,7 +217,7 @@ def test_a_guard_that_trips_brings_the_weights_back():
 
 def test_guards_see_the_steps_that_teach_nothing_and_bring_back_what_was_lost():
     config = replace(SMALL, group_size=8, updates=12)
-    broken, real = micro_world.Ending(0.0, False, 0.0), micro_world.play
+    broken, real = world.Ending(0.0, False, 0.0), world.play
     lost = []
     trainer = Trainer(config, start_of(config, 0), 0, play=lambda *a: broken if lost else real(*a))
     watch = Watch(trainer, only("validity", patience=3))
@@ -254,7 +255,7 @@ def test_guards_that_see_nothing_change_nothing():
 
 def test_a_step_for_which_dynamic_sampling_finds_nothing_teaches_nothing():
     config = replace(SMALL, draws=2.0)
-    wrong = micro_world.Ending(0.0, False, 0.5)
+    wrong = world.Ending(0.0, False, 0.5)
     trainer = Trainer(config, start_of(config, 0), 0, play=lambda text, task, luck: wrong)
 
     told = trainer.step()

@@ -9,13 +9,13 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.lab import estimators_sql, null_wall, null_wall_runs, warm_up, warm_up_runs
 from adapters.lab.catalogue import experiment
-from adapters.lab.estimators_sql_runs import ARMS
+from adapters.lab.experiments.estimators_sql_runs import ARMS
 from adapters.lab.prediction import values_of
 from adapters.lab.results import finding, to_json
 from adapters.lab.runner import run_units
+from adapters.lab.sql.tiny_grpo import TinyGrpo, mean, null_share, settings_of, train
+from adapters.lab.sql.tiny_start import TinyStart, exported, padded, started
 from adapters.lab.starts import remembered_in
-from adapters.lab.tiny_grpo import TinyGrpo, mean, null_share, settings_of, train
-from adapters.lab.tiny_start import TinyStart, exported, padded, started
 from adapters.lab.units import units_of
 from adapters.training.preflight import Scope
 from tools.make_lab_tables import BEGIN, END, SHORT, filled, short, tables

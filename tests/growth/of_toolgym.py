@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from adapters.lab import tiny_grpo
+from adapters.lab.sql import tiny_grpo
 from adapters.training import preflight_figures, preflight_format, sloppy
 from sqlgym.env import ExploreEnv
 from tests.growth.measuring import Reader
