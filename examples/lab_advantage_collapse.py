@@ -10,9 +10,8 @@ a model can do after so many rollouts, those that were thrown away included. It 
 
 import argparse
 
-from adapters.lab.micro.exams import always
 from adapters.lab.micro.loop import MicroConfig, Trainer, start_of
-from adapters.lab.micro.measure import accuracy, examined
+from adapters.lab.micro.measure import accuracy, always, examined
 from adapters.lab.micro.tokens import CODE
 
 METHODS = {

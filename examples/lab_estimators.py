@@ -9,7 +9,7 @@ Change the group size or the rate, or add a choice of your own to the list. It n
 
 import argparse
 
-from adapters.lab.experiments.estimators_runs import METHODS, PASSES
+from adapters.lab.experiments.estimators import METHODS, PASSES
 from adapters.lab.micro.loop import MicroConfig, Trainer, start_of
 from adapters.lab.micro.measure import accuracy, examined
 from adapters.lab.micro.tokens import CODE

@@ -9,7 +9,7 @@ model is made from scratch, which takes half a minute each time. It needs the ex
 
 import argparse
 
-from adapters.lab.experiments.estimators_sql_runs import ARMS
+from adapters.lab.experiments.estimators_sql import ARMS
 from adapters.lab.sql.tiny_grpo import TinyGrpo, mean, train
 from adapters.lab.sql.tiny_start import TinyStart, started
 

@@ -9,9 +9,9 @@ extra `train`.
 
 import argparse
 
-from adapters.lab.experiments.length_runs import NORMS, QA
-from adapters.lab.micro.exams import chance, longer
+from adapters.lab.experiments.length import NORMS, QA
 from adapters.lab.micro.loop import MicroConfig, mean, train
+from adapters.lab.micro.measure import chance, longer
 
 
 def main(seeds: int, updates: int) -> None:

@@ -8,9 +8,9 @@ Change how often it errs, and how many rollouts are judged again. It needs the e
 
 import argparse
 
-from adapters.lab.experiments.noisy_verifier_runs import audited
-from adapters.lab.micro.exams import NoisyVerifier
+from adapters.lab.experiments.noisy_verifier import audited
 from adapters.lab.micro.loop import MicroConfig, train
+from adapters.lab.micro.measure import NoisyVerifier
 from adapters.lab.micro.tokens import CODE
 
 

@@ -78,7 +78,7 @@ def test_trl_takes_no_estimator_of_turns(name, tmp_path):
 
 
 def test_every_algorithm_of_the_lab_has_a_row():
-    from adapters.lab.experiments.estimators_runs import METHODS
+    from adapters.lab.experiments.estimators import METHODS
 
     rows = [settings_in(row[1]) or {} for row in ALGORITHMS]
     offered = {(row.get("advantages"), row.get("loss", "dapo")) for row in rows}

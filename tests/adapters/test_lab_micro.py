@@ -11,8 +11,8 @@ import torch
 from adapters.lab.micro import world
 from adapters.lab.micro.group_tables import advantage_table
 from adapters.lab.micro.loop import MicroConfig, Trainer, mean, train
+from adapters.lab.micro.measure import prose_probability, text_probabilities
 from adapters.lab.micro.model import MicroModel, prompts_of, read, sample
-from adapters.lab.micro.probability import prose_probability, text_probabilities
 from adapters.lab.micro.start import started
 from adapters.lab.micro.tokens import (
     LONGEST,

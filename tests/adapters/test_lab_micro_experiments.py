@@ -11,14 +11,12 @@ import torch
 
 from adapters.lab import starts
 from adapters.lab.catalogue import experiment
-from adapters.lab.experiments.kl_runs import FORMS
-from adapters.lab.experiments.noisy_verifier_runs import RATE, audited
-from adapters.lab.micro import exams, world
-from adapters.lab.micro.exams import NoisyVerifier
+from adapters.lab.experiments.kl import FORMS
+from adapters.lab.experiments.noisy_verifier import RATE, audited
+from adapters.lab.micro import measure, world
 from adapters.lab.micro.guarded import Watch, only
-from adapters.lab.micro.loop import MicroConfig, Trainer, start_of
-from adapters.lab.micro.measure import accuracy, drift, entropy, examined
-from adapters.lab.micro.penalty import plain_penalty
+from adapters.lab.micro.loop import MicroConfig, Trainer, plain_penalty, start_of
+from adapters.lab.micro.measure import NoisyVerifier, accuracy, drift, entropy, examined
 from adapters.lab.micro.tokens import CODE, PROSE_TEXTS, WORKFLOWS
 from adapters.reference.loss_config import loss_config
 from adapters.training.guard_config import GuardConfig
@@ -101,15 +99,15 @@ def test_harder_and_easier_verdicts_lie_around_the_real_one():
     for text in (*WORKFLOWS, *PROSE_TEXTS):
         for task in (0, 9, 17):
             real = [world.play(text, task, luck).correct for luck in range(world.LUCK)]
-            assert exams.always(text, task, 0).correct == all(real)
-            assert exams.ever(text, task, 0).correct == any(real)
-            assert exams.once(text, task, 1).correct == real[1]
+            assert measure.always(text, task, 0).correct == all(real)
+            assert measure.ever(text, task, 0).correct == any(real)
+            assert measure.once(text, task, 1).correct == real[1]
 
 
 def test_length_and_luck_are_paid_as_told():
-    assert exams.longer("Custom", 0, 0).score < exams.longer(BEST, 8, 0).score
-    assert exams.longer(PROSE_TEXTS[0], 0, 0).score == 0.0
-    paid = [exams.chance(PROSE_TEXTS[0], 0, luck).score for luck in range(world.LUCK)]
+    assert measure.longer("Custom", 0, 0).score < measure.longer(BEST, 8, 0).score
+    assert measure.longer(PROSE_TEXTS[0], 0, 0).score == 0.0
+    paid = [measure.chance(PROSE_TEXTS[0], 0, luck).score for luck in range(world.LUCK)]
     assert sum(paid) == world.LUCK / 2
 
 

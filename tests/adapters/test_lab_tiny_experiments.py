@@ -9,7 +9,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.lab import estimators_sql, null_wall, null_wall_runs, warm_up, warm_up_runs
 from adapters.lab.catalogue import experiment
-from adapters.lab.experiments.estimators_sql_runs import ARMS
+from adapters.lab.experiments.estimators_sql import ARMS
 from adapters.lab.prediction import values_of
 from adapters.lab.results import finding, to_json
 from adapters.lab.runner import run_units

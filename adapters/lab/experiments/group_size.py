@@ -1,17 +1,28 @@
 """Groups of two: do they make training collapse, and what of it is the deviation they divide by?
 
 Document 003 says that it is the advantages: with two rollouts in a group they are always +1 or -1.
-What is done stands in `group_size_runs`; here is what is claimed of it, and what else was found.
+
+A training has collapsed when of its last ten batches less than a fifth is valid. Cells differ in
+the size of groups, in the estimator and in the step, and are compared at equal rollouts per update
+(16); beside them stand the run that the claims are about and the cure that it proposes, at their
+own sizes, that run under guards, and single groups, which need no training.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from adapters.lab.experiment import Experiment
-from adapters.lab.experiments.group_size_figures import figures
-from adapters.lab.experiments.group_size_runs import RATE, ROLLOUTS, cells, run
+from adapters.lab.cell_figures import grid, lines
+from adapters.lab.experiment import Config, Experiment, Scale
+from adapters.lab.figures import Figure, Series
+from adapters.lab.intervals import average
+from adapters.lab.micro.group_tables import SIZES, advantage_table, live_table
+from adapters.lab.micro.guarded import Watch
+from adapters.lab.micro.loop import History, MicroConfig, Trainer, mean, start_of
+from adapters.lab.micro.measure import examined
 from adapters.lab.prediction import (
+    Cells,
     Prediction,
     exact,
     first_number,
@@ -19,8 +30,24 @@ from adapters.lab.prediction import (
     mean_unchanged,
     share_above,
     share_unchanged,
+    values_of,
 )
+from adapters.training.guard_config import GuardConfig
 
+ROLLOUTS: Final = 16
+COLLAPSED: Final = 0.2
+ESTIMATORS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "std": {"estimator": "group_normalized"},
+    "none": {"estimator": "group_centered"},
+    "batch": {"estimator": "batch_normalized"},
+    "loo": {"estimator": "leave_one_out"},
+    "clip": {"estimator": "group_normalized", "limit": 0.5},
+}
+"""`clip` cuts off below what groups of two give, 0.71: the seed's 2 or 3 would never be reached."""
+RATES: Final = (1e-3, 3e-3, 1e-2)
+RATE: Final = 1e-2
+STEP: Final = 0.15
+"""Length of a matched step."""
 _AT: Final = f"lr{RATE:g}"
 PREDICTIONS: Final[tuple[Prediction, ...]] = (
     exact(
@@ -129,6 +156,125 @@ PREDICTIONS: Final[tuple[Prediction, ...]] = (
         unit="share",
     ),
 )
+
+
+def run(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """A table of advantages, a table of live groups, or a training."""
+    if config["what"] == "advantages":
+        return advantage_table()
+    if config["what"] == "live groups":
+        return live_table(seed, config["tries"])
+    settings = MicroConfig.of(config)
+    trainer = Trainer(settings, start_of(settings, seed), seed)
+    watch = Watch(trainer, GuardConfig()) if config.get("guarded") else None
+    history: History = []
+    while len(history) < settings.updates and not (watch and watch.stopped):
+        history.append(watch.step() if watch else trainer.step())
+    left = examined(trainer, seed)
+    valid = sum(ending.valid for ending in left.endings) / len(left.endings)
+    return _record(history) | {"valid_left": valid, "nothing_left": valid < COLLAPSED}
+
+
+def _record(history: History) -> dict[str, Any]:
+    valid = [step["valid"] for step in history]
+    followed = [
+        after == 0
+        for before, after, step in zip(valid, valid[1:], history, strict=False)
+        if step["updated"] and before >= 0.5
+    ]
+    return {
+        "collapsed": mean(history, "valid", 10) < COLLAPSED,
+        "valid_end": mean(history, "valid", 10),
+        "score_end": mean(history, "score", 10),
+        "prose_end": mean(history, "prose", 10),
+        "dead_groups": mean(history, "dead_groups"),
+        "updates_then_nothing_valid": sum(followed) / len(followed) if followed else None,
+        "largest_advantage": max(step["advantage"] for step in history),
+        "valid": valid,
+    }
+
+
+def _training(size: int, estimator: str, rate: float, **more: Any) -> Config:
+    settings = {"group_size": size, "prompts": ROLLOUTS // size, "learning_rate": rate}
+    return {
+        "what": "training",
+        "rewards": "levels",
+        **settings,
+        **ESTIMATORS[estimator],
+        **more,
+    }
+
+
+def cells(scale: Scale) -> dict[str, Config]:
+    """The tables and the seed's own run at every scale; at `full` all sizes, estimators, steps."""
+    found: dict[str, Config] = {
+        "advantages": {"what": "advantages"},
+        "live": {"what": "live groups", "tries": 32},
+        "p30": _training(2, "std", RATE, prompts=3),
+        "p30-guarded": {**_training(2, "std", RATE, prompts=3), "guarded": True},
+        "p30-lr10": _training(2, "std", RATE / 10, prompts=3),
+        "one-k2": _training(2, "std", RATES[1], prompts=1),
+        "one-k8": _training(8, "std", RATES[1], prompts=1),
+    }
+    everything = scale == "full"
+    for size in SIZES if everything else (2, 8):
+        for name in ESTIMATORS if everything else ("std", "none"):
+            for rate in RATES if everything else (RATE,):
+                found[f"k{size}-{name}-lr{rate:g}"] = _training(size, name, rate)
+            found[f"k{size}-{name}-matched"] = _training(size, name, STEP, optimizer="matched")
+    return found
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """All of them."""
+    return [_collapses(cells), _live(cells), _validity(cells)]
+
+
+def _collapses(cells: Cells) -> Figure:
+    sizes = [size for size in SIZES if f"k{size}-std-{_AT}" in cells]
+    return grid(
+        "group_size_collapse",
+        "Trainings that collapse, by group size",
+        f"At {ROLLOUTS} rollouts per update; less than a fifth of the last ten batches is valid.",
+        cells,
+        {
+            f"{name}, {told}": [f"k{size}-{name}-{end}" for size in sizes]
+            for end, told in ((_AT, "Adam"), ("matched", "steps of equal length"))
+            for name in ("std", "none")
+        },
+        [f"K = {size}" for size in sizes],
+        "collapsed",
+        counted=True,
+    )
+
+
+def _live(cells: Cells) -> Figure:
+    rows = {
+        "measured": "mixed",
+        "formula, one rate": "formula",
+        "formula, rate of each task": "formula_by_task",
+    }
+    series = tuple(
+        Series.of(
+            label,
+            [average(list(values_of(cells, "live", f"{key}_{s}").values())) for s in SIZES],
+        )
+        for label, key in rows.items()
+    )
+    note = "Right and wrong rollouts in one group, of the start. Tasks differ in their rate."
+    title = "Groups that can teach, by group size"
+    return Figure("group_size_live", title, note, series, tuple(f"K = {s}" for s in SIZES))
+
+
+def _validity(cells: Cells) -> Figure:
+    shown = {
+        "K=2, 3 prompts": "p30",
+        "the same, rate / 10": "p30-lr10",
+        "the same, under guards": "p30-guarded",
+        "K=8, 2 prompts": f"k8-std-{_AT}",
+    }
+    title = "Valid workflows while training"
+    return lines("group_size_validity", title, "Mean over seeds.", cells, shown, "valid")
 
 
 EXPERIMENT: Final = Experiment(

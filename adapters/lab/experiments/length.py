@@ -1,18 +1,46 @@
 """By what to divide the sum over tokens: do long texts lose where each rollout counts the same?
 
-Document 002 says so of long reasoning, and that dividing by all tokens of a step mends it. What is
-done stands in `length_runs`.
+Document 002 says so of long reasoning, and that dividing by all tokens of a step mends it.
+Trainings divide the sum over tokens in three ways, in three worlds:
+
+| world    | what is paid                                                                      |
+| -------- | --------------------------------------------------------------------------------- |
+| `qa`     | the score of the episode, on tasks for which the longest workflow shown is best   |
+| `longer` | the length itself, of whatever can be run                                         |
+| `chance` | nothing but luck: a length that changes here is a bias of the normalisation       |
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from adapters.lab.experiment import Experiment
-from adapters.lab.experiments.length_figures import figures
-from adapters.lab.experiments.length_runs import LONG, RATE, cells, run
-from adapters.lab.prediction import Prediction, mean_above, mean_unchanged
+import torch
 
+from adapters.lab.cell_figures import grid, lines
+from adapters.lab.experiment import Config, Experiment, Scale
+from adapters.lab.figures import Figure
+from adapters.lab.micro.loop import Batch, MicroConfig, Trainer, start_of
+from adapters.lab.micro.measure import PLAYS, accuracy, examined, text_probabilities
+from adapters.lab.micro.model import prompts_of
+from adapters.lab.micro.tokens import ITEMS, KINDS, LONGEST, WORKFLOWS, tokens_of
+from adapters.lab.prediction import Cells, Prediction, mean_above, mean_unchanged
+
+RATE: Final = 1e-4
+STEP: Final = 0.05
+"""Length of a matched step."""
+LONG: Final = max(WORKFLOWS, key=lambda text: len(tokens_of(text)))
+QA: Final = tuple(range((len(KINDS) - 1) * ITEMS, len(KINDS) * ITEMS))
+WORLDS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "qa": {"play": "real", "tasks": list(QA)},
+    "longer": {"play": "longer", "tasks": list(QA)},
+    "chance": {"play": "chance", "tasks": list(QA)},
+}
+NORMS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "sample": {"aggregation": "sample"},
+    "token": {"aggregation": "token"},
+    "constant": {"aggregation": "constant", "constant_length": LONGEST},
+}
 PREDICTIONS: Final[tuple[Prediction, ...]] = (
     mean_above(
         "token_writes_longer",
@@ -72,6 +100,103 @@ PREDICTIONS: Final[tuple[Prediction, ...]] = (
         within=1.0,
     ),
 )
+
+
+def run(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Train, and follow the length of what is written."""
+    settings = MicroConfig.of(config)
+    trainer = Trainer(settings, start_of(settings, seed), seed, play=PLAYS[config["play"]])
+    first, before = examined(trainer, seed), _long(trainer)
+    history = [trainer.step() for _ in range(settings.updates)]
+    last = examined(trainer, seed)
+    return {
+        "length_first": _length(first),
+        "length_end": _length(last),
+        "length_grew": _length(last) - _length(first),
+        "score_end": _score(last),
+        "accuracy_end": accuracy(last),
+        "valid_end": sum(each.valid for each in last.endings) / len(last.endings),
+        "long_first": before,
+        "long_end": _long(trainer),
+        "grad_norm_first": history[0].get("grad_norm"),
+        "lengths": [step["length"] for step in history],
+    }
+
+
+def _length(batch: Batch) -> float:
+    """Tokens of a completion."""
+    return float(batch.sampled.mask.sum()) / len(batch.texts)
+
+
+def _score(batch: Batch) -> float:
+    return sum(ending.score for ending in batch.endings) / len(batch.endings)
+
+
+@torch.no_grad()
+def _long(trainer: Trainer) -> float:
+    """How likely the longest known workflow is: exact, mean over the tasks."""
+    prompts = prompts_of(list(trainer.config.tasks))
+    return float(text_probabilities(trainer.model, prompts, [LONG]).mean())
+
+
+def cells(scale: Scale) -> dict[str, Config]:
+    """Every world and normalisation; at `full` also unscaled advantages and steps of one length."""
+    kinds: dict[str, Mapping[str, Any]] = {"": {"learning_rate": RATE}}
+    if scale == "full":
+        kinds["-centred"] = {"learning_rate": RATE, "estimator": "group_centered"}
+        kinds["-matched"] = {"learning_rate": STEP, "optimizer": "matched"}
+    return {
+        f"{world}-{norm}{kind}": {**WORLDS[world], **more, "loss_changes": dict(NORMS[norm])}
+        for world in WORLDS
+        for norm in NORMS
+        for kind, more in kinds.items()
+    }
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """All of them."""
+    return [
+        *(_while_training(cells, world) for world in WORLDS),
+        _lengths(cells),
+        _long_ones(cells),
+    ]
+
+
+def _while_training(cells: Cells, world: str) -> Figure:
+    return lines(
+        f"length_{world}",
+        f"Tokens of a text while training, world {world}",
+        "Mean over seeds.",
+        cells,
+        {f"per {norm}" if norm != "constant" else norm: f"{world}-{norm}" for norm in NORMS},
+        "lengths",
+        unit="number",
+    )
+
+
+def _lengths(cells: Cells) -> Figure:
+    return grid(
+        "length_end",
+        "Tokens of a text at the end",
+        "Of other rollouts of the same tasks.",
+        cells,
+        {norm: [f"{world}-{norm}" for world in WORLDS] for norm in NORMS},
+        list(WORLDS),
+        "length_end",
+        unit="number",
+    )
+
+
+def _long_ones(cells: Cells) -> Figure:
+    return grid(
+        "length_long",
+        "Probability of the longest known workflow at the end",
+        "Exact, mean over tasks. In the world qa it is the best of those that are shown.",
+        cells,
+        {norm: [f"{world}-{norm}" for world in WORLDS] for norm in NORMS},
+        list(WORLDS),
+        "long_end",
+    )
 
 
 EXPERIMENT: Final = Experiment(

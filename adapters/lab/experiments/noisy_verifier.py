@@ -1,19 +1,35 @@
 """A verifier that is wrong now and then: what it does to learning, and whether an audit finds it.
 
-Document 002 says that its false signals make dead groups worse, and asks for an audit. What is done
-stands in `noisy_verifier_runs`.
+Document 002 says that its false signals make dead groups worse, and asks for an audit.
+
+The true verdict is that of the episode. The audit is that of `adapters.training.audit`, with its
+sample and its interval: rollouts that the training saw are judged again by the second rule of the
+environment's family, which nobody has disturbed. It raises an alarm when the interval of the
+agreement lies below what the rules agree on without noise.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from adapters.lab.experiment import Experiment
-from adapters.lab.experiments.noisy_verifier_figures import figures
-from adapters.lab.experiments.noisy_verifier_runs import AGREED, AUDITED, RATE, cells, run
-from adapters.lab.prediction import Prediction, mean_above, share_above, share_unchanged
+from adapters.lab.cell_figures import grid, lines
+from adapters.lab.experiment import Config, Experiment, Scale
+from adapters.lab.figures import Figure
+from adapters.lab.micro import measure, world
+from adapters.lab.micro.loop import MicroConfig, Trainer, start_of
+from adapters.lab.micro.measure import NoisyVerifier, accuracy, examined
+from adapters.lab.micro.tokens import CODE
+from adapters.lab.prediction import Cells, Prediction, mean_above, share_above, share_unchanged
+from adapters.training.audit import Audit, Disagreement, sample
 
-_KINDS: Final = {"fp20": "20 % false positives", "fn20": "20 % false negatives"}
+RATE: Final = 1e-4
+NOISE: Final = (0.05, 0.1, 0.2)
+AUDITED: Final = 200
+AGREED: Final = 0.99
+"""Agreement below which, with all of its interval, an alarm is raised."""
+FIRST: Final = 10
+_CLAIMED: Final = {"fp20": "20 % false positives", "fn20": "20 % false negatives"}
 PREDICTIONS: Final[tuple[Prediction, ...]] = (
     *(
         mean_above(
@@ -25,7 +41,7 @@ PREDICTIONS: Final[tuple[Prediction, ...]] = (
             by=0.1,
             unit="share",
         )
-        for cell, words in _KINDS.items()
+        for cell, words in _CLAIMED.items()
     ),
     *(
         mean_above(
@@ -37,7 +53,7 @@ PREDICTIONS: Final[tuple[Prediction, ...]] = (
             by=0.05,
             unit="share",
         )
-        for cell, words in _KINDS.items()
+        for cell, words in _CLAIMED.items()
     ),
     mean_above(
         "lasting_errors_cost_more",
@@ -67,7 +83,7 @@ PREDICTIONS: Final[tuple[Prediction, ...]] = (
             than="clean",
             by=0.7,
         )
-        for cell, words in {"fp5": "5 % false positives", **_KINDS}.items()
+        for cell, words in {"fp5": "5 % false positives", **_CLAIMED}.items()
     ),
     share_unchanged(
         "audit_knows_lasting",
@@ -78,6 +94,138 @@ PREDICTIONS: Final[tuple[Prediction, ...]] = (
         within=0.2,
     ),
 )
+
+
+def run(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Train on a verifier with errors, examine without, and audit what it said."""
+    settings = MicroConfig.of(config)
+    verifier = NoisyVerifier(
+        config["false_positives"], config["false_negatives"], seed, fixed=config.get("fixed", False)
+    )
+    trainer = Trainer(settings, start_of(settings, seed), seed, play=verifier)
+    first = accuracy(examined(trainer, seed, play=measure.once))
+    history = [trainer.step() for _ in range(settings.updates)]
+    found = audited(verifier, seed)
+    last = accuracy(examined(trainer, seed, play=measure.once))
+    called = accuracy(examined(trainer, seed))  # after the audit: it is none of the training's
+    low, high = found.interval
+    opening = history[:FIRST]
+    return {
+        "accuracy_first": first,
+        "accuracy_end": last,
+        "gained": last - first,
+        "called_right_end": called,
+        "fooled": called - last,
+        "dead_first": sum(step["dead_groups"] for step in opening) / len(opening),
+        "dead": sum(step["dead_groups"] for step in history) / len(history),
+        "audit_agreement": found.agreement,
+        "audit_low": low,
+        "audit_high": high,
+        "audit_decided": found.decided,
+        "audit_alarm": high < AGREED,
+        "false_positives_found": _found(found, recorded=True),
+        "false_negatives_found": _found(found, recorded=False),
+        "rewards": [step["accuracy"] for step in history],
+    }
+
+
+def audited(verifier: NoisyVerifier, seed: int, n: int = AUDITED) -> Audit:
+    """Judge a sample of what the verifier has judged a second time.
+
+    Args:
+        verifier: After a training.
+        seed: Of the sample.
+        n: Rollouts at most.
+    """
+    chosen, rollouts = sample(verifier.said, n, seed)
+    judged = [(each, world.second_verdict(*each[:3])) for each in chosen]
+    decided = [(each, second) for each, second in judged if second is not None]
+    return Audit(
+        rollouts=rollouts,
+        sampled=len(chosen),
+        undecided=len(chosen) - len(decided),
+        right=sum(each[3] for each, _ in decided),
+        disagreements=tuple(
+            Disagreement("grpo", None, str(each[1]), each[3], second, each[0], {})
+            for each, second in decided
+            if second != each[3]
+        ),
+    )
+
+
+def _found(audit: Audit, *, recorded: bool) -> float | None:
+    """Errors of one kind as a share of what was decided."""
+    wrong = sum(each.recorded == recorded for each in audit.disagreements)
+    return wrong / audit.decided if audit.decided else None
+
+
+def cells(scale: Scale) -> dict[str, Config]:
+    """Clean, the most of each error, and errors that stay; at `full` all rates of each."""
+    base = {"tasks": list(CODE), "learning_rate": RATE}
+    found: dict[str, Config] = {"clean": {**base, "false_positives": 0.0, "false_negatives": 0.0}}
+    for rate in NOISE if scale == "full" else (NOISE[0], NOISE[-1]):
+        kinds = {
+            "fp": {"false_positives": rate, "false_negatives": 0.0},
+            "fn": {"false_positives": 0.0, "false_negatives": rate},
+            "both": {"false_positives": rate, "false_negatives": rate},
+        }
+        for name, errors in kinds.items():
+            for fixed in (False, True):
+                ending = "-fixed" if fixed else ""
+                cell = f"{name}{round(100 * rate)}{ending}"
+                found[cell] = {**base, **errors, "fixed": fixed}
+    if scale == "full":
+        return found
+    kept = ("clean", "fp5", "fp20", "fn20", "both20", "fp20-fixed", "fn20-fixed")
+    return {cell: found[cell] for cell in kept}
+
+
+_KINDS: Final = {
+    "false positives": ("fp", ""),
+    "false negatives": ("fn", ""),
+    "both": ("both", ""),
+    "false positives, lasting": ("fp", "-fixed"),
+    "false negatives, lasting": ("fn", "-fixed"),
+}
+_ROWS: Final = {
+    label: ["clean", *(f"{name}{round(100 * rate)}{ending}" for rate in NOISE)]
+    for label, (name, ending) in _KINDS.items()
+}
+_PLACES: Final = [f"{rate:.0%}" for rate in (0.0, *NOISE)]
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """All of them."""
+    return [_rewards(cells), _ends(cells), _dead(cells), _audits(cells)]
+
+
+def _rewards(cells: Cells) -> Figure:
+    shown = {"clean": "clean", "20% false positives": "fp20", "the same, lasting": "fp20-fixed"}
+    return lines(
+        "noisy_verifier_rewards",
+        "What the verifier pays while training",
+        "Share of rollouts that it calls right, mean over seeds.",
+        cells,
+        shown,
+        "rewards",
+    )
+
+
+def _ends(cells: Cells) -> Figure:
+    title, note = "True accuracy at the end, by the rate of errors", "Judged without noise."
+    return grid("noisy_verifier_end", title, note, cells, _ROWS, _PLACES, "accuracy_end")
+
+
+def _dead(cells: Cells) -> Figure:
+    title = "Dead groups in the first ten steps, by the rate of errors"
+    note = "All rollouts of the group have the same verdict."
+    return grid("noisy_verifier_dead", title, note, cells, _ROWS, _PLACES, "dead_first")
+
+
+def _audits(cells: Cells) -> Figure:
+    title = "How often the second rule agrees, by the rate of errors"
+    note = "In an audit of each training. Only wrong rollouts can be false positives."
+    return grid("noisy_verifier_audit", title, note, cells, _ROWS, _PLACES, "audit_agreement")
 
 
 EXPERIMENT: Final = Experiment(

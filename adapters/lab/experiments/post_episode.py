@@ -15,7 +15,7 @@ import torch
 
 from adapters.lab.experiment import Config, Experiment, Scale
 from adapters.lab.figures import Figure, Series
-from adapters.lab.prediction import Cells, exact, first_record
+from adapters.lab.prediction import Cells, Prediction, exact, first_record
 from adapters.training.advantages import advantages
 from toolgym import registration
 from toolgym.env import ToolEnv
@@ -27,6 +27,60 @@ PRICE: Final = 0.05
 """Of one of them under the unbounded law."""
 LONG: Final = 25
 LAWS: Final = ("unbounded", "bounded")
+PREDICTIONS: Final[tuple[Prediction, ...]] = (
+    exact(
+        "no_floor",
+        "Without a bound a loop of 25 calls costs 1.25 and more.",
+        lambda cells: _at(cells, "unbounded_wrong", 0) - _at(cells, "unbounded_wrong", LONG),
+        at_least=1.25 - 1e-9,
+    ),
+    exact(
+        "order_lost",
+        "Without a bound a right answer with a loop of 25 is worth less than a wrong one.",
+        lambda cells: _at(cells, "unbounded_wrong", 0) - _at(cells, "unbounded_right", LONG),
+        at_least=0.0,
+    ),
+    exact(
+        "no_signal",
+        "Where all rollouts of a group loop alike, the penalty teaches nothing.",
+        lambda cells: _at(cells, "unbounded_signal_where_all_looped"),
+        within=1e-9,
+    ),
+    exact(
+        "loop_dominates",
+        "Without a bound one loop in a group pushes harder than a right answer pulls.",
+        lambda cells: _at(cells, "unbounded_push_of_loop_over_right"),
+        at_least=1.0,
+    ),
+    exact(
+        "size_erased",
+        "Divided by the group's deviation, the size of a penalty is lost: -1.25 and -0.18 push"
+        " the one that looped away equally hard.",
+        lambda cells: (
+            _at(cells, "unbounded_push_against_loop_in_deviations")
+            - _at(cells, "bounded_push_against_loop_in_deviations")
+        ),
+        within=0.01,
+    ),
+    exact(
+        "floor",
+        "Ours: a thousand calls after the end never bring a score below its floor.",
+        lambda cells: _at(cells, "bounded_wrong", 1000) - _at(cells, "floor"),
+        at_least=0.0,
+    ),
+    exact(
+        "order_kept",
+        "Ours: a right answer with a loop of 1,000 beats a tidy wrong one by the margin 0.3.",
+        lambda cells: _at(cells, "bounded_right", 1000) - _at(cells, "bounded_wrong", 0),
+        at_least=0.3,
+    ),
+    exact(
+        "loop_costs",
+        "Ours: a loop still costs, so that groups in which only some loop learn to stop.",
+        lambda cells: _at(cells, "bounded_push_against_loop"),
+        at_least=0.05,
+    ),
+)
 
 
 def run(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
@@ -103,7 +157,8 @@ def _at(cells: Cells, key: str, loop: int | None = None) -> float:
     return float(record[key] if loop is None else record[key][record["loops"].index(loop)])
 
 
-def _figures(cells: Cells) -> list[Figure]:
+def figures(cells: Cells) -> list[Figure]:
+    """Both laws, by how long the loop is."""
     record = first_record(cells, "loops")
     if not record:
         return []
@@ -148,60 +203,7 @@ EXPERIMENT: Final = Experiment(
     cells=cells,
     seeds={"smoke": 1, "quick": 3, "full": 10},
     run=run,
-    predictions=(
-        exact(
-            "no_floor",
-            "Without a bound a loop of 25 calls costs 1.25 and more.",
-            lambda cells: _at(cells, "unbounded_wrong", 0) - _at(cells, "unbounded_wrong", LONG),
-            at_least=1.25 - 1e-9,
-        ),
-        exact(
-            "order_lost",
-            "Without a bound a right answer with a loop of 25 is worth less than a wrong one.",
-            lambda cells: _at(cells, "unbounded_wrong", 0) - _at(cells, "unbounded_right", LONG),
-            at_least=0.0,
-        ),
-        exact(
-            "no_signal",
-            "Where all rollouts of a group loop alike, the penalty teaches nothing.",
-            lambda cells: _at(cells, "unbounded_signal_where_all_looped"),
-            within=1e-9,
-        ),
-        exact(
-            "loop_dominates",
-            "Without a bound one loop in a group pushes harder than a right answer pulls.",
-            lambda cells: _at(cells, "unbounded_push_of_loop_over_right"),
-            at_least=1.0,
-        ),
-        exact(
-            "size_erased",
-            "Divided by the group's deviation, the size of a penalty is lost: -1.25 and -0.18 push"
-            " the one that looped away equally hard.",
-            lambda cells: (
-                _at(cells, "unbounded_push_against_loop_in_deviations")
-                - _at(cells, "bounded_push_against_loop_in_deviations")
-            ),
-            within=0.01,
-        ),
-        exact(
-            "floor",
-            "Ours: a thousand calls after the end never bring a score below its floor.",
-            lambda cells: _at(cells, "bounded_wrong", 1000) - _at(cells, "floor"),
-            at_least=0.0,
-        ),
-        exact(
-            "order_kept",
-            "Ours: a right answer with a loop of 1,000 beats a tidy wrong one by the margin 0.3.",
-            lambda cells: _at(cells, "bounded_right", 1000) - _at(cells, "bounded_wrong", 0),
-            at_least=0.3,
-        ),
-        exact(
-            "loop_costs",
-            "Ours: a loop still costs, so that groups in which only some loop learn to stop.",
-            lambda cells: _at(cells, "bounded_push_against_loop"),
-            at_least=0.05,
-        ),
-    ),
-    figures=_figures,
+    predictions=PREDICTIONS,
+    figures=figures,
     seconds=lambda config: 0.1,
 )

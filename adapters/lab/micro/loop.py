@@ -5,6 +5,9 @@ The estimators are those of `adapters.training.advantages`, the losses those of
 here is found about the code that trains larger models. A step that learns nothing (every advantage
 is 0, or the guard leaves it out) moves no weight, Adam's momentum included.
 
+Rollouts of a group stand together in a `Batch`. Dynamic sampling sorts groups and joins them anew,
+so batches can be cut into groups and put together again; how long their completions are may differ.
+
 What is written down of each step has no clock in it; the same config and seed give the same
 numbers on one machine, with one thread.
 """
@@ -12,27 +15,31 @@ numbers on one machine, with one thread.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from adapters.lab.micro import world
-from adapters.lab.micro.batch import Batch, chosen, joined, told
 from adapters.lab.micro.model import MicroModel, Sampled, prompts_of, read, sample
-from adapters.lab.micro.penalty import Plain, plain_penalty
 from adapters.lab.micro.start import STEPS, started
-from adapters.lab.micro.tokens import text_of
+from adapters.lab.micro.tokens import is_prose, text_of
+from adapters.lab.micro.world import Ending
 from adapters.reference.divergence import penalized_rewards
-from adapters.reference.loss_config import loss_config
-from adapters.reference.losses import policy_loss
+from adapters.reference.loss_config import LossConfig, loss_config
+from adapters.reference.losses import Totals, aggregate, policy_loss
 from adapters.training.advantages import advantages
-from adapters.training.sampling import DynamicSampling, SamplingConfig, TaskStream
+from adapters.training.outcomes import dead_share, equal_rewards_share
+from adapters.training.sampling import DynamicSampling, Filling, SamplingConfig, TaskStream
+from toolgym.episode import Outcome
 
 CLIP_NORM: Final = 1.0
 BETAS: Final = (0.9, 0.98)
+Plain = Literal["k1", "k3"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,97 @@ class MicroConfig:
         if "tasks" in found:
             found["tasks"] = tuple(found["tasks"])
         return cls(**found)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rollouts; all lists are as long as there are completions.
+
+    Attributes:
+        group_size: Rollouts of a group; groups stand one behind the other.
+        masked: Groups at the end that only fill places, and teach nothing.
+    """
+
+    sampled: Sampled
+    texts: list[str]
+    tasks: list[int]
+    endings: list[Ending]
+    rewards: list[float]
+    group_size: int
+    masked: int = 0
+
+    @property
+    def groups(self) -> list[int]:
+        """The number of each rollout's group."""
+        return [number // self.group_size for number in range(len(self.texts))]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What tells the members of a group apart."""
+        return [Outcome(ending.correct, round(10 * ending.progress)) for ending in self.endings]
+
+    @property
+    def learning(self) -> int:
+        """How many rollouts, from the first, teach something."""
+        return len(self.texts) - self.masked * self.group_size
+
+
+def told(batch: Batch, lead: Tensor) -> dict[str, float]:
+    """The numbers of a batch with its advantages [N], from before its update."""
+    count = len(batch.texts)
+    return {
+        "reward": math.fsum(batch.rewards) / count,
+        "score": math.fsum(ending.score for ending in batch.endings) / count,
+        "accuracy": sum(ending.correct for ending in batch.endings) / count,
+        "valid": sum(ending.valid for ending in batch.endings) / count,
+        "prose": sum(map(is_prose, batch.texts)) / count,
+        "distinct": len(set(batch.texts)) / count,
+        "length": float(batch.sampled.mask.sum()) / count,
+        "dead_groups": dead_share(batch.outcomes, batch.groups),
+        "equal_rewards": equal_rewards_share(batch.rewards, batch.groups),
+        "advantage": float(lead.abs().max()),
+    }
+
+
+def chosen(batch: Batch, filling: Filling) -> tuple[list[Batch], list[Batch]]:
+    """Those groups of a draw that dynamic sampling keeps, and those it holds in reserve."""
+    size, outcomes = batch.group_size, batch.outcomes
+    starts = range(0, len(outcomes), size)
+    choice = filling.offer([outcomes[start : start + size] for start in starts])
+    groups = [_part(batch, slice(start, start + size)) for start in starts]
+    return [groups[i] for i in choice.keep], [groups[i] for i in choice.spare]
+
+
+def joined(parts: Sequence[Batch], masked: int) -> Batch:
+    """Several batches of groups of one size as one, the last `masked` groups of which are idle."""
+    longest = max(part.sampled.tokens.shape[1] for part in parts)
+    sampled = Sampled(
+        torch.cat([part.sampled.prompts for part in parts]),
+        *(
+            torch.cat([pad(table, (0, longest - table.shape[1])) for table in tables])
+            for tables in zip(*(part.sampled[1:] for part in parts), strict=True)
+        ),
+    )
+    return Batch(
+        sampled,
+        [text for part in parts for text in part.texts],
+        [task for part in parts for task in part.tasks],
+        [ending for part in parts for ending in part.endings],
+        [reward for part in parts for reward in part.rewards],
+        parts[0].group_size,
+        masked,
+    )
+
+
+def _part(batch: Batch, rows: slice) -> Batch:
+    return Batch(
+        Sampled(*(table[rows] for table in batch.sampled)),
+        batch.texts[rows],
+        batch.tasks[rows],
+        batch.endings[rows],
+        batch.rewards[rows],
+        batch.group_size,
+    )
 
 
 Judge = Callable[[world.Ending, int, int], float]
@@ -274,3 +372,30 @@ def _optimizer(config: MicroConfig, model: MicroModel) -> torch.optim.Optimizer:
     return torch.optim.AdamW(
         model.parameters(), lr=config.learning_rate, betas=BETAS, weight_decay=0
     )
+
+
+def plain_penalty(
+    estimate: Plain, logprobs: Tensor, ref_logprobs: Tensor, mask: Tensor, config: LossConfig
+) -> Tensor:
+    """The divergence of a batch from a reference, in nats: a scalar with gradient.
+
+    It is differentiated as it is written, which is the way that it is usually done, and not so that
+    the expected gradient is exact, as in `adapters.reference.divergence`. For comparison, with
+    d = log pi - log pi_ref:
+
+        k1 = d                gradient  grad log pi, which is 0 in expectation: no anchor at all
+        k3 = e^-d + d - 1               (1 - e^-d) grad log pi, that of another divergence
+
+    Papers: k3 so in GRPO, Shao et al. 2024, arXiv:2402.03300.
+
+    Args:
+        estimate: Which one.
+        logprobs: [N, T] float, under the policy, with gradient.
+        ref_logprobs: [N, T] float, under the reference.
+        mask: [N, T], 1 at the tokens that the policy sampled.
+        config: Its aggregation, and the limit of a token's d.
+    """
+    limit = config.kl_limit
+    gap = (logprobs - ref_logprobs).clamp(min=-limit, max=limit)
+    each = gap if estimate == "k1" else torch.exp(-gap) + gap - 1
+    return aggregate(each, mask.bool(), Totals.of(mask), config)
