@@ -19,12 +19,13 @@ The reward is the law of `toolgym.rewards`, as everywhere.
 import gymnasium
 
 from aflowgym.dsl import Diagnostic, Parsed, parse
-from aflowgym.executor import Result, aexecute, execute
-from aflowgym.executor_budget import Budget
-from aflowgym.executor_judging import grade
+from aflowgym.execution.budget import Budget
+from aflowgym.execution.executor import Result, aexecute, execute
+from aflowgym.execution.grading import grade
 from aflowgym.expectation import Expectation, expected
 from aflowgym.expectation.search import Optimum, optimum
-from aflowgym.loading import load_tasks
+from aflowgym.tasks.loading import load_tasks
+from toolgym.former_paths import redirect
 
 __all__ = [
     "Budget",
@@ -42,5 +43,11 @@ __all__ = [
     "parse",
 ]
 
-gymnasium.register(id="aflowgym/Compose-v0", entry_point="aflowgym.compose:ComposeEnv")
-gymnasium.register(id="aflowgym/Operate-v0", entry_point="aflowgym.operate:OperateEnv")
+gymnasium.register(id="aflowgym/Compose-v0", entry_point="aflowgym.envs.compose:ComposeEnv")
+gymnasium.register(id="aflowgym/Operate-v0", entry_point="aflowgym.envs.operate:OperateEnv")
+redirect(
+    {
+        "aflowgym.pictures": "aflowgym.statistics.workflow_svg",
+        "aflowgym.protocols": "aflowgym.execution.protocols",
+    }
+)

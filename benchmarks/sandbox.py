@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.table import Table
 
-from aflowgym.protocols import Job
+from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import SandboxRefused, SubsetSandbox, WalledSandbox
-from aflowgym.tasks import WorkflowTask
+from aflowgym.tasks.task import WorkflowTask
 
 ROUNDS = 5
 TASK = WorkflowTask(id="t", question="?", item="t", kind="code", entry_point="solve")

@@ -32,8 +32,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from sqlgym.database import open_database
-from sqlgym.task import SqlTask
+from sqlgym.database.database import open_database
+from sqlgym.tasks.task import SqlTask
 from toolgym import ToolEnv, registration
 
 ENV_ID = "sqlgym/Explore-v0"

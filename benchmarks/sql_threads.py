@@ -30,10 +30,10 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, NamedTuple
 
-import sqlgym.database
-import sqlgym.env
-import sqlgym.limits
-from sqlgym.turnstile import Turnstile
+import sqlgym.database.database
+import sqlgym.database.limits
+import sqlgym.envs.explore
+from sqlgym.database.turnstile import Turnstile
 from toolgym import ToolEnv, registration
 
 ENVS = 32
@@ -76,7 +76,11 @@ TURNS: dict[str, Turnstile] = {"turnstile": Turnstile(), "lock": Lock(), "none":
 @contextmanager
 def turns(turnstile: Turnstile) -> Iterator[None]:
     """Let the package use another turnstile."""
-    modules: tuple[Any, ...] = (sqlgym.database, sqlgym.env, sqlgym.limits)
+    modules: tuple[Any, ...] = (
+        sqlgym.database.database,
+        sqlgym.envs.explore,
+        sqlgym.database.limits,
+    )
     before = modules[0].TURNSTILE
     try:
         for module in modules:

@@ -23,8 +23,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from sqlgym.datasets.load import load_tasks
 from sqlgym.synthesis import LEVELS, synthesize
-from sqlgym.tasks import load_tasks
 from toolgym import ConfigurationError, policies, rollout
 
 COLUMNS = ("database", "MB", "tables", "tasks", "seconds", *LEVELS, "shapes", "expert")

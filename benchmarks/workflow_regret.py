@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from aflowgym.statistics import Gathered, Regret, ranked, readings, regrets
+from aflowgym.statistics.tables import Gathered, Regret, ranked, readings, regrets
 from toolgym import policies, registration, rollout
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord

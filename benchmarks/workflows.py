@@ -32,13 +32,13 @@ from unittest.mock import patch
 
 import aflowgym
 from aflowgym.backends import PRESETS, simulated
-from aflowgym.draws import hashed, unit
 from aflowgym.dsl.nodes import Node
 from aflowgym.dsl.tokens import tokenize
-from aflowgym.executor_judging import grade
-from aflowgym.experts import TYPICAL
-from aflowgym.tasks import KINDS, Kind
-from aflowgym.workflow_env import WorkflowEnv
+from aflowgym.envs.base import WorkflowEnv
+from aflowgym.envs.players import TYPICAL
+from aflowgym.execution.draws import hashed, unit
+from aflowgym.execution.grading import grade
+from aflowgym.tasks.task import KINDS, Kind
 from toolgym import registration
 from toolgym.calls.parsing import render_call
 

@@ -19,21 +19,33 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from toolgym.former_paths import redirect
+
 if TYPE_CHECKING:
-    from sqlgym.judging import Verdict, check_answer, compare
-    from sqlgym.tasks import load_tasks
+    from sqlgym.datasets.load import load_tasks
+    from sqlgym.judging.judge import Verdict, check_answer, compare
 
 __toolgym__ = True
 __all__ = ["Verdict", "check_answer", "compare", "load_tasks"]
 _HOME = {  # imported when first used: `import sqlgym` stays quick
-    "load_tasks": "sqlgym.tasks",
-    "Verdict": "sqlgym.judging",
-    "check_answer": "sqlgym.judging",
-    "compare": "sqlgym.judging",
+    "load_tasks": "sqlgym.datasets.load",
+    "Verdict": "sqlgym.judging.judge",
+    "check_answer": "sqlgym.judging.judge",
+    "compare": "sqlgym.judging.judge",
 }
 
-gymnasium.register(id="sqlgym/Explore-v0", entry_point="sqlgym.env:ExploreEnv")
-gymnasium.register(id="sqlgym/TextToSQL-v0", entry_point="sqlgym.text_to_sql:TextToSQLEnv")
+gymnasium.register(id="sqlgym/Explore-v0", entry_point="sqlgym.envs.explore:ExploreEnv")
+gymnasium.register(id="sqlgym/TextToSQL-v0", entry_point="sqlgym.envs.text_to_sql:TextToSQLEnv")
+
+redirect(
+    {
+        "sqlgym.bundled": "sqlgym.datasets.bundled",
+        "sqlgym.limits": "sqlgym.database.limits",
+        "sqlgym.render": "sqlgym.database.render",
+        "sqlgym.synthesis.world": "sqlgym.synthesis.reading.world",
+        "sqlgym.task_family": "sqlgym.datasets.family",
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

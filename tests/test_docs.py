@@ -24,40 +24,34 @@ from adapters.training.guard_checks import GUARDS
 from adapters.training.guard_config import Action, GuardConfig
 from adapters.training.metric_names import METRICS
 from aflowgym import expected
-from aflowgym.compose import ComposeEnv
 from aflowgym.dsl.reading import TIMES_RANGE
-from aflowgym.operate import OperateEnv
+from aflowgym.envs.base import BUDGET
+from aflowgym.envs.compose import ComposeEnv
+from aflowgym.envs.operate import OperateEnv
+from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.sandbox import open_sandbox
-from aflowgym.workflow_env import BUDGET
-from aflowgym.workflow_errors import WORKFLOW_ERRORS
-from aflowgym.workflow_sets import DRAWS
-from sqlgym import description, env, memory, schema, searches, statement_size, turnstile
-from sqlgym.answers import GoldAnswer, matches, refusal
-from sqlgym.bundled import dataset_folder
-from sqlgym.database import open_database
-from sqlgym.diagnosis import SQL_ERRORS
-from sqlgym.hardness import hardness
-from sqlgym.judging import LIMITS as JUDGED
-from sqlgym.limits import Limits
-from sqlgym.pool import MOST_OPEN
-from sqlgym.progress import TABLES
-from sqlgym.query_result import CACHE_BYTES, CACHE_ENTRIES
-from sqlgym.render import LONG_VALUE, MAX_CHARS, MAX_ROWS
-from sqlgym.rows import STREAMED
-from sqlgym.several_results import several_results
-from sqlgym.synthesis import (
-    REJECTIONS,
-    REPHRASINGS_REFUSED,
-    SHAPES,
-    proof,
-    search,
-    synthesize,
-    table_reading,
-)
-from sqlgym.synthesis.profiling import MOST_TABLES
-from sqlgym.synthesized import SynthesisOptions
-from sqlgym.tasks import REFUSALS, load_tasks
-from sqlgym.tiny_worlds import SEEDS
+from aflowgym.tasks.named_sets import DRAWS
+from sqlgym.database import description, memory, schema, statement_size, turnstile
+from sqlgym.database.database import open_database
+from sqlgym.database.diagnosis import SQL_ERRORS
+from sqlgym.database.limits import Limits
+from sqlgym.database.pool import MOST_OPEN
+from sqlgym.database.query_result import CACHE_BYTES, CACHE_ENTRIES
+from sqlgym.database.render import LONG_VALUE, MAX_CHARS, MAX_ROWS
+from sqlgym.datasets.bundled import dataset_folder
+from sqlgym.datasets.load import REFUSALS, load_tasks
+from sqlgym.datasets.rows import STREAMED
+from sqlgym.datasets.synthesis_cache import SynthesisOptions
+from sqlgym.datasets.tiny_worlds import SEEDS
+from sqlgym.envs import explore
+from sqlgym.envs.progress import TABLES
+from sqlgym.judging.answers import GoldAnswer, matches, refusal
+from sqlgym.judging.judge import LIMITS as JUDGED
+from sqlgym.judging.several_results import several_results
+from sqlgym.synthesis import REJECTIONS, REPHRASINGS_REFUSED, SHAPES, proof, search, synthesize
+from sqlgym.synthesis.reading import tables as table_reading
+from sqlgym.synthesis.reading.profiling import MOST_TABLES
+from sqlgym.tasks.hardness import hardness
 from toolgym import parse_calls, registration
 from toolgym.calls import CALL_ERRORS, REPAIRS
 from toolgym.calls.json_reading import MAX_MENDED
@@ -424,7 +418,7 @@ def test_the_fitted_preset_is_worth_what_its_table_says():
         ("observations.md", f"the first {description.LOOKED_AT:,} rows of a larger table"),
         ("observations.md", f"A table of at most {description.READ_AT_A_GLANCE} rows has no"),
         ("observations.md", f"from {description.MANY_TABLES} on without their rows"),
-        ("observations.md", f"places of the table, among its first {env._SAMPLED_FROM:,}."),
+        ("observations.md", f"places of the table, among its first {explore._SAMPLED_FROM:,}."),
         (
             "observations.md",
             f"first {LONG_VALUE} characters, or {LONG_VALUE // 2} bytes, with",
@@ -438,7 +432,7 @@ def test_the_fitted_preset_is_worth_what_its_table_says():
         ("sql-guard.md", f"may have {Limits().columns} columns (`columns`)"),
         ("sql-guard.md", f"A `LIKE` or `GLOB` of {Limits().like_pattern_bytes} bytes"),
         ("sql-guard.md", f"together may have {statement_size._PATTERN_BYTES:,} bytes"),
-        ("sql-guard.md", f"as one text of at most {searches.LONGEST:,} bytes"),
+        ("sql-guard.md", f"as one text of at most {statement_size.LONGEST:,} bytes"),
         ("sql-guard.md", f"a turn of {HALF[turnstile.PATIENCE]} a second stops nobody"),
         ("data-sets.md", f"drawn evenly for the first {Trust().episodes} episodes"),
         ("data-sets.md", f"calls are bound ({Trust().validity * 100:g} % of the turns)"),
@@ -497,9 +491,12 @@ def test_a_config_that_the_pages_point_to_explains_each_of_its_settings(file, co
 @pytest.mark.parametrize(
     ("rule", "shared"),
     [
-        ("sqlgym/recheck.py", {"sqlgym.bounded_text", "sqlgym.recheck_answers"}),
-        ("sqlgym/recheck_answers.py", {"sqlgym.nfc"}),
-        ("aflowgym/recheck.py", set()),
+        (
+            "sqlgym/judging/recheck.py",
+            {"sqlgym.database.text_functions", "sqlgym.judging.recheck_answers"},
+        ),
+        ("sqlgym/judging/recheck_answers.py", {"sqlgym.judging.nfc"}),
+        ("aflowgym/envs/recheck.py", set()),
     ],
 )
 def test_a_second_rule_shares_with_the_first_no_more_than_the_page_says(rule, shared):
@@ -509,7 +506,7 @@ def test_a_second_rule_shares_with_the_first_no_more_than_the_page_says(rule, sh
 
     ours = {each for each in used if each and each.partition(".")[0] in ("sqlgym", "aflowgym")}
     assert ours == shared
-    assert shared - named <= {"sqlgym.recheck_answers"}  # a part of the rule itself
+    assert shared - named <= {"sqlgym.judging.recheck_answers"}  # a part of the rule itself
 
 
 def test_no_page_names_a_place_on_one_machine():

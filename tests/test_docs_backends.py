@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from aflowgym.backends.transformers import TransformersBackend
-from aflowgym.operators import OPERATORS
-from aflowgym.prompts import FORMS, PROMPTS, fields_of, filled
-from aflowgym.tasks import KINDS
+from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.operators.prompts import FORMS, PROMPTS, fields_of, filled
+from aflowgym.tasks.task import KINDS
 from toolgym.chat import CHAT_FAULTS, ChatSettings
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "backends.md").read_text("utf-8")

@@ -13,11 +13,11 @@ import pytest
 from aflowgym.backends.sharing import Shared
 from aflowgym.sandbox import choosing
 from aflowgym.sandbox.unsafe import UnsafeSandbox
-from sqlgym import database as database_module
-from sqlgym.database import Database, open_database
-from sqlgym.pool import ConnectionPool
-from sqlgym.query_result import ResultCache
-from sqlgym.turnstile import Turnstile
+from sqlgym.database import database as database_module
+from sqlgym.database.database import Database, open_database
+from sqlgym.database.pool import ConnectionPool
+from sqlgym.database.query_result import ResultCache
+from sqlgym.database.turnstile import Turnstile
 from toolgym import registration, sqlite_forks
 from toolgym.chat.cache import ReplyCache
 from toolgym.policies import ExpertPolicy

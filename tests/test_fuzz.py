@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from sqlgym.gold import gold_of
+from sqlgym.tasks.gold import gold_of
 from toolgym import registration
 from toolgym.testing_fuzz import random_actions
 

@@ -7,8 +7,8 @@ table of databases and the figures of each set.
 from collections import Counter
 from pathlib import Path
 
-from sqlgym import bundled, composed_source
-from sqlgym.layout import FolderSource
+from sqlgym.datasets import bundled, text_source
+from sqlgym.datasets.layout import FolderSource
 from tools.make_reference import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,7 +35,7 @@ def statistics() -> str:
     """The tables of both sets."""
     older, newer = (bundled.bundled_dir(name) for name in ("bundled", "bundled-2"))
     source = bundled.read(newer)
-    facts = set(composed_source.entry_of(newer).facts)
+    facts = set(text_source.entry_of(newer).facts)
     own = {one.db_id for one in bundled.read(older).databases}
     rows = [row for split in SPLITS for row in _rows(source, split, facts, own)]
     head = ("database", "split", "content", "set", "tables", "rows", "questions", *LEVELS)

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 
 import toolgym.episode
 import toolgym.rewards
-from aflowgym.workflow_errors import WORKFLOW_ERRORS
-from sqlgym import limits
-from sqlgym.diagnosis import SQL_ERRORS
-from sqlgym.tasks import REFUSALS
+from aflowgym.execution.errors import WORKFLOW_ERRORS
+from sqlgym.database import limits
+from sqlgym.database.diagnosis import SQL_ERRORS
+from sqlgym.datasets.load import REFUSALS
 from toolgym import registration
 from toolgym.calls import CALL_ERRORS, REPAIRS
 from toolgym.rewards import PARTS, RewardConfig

@@ -1,6 +1,6 @@
 """Verifiers: is this answer right? One per kind of task, none of which ever guesses.
 
-* `judge_math`: equal value, by exact numbers (`aflowgym.answers.mathematics`).
+* `judge_math`: equal value, by exact numbers (`aflowgym.answers.math.mathematics`).
 * `judge_code`: every test passes, judged from the values a sandbox recorded
   (`aflowgym.answers.code`).
 * `judge_qa`: exact match after SQuAD's normalisation (`aflowgym.answers.squad`).
@@ -12,8 +12,8 @@ and the F1 are progress, never correctness. An error is no text and never comes 
 
 from aflowgym.answers.code import CodeTest, Outcome, extract_code, judge_code, read_tests
 from aflowgym.answers.extraction import FinalAnswer, final_answer
-from aflowgym.answers.mathematics import judge_math
-from aflowgym.answers.outside import Outside
+from aflowgym.answers.math.mathematics import judge_math
+from aflowgym.answers.math.outside import Outside
 from aflowgym.answers.squad import f1, judge_qa, normalise
 from aflowgym.answers.verdict import Verdict
 

@@ -1,6 +1,6 @@
 """Where operators get their texts: a language model, or simulated, recorded or scripted ones.
 
-A backend is any object with `generate`, `agenerate` and `sandbox` (`aflowgym.protocols`).
+A backend is any object with `generate`, `agenerate` and `sandbox` (`aflowgym.execution.protocols`).
 `make_backend` finds one by name, for command lines and configurations. The two that ask a language
 model, `OpenAIBackend` and `TransformersBackend`, are in modules of their own, which need extras.
 """
@@ -15,7 +15,7 @@ from aflowgym.backends.presets import PRESETS, Preset, Skills
 from aflowgym.backends.replay import Recorder, Replay
 from aflowgym.backends.scripted import ScriptedBackend
 from aflowgym.backends.simulated import SimulatedBackend
-from aflowgym.protocols import Backend, Completion, Job, Request, Sandbox
+from aflowgym.execution.protocols import Backend, Completion, Job, Request, Sandbox
 from toolgym.errors import ConfigurationError
 
 __all__ = [

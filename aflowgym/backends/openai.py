@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from aflowgym.backends.sharing import Shared
-from aflowgym.protocols import Completion, Request, Sandbox
-from aflowgym.trace import Usage
+from aflowgym.execution.protocols import Completion, Request, Sandbox
+from aflowgym.execution.trace import Usage
 from toolgym.chat import Chat, ChatClient, ChatSettings, Reply
 from toolgym.chat.settings import settings_for
 

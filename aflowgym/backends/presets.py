@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
-from aflowgym.tasks import Kind
+from aflowgym.tasks.task import Kind
 from toolgym.errors import ConfigurationError
 from toolgym.lazy import lazy
 

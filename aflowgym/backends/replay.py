@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aflowgym.answers.code import Outcome
-from aflowgym.protocols import Backend, Completion, Job, Request, Sandbox
+from aflowgym.execution.protocols import Backend, Completion, Job, Request, Sandbox
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 Records = dict[str, Any]

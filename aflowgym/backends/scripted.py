@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from aflowgym.answers.code import Outcome
-from aflowgym.protocols import Completion, Job, Request, Sandbox
+from aflowgym.execution.protocols import Completion, Job, Request, Sandbox
 from toolgym.errors import ConfigurationError
 
 

@@ -19,10 +19,10 @@ from typing import Final, Literal
 
 from aflowgym.answers.code import Outcome
 from aflowgym.answers.extraction import final_answer
-from aflowgym.executor_judging import grade
-from aflowgym.executor_replies import answer_key
-from aflowgym.state import program_in
-from aflowgym.tasks import WorkflowTask, judge
+from aflowgym.execution.grading import grade
+from aflowgym.execution.replies import answer_key
+from aflowgym.execution.state import program_in
+from aflowgym.tasks.task import WorkflowTask, judge
 from toolgym.errors import EnvironmentFault
 
 State = Literal["R", "W", "M", "U"]

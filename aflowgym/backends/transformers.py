@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aflowgym.backends.sharing import Shared
-from aflowgym.protocols import Completion, Request, Sandbox
+from aflowgym.execution.protocols import Completion, Request, Sandbox
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.forks import renew_in_child
 

@@ -32,7 +32,7 @@ from aflowgym.dsl.reading import Syntax
 from aflowgym.dsl.searching import commented, faulty_piece, only
 from aflowgym.dsl.surroundings import is_prose
 from aflowgym.dsl.wrapping import Held, held
-from aflowgym.operators import OPERATORS, Registry
+from aflowgym.operators.catalogue import OPERATORS, Registry
 
 __all__ = [
     "CODES",

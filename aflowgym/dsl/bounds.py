@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, children
-from aflowgym.operators import Registry
+from aflowgym.operators.catalogue import Registry
 
 
 class Calls(NamedTuple):

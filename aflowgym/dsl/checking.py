@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aflowgym.dsl.bounds import Bounds
 from aflowgym.dsl.diagnostics import Diagnostic
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, size
-from aflowgym.operators import BIT, SLOTS, Operator, Registry
+from aflowgym.operators.catalogue import BIT, SLOTS, Operator, Registry
 
 # A state is a number: one bit per filled slot.
 _SOLUTION, _CODE, _LIST = BIT["solution"], BIT["code"], BIT["candidates"]

@@ -17,7 +17,7 @@ from aflowgym.dsl.nodes import Node, operators_of
 from aflowgym.dsl.prose import Item
 from aflowgym.dsl.surroundings import follows, leads
 from aflowgym.dsl.wrapping import MASK, masked
-from aflowgym.operators import Registry
+from aflowgym.operators.catalogue import Registry
 
 _THINK = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.S | re.I)
 _TAG = re.compile(r"<workflow\b[^<>]*>((?:(?!<workflow\b).)*?)</workflow\s*>", re.S | re.I)

@@ -23,7 +23,7 @@ from aflowgym.dsl.nodes import (
     sequence,
     size,
 )
-from aflowgym.operators import BIT, Registry
+from aflowgym.operators.catalogue import BIT, Registry
 
 _SPAN = (0, 0)
 _SOLUTION, _LIST = BIT["solution"], BIT["candidates"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Span, sequence, size
 from aflowgym.dsl.reading import MAY_COUNT, STARTS, Halt, Reader, Syntax
 from aflowgym.dsl.tokens import Token, unquoted
-from aflowgym.operators import DONE_WORDS, Registry
+from aflowgym.operators.catalogue import DONE_WORDS, Registry
 
 GRAMMAR = """\
 workflow := seq [ARROW DONE]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from aflowgym.dsl.tokens import Token
-from aflowgym.operators import DONE_WORDS, Registry
+from aflowgym.operators.catalogue import DONE_WORDS, Registry
 
 Sort = Literal["name", "loose", "plain", "on", "int", "sign", "stop", "pause", "mark"]
 

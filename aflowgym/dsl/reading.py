@@ -17,7 +17,7 @@ from rapidfuzz import fuzz, process
 from aflowgym.dsl.diagnostics import Diagnostic
 from aflowgym.dsl.nodes import Node
 from aflowgym.dsl.tokens import MARKS, WIDE, Token, tokenize
-from aflowgym.operators import DONE_WORDS, Registry, key
+from aflowgym.operators.catalogue import DONE_WORDS, Registry, key
 
 #: Errors of grammar after which the rest is not reported.
 MOST_ERRORS = 8

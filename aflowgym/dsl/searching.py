@@ -21,7 +21,7 @@ from aflowgym.dsl.prose import items_of
 from aflowgym.dsl.reading import Syntax, opens
 from aflowgym.dsl.surroundings import follows, more_of_it
 from aflowgym.dsl.tokens import Token, tokenize
-from aflowgym.operators import DONE_WORDS, Registry
+from aflowgym.operators.catalogue import DONE_WORDS, Registry
 
 #: Starting points tried in one text; prose of a thousand operators holds no workflow.
 _MOST_STARTS = 400

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from aflowgym.dsl.prose import Item, items_of, sentences
 from aflowgym.dsl.tokens import tokenize
-from aflowgym.operators import DONE_WORDS, Registry
+from aflowgym.operators.catalogue import DONE_WORDS, Registry
 
 _THEN = frozenset({"then", "next", "finally", "afterwards", "lastly", "plus"})
 _LINKS = frozenset({"and", "or", "then", "plus", "nor", "x", "times", "not", "never", "avoid"})

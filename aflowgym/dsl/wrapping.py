@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from aflowgym.operators import Registry
+from aflowgym.operators.catalogue import Registry
 
 #: Stands for a character of an instruction.
 MASK = "\ue000"

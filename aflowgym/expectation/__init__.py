@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aflowgym import costs
+from aflowgym import score
 from aflowgym.backends.presets import Preset, preset_of
 from aflowgym.dsl import parse
 from aflowgym.dsl.bounds import calls
@@ -23,8 +23,8 @@ from aflowgym.expectation.nearness import nearness
 from aflowgym.expectation.operators import Model
 from aflowgym.expectation.space import RIGHT, Array, answers_of, start
 from aflowgym.expectation.walking import Walker, closed_only
-from aflowgym.operators import OPERATORS, Registry
-from aflowgym.tasks import Kind, WorkflowTask
+from aflowgym.operators.catalogue import OPERATORS, Registry
+from aflowgym.tasks.task import Kind, WorkflowTask
 from toolgym.errors import ConfigurationError
 from toolgym.rewards import RewardConfig
 
@@ -76,8 +76,8 @@ def expected(
     reward = float((joint.sum(axis=2) * near).sum())
     for made in range(joint.shape[2]):
         mass = joint[:, :, made].sum(axis=0)
-        right = costs.episode_score(rewards, made, 1.0, correct=True)
-        wrong = costs.episode_score(rewards, made, 0.0, correct=False)
+        right = score.episode_score(rewards, made, 1.0, correct=True)
+        wrong = score.episode_score(rewards, made, 0.0, correct=False)
         reward += right * mass[RIGHT] + wrong * (mass.sum() - mass[RIGHT])
     mean = (joint.sum(axis=(0, 1)) * np.arange(joint.shape[2])).sum()
     return Expectation(_rounded(joint[:, RIGHT].sum()), _rounded(mean), _rounded(reward))

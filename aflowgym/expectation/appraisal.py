@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from aflowgym import costs
+from aflowgym import score
 from aflowgym.backends.presets import Preset
 from aflowgym.dsl.nodes import Node, Seq
 from aflowgym.expectation.lists import ENTERING, GROUPS, MEMBERS
@@ -41,7 +41,7 @@ from aflowgym.expectation.space import (
 )
 from aflowgym.expectation.votes import choices, tallies
 from aflowgym.expectation.walking import OpenList, Walker, closed_only
-from aflowgym.tasks import Kind
+from aflowgym.tasks.task import Kind
 from toolgym.rewards import RewardConfig
 
 MOST_REMEMBERED: Final = 20_000
@@ -61,7 +61,7 @@ class Appraiser(Walker):
     """
 
     def __init__(self, kind: Kind, preset: Preset, rewards: RewardConfig) -> None:
-        share, factor = costs.saturation(rewards)
+        share, factor = score.saturation(rewards)
         super().__init__(Model(preset, kind, np.array([1.0, factor])))
         self.cap = rewards.cost_cap
         self.states = occurring(kind, self.model.skills.loose, in_branches=True)

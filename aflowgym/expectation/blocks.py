@@ -25,7 +25,7 @@ from aflowgym.dsl.bounds import calls
 from aflowgym.dsl.checking import DEFAULT_LIMITS, EMPTY
 from aflowgym.dsl.nodes import DONE, Cond, ListOf, Node, Repeat, Seq, size
 from aflowgym.expectation.family import CHECKS, ENSEMBLES, PLAIN, STARTS, typed
-from aflowgym.operators import BIT, OPERATORS
+from aflowgym.operators.catalogue import BIT, OPERATORS
 
 TIMES: Final = (2, 3, 4, 5)
 ROUNDS: Final = ((2,), (3,), (4,), (5,), (2, 3), (2, 4), (3, 3), (2, 5), (3, 4), (3, 5))

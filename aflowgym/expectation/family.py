@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from aflowgym.dsl.bounds import calls
 from aflowgym.dsl.checking import DEFAULT_LIMITS, Checker
 from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Seq
-from aflowgym.operators import OPERATORS
+from aflowgym.operators.catalogue import OPERATORS
 
 BRANCHES: Final = range(2, 6)
 ROUNDS: Final = (2, 3)

@@ -20,7 +20,7 @@ from aflowgym.expectation.appraisal import Appraiser
 from aflowgym.expectation.blocks import blocks
 from aflowgym.expectation.halves import LIMITS, Chain, Half, Halves, joined, useful
 from aflowgym.expectation.space import Array
-from aflowgym.tasks import Kind
+from aflowgym.tasks.task import Kind
 from toolgym.rewards import RewardConfig
 
 ALIKE = 1e-10

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aflowgym import costs
+from aflowgym import score
 from aflowgym.backends.presets import LEVELS, Skills
 from aflowgym.backends.simulated import SimulatedBackend
-from aflowgym.executor_judging import grade
+from aflowgym.execution.grading import grade
 from aflowgym.expectation.space import ANSWERS, LOOSE, ODD, RIGHT, TYPICAL, Array
-from aflowgym.loading import load_tasks
-from aflowgym.tasks import Kind, WorkflowTask
+from aflowgym.tasks.loading import load_tasks
+from aflowgym.tasks.task import Kind, WorkflowTask
 from toolgym.errors import ConfigurationError
 from toolgym.rewards import Ledger, RewardConfig
 
@@ -55,7 +55,7 @@ def _progress(tasks: Sequence[WorkflowTask]) -> Array:
         answers = [world.loose, world.typical(False), world.typical(True)]
         answers += [world.odd(0, False), world.odd(0, True)]
         verdicts = [grade(task, world.said(answer), backend.sandbox) for answer in answers]
-        rows.append([costs.progress(verdict) for verdict in verdicts])
+        rows.append([score.progress(verdict) for verdict in verdicts])
     return np.array(rows)
 
 
@@ -68,7 +68,7 @@ def _in_score(reached: Array, skills: Skills, kind: Kind, rewards: RewardConfig)
         row[TYPICAL] = means[1 + case.revealed]
         row[list(ODD)] = means[3:]
     table[:, RIGHT] = 0.0
-    table[:, -1] = _binned(costs.progress(None), rewards)
+    table[:, -1] = _binned(score.progress(None), rewards)
     return rewards.partial * table
 
 

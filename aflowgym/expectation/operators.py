@@ -31,8 +31,8 @@ from aflowgym.expectation.space import (
     Array,
     at,
 )
-from aflowgym.operators import OPERATORS
-from aflowgym.tasks import Kind
+from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.tasks.task import Kind
 
 _CONTENT: Final = (RIGHT, LOOSE)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aflowgym import costs
+from aflowgym import score
 from aflowgym.backends.presets import Preset, preset_of
 from aflowgym.dsl import parse
 from aflowgym.dsl.checking import EMPTY
@@ -49,7 +49,7 @@ from aflowgym.expectation.space import (
     worth_at_end,
 )
 from aflowgym.expectation.walking import OpenList, Walker, closed_only
-from aflowgym.tasks import Kind
+from aflowgym.tasks.task import Kind
 from toolgym.rewards import RewardConfig
 
 
@@ -117,7 +117,7 @@ class Search(Walker):
 
     def __init__(self, kind: Kind, preset: Preset, rewards: RewardConfig) -> None:
         self.cap = rewards.cost_cap
-        self.share, factor = costs.saturation(rewards)
+        self.share, factor = score.saturation(rewards)
         super().__init__(Model(preset, kind, np.array([1.0, factor])))
         self.kind = kind
         self.states = occurring(kind, self.model.skills.loose, in_branches=False)

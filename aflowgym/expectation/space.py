@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from aflowgym.tasks import Kind
+from aflowgym.tasks.task import Kind
 
 Array = NDArray[Any]
 

@@ -10,8 +10,7 @@ program reaches. `level` of a sandbox tells which walls stand and what they leav
 """
 
 from aflowgym.sandbox.choosing import default_sandbox, open_sandbox
-from aflowgym.sandbox.level import Level, SandboxRefused
-from aflowgym.sandbox.limits import Limits
+from aflowgym.sandbox.limits import Level, Limits, SandboxRefused
 from aflowgym.sandbox.subset import SubsetSandbox
 from aflowgym.sandbox.unsafe import UnsafeSandbox
 from aflowgym.sandbox.walled import WalledSandbox

@@ -11,8 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from aflowgym.sandbox.level import SandboxRefused
-from aflowgym.sandbox.limits import Limits
+from aflowgym.sandbox.limits import Limits, SandboxRefused
 from aflowgym.sandbox.subset import SubsetSandbox
 from aflowgym.sandbox.unsafe import UnsafeSandbox
 from aflowgym.sandbox.walled import WalledSandbox

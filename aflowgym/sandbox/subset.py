@@ -21,15 +21,14 @@ from typing import TYPE_CHECKING, Any, Final
 from aflowgym.answers.code import Outcome
 from aflowgym.answers.literals import read_literal
 from aflowgym.sandbox import values
-from aflowgym.sandbox.level import Level, SandboxRefused
-from aflowgym.sandbox.limits import MB, Limits
+from aflowgym.sandbox.limits import MB, Level, Limits, SandboxRefused
 from aflowgym.sandbox.telling import printable
 from aflowgym.sandbox.threads import InThreads
 from toolgym.errors import EnvironmentFault
 from toolgym.forks import leave_to_parent
 
 if TYPE_CHECKING:
-    from aflowgym.protocols import Job
+    from aflowgym.execution.protocols import Job
 
 _LIBRARY: Final = "pydantic_monty"
 #: What may be raised because the interpreter lacks something.

@@ -15,7 +15,7 @@ from aflowgym.sandbox import values
 from toolgym.sanitize import escape_control_tokens
 
 if TYPE_CHECKING:
-    from aflowgym.protocols import Job
+    from aflowgym.execution.protocols import Job
 
 _LONGEST_ERROR: Final = 600
 

@@ -16,7 +16,7 @@ from aflowgym.answers.code import Outcome
 from toolgym.forks import leave_to_parent, renew_in_child
 
 if TYPE_CHECKING:
-    from aflowgym.protocols import Job
+    from aflowgym.execution.protocols import Job
 
 
 class InThreads:

@@ -21,15 +21,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aflowgym.answers.code import Outcome
 from aflowgym.sandbox import values
-from aflowgym.sandbox.level import Level
-from aflowgym.sandbox.limits import MB, Limits
+from aflowgym.sandbox.limits import MB, Level, Limits
 from aflowgym.sandbox.process import environment
 from aflowgym.sandbox.telling import content_of, crashed, left
 from aflowgym.sandbox.threads import InThreads
 from toolgym.errors import EnvironmentFault
 
 if TYPE_CHECKING:
-    from aflowgym.protocols import Job
+    from aflowgym.execution.protocols import Job
 
 _BOOT: Final = """
 import marshal, os, sys, types

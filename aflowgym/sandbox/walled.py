@@ -26,15 +26,14 @@ from typing import TYPE_CHECKING, Any
 
 from aflowgym.answers.code import Outcome
 from aflowgym.sandbox import bubblewrap, selftest, worker
-from aflowgym.sandbox.level import Kind, Level, SandboxRefused
-from aflowgym.sandbox.limits import MB, Limits
+from aflowgym.sandbox.limits import MB, Kind, Level, Limits, SandboxRefused
 from aflowgym.sandbox.process import Ended, Process, WorkerLost
 from aflowgym.sandbox.telling import content_of, crashed, encoded, left
 from aflowgym.sandbox.threads import InThreads
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 if TYPE_CHECKING:
-    from aflowgym.protocols import Job
+    from aflowgym.execution.protocols import Job
 
 _OPEN: weakref.WeakSet[WalledSandbox] = weakref.WeakSet()
 

@@ -2,7 +2,7 @@
 
 Case of names, quotes, aliases, the order of conditions that AND or OR connects, of a list behind
 IN and of both sides of `=` make no difference; everything else does, also each literal
-(`sqlgym.skeleton` takes those out).
+(`sqlgym.tasks.skeleton` takes those out).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sqlgym.parsing import careful, parse
-from sqlgym.synthesis.world import identifier
+from sqlgym.database.parsing import careful, parse
+from sqlgym.synthesis.reading.world import identifier
 
 _LARGEST: Final = 300
 """Nodes of an operand of `=`. A longer one keeps its side: in a chain of `a = b = c`, the text of

@@ -11,15 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from sqlgym.answers import refusal
-from sqlgym.database import Database, QueryResult
-from sqlgym.limits import STEPS_PER_TICK
-from sqlgym.results import compare
-from sqlgym.several_results import several_results
-from sqlgym.synthesis import english, roles
+from sqlgym.database.database import Database, QueryResult
+from sqlgym.database.limits import STEPS_PER_TICK
+from sqlgym.judging.answers import refusal
+from sqlgym.judging.results import compare
+from sqlgym.judging.several_results import several_results
 from sqlgym.synthesis.drafting import Candidate
-from sqlgym.synthesis.table_reading import LARGE
-from sqlgym.synthesis.world import Entity
+from sqlgym.synthesis.language import english
+from sqlgym.synthesis.reading import roles
+from sqlgym.synthesis.reading.tables import LARGE
+from sqlgym.synthesis.reading.world import Entity
 from toolgym.errors import ToolError
 
 LEAST_ROWS = 3

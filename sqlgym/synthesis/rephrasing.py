@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 
-from sqlgym.database import Database
-from sqlgym.synthesis import english
+from sqlgym.database.database import Database
+from sqlgym.synthesis.language import english
 from sqlgym.synthesis.report import SynthesisReport, SynthTask
-from sqlgym.task import SqlTask
+from sqlgym.tasks.task import SqlTask
 from toolgym.errors import TaskRefused
 from toolgym.tasks import TaskSet
 

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlgym.hardness import Hardness
+from sqlgym.tasks.hardness import Hardness
 
 LEVELS: tuple[Hardness, ...] = ("easy", "medium", "hard", "extra")
 """The hardness levels, from the easiest."""

@@ -13,18 +13,18 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from sqlgym.database import Database
-from sqlgym.hardness import Hardness, hardness
-from sqlgym.skeleton import skeleton
-from sqlgym.splits import plain_question
-from sqlgym.synthesis import english
+from sqlgym.database.database import Database
 from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
+from sqlgym.synthesis.language import english
 from sqlgym.synthesis.proof import Rejected, prove
+from sqlgym.synthesis.reading.world import World
 from sqlgym.synthesis.rephrasing import LITERAL, Rephraser
 from sqlgym.synthesis.report import LEVELS, SynthesisReport, SynthTask
 from sqlgym.synthesis.shapes import SHAPES
-from sqlgym.synthesis.world import World
+from sqlgym.tasks.hardness import Hardness, hardness
+from sqlgym.tasks.skeleton import skeleton
+from sqlgym.tasks.splits import plain_question
 
 PATIENCE = 1_500
 """Drafts without a new task of a level after which the level is given up."""

@@ -19,10 +19,10 @@ from adapters.commands import audit as on_the_command_line
 from adapters.training.audit import audit, sample
 from adapters.training.settings import resolve
 from adapters.training.sloppy import SloppyPolicy
-from sqlgym.answers import GoldAnswer, matches
-from sqlgym.env import ExploreEnv
-from sqlgym.recheck import Gold, gold_of, recheck, same_answer
-from sqlgym.task_family import SqlTaskFamily
+from sqlgym.datasets.family import SqlTaskFamily
+from sqlgym.envs.explore import ExploreEnv
+from sqlgym.judging.answers import GoldAnswer, matches
+from sqlgym.judging.recheck import Gold, gold_of, recheck, same_answer
 from toolgym import ConfigurationError, TaskSet, policies, registration, rollout
 from toolgym.cli import told_in_sentences
 from toolgym.records import EpisodeRecord
@@ -333,8 +333,8 @@ def test_the_second_rule_imports_nothing_of_the_first() -> None:
         source = (folder / name).read_text("utf-8")
         ours = re.findall(r"^from ((?:sqlgym|toolgym)[\w.]*) import", source, re.M)
         # What Unicode and SQLite's functions are is no rule of ours.
-        neutral = {"sqlgym.nfc", "sqlgym.bounded_text"}
-        assert set(ours) <= {"sqlgym.recheck_answers", "toolgym.family", *neutral}
+        neutral = {"sqlgym.judging.nfc", "sqlgym.database.text_functions"}
+        assert set(ours) <= {"sqlgym.judging.recheck_answers", "toolgym.family", *neutral}
 
 
 # On the command line ------------------------------------------------------------------------------

@@ -332,7 +332,7 @@ def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
 @pytest.mark.slow
 def test_eighty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(full_run, tmp_path):
     """Every answer counts as wrong; what the score then teaches must not be silence."""
-    from sqlgym.env import ExploreEnv
+    from sqlgym.envs.explore import ExploreEnv
 
     class Unsolvable(ExploreEnv):
         __doc__ = ExploreEnv.__doc__

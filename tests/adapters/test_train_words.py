@@ -155,7 +155,7 @@ def test_chance_is_two_standard_errors_of_the_difference() -> None:
 
 
 def test_the_data_hash_knows_content_and_not_places(tmp_path: Path) -> None:
-    from sqlgym.task import SqlTask
+    from sqlgym.tasks.task import SqlTask
 
     def hashed(folder: str, content: bytes, question: str = "Why?") -> str:
         file = tmp_path / folder / "a.sqlite"

@@ -15,7 +15,7 @@ import aflowgym
 from adapters.training.settings import resolve
 from adapters.training.sloppy import has_novice
 from adapters.training.verdict import within_chance
-from aflowgym.optimum_cache import best_workflow
+from aflowgym.expectation.cached_optimum import best_workflow
 from toolgym.runs import Run
 
 COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"

@@ -10,9 +10,9 @@ from typing import Any
 
 from aflowgym import grade
 from aflowgym.answers import Outcome
-from aflowgym.prompts import PROMPTS
-from aflowgym.protocols import Job
-from aflowgym.tasks import WorkflowTask
+from aflowgym.execution.protocols import Job
+from aflowgym.operators.prompts import PROMPTS
+from aflowgym.tasks.task import WorkflowTask
 
 BROKEN = "def solve():\n    return 1 // 0\n"
 

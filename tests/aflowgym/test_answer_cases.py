@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from aflowgym import recheck
 from aflowgym.answers import final_answer, judge_math, judge_qa
-from aflowgym.answers.outside import Outside
-from aflowgym.tasks import WorkflowTask, judge
+from aflowgym.answers.math.outside import Outside
+from aflowgym.envs import recheck
+from aflowgym.tasks.task import WorkflowTask, judge
 
 CASES = [
     json.loads(line)

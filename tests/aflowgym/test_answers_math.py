@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aflowgym.answers import Verdict, exact, judge_math, outside
-from aflowgym.answers.exact import Unreadable
-from aflowgym.answers.expression import read_expression
+from aflowgym.answers import Verdict, judge_math
 from aflowgym.answers.latex import plain
-from aflowgym.answers.math_reading import read_math
+from aflowgym.answers.math import exact, outside
+from aflowgym.answers.math.exact import Unreadable
+from aflowgym.answers.math.expression import read_expression
+from aflowgym.answers.math.math_reading import read_math
 
 # The misjudgements recorded of the original system: gold, answer, and what is right.
 ORIGINAL = [

@@ -13,8 +13,8 @@ from aflowgym import aexecute, execute, grade, load_tasks, parse
 from aflowgym.backends import make_backend
 from aflowgym.backends.openai import OpenAIBackend
 from aflowgym.backends.scripted import ScriptedBackend
+from aflowgym.execution.trace import Usage
 from aflowgym.sandbox import SandboxRefused, default_sandbox
-from aflowgym.trace import Usage
 from tests.aflowgym.operator_model import OperatorModel, TrustedSandbox
 from toolgym import policies, rollout
 from toolgym.chat import ChatClient, ChatFault, ChatSettings
@@ -273,7 +273,7 @@ def test_a_backend_is_found_by_name_and_shared():
 
 
 def test_the_seed_of_a_request_is_a_number_that_every_server_takes(model):
-    from aflowgym.protocols import Request
+    from aflowgym.execution.protocols import Request
 
     request = Request(MATH, "Custom", "hi", {}, "0", 0, 2**60, 10, 100)
 

@@ -13,7 +13,7 @@ from adapters.training.preparation import save
 from aflowgym import load_tasks
 from aflowgym.backends import make_backend
 from aflowgym.backends.transformers import TransformersBackend
-from aflowgym.protocols import Request
+from aflowgym.execution.protocols import Request
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 pytestmark = pytest.mark.torch

@@ -10,12 +10,12 @@ from aflowgym import execute, expected, grade, load_tasks, parse
 from aflowgym.answers import judge_code
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills, make_backend
 from aflowgym.backends.presets import GENERATORS, PLAIN
-from aflowgym.backends.simulated_sandbox import failing_tests
-from aflowgym.draws import number, shuffled, unit
-from aflowgym.executor_replies import answer_key
-from aflowgym.operators import OPERATORS
-from aflowgym.protocols import Job
-from aflowgym.tasks import WorkflowTask
+from aflowgym.backends.simulated import failing_tests
+from aflowgym.execution.draws import number, shuffled, unit
+from aflowgym.execution.protocols import Job
+from aflowgym.execution.replies import answer_key
+from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.tasks.task import WorkflowTask
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 ALL = [task for split in ("train", "dev", "test") for task in load_tasks("bundled", split)]

@@ -6,9 +6,9 @@ from aflowgym import execute, load_tasks, parse
 from aflowgym.answers.code import CodeTest, Outcome, read_tests
 from aflowgym.backends import ScriptedBackend, SimulatedBackend
 from aflowgym.backends.replay import key_of
-from aflowgym.code_prompts import examples, setup
-from aflowgym.executor_judging import grade, job_of
+from aflowgym.execution.grading import grade, job_of
 from aflowgym.sandbox.unsafe import UnsafeSandbox
+from aflowgym.tasks.code_prompts import examples, setup
 from toolgym.errors import EnvironmentFault
 
 HEAD = "from typing import List\n\ndef span(xs, k):\n    '''The span.\n"

@@ -7,8 +7,8 @@ import pytest
 
 import aflowgym
 from aflowgym.backends import Recorder, ScriptedBackend, SimulatedBackend
-from aflowgym.workflow_errors import parses
-from aflowgym.workflow_texts import solution_in
+from aflowgym.envs.texts import solution_in
+from aflowgym.execution.errors import parses
 from toolgym import ConfigurationError, EnvironmentFault, policies, registration, rollout
 
 COMPOSE = "aflowgym/Compose-v0"
@@ -94,7 +94,7 @@ def test_a_run_that_leaves_nothing_is_answered_wrongly_and_scores_as_expected_sa
     observation, _, over, _, info = env.step(ANSWER)
     assert over
     assert "no solution to submit" in observation
-    worth = aflowgym.costs.episode_score(env.reward_config, 1, 0.3, correct=False)
+    worth = aflowgym.score.episode_score(env.reward_config, 1, 0.3, correct=False)
     assert info["score"] == pytest.approx(worth)
 
 

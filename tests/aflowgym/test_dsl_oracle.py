@@ -11,7 +11,7 @@ import pytest
 
 from aflowgym.dsl import DONE, Cond, ListOf, Op, Repeat, Seq
 from aflowgym.dsl.parsing import read
-from aflowgym.operators import OPERATORS
+from aflowgym.operators.catalogue import OPERATORS
 
 lark = pytest.importorskip("lark", reason="needs the extra dev")
 

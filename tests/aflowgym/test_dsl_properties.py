@@ -8,7 +8,7 @@ from aflowgym.dsl import CODES, DONE, Cond, ListOf, Op, Repeat
 from aflowgym.dsl.nodes import sequence
 from aflowgym.dsl.parsing import read
 from aflowgym.dsl.tokens import tokenize
-from aflowgym.operators import OPERATORS
+from aflowgym.operators.catalogue import OPERATORS
 
 OPS = st.builds(
     Op,

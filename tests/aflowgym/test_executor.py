@@ -7,8 +7,8 @@ import pytest
 from aflowgym import execute, load_tasks, parse
 from aflowgym.answers import Outcome
 from aflowgym.backends import ScriptedBackend, SimulatedBackend
-from aflowgym.operators import OPERATORS, SLOTS, Operator
-from aflowgym.state import Candidate, State
+from aflowgym.execution.state import Candidate, State
+from aflowgym.operators.catalogue import OPERATORS, SLOTS, Operator
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 TRAIN = load_tasks("bundled", "train")

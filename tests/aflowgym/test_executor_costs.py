@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from aflowgym import costs, expected, grade, load_tasks
+from aflowgym import expected, grade, load_tasks
+from aflowgym import score as costs
 from aflowgym.answers import Verdict
-from aflowgym.trace import RUN_CODES
+from aflowgym.execution.trace import RUN_CODES
 from toolgym import RewardConfig
 from toolgym.rewards import Ledger
 

@@ -9,7 +9,7 @@ import pytest
 
 from aflowgym import aexecute, execute, load_tasks, parse
 from aflowgym.backends import SimulatedBackend
-from aflowgym.protocols import Completion
+from aflowgym.execution.protocols import Completion
 from toolgym.errors import EnvironmentFault
 
 TRAIN = load_tasks("bundled", "train")

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from aflowgym import Budget, costs, execute, grade, load_tasks, parse
+from aflowgym import Budget, execute, grade, load_tasks, parse, score
 from aflowgym.answers import Outcome
 from aflowgym.backends import PRESETS, ScriptedBackend, SimulatedBackend
 from aflowgym.dsl import Cond, ListOf, Op, Repeat, Seq
 from aflowgym.dsl.nodes import DONE
-from aflowgym.trace import RUN_CODES
+from aflowgym.execution.trace import RUN_CODES
 
 TRAIN = load_tasks("bundled", "train")
 MATH = next(task for task in TRAIN if task.kind == "math")
@@ -72,7 +72,7 @@ def test_a_failure_is_wrong_whatever_number_stands_in_it():
 
     assert "line 12" in str(result.failure)
     assert grade(MATH, result.solution).correct is False
-    assert costs.progress(None) < costs.progress(grade(MATH, "Answer: 11"))
+    assert score.progress(None) < score.progress(grade(MATH, "Answer: 11"))
 
 
 def test_a_failed_branch_is_left_out_with_a_warning():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aflowgym.answers.code import extract_code
-from aflowgym.executor_readers import json_in, letters, read_letter, read_verdict, spoken
+from aflowgym.execution.replies import json_in, letters, read_letter, read_verdict, spoken
 
 PASSES = [
     "Verdict: right",

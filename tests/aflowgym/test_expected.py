@@ -6,11 +6,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from aflowgym import costs, execute, expected, grade, load_tasks, parse
+from aflowgym import execute, expected, grade, load_tasks, parse, score
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills
 from aflowgym.dsl.bounds import calls
 from aflowgym.expectation import outcomes
-from aflowgym.operators import OPERATORS, Operator
+from aflowgym.operators.catalogue import OPERATORS, Operator
 from toolgym import RewardConfig
 from toolgym.errors import ConfigurationError
 
@@ -64,9 +64,9 @@ def sampled(tree, kind, backend, runs, rewards=REWARDS):
         task = TASKS[kind][seed % len(TASKS[kind])]
         result = execute(tree, task, backend, seed=seed)
         verdict = grade(task, result.solution, backend.sandbox)
-        reached = costs.progress(verdict if result.ok else None)
+        reached = score.progress(verdict if result.ok else None)
         made, right = result.usage.calls, bool(verdict.correct)
-        rows.append((right, made, costs.episode_score(rewards, made, reached, right)))
+        rows.append((right, made, score.episode_score(rewards, made, reached, right)))
     return np.array(rows, float)
 
 
@@ -164,7 +164,7 @@ def test_costs_of_the_reward_law_come_from_the_joint_distribution():
     off = abs(drawn[:, 2].mean() - exact.reward)
     assert off < 4 * drawn[:, 2].std() / 2000**0.5
     at_the_mean = np.interp(
-        exact.calls, range(20), [costs.episode_score(dear, n, 0.5, False) for n in range(20)]
+        exact.calls, range(20), [score.episode_score(dear, n, 0.5, False) for n in range(20)]
     )
     right = 1 - 0.5 * 0.5
     assert abs(at_the_mean + right * exact.accuracy - exact.reward) > 1e-3

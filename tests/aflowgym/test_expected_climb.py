@@ -3,7 +3,7 @@
 import pytest
 
 from aflowgym import expected, parse
-from aflowgym.optimum_cache import FOUND, best_workflow
+from aflowgym.expectation.cached_optimum import FOUND, best_workflow
 from tests.aflowgym.workflow_search import Climber
 
 TRIES = 100_000

@@ -10,11 +10,11 @@ import pytest
 from aflowgym import expected, optimum, parse
 from aflowgym.backends.presets import PRESETS
 from aflowgym.dsl.nodes import Seq
+from aflowgym.envs.players import FIRST
 from aflowgym.expectation.blocks import blocks, count_chains
+from aflowgym.expectation.cached_optimum import FOUND, best_workflow
 from aflowgym.expectation.family import FAMILY
 from aflowgym.expectation.meeting import Meeting
-from aflowgym.experts import FIRST
-from aflowgym.optimum_cache import FOUND, best_workflow
 from tests.aflowgym.workflow_search import Climber, is_valid
 from toolgym import RewardConfig
 

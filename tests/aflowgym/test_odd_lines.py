@@ -15,7 +15,7 @@ from aflowgym import parse
 from aflowgym.dsl import DONE, Cond, ListOf, Op, Repeat
 from aflowgym.dsl.nodes import sequence
 from aflowgym.dsl.tokens import tokenize
-from aflowgym.operators import OPERATORS, Operator
+from aflowgym.operators.catalogue import OPERATORS, Operator
 from tests.aflowgym import odd_lines_prose, odd_lines_signs, odd_lines_wrapped
 
 LINES = (odd_lines_signs, odd_lines_wrapped, odd_lines_prose)

@@ -4,10 +4,10 @@ import pytest
 
 import aflowgym
 from aflowgym.backends import SimulatedBackend
-from aflowgym.operate import tool_name
-from aflowgym.operators import OPERATORS
-from aflowgym.workflow_errors import WORKFLOW_ERRORS, not_ready
-from aflowgym.workflow_texts import solution_in
+from aflowgym.envs.operate import tool_name
+from aflowgym.envs.texts import solution_in
+from aflowgym.execution.errors import WORKFLOW_ERRORS, not_ready
+from aflowgym.operators.catalogue import OPERATORS
 from toolgym import policies, registration, rollout
 
 OPERATE = "aflowgym/Operate-v0"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import aflowgym.pictures
+import aflowgym.statistics.workflow_svg
 from aflowgym.dsl import parse
 from aflowgym.dsl.nodes import operators_of
-from aflowgym.experts import TYPICAL
-from aflowgym.pictures import workflow_picture
-from aflowgym.workflow_family import WorkflowTaskFamily
+from aflowgym.envs.family import WorkflowTaskFamily
+from aflowgym.envs.players import TYPICAL
+from aflowgym.statistics.workflow_svg import workflow_picture
 
 DEEP = (
     "[Custom -> Review ? Revise : done, (Custom -> Revise) * 2] -> MdEnsemble"
@@ -141,4 +141,4 @@ def test_only_a_submitted_workflow_is_drawn():
 
 
 def test_the_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(aflowgym.pictures).failed == 0
+    assert doctest.testmod(aflowgym.statistics.workflow_svg).failed == 0

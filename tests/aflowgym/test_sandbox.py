@@ -16,7 +16,7 @@ import pytest
 
 from aflowgym import grade, load_tasks
 from aflowgym.answers.code import Outcome
-from aflowgym.protocols import Job
+from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import (
     Limits,
     SandboxRefused,
@@ -26,11 +26,11 @@ from aflowgym.sandbox import (
     walls,
     worker,
 )
+from aflowgym.sandbox.filter import architecture
 from aflowgym.sandbox.process import Ended
-from aflowgym.sandbox.syscalls import architecture
 from aflowgym.sandbox.telling import encoded
 from aflowgym.sandbox.walled import outcome_of
-from aflowgym.tasks import WorkflowTask
+from aflowgym.tasks.task import WorkflowTask
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 pytestmark = pytest.mark.skipif(
@@ -422,7 +422,7 @@ def test_workers_end_with_their_parent_even_if_it_is_killed(tmp_path, program):
     script = f"""
         import os, sys, tempfile, threading, time
         tempfile.tempdir = {str(tmp_path)!r}
-        from aflowgym.protocols import Job
+        from aflowgym.execution.protocols import Job
         from aflowgym.sandbox import WalledSandbox
         sandbox = WalledSandbox(1)
         (worker,) = sandbox._all

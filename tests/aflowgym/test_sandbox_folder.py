@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from aflowgym.answers.code import Outcome
-from aflowgym.protocols import Job
+from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import Limits, WalledSandbox, walls
 from aflowgym.sandbox import filter as filter_
-from aflowgym.sandbox.syscalls import architecture
+from aflowgym.sandbox.filter import architecture
 from tests.aflowgym.test_sandbox_parts import MACHINES, answer
 
 needs_walls = pytest.mark.skipif(

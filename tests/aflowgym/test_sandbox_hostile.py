@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from aflowgym.loading import bundled_dir
 from aflowgym.sandbox import bubblewrap, walls
-from aflowgym.sandbox.syscalls import architecture
+from aflowgym.sandbox.filter import architecture
+from aflowgym.tasks.loading import bundled_dir
 from tests.aflowgym.hostile_programs import KINDS, PROGRAMS, SLOW
 
 HERE = Path(__file__).resolve().parent

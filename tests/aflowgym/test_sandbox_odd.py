@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import aflowgym
 from aflowgym.answers import Outcome
 from aflowgym.answers.code import read_literal
-from aflowgym.executor_replies import plain_text
-from aflowgym.protocols import Completion, Job
+from aflowgym.execution.protocols import Completion, Job
+from aflowgym.execution.replies import plain_text
 from aflowgym.sandbox import Limits, WalledSandbox, values, walls
-from aflowgym.sandbox.syscalls import architecture
+from aflowgym.sandbox.filter import architecture
 from aflowgym.sandbox.telling import left
 from toolgym.sanitize import encodable
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from aflowgym import grade, load_tasks
 from aflowgym.answers.code import Outcome
 from aflowgym.answers.literals import read_literal
-from aflowgym.protocols import Job
+from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import (
     Limits,
     SandboxRefused,
@@ -28,8 +28,8 @@ from aflowgym.sandbox import (
     walls,
 )
 from aflowgym.sandbox import filter as filter_
-from aflowgym.sandbox.syscalls import BY_ARGUMENT, architecture
-from aflowgym.tasks import WorkflowTask
+from aflowgym.sandbox.filter import BY_ARGUMENT, architecture
+from aflowgym.tasks.task import WorkflowTask
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -177,7 +177,7 @@ def run_without(call: str, then: str) -> subprocess.CompletedProcess[str]:
     script = f"""
         import os, platform, struct
         from aflowgym.sandbox import filter as f, walls
-        from aflowgym.sandbox.syscalls import architecture
+        from aflowgym.sandbox.filter import architecture
         machine = architecture(platform.machine())
         code, no = f.Instruction, f.ENOSYS
         program = [code(0x20, 0, 0, 0), code(0x15, 0, 1, {call}), code(6, 0, 0, no)]
@@ -245,7 +245,7 @@ def test_importing_the_package_imports_no_sandbox():
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
     )
-    assert set(eval(done.stdout)) <= {"aflowgym.backends.simulated_sandbox"}
+    assert set(eval(done.stdout)) <= {"aflowgym.backends.simulated"}
 
 
 @pytest.fixture(scope="module")

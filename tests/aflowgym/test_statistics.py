@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aflowgym
-from aflowgym.statistics import (
+from aflowgym.statistics.tables import (
     STRUCTURES,
     Gathered,
     diversity,
@@ -25,7 +25,7 @@ from aflowgym.statistics import (
     readings,
     workflow_statistics,
 )
-from aflowgym.statistics_reading import structure
+from aflowgym.statistics.workflows import structure
 from toolgym.records import EpisodeRecord, wilson_interval
 from toolgym.statistics import Share
 
@@ -292,7 +292,9 @@ def test_a_check_tool_or_an_alias_is_no_operator():
 
 def test_operators_of_ones_own_are_known_where_they_are_handed_in():
     mine = aflowgym.dsl.OPERATORS.copy()
-    mine.register(aflowgym.operators.Operator("Guess", "Guess.", "{problem}", writes=("solution",)))
+    mine.register(
+        aflowgym.operators.catalogue.Operator("Guess", "Guess.", "{problem}", writes=("solution",))
+    )
     found = [record(turn("run_workflow", {"dsl": "Guess"}))]
 
     assert workflow_statistics(found)["patterns"].rows == ()

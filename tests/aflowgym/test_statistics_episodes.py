@@ -10,9 +10,9 @@ import typer
 from typer.testing import CliRunner
 
 import aflowgym
-from aflowgym.compose import ComposeEnv
+from aflowgym.envs.compose import ComposeEnv
 from aflowgym.expectation.family import Family
-from aflowgym.statistics import readings, workflow_statistics
+from aflowgym.statistics.tables import readings, workflow_statistics
 from toolgym import policies, rollout
 from toolgym.cli import told_in_sentences
 from toolgym.commands import stats

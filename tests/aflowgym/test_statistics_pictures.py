@@ -7,17 +7,17 @@ from html.parser import HTMLParser
 
 import pytest
 
-import aflowgym.statistics_pictures
+import aflowgym.statistics.charts
 from aflowgym.dsl import parse
-from aflowgym.experts import TYPICAL
-from aflowgym.statistics import Gathered, moments, readings, workflow_statistics
-from aflowgym.statistics_pictures import (
+from aflowgym.envs.players import TYPICAL
+from aflowgym.statistics.charts import (
     accuracy_chart,
     favourite_pictures,
     favourites_chart,
     shortened,
     time_charts,
 )
+from aflowgym.statistics.tables import Gathered, moments, readings, workflow_statistics
 from toolgym.report.share_bars import LONGEST_NAME, ShareBars, share_bars
 from toolgym.report.statistics_page import render, write_statistics_page
 from toolgym.statistics import Share, Statistics, Table
@@ -216,4 +216,4 @@ def test_without_a_kind_there_is_neither(found):
 
 
 def test_the_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(aflowgym.statistics_pictures).failed == 0
+    assert doctest.testmod(aflowgym.statistics.charts).failed == 0

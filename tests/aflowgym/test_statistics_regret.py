@@ -7,11 +7,11 @@ import math
 import pytest
 
 import aflowgym
-import aflowgym.optimum_cache
-import aflowgym.statistics_regret
+import aflowgym.expectation.cached_optimum
+import aflowgym.statistics.regret
+from aflowgym.expectation.cached_optimum import FOUND, best_workflow
 from aflowgym.expectation.family import Family
-from aflowgym.optimum_cache import FOUND, best_workflow
-from aflowgym.statistics import Gathered, readings, regrets, workflow_statistics
+from aflowgym.statistics.tables import Gathered, readings, regrets, workflow_statistics
 from toolgym import policies, rollout
 from toolgym.long_work import listening
 from toolgym.rewards import RewardConfig
@@ -214,7 +214,7 @@ def test_the_whole_family_under_the_default_weights_is_not_searched(own_cache):
 
 def test_a_workflow_better_than_the_best_of_the_family_is_told_and_logged_once(caplog):
     best = "[Programmer * 5, Programmer * 5] -> ScEnsemble"
-    aflowgym.statistics_regret._tell_once.cache_clear()
+    aflowgym.statistics.regret._tell_once.cache_clear()
     records = played(best, kind="math", n=2)
     (row,) = rows(records, kind="math")
     note = told(records, kind="math")["regret"].note
@@ -226,6 +226,8 @@ def test_a_workflow_better_than_the_best_of_the_family_is_told_and_logged_once(c
     assert "Better" not in told(played("Programmer", kind="math"), kind="math")["regret"].note
 
 
-@pytest.mark.parametrize("module", [aflowgym.optimum_cache, aflowgym.statistics_regret])
+@pytest.mark.parametrize(
+    "module", [aflowgym.expectation.cached_optimum, aflowgym.statistics.regret]
+)
 def test_the_examples_in_the_docstrings_are_true(module):
     assert doctest.testmod(module).failed == 0

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from aflowgym import statistics_tally
-from aflowgym.statistics import Gathered, moments, readings, workflow_statistics
-from aflowgym.statistics_tally import Course
+from aflowgym.statistics import counts
+from aflowgym.statistics.counts import Course
+from aflowgym.statistics.tables import Gathered, moments, readings, workflow_statistics
 from toolgym import policies, rollout
 
 
@@ -63,7 +63,7 @@ def test_ten_times_the_rollouts_take_no_more_memory():
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_more_steps_than_are_told_apart_are_taken_together(monkeypatch, order):
-    monkeypatch.setattr(statistics_tally, "MOST_STRETCHES", 8)
+    monkeypatch.setattr(counts, "MOST_STRETCHES", 8)
     course = Course()
     for reading in readings([line(step, "Custom") for step in range(1, 101)][::order]):
         course.add(reading)

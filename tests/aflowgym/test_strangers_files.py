@@ -6,14 +6,15 @@ share a hash: each was an exception that nobody had told of, or took the square 
 
 import pytest
 
-from aflowgym import load_tasks, recheck
+from aflowgym import load_tasks
 from aflowgym.answers import read_tests
 from aflowgym.answers.code import UnsupportedTest
 from aflowgym.answers.literals import read_literal
 from aflowgym.backends import Replay
-from aflowgym.layouts import Refused, task_of
+from aflowgym.envs import recheck
 from aflowgym.remembering import LONGEST, remembered
-from aflowgym.statistics_reading import _calls
+from aflowgym.statistics.workflows import _calls
+from aflowgym.tasks.layouts import Refused, task_of
 from toolgym.errors import ConfigurationError
 
 DIGITS = "9" * 5_000

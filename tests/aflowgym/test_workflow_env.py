@@ -10,10 +10,10 @@ import pytest
 
 import aflowgym
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills
+from aflowgym.envs.players import FIRST, SECOND, TYPICAL
+from aflowgym.expectation.cached_optimum import best_workflow
 from aflowgym.expectation.family import Family
-from aflowgym.experts import FIRST, SECOND, TYPICAL
-from aflowgym.optimum_cache import best_workflow
-from aflowgym.workflow_rewards import check_weights, invalid_score
+from aflowgym.score import check_weights, invalid_score
 from toolgym import ConfigurationError, RewardConfig, policies, registration, rollout
 from toolgym.testing import check_tool_env
 from toolgym.testing_fuzz import random_actions
@@ -115,7 +115,7 @@ def test_the_dearest_wrong_workflow_beats_the_best_invalid_one(reached):
     env.step(ANSWER)
     assert env.episode.ledger.progress == reached
     assert env.finish() <= invalid_score(env.reward_config) + 1e-12
-    worst = aflowgym.costs.episode_score(env.reward_config, 32, 0.5, correct=False)
+    worst = aflowgym.score.episode_score(env.reward_config, 32, 0.5, correct=False)
     assert worst > env.finish()
 
 

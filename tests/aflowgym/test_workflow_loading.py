@@ -5,7 +5,7 @@ import json
 import pytest
 
 from aflowgym.answers import CodeTest
-from aflowgym.loading import REFUSALS, load_tasks
+from aflowgym.tasks.loading import REFUSALS, load_tasks
 from toolgym.errors import ConfigurationError
 
 GSM8K = {"question": "How many?", "answer": "He has 3 + 4 = <<3+4=7>>7 apples.\n#### 1,007"}

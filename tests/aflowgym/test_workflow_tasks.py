@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from aflowgym.answers import Outcome
-from aflowgym.loading import bundled_dir, load_tasks
-from aflowgym.tasks import KINDS, judge
+from aflowgym.tasks.loading import bundled_dir, load_tasks
+from aflowgym.tasks.task import KINDS, judge
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "data" / "workflows"

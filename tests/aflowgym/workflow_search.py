@@ -14,7 +14,7 @@ from aflowgym.dsl import check
 from aflowgym.dsl.checking import DEFAULT_LIMITS
 from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Op, Repeat, Seq, children, sequence
 from aflowgym.expectation.appraisal import Appraiser
-from aflowgym.operators import OPERATORS
+from aflowgym.operators.catalogue import OPERATORS
 from toolgym import RewardConfig
 
 ENSEMBLES = [name for name, each in OPERATORS.items() if each.is_ensemble]

@@ -3,36 +3,21 @@
 from typing import Any
 
 import aflowgym
-from aflowgym import (
-    code_prompts,
-    executor_readers,
-    executor_replies,
-    experts,
-    layouts,
-    recheck,
-    workflow_texts,
-)
-from aflowgym.answers import (
-    code,
-    expression,
-    extraction,
-    latex,
-    literals,
-    math_reading,
-    outside,
-    squad,
-    units,
-)
-from aflowgym.answers.exact import Unreadable
-from aflowgym.answers.mathematics import canonical, judge_math, read_gold
-from aflowgym.backends import simulated_sandbox, simulated_world
-from aflowgym.declarations import key
+from aflowgym.answers import code, extraction, latex, literals, squad, units
+from aflowgym.answers.math import expression, math_reading, outside
+from aflowgym.answers.math.exact import Unreadable
+from aflowgym.answers.math.mathematics import canonical, judge_math, read_gold
+from aflowgym.backends import simulated, simulated_world
 from aflowgym.dsl import extraction as dsl_extraction
 from aflowgym.dsl.tokens import tokenize, unquoted
-from aflowgym.operators import OPERATORS
+from aflowgym.envs import players, recheck, texts
+from aflowgym.execution import replies
+from aflowgym.execution.state import program_in
+from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.operators.declaration import key
 from aflowgym.sandbox import telling, values
-from aflowgym.state import program_in
-from aflowgym.statistics_reading import readings
+from aflowgym.statistics.workflows import readings
+from aflowgym.tasks import code_prompts, layouts
 from tests.growth.measuring import Reader
 
 LONGEST_WORKFLOW = aflowgym.dsl.LONGEST_TEXT
@@ -205,10 +190,13 @@ READERS = [
         after=DSL_ENDS,
     ),
     Reader(
-        "aflowgym.declarations.key", key, marks=("Custom", "_"), covers=("aflowgym.declarations",)
+        "aflowgym.operators.declaration.key",
+        key,
+        marks=("Custom", "_"),
+        covers=("aflowgym.operators.declaration",),
     ),
     Reader(
-        "aflowgym.statistics_reading.readings",
+        "aflowgym.statistics.workflows.readings",
         _recorded,
         marks=(
             "Kind: math",
@@ -219,31 +207,31 @@ READERS = [
         ),
         before=("Kind: ", "E-A", "Took 1"),
         after=("\nKind: math", " tokens."),
-        covers=("aflowgym.statistics_reading",),
+        covers=("aflowgym.statistics.workflows",),
     ),
     reply_reader(
-        "aflowgym.executor_readers.spoken",
-        executor_readers.spoken,
-        covers=("aflowgym.executor_readers",),
+        "aflowgym.execution.replies.spoken",
+        replies.spoken,
+        covers=("aflowgym.execution.replies",),
     ),
     reply_reader(
-        "aflowgym.executor_readers.read_verdict",
-        executor_readers.read_verdict,
-        covers=("aflowgym.executor_marks",),
+        "aflowgym.execution.replies.read_verdict",
+        replies.read_verdict,
+        covers=("aflowgym.execution.reply_marks",),
     ),
     reply_reader(
-        "aflowgym.executor_readers.read_letter", lambda text: executor_readers.read_letter(text, 5)
+        "aflowgym.execution.replies.read_letter", lambda text: replies.read_letter(text, 5)
     ),
-    reply_reader("aflowgym.executor_readers.json_in", executor_readers.json_in),
-    reply_reader("aflowgym.executor_replies.last_block", executor_replies.last_block),
+    reply_reader("aflowgym.execution.replies.json_in", replies.json_in),
+    reply_reader("aflowgym.execution.replies.last_block", replies.last_block),
     reply_reader(
-        "aflowgym.executor_replies.answer_key",
-        lambda text: [executor_replies.answer_key(task, text) for task in (SUM, PLACE, SOLVE)],
+        "aflowgym.execution.replies.answer_key",
+        lambda text: [replies.answer_key(task, text) for task in (SUM, PLACE, SOLVE)],
     ),
     reply_reader(
-        "aflowgym.executor_replies.plain_text",
-        executor_replies.plain_text,
-        covers=("aflowgym.executor_replies",),
+        "aflowgym.execution.replies.plain_text",
+        replies.plain_text,
+        covers=("aflowgym.execution.replies",),
     ),
     reply_reader(
         "aflowgym.answers.extraction.final_answer",
@@ -261,33 +249,34 @@ READERS = [
         "aflowgym.answers.squad.judge_qa of a gold", lambda text: squad.judge_qa([text], "A")
     ),
     reply_reader(
-        "aflowgym.answers.mathematics.judge_math of a reply", lambda text: judge_math("0.5", text)
+        "aflowgym.answers.math.mathematics.judge_math of a reply",
+        lambda text: judge_math("0.5", text),
     ),
     math_reader(
-        "aflowgym.answers.mathematics.judge_math",
+        "aflowgym.answers.math.mathematics.judge_math",
         lambda text: judge_math("0.5", text, "How many km per hour is it?"),
         covers=(
-            "aflowgym.answers.expression",
+            "aflowgym.answers.math.expression",
             "aflowgym.answers.latex",
-            "aflowgym.answers.math_reading",
-            "aflowgym.answers.mathematics",
+            "aflowgym.answers.math.math_reading",
+            "aflowgym.answers.math.mathematics",
             "aflowgym.answers.units",
         ),
     ),
     math_reader(
-        "aflowgym.answers.mathematics.judge_math of a gold", lambda t: judge_math(t, "0.5")
+        "aflowgym.answers.math.mathematics.judge_math of a gold", lambda t: judge_math(t, "0.5")
     ),
     math_reader(
-        "aflowgym.answers.mathematics.judge_math for a question",
+        "aflowgym.answers.math.mathematics.judge_math for a question",
         lambda text: judge_math("0.5", "0.5 km", text),
     ),
     math_reader(
-        "aflowgym.answers.mathematics.judge_math of a sentence",
+        "aflowgym.answers.math.mathematics.judge_math of a sentence",
         lambda text: judge_math("5", text, "How many eggs does she have left?"),
         covers=(
             "aflowgym.answers.number_words",
             "aflowgym.answers.sentences",
-            "aflowgym.answers.writing",
+            "aflowgym.answers.math.writing",
         ),
     ),
     reply_reader(
@@ -298,14 +287,17 @@ READERS = [
         ],
         covers=("aflowgym.answers.names",),
     ),
-    math_reader("aflowgym.answers.mathematics.canonical", canonical),
-    math_reader("aflowgym.answers.mathematics.read_gold", read_gold, Unreadable),
-    math_reader("aflowgym.answers.math_reading.read_math", math_reading.read_math, Unreadable),
+    math_reader("aflowgym.answers.math.mathematics.canonical", canonical),
+    math_reader("aflowgym.answers.math.mathematics.read_gold", read_gold, Unreadable),
+    math_reader("aflowgym.answers.math.math_reading.read_math", math_reading.read_math, Unreadable),
     math_reader(
-        "aflowgym.answers.expression.read_expression", expression.read_expression, Unreadable
+        "aflowgym.answers.math.expression.read_expression", expression.read_expression, Unreadable
     ),
     math_reader(
-        "aflowgym.answers.expression.read_number", expression.read_number, Unreadable, ValueError
+        "aflowgym.answers.math.expression.read_number",
+        expression.read_number,
+        Unreadable,
+        ValueError,
     ),
     math_reader("aflowgym.answers.latex.plain", latex.plain),
     math_reader(
@@ -316,16 +308,16 @@ READERS = [
         lambda text: (units.units_of(units.words_of(text)), units.asks_percent(text)),
     ),
     math_reader(
-        "aflowgym.answers.outside.is_formula",
+        "aflowgym.answers.math.outside.is_formula",
         outside.is_formula,
-        covers=("aflowgym.answers.outside",),
+        covers=("aflowgym.answers.math.outside",),
     ),
     code_reader(
         "aflowgym.answers.code.extract_code",
         lambda text: code.extract_code(text, "solve"),
         covers=("aflowgym.answers.code",),
     ),
-    code_reader("aflowgym.state.program_in", lambda text: program_in(text, "solve")),
+    code_reader("aflowgym.execution.state.program_in", lambda text: program_in(text, "solve")),
     code_reader(
         "aflowgym.answers.literals.read_literal",
         literals.read_literal,
@@ -340,15 +332,15 @@ READERS = [
         lambda text: code.passes(code.CodeTest("solve", "(1,)", "2"), code.Outcome(text)),
     ),
     code_reader(
-        "aflowgym.layouts.task_of in HumanEval's layout",
+        "aflowgym.tasks.layouts.task_of in HumanEval's layout",
         lambda text: _task(
             text, prompt=text, test=text, entry_point="solve", canonical_solution=text
         ),
         layouts.Refused,
-        covers=("aflowgym.layouts",),
+        covers=("aflowgym.tasks.layouts",),
     ),
     Reader(
-        "aflowgym.code_prompts",
+        "aflowgym.tasks.code_prompts",
         lambda text: [
             code_prompts.examples(f"{text}\ndef solve(x):\n    '''{text}'''\n", "solve", ()),
             code_prompts.setup(f"{text}\ndef solve(x):\n    pass\n", "solve"),
@@ -366,15 +358,15 @@ READERS = [
         ),
         before=("solve(", "solve(1) == [", "For x = ", "Input: x = ", "Input: ", ">>> solve('"),
         after=(") == 2\n", "] == 2", " the output should be 2.\n", "\nOutput: 2\n", "'"),
-        covers=("aflowgym.code_prompts",),
+        covers=("aflowgym.tasks.code_prompts",),
     ),
     code_reader(
-        "aflowgym.layouts.task_of in MBPP's layout",
+        "aflowgym.tasks.layouts.task_of in MBPP's layout",
         lambda text: _task(text, text=text, code=text, test_list=[text]),
         layouts.Refused,
     ),
     Reader(
-        "aflowgym.layouts.task_of in GSM8K's layout",
+        "aflowgym.tasks.layouts.task_of in GSM8K's layout",
         lambda text: _task(text, answer=f"{text}#### 5"),
         (layouts.Refused,),
         marks=("<<", ">>", "<<1+1=2>>", "#### "),
@@ -382,40 +374,40 @@ READERS = [
         after=(">>", "#### 4"),
     ),
     Reader(
-        "aflowgym.recheck, an answer",
+        "aflowgym.envs.recheck, an answer",
         lambda text: [recheck._right(task, text) for task in (SUM, PLACE)],
         marks=("answer: ", "Answer :", "1,", ".5", "/2", "the "),
         before=("Answer: ", "1"),
         after=(".", "1"),
-        covers=("aflowgym.recheck",),
+        covers=("aflowgym.envs.recheck",),
     ),
     code_reader(
-        "aflowgym.recheck, a program",
+        "aflowgym.envs.recheck, a program",
         lambda text: recheck._same_program(SOLVE, text),
     ),
     Reader(
-        "aflowgym.workflow_texts.solution_in",
-        workflow_texts.solution_in,
+        "aflowgym.envs.texts.solution_in",
+        texts.solution_in,
         marks=("\nSolution:\n", "\n(3 calls left)", "\n("),
         before=("Solution:\n",),
         after=("\n(3 calls left)",),
-        covers=("aflowgym.workflow_texts",),
+        covers=("aflowgym.envs.texts",),
     ),
-    Reader("aflowgym.workflow_texts.solution_text", workflow_texts.solution_text),
+    Reader("aflowgym.envs.texts.solution_text", texts.solution_text),
     Reader(
-        "aflowgym.experts, the tests in an observation",
-        experts._TESTED.search,
+        "aflowgym.envs.players, the tests in an observation",
+        players._TESTED.search,
         marks=("Public tests: 1 of 2 pass", "Public tests: ", "1"),
         before=("Public tests: 1", "Public tests: 1 of 2"),
-        covers=("aflowgym.experts",),
+        covers=("aflowgym.envs.players",),
     ),
     Reader(
-        "aflowgym.backends.simulated_sandbox, a program",
-        simulated_sandbox._RETURNS.match,
+        "aflowgym.backends.simulated, a program",
+        simulated._RETURNS.match,
         marks=("def solve():\n    return ", "\n", " \n"),
         before=("def solve():\n    return ", "\n"),
         after=("\n",),
-        covers=("aflowgym.backends.simulated_sandbox",),
+        covers=("aflowgym.backends.simulated",),
     ),
     Reader(
         "aflowgym.backends.simulated_world.revealed",

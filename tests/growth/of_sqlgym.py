@@ -10,46 +10,32 @@ from typing import Any
 
 from sqlglot.errors import SqlglotError
 
-from sqlgym import (
+from sqlgym.database import diagnosis, dialect, render, statement_size, text_functions, written_out
+from sqlgym.database.database import Database, Limits
+from sqlgym.database.description import describe_table
+from sqlgym.database.parsing import parse
+from sqlgym.database.schema import Schema, bare_name, nearest
+from sqlgym.database.statement_size import StatementSize
+from sqlgym.datasets import text_source
+from sqlgym.envs import expert
+from sqlgym.judging import (
     bare_columns,
-    bounded_format,
-    diagnosis,
-    dialect,
-    expert,
-    hardness,
+    cells,
     recheck,
     recheck_answers,
-    render,
     row_orders,
-    searches,
     several_results,
     spider_match,
-    splits,
-    syntax,
-    text_source,
     ties,
-    values,
-    written_out,
 )
-from sqlgym.database import Database, Limits
-from sqlgym.description import describe_table
-from sqlgym.judging import check_answer, compare
-from sqlgym.parsing import parse
-from sqlgym.schema import Schema, bare_name, nearest
-from sqlgym.skeleton import skeleton
-from sqlgym.statement_size import StatementSize
-from sqlgym.synthesis import (
-    canonical,
-    condition_forms,
-    english,
-    labels,
-    naming,
-    nouns,
-    proof,
-    rephrasing,
-    roles,
-)
-from sqlgym.synthesis import values as cell_values
+from sqlgym.judging.judge import check_answer, compare
+from sqlgym.synthesis import canonical, proof, rephrasing
+from sqlgym.synthesis.conditions import forms
+from sqlgym.synthesis.language import english, naming, nouns
+from sqlgym.synthesis.reading import entities, roles
+from sqlgym.synthesis.reading import spoken_values as cell_values
+from sqlgym.tasks import hardness, splits
+from sqlgym.tasks.skeleton import skeleton
 from tests.growth.measuring import Reader
 from toolgym.errors import EnvironmentFault, TaskRefused, ToolError
 from toolgym.sanitize import encodable
@@ -162,16 +148,16 @@ def _explained(text: str) -> ToolError:
 
 READERS = [
     Reader(
-        "sqlgym.judging.check_answer of one column",
+        "sqlgym.judging.judge.check_answer of one column",
         lambda text: check_answer([("Joe",), ("Ann",)], text, columns=("name",)),
         limit=50_000,
         marks=ANSWER_MARKS,
         before=ANSWER_STARTS,
         after=ANSWER_ENDS,
-        covers=("sqlgym.reading", "sqlgym.answers", "sqlgym.nfc"),
+        covers=("sqlgym.judging.answer_parsing", "sqlgym.judging.answers", "sqlgym.judging.nfc"),
     ),
     Reader(
-        "sqlgym.judging.check_answer of a table",
+        "sqlgym.judging.judge.check_answer of a table",
         lambda text: check_answer(
             [("Joe", 5.5), ("2024-01-02", 43)], text, ordered=True, columns=("name", "n")
         ),
@@ -181,7 +167,7 @@ READERS = [
         after=ANSWER_ENDS,
     ),
     Reader(
-        "sqlgym.judging.check_answer of a number",
+        "sqlgym.judging.judge.check_answer of a number",
         lambda text: check_answer([(12.5,)], text),
         limit=50_000,
         marks=ANSWER_MARKS[14:],
@@ -189,68 +175,68 @@ READERS = [
         after=("%", "1", ".5"),
     ),
     Reader(
-        "sqlgym.judging.check_answer of items",
+        "sqlgym.judging.judge.check_answer of items",
         lambda text: check_answer([("Joe",), ("Ann",)], [text, text[::-1]], columns=("name",)),
         marks=ANSWER_MARKS[12:],
         before=("Joe", "1"),
     ),
     Reader(
-        "sqlgym.values.same_cell",
-        lambda text: [values.same_cell(gold, text) for gold in (1, 2.5, "Joe", "2024-01-02", b"")],
+        "sqlgym.judging.cells.same_cell",
+        lambda text: [cells.same_cell(gold, text) for gold in (1, 2.5, "Joe", "2024-01-02", b"")],
         marks=ANSWER_MARKS[14:],
         before=("-", "1", "1.", "1e", "2024-01-02 "),
         after=("%", "1", ".5", "T12:00"),
-        covers=("sqlgym.values",),
+        covers=("sqlgym.judging.cells",),
     ),
     Reader(
-        "sqlgym.values.same_cell of a gold text",
-        lambda text: (values.same_cell(text, "Joe"), values.same_cell(text, 1)),
+        "sqlgym.judging.cells.same_cell of a gold text",
+        lambda text: (cells.same_cell(text, "Joe"), cells.same_cell(text, 1)),
         before=("-", "1"),
     ),
     Reader(
-        "sqlgym.render.parse_rendered",
+        "sqlgym.database.render.parse_rendered",
         render.parse_rendered,
         (ValueError,),
         marks=(" | ", '"', "\\", "\\x", "\\u", "... (", "name\n", "NULL"),
         before=("name\n", 'name\n"', '{"columns": ["name"], "rows": [['),
         after=('"', " | x", "\n... (1 more row)", "]]}"),
-        covers=("sqlgym.render",),
+        covers=("sqlgym.database.render",),
     ),
     Reader(
-        "sqlgym.render.parse_row",
+        "sqlgym.database.render.parse_row",
         render.parse_row,
         marks=(" | ", '"', "\\", '" | "'),
         before=('"', "a | "),
         after=('"', " | x"),
     ),
     Reader(
-        "sqlgym.render.render",
+        "sqlgym.database.render.render",
         lambda text: render.render(
             (text, "b"), [(text, 1), (f"{text}x", text.encode("utf-8", "replace"))]
         ),
     ),
     Reader(
-        "sqlgym.render.render_json",
+        "sqlgym.database.render.render_json",
         lambda text: render.render_json((text, "b"), [(text, 1), (f"{text}x", None)]),
     ),
     Reader(
-        "sqlgym.expert.read_answer",
+        "sqlgym.envs.expert.read_answer",
         expert.read_answer,
         (ValueError,),
         marks=(" | ", "\n"),
         before=("name\n", "1"),
-        covers=("sqlgym.expert",),
+        covers=("sqlgym.envs.expert",),
     ),
     Reader(
-        "sqlgym.recheck_answers.cells_of",
+        "sqlgym.judging.recheck_answers.cells_of",
         lambda text: [list(recheck_answers.cells_of(text, ("a", "b"), rows)) for rows in (0, 1)],
         marks=ANSWER_MARKS,
         before=ANSWER_STARTS,
         after=ANSWER_ENDS,
-        covers=("sqlgym.recheck_answers",),
+        covers=("sqlgym.judging.recheck_answers",),
     ),
     Reader(
-        "sqlgym.recheck_answers.same_cell",
+        "sqlgym.judging.recheck_answers.same_cell",
         lambda text: [
             recheck_answers.same_cell(gold, text) for gold in (1, 2.5, "Joe", "2024-01-02")
         ],
@@ -258,124 +244,140 @@ READERS = [
         before=("-", "1", "1."),
     ),
     Reader(
-        "sqlgym.recheck.gold_of",
+        "sqlgym.judging.recheck.gold_of",
         lambda text: recheck.gold_of(_PATH, text),
         (sqlite3.Error, sqlite3.Warning, ValueError, UnicodeError),
         limit=SQL_BYTES,
         marks=SQL_MARKS,
         before=SQL_STARTS,
         after=SQL_ENDS,
-        covers=("sqlgym.recheck",),
+        covers=("sqlgym.judging.recheck",),
     ),
-    sql_reader("sqlgym.database.Database.query", SINGERS.query, ToolError, limit=SQL_BYTES),
     sql_reader(
-        "sqlgym.written_out.weight",
+        "sqlgym.database.database.Database.query", SINGERS.query, ToolError, limit=SQL_BYTES
+    ),
+    sql_reader(
+        "sqlgym.database.written_out.weight",
         lambda text: [written_out.weight(text, {}, of) for of in ("words", "patterns", "depth")],
-        covers=("sqlgym.sql_words",),
+        covers=("sqlgym.database.sql_words",),
     ),
     sql_reader(
-        "sqlgym.statement_size.StatementSize.refusal",
+        "sqlgym.database.statement_size.StatementSize.refusal",
         lambda text: SIZE.refusal(text, text.lower()),
         limit=SQL_BYTES,
-        covers=("sqlgym.statement_size",),
+        covers=("sqlgym.database.statement_size",),
     ),
     Reader(
-        "sqlgym.searches.is_plain",
-        lambda text: searches.is_plain(encodable(text).lower(), "docs"),
+        "sqlgym.database.statement_size.is_plain",
+        lambda text: statement_size.is_plain(encodable(text).lower(), "docs"),
         limit=SQL_BYTES,
         marks=("match ", "match '", "docs ", "docs = ", "docs('", "''", "'a' ", "= docs", "in "),
         before=("select * from docs where docs match '", "match", "docs"),
         after=("'", " match 'a'"),
-        covers=("sqlgym.searches",),
+        covers=("sqlgym.database.statement_size",),
     ),
     Reader(
-        "sqlgym.bounded_format.repetitions",
-        lambda text: bounded_format.repetitions((text, text, text)),
+        "sqlgym.database.text_functions.repetitions",
+        lambda text: text_functions.repetitions((text, text, text)),
         limit=Limits().value_bytes,
         marks=("%c", "%.*c", "%9", "%", "%5.5c", "%-", "1", "l"),
         before=("%", "%1", "%1.", "1"),
         after=("c", "%c"),
-        covers=("sqlgym.bounded_format",),
+        covers=("sqlgym.database.text_functions",),
     ),
     sql_reader(
-        "sqlgym.diagnosis.explain", _explained, limit=SQL_BYTES, covers=("sqlgym.diagnosis",)
+        "sqlgym.database.diagnosis.explain",
+        _explained,
+        limit=SQL_BYTES,
+        covers=("sqlgym.database.diagnosis",),
     ),
-    sql_reader("sqlgym.diagnosis.no_result", diagnosis.no_result),
-    sql_reader("sqlgym.dialect.construct_form", dialect.construct_form, covers=("sqlgym.dialect",)),
-    sql_reader("sqlgym.dialect.blanked", dialect.blanked),
-    Reader("sqlgym.dialect.function_form", dialect.function_form),
+    sql_reader("sqlgym.database.diagnosis.no_result", diagnosis.no_result),
+    sql_reader(
+        "sqlgym.database.dialect.construct_form",
+        dialect.construct_form,
+        covers=("sqlgym.database.dialect",),
+    ),
+    sql_reader("sqlgym.database.dialect.blanked", dialect.blanked),
+    Reader("sqlgym.database.dialect.function_form", dialect.function_form),
     Reader(
-        "sqlgym.dialect.misread_name_form",
+        "sqlgym.database.dialect.misread_name_form",
         lambda text: dialect.misread_name_form(text[:200], f"SELECT POSITION({text}"),
         marks=("POSITION(", " IN ", "INTERVAL "),
     ),
     sql_reader(
-        "sqlgym.syntax.place_of_error",
-        lambda text: syntax.place_of_error(encodable(text), f'near "{text[:1]}": syntax error'),
-        covers=("sqlgym.syntax",),
+        "sqlgym.database.dialect.place_of_error",
+        lambda text: dialect.place_of_error(encodable(text), f'near "{text[:1]}": syntax error'),
+        covers=("sqlgym.database.dialect",),
     ),
     sql_reader(
-        "sqlgym.syntax.misspelt_keyword", lambda text: syntax.misspelt_keyword(text, len(text) // 2)
+        "sqlgym.database.dialect.misspelt_keyword",
+        lambda text: dialect.misspelt_keyword(text, len(text) // 2),
     ),
-    sql_reader("sqlgym.syntax.expected_there", syntax.expected_there, limit=SQL_BYTES),
-    sql_reader("sqlgym.syntax.too_much", syntax.too_much, limit=SQL_BYTES),
+    sql_reader("sqlgym.database.dialect.expected_there", dialect.expected_there, limit=SQL_BYTES),
+    sql_reader("sqlgym.database.dialect.too_much", dialect.too_much, limit=SQL_BYTES),
     sql_reader(
-        "sqlgym.hardness.hardness", hardness.hardness, ValueError, covers=("sqlgym.hardness",)
+        "sqlgym.tasks.hardness.hardness",
+        hardness.hardness,
+        ValueError,
+        covers=("sqlgym.tasks.hardness",),
     ),
     sql_reader(
-        "sqlgym.expert.tables_of", expert.tables_of, SqlglotError, covers=("sqlgym.expert",)
+        "sqlgym.envs.expert.tables_of",
+        expert.tables_of,
+        SqlglotError,
+        covers=("sqlgym.envs.expert",),
     ),
     sql_reader(
-        "sqlgym.bare_columns.open_group",
+        "sqlgym.judging.bare_columns.open_group",
         lambda text: bare_columns.open_group(SINGERS, text),
-        covers=("sqlgym.bare_columns",),
+        covers=("sqlgym.judging.bare_columns",),
     ),
     sql_reader(
-        "sqlgym.ties.tied_limit",
+        "sqlgym.judging.ties.tied_limit",
         lambda text: ties.tied_limit(SINGERS, text, NAMES),
-        covers=("sqlgym.ties",),
+        covers=("sqlgym.judging.ties",),
     ),
-    sql_reader("sqlgym.ties.free_runs", lambda text: ties.free_runs(SINGERS, text, NAMES)),
+    sql_reader("sqlgym.judging.ties.free_runs", lambda text: ties.free_runs(SINGERS, text, NAMES)),
     sql_reader(
-        "sqlgym.several_results.several_results",
+        "sqlgym.judging.several_results.several_results",
         lambda text: several_results.several_results(SINGERS, text, NAMES),
-        covers=("sqlgym.several_results", "sqlgym.free_choices"),
+        covers=("sqlgym.judging.several_results", "sqlgym.judging.free_choices"),
     ),
     sql_reader(
-        "sqlgym.row_orders.other_result",
+        "sqlgym.judging.row_orders.other_result",
         lambda text: row_orders.other_result(SINGERS, text, NAMES, parse(text)),
         SqlglotError,
-        covers=("sqlgym.row_orders",),
+        covers=("sqlgym.judging.row_orders",),
     ),
     sql_reader(
-        "sqlgym.judging.compare",
+        "sqlgym.judging.judge.compare",
         lambda text: compare(SINGERS, "SELECT name FROM singer", text),
         TaskRefused,
         limit=SQL_BYTES,
     ),
     sql_reader(
-        "sqlgym.judging.compare of a gold",
+        "sqlgym.judging.judge.compare of a gold",
         lambda text: compare(SINGERS, text, "SELECT name FROM singer"),
         TaskRefused,
         limit=SQL_BYTES,
     ),
     sql_reader(
-        "sqlgym.spider_match.prepared",
+        "sqlgym.judging.spider_match.prepared",
         lambda text: spider_match.prepared(text, keep_distinct=False),
-        covers=("sqlgym.spider_match",),
+        covers=("sqlgym.judging.spider_match",),
     ),
-    sql_reader("sqlgym.skeleton.skeleton", skeleton, covers=("sqlgym.skeleton",)),
+    sql_reader("sqlgym.tasks.skeleton.skeleton", skeleton, covers=("sqlgym.tasks.skeleton",)),
     Reader(
-        "sqlgym.splits.plain_question",
+        "sqlgym.tasks.splits.plain_question",
         splits.plain_question,
         marks=QUESTION_MARKS,
-        covers=("sqlgym.splits",),
+        covers=("sqlgym.tasks.splits",),
     ),
     sql_reader(
         "sqlgym.synthesis.canonical.canonical_sql",
         canonical.canonical_sql,
         ValueError,
-        covers=("sqlgym.synthesis.canonical", "sqlgym.synthesis.world"),
+        covers=("sqlgym.synthesis.canonical", "sqlgym.synthesis.reading.world"),
     ),
     Reader(
         "sqlgym.synthesis.rephrasing.told_values",
@@ -401,17 +403,17 @@ READERS = [
         before=("'", '"', "1"),
         after=("'", '"'),
     ),
-    Reader("sqlgym.schema.nearest", lambda text: nearest(text, ("singer", "concert"))),
+    Reader("sqlgym.database.schema.nearest", lambda text: nearest(text, ("singer", "concert"))),
     Reader(
-        "sqlgym.schema.bare_name",
+        "sqlgym.database.schema.bare_name",
         bare_name,
         marks=(".", '"', "[", "]"),
         before=('"', "[", "main."),
         after=('"', "]", ";"),
     ),
-    Reader("sqlgym.description.describe_table of such names", _described, limit=400_000),
+    Reader("sqlgym.database.description.describe_table of such names", _described, limit=400_000),
     Reader(
-        "sqlgym.text_source.read_questions",
+        "sqlgym.datasets.text_source.read_questions",
         lambda text: _as_file(text, text_source.read_questions),
         (EnvironmentFault,),
         marks=('{"id": "', '"question": "', "[{"),
@@ -419,53 +421,60 @@ READERS = [
         after=("]", '"}]'),
     ),
     Reader(
-        "sqlgym.text_source.read_database",
+        "sqlgym.datasets.text_source.read_database",
         _csv,
         (EnvironmentFault,),
         marks=('"', '""', ",", '"\n'),
         before=('"',),
         after=('"', "\n"),
-        covers=("sqlgym.text_source",),
+        covers=("sqlgym.datasets.text_source",),
     ),
     Reader(
-        "sqlgym.text_source, its numbers",
+        "sqlgym.datasets.text_source, its numbers",
         lambda text: (text_source._INTEGER.fullmatch(text), text_source._REAL.fullmatch(text)),
         before=("-", "1.", "1"),
     ),
     Reader(
-        "sqlgym.synthesis.naming.words_of",
+        "sqlgym.synthesis.language.naming.words_of",
         naming.words_of,
         marks=NAME_MARKS,
         before=("customer_",),
-        covers=("sqlgym.synthesis.naming",),
+        covers=("sqlgym.synthesis.language.naming",),
     ),
     Reader(
-        "sqlgym.synthesis.naming.is_readable", naming.is_readable, marks=NAME_MARKS, before=("a_",)
+        "sqlgym.synthesis.language.naming.is_readable",
+        naming.is_readable,
+        marks=NAME_MARKS,
+        before=("a_",),
     ),
     Reader(
-        "sqlgym.synthesis.nouns.column_noun",
+        "sqlgym.synthesis.language.nouns.column_noun",
         lambda text: [nouns.column_noun(text, ("customer",), number) for number in (False, True)],
         marks=NAME_MARKS,
         before=("customer_", "length_"),
         after=("_km", "_id"),
-        covers=("sqlgym.synthesis.english", "sqlgym.synthesis.nouns"),
+        covers=("sqlgym.synthesis.language.english", "sqlgym.synthesis.language.nouns"),
     ),
-    Reader("sqlgym.synthesis.nouns.table_noun", nouns.table_noun, marks=NAME_MARKS),
-    Reader("sqlgym.synthesis.labels.named", lambda text: labels.named(text, ("singer",))),
-    Reader("sqlgym.synthesis.english.plural", english.plural, marks=NAME_MARKS),
-    Reader("sqlgym.synthesis.english.singular", english.singular, marks=NAME_MARKS),
-    Reader("sqlgym.synthesis.english.a", english.a, marks=NAME_MARKS),
-    Reader("sqlgym.synthesis.english.possessive", english.possessive, marks=NAME_MARKS),
-    Reader("sqlgym.synthesis.english.sentence", english.sentence, marks=NAME_MARKS),
-    Reader("sqlgym.synthesis.english.is_participle", english.is_participle, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.language.nouns.table_noun", nouns.table_noun, marks=NAME_MARKS),
     Reader(
-        "sqlgym.synthesis.roles.role_of",
+        "sqlgym.synthesis.reading.entities.named", lambda text: entities.named(text, ("singer",))
+    ),
+    Reader("sqlgym.synthesis.language.english.plural", english.plural, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.language.english.singular", english.singular, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.language.english.a", english.a, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.language.english.possessive", english.possessive, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.language.english.sentence", english.sentence, marks=NAME_MARKS),
+    Reader(
+        "sqlgym.synthesis.language.english.is_participle", english.is_participle, marks=NAME_MARKS
+    ),
+    Reader(
+        "sqlgym.synthesis.reading.roles.role_of",
         lambda text: roles.role_of(_sample(text)),
         marks=("2024-01-02", "12:30", "-", "1."),
         before=("2024-01-02 ", "-", "1."),
-        covers=("sqlgym.synthesis.roles",),
+        covers=("sqlgym.synthesis.reading.roles",),
     ),
-    Reader("sqlgym.synthesis.roles.is_typable", roles.is_typable),
+    Reader("sqlgym.synthesis.reading.roles.is_typable", roles.is_typable),
     Reader(
         "sqlgym.synthesis.proof, its guess",
         lambda text: (proof._stands_in(text[:100], text), proof._stands_in(text, f"a {text}")),
@@ -476,18 +485,18 @@ READERS = [
         (proof.Rejected,),
         covers=("sqlgym.synthesis.proof",),
     ),
-    Reader("sqlgym.synthesis.values.quoted_text", cell_values.quoted_text),
+    Reader("sqlgym.synthesis.reading.spoken_values.quoted_text", cell_values.quoted_text),
     Reader(
-        "sqlgym.synthesis.values, whether it is a proper name",
+        "sqlgym.synthesis.reading.spoken_values, whether it is a proper name",
         cell_values._PROPER.fullmatch,
         marks=("Ab ", "Mc", "de ", "'", ". "),
         before=("Ab",),
-        covers=("sqlgym.synthesis.values",),
+        covers=("sqlgym.synthesis.reading.spoken_values",),
     ),
     Reader(
-        "sqlgym.synthesis.condition_forms, its articles",
-        condition_forms._WITH_ARTICLE.match,
+        "sqlgym.synthesis.conditions.forms, its articles",
+        forms._WITH_ARTICLE.match,
         marks=("United ", " Republic", " of ", "States"),
-        covers=("sqlgym.synthesis.condition_forms", "sqlgym.synthesis.search"),
+        covers=("sqlgym.synthesis.conditions.forms", "sqlgym.synthesis.search"),
     ),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from adapters.lab.sql import tiny_grpo
 from adapters.training import preflight_figures, preflight_format, sloppy
-from sqlgym.env import ExploreEnv
+from sqlgym.envs.explore import ExploreEnv
 from tests.growth.measuring import Reader
 from tests.toolgym.toy_sql_tools import TOOLS, TYPED
 from toolgym.calls import bind_call, parse_calls, render_call

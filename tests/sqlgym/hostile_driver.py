@@ -14,7 +14,7 @@ import os
 import resource
 import sys
 
-from sqlgym.database import Database
+from sqlgym.database.database import Database
 from tests.sqlgym.hostile_statements import all_statements
 from toolgym.errors import EnvironmentFault, ToolError
 

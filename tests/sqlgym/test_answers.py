@@ -6,12 +6,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sqlgym.answers import GoldAnswer, matches, refusal
-from sqlgym.database import QueryResult, open_database
-from sqlgym.render import parse_rendered, render, render_cell, show
-from sqlgym.results import is_ordered
-from sqlgym.spider import load_spider
-from sqlgym.values import normal_text, same_cell
+from sqlgym.database.database import QueryResult, open_database
+from sqlgym.database.render import parse_rendered, render, render_cell, show
+from sqlgym.datasets.spider import load_spider
+from sqlgym.judging.answers import GoldAnswer, matches, refusal
+from sqlgym.judging.cells import normal_text, same_cell
+from sqlgym.judging.results import is_ordered
 
 
 def gold_of(rows, ordered=False, columns=None):

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.bounded_format import repetitions
-from sqlgym.bounded_text import ARITIES, bounded_text
-from sqlgym.database import Database, Limits, open_database
-from sqlgym.guard import FUNCTIONS, UNSTEADY
-from sqlgym.steady_dates import DATE_FUNCTIONS
+from sqlgym.database.database import Database, Limits, open_database
+from sqlgym.database.date_functions import DATE_FUNCTIONS
+from sqlgym.database.guard import FUNCTIONS, UNSTEADY
+from sqlgym.database.text_functions import ARITIES, bounded_text, repetitions
 from toolgym.errors import ToolError
 
 SCRIPT = """
@@ -385,7 +384,7 @@ def test_the_clock_ends_a_loop_of_the_slowest_calls(path):
 
 def test_a_sort_without_end_runs_out_of_memory_and_others_go_on(path):
     command = (
-        "import sys; from sqlgym.database import *; from toolgym import ToolError\n"
+        "import sys; from sqlgym.database.database import *; from toolgym import ToolError\n"
         "d = Database(sys.argv[1], Limits(heap_bytes=20_000_000))\n"
         "try: d.query(sys.argv[2])\n"
         "except ToolError as e: print(e.code, d.query('SELECT count(*) FROM singer').rows)\n"

@@ -12,8 +12,8 @@ import gymnasium as gym
 import pytest
 
 import sqlgym
-from sqlgym import bare_databases, synthesized
-from sqlgym.synthesized import read_options
+from sqlgym.datasets import synthesis_cache, synthesised
+from sqlgym.datasets.synthesis_cache import read_options
 from toolgym import ConfigurationError, rollout
 from toolgym.long_work import listening
 from toolgym.policies import ExpertPolicy
@@ -60,7 +60,7 @@ def shop(tmp_path_factory):
 def fresh(tmp_path, monkeypatch):
     """A cache folder of this test's own, and a process that remembers nothing."""
     monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / "cache"))
-    sqlgym.tasks._load_bare.cache_clear()
+    sqlgym.datasets.load._load_bare.cache_clear()
     return tmp_path / "cache"
 
 
@@ -108,7 +108,7 @@ def test_a_task_has_the_same_id_in_every_set_that_holds_it(shop):
 
 def test_the_second_start_writes_nothing(shop, fresh, monkeypatch):
     first = sqlgym.load_tasks(shop, "train", synthesis=FEW)
-    sqlgym.tasks._load_bare.cache_clear()
+    sqlgym.datasets.load._load_bare.cache_clear()
 
     def explode(*arguments, **options):
         raise AssertionError("it was written again")
@@ -141,7 +141,7 @@ def test_what_is_damaged_in_the_cache_is_written_again(shop, fresh, damage):
     (kept,) = (fresh / "sql" / "synthesized").iterdir()
     whole = kept.read_bytes()
     kept.write_bytes(damage)
-    sqlgym.tasks._load_bare.cache_clear()
+    sqlgym.datasets.load._load_bare.cache_clear()
 
     assert sqlgym.load_tasks(shop, "all", synthesis=FEW).ids == first.ids
     assert kept.read_bytes() == whole
@@ -150,7 +150,7 @@ def test_what_is_damaged_in_the_cache_is_written_again(shop, fresh, damage):
 def test_a_cache_that_cannot_be_written_is_done_without(shop, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("a file stands where the folder should be")
     monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / "file"))
-    sqlgym.tasks._load_bare.cache_clear()
+    sqlgym.datasets.load._load_bare.cache_clear()
 
     assert len(sqlgym.load_tasks(shop, "all", synthesis=FEW)) > 20
 
@@ -264,11 +264,11 @@ def test_a_split_that_stays_empty_says_what_to_do(shop):
 
 def test_a_folder_with_questions_is_never_taken_for_bare_files(tmp_path):
     make_database(tmp_path / "database" / "shop" / "shop.sqlite")
-    assert bare_databases.bare_databases(tmp_path)
+    assert synthesised.bare_databases(tmp_path)
     for place in ("notes.json", "part/dev.jsonl"):
         (tmp_path / place).parent.mkdir(exist_ok=True)
         (tmp_path / place).write_text("[]")
-        assert bare_databases.bare_databases(tmp_path) == ()
+        assert synthesised.bare_databases(tmp_path) == ()
         (tmp_path / place).unlink()
 
 
@@ -278,7 +278,7 @@ def test_whoever_listens_hears_how_far_the_writing_is(shop, fresh):
         sqlgym.load_tasks(shop, "all", synthesis=FEW)
     assert {what for what, _, _ in heard} == {"writing tasks for shop"}
     assert heard[-1][1:] == (40, 40)
-    sqlgym.tasks._load_bare.cache_clear()
+    sqlgym.datasets.load._load_bare.cache_clear()
     heard.clear()
     with listening(lambda *told: heard.append(told)):
         sqlgym.load_tasks(shop, "all", synthesis=FEW)
@@ -304,7 +304,7 @@ def test_the_key_of_what_is_kept_has_every_option(shop):
             {"wording": "xx"},
         )
     ]
-    files = {synthesized._file(shop, "shop", options) for options in (plain, *changed)}
+    files = {synthesis_cache._file(shop, "shop", options) for options in (plain, *changed)}
 
     assert len(files) == len(changed) + 1
     assert len(changed) == len(json.loads(plain.model_dump_json()))

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym import bundled, layout
-from sqlgym.layout import FolderSource
-from sqlgym.tasks import load_tasks
+from sqlgym.datasets import bundled, layout
+from sqlgym.datasets.layout import FolderSource
+from sqlgym.datasets.load import load_tasks
 from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
-ROOT = Path(bundled.__file__).resolve().parents[1]
+ROOT = Path(bundled.__file__).resolve().parents[2]
 SPIDER_KEYS = {"column_names", "column_names_original", "column_types", "db_id", "foreign_keys"}
 SPIDER_KEYS |= {"primary_keys", "table_names", "table_names_original"}
 
@@ -271,7 +271,7 @@ def test_without_it_the_cache_is_the_users(monkeypatch, tmp_path):
 
 
 def test_an_installed_package_reads_its_own_data_before_a_checkouts(monkeypatch, tmp_path):
-    monkeypatch.setattr(bundled, "__file__", str(tmp_path / "sqlgym" / "bundled.py"))
+    monkeypatch.setattr(bundled, "__file__", str(tmp_path / "sqlgym" / "datasets" / "bundled.py"))
     with pytest.raises(EnvironmentFault, match=r"'bundled' is missing: neither .*_data.*data"):
         bundled.bundled_dir()
     (tmp_path / "data" / "sql").mkdir(parents=True)

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import sqlglot
 
-from sqlgym import bundled, composed_source
-from sqlgym.hardness import hardness
-from sqlgym.layout import DatabaseSource, TableSource
+from sqlgym.datasets import bundled, text_source
+from sqlgym.datasets.layout import DatabaseSource, TableSource
+from sqlgym.tasks.hardness import hardness
 
 LEVELS = ("easy", "medium", "hard", "extra")
 SHUFFLES = (0, 1, 2, 3)
@@ -205,7 +205,7 @@ def test_every_folder_with_questions_is_in_the_set(name):
 
 def test_at_least_half_of_the_databases_hold_facts_and_say_where_these_come_from():
     folder = bundled.bundled_dir("bundled-2")
-    facts = composed_source.entry_of(folder).facts
+    facts = text_source.entry_of(folder).facts
     assert [db_id for db_id in facts if not (folder / db_id / "SOURCE.md").is_file()] == []
     assert set(facts) <= DATABASES.keys()
     assert 2 * len(facts) >= len(DATABASES)

@@ -6,9 +6,9 @@ from itertools import groupby
 
 import pytest
 
-from sqlgym.database import open_database
-from sqlgym.several_results import several_results
-from sqlgym.tasks import load_tasks
+from sqlgym.database.database import open_database
+from sqlgym.datasets.load import load_tasks
+from sqlgym.judging.several_results import several_results
 
 SCHEMA = """
     CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT, age INTEGER, town TEXT);

@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 
-from sqlgym import bundled, composed_source
-from sqlgym.tasks import load_tasks
+from sqlgym.datasets import bundled, text_source
+from sqlgym.datasets.load import load_tasks
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 SCHEMA = {
@@ -117,7 +117,7 @@ def test_damaged_text_is_refused_with_file_and_place(source, tmp_path, damage, m
 
 
 def test_a_folder_without_the_file_takes_from_no_other(source):
-    assert composed_source.others(source.parent / "older") == []
+    assert text_source.others(source.parent / "older") == []
 
 
 def test_a_folder_of_text_is_a_data_set_by_its_path(source):

@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlgym import diagnosis
-from sqlgym.database import Limits, open_database
-from sqlgym.dialect import FUNCTION_FORMS, blanked, construct_form
-from sqlgym.syntax import misspelt_keyword, place_of_error, too_much
+from sqlgym.database import diagnosis
+from sqlgym.database.database import Limits, open_database
+from sqlgym.database.dialect import (
+    FUNCTION_FORMS,
+    blanked,
+    construct_form,
+    misspelt_keyword,
+    place_of_error,
+    too_much,
+)
 from toolgym.errors import ToolError
 
 

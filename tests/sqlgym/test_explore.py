@@ -7,9 +7,9 @@ import shutil
 import gymnasium as gym
 import pytest
 
-from sqlgym.expert import read_answer, tables_of
-from sqlgym.gold import gold_of
-from sqlgym.tasks import load_tasks
+from sqlgym.datasets.load import load_tasks
+from sqlgym.envs.expert import read_answer, tables_of
+from sqlgym.tasks.gold import gold_of
 from toolgym import (
     ConfigurationError,
     EnvironmentFault,

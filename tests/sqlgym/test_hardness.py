@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sqlgym.hardness import hardness
+from sqlgym.tasks.hardness import hardness
 
 T, U = "SELECT a FROM t", "SELECT b FROM u"
 IN_U = f"a IN ({U})"

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 import sqlgym
-from sqlgym.rows import STREAMED, JsonLines
-from sqlgym.sql_task import RowTasks
+from sqlgym.datasets.entries import RowTasks
+from sqlgym.datasets.rows import STREAMED, JsonLines
 from toolgym import ConfigurationError, EnvironmentFault, TaskRefused, registration
 from toolgym.task_report import check_tasks
 
@@ -274,7 +274,7 @@ def test_a_damaged_database_is_a_fault_for_who_draws_it(folder):
 def test_importing_the_package_loads_no_library_of_data_sets_and_no_parser():
     code = "import sys, sqlgym; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"datasets", "torch", "sqlglot", "sqlgym.tasks"} & set(done.stdout.split())
+    assert not {"datasets", "torch", "sqlglot", "sqlgym.datasets.load"} & set(done.stdout.split())
     assert callable(sqlgym.load_tasks)
     with pytest.raises(AttributeError, match="no attribute 'load_task'"):
         sqlgym.load_task  # noqa: B018

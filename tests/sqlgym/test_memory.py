@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym import limits, memory
-from sqlgym.database import Database, Limits
-from sqlgym.memory import LANE, HeavyLane, memory_used
+from sqlgym.database import limits, memory
+from sqlgym.database.database import Database, Limits
+from sqlgym.database.memory import LANE, HeavyLane, memory_used
 from toolgym.errors import ToolError
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
@@ -118,7 +118,7 @@ def test_the_child_of_a_fork_finds_the_lane_free():
 
 BESIDE = """
 import json, sys, threading
-from sqlgym.database import Database
+from sqlgym.database.database import Database
 from toolgym.errors import ToolError
 path, hostile = sys.argv[1:]
 questions = [f"SELECT k + {n} FROM t ORDER BY k" for n in range(320)]
@@ -167,7 +167,7 @@ def test_another_connection_of_the_process_keeps_its_memory(path):
 
 USED_UP = """
 import sqlite3, sys
-from sqlgym.database import Database, Limits
+from sqlgym.database.database import Database, Limits
 from toolgym.errors import EnvironmentFault
 database = Database(sys.argv[1], Limits(heap_bytes=40 << 20))
 hog = sqlite3.connect(":memory:", isolation_level=None)  # else all is rolled back

@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from sqlgym.render import LONG_VALUE, MAX_CHARS, parse_rendered, render, render_json
-from sqlgym.sqlite_file import quoted
+from sqlgym.database.render import LONG_VALUE, MAX_CHARS, parse_rendered, render, render_json
+from sqlgym.database.sqlite_file import quoted
 from toolgym import ConfigurationError, registration
 
 ENV = "sqlgym/Explore-v0"

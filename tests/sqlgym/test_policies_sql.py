@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from benchmarks.sql_policies import PLAYS, answer, call, play_once, report, scores_of
-from sqlgym.answers import GoldAnswer, matches
-from sqlgym.gold import gold_of
+from sqlgym.judging.answers import GoldAnswer, matches
+from sqlgym.tasks.gold import gold_of
 from toolgym import registration
 
 ENVS = ["sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"]

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlgym.database import open_database
-from sqlgym.render import render_cell
-from sqlgym.results import (
+from sqlgym.database.database import open_database
+from sqlgym.database.render import render_cell
+from sqlgym.datasets.spider import load_spider
+from sqlgym.judging.results import (
     Verdict,
     compare,
     is_ordered,
@@ -18,7 +19,6 @@ from sqlgym.results import (
     parse_rendered,
     render,
 )
-from sqlgym.spider import load_spider
 from toolgym.errors import ToolError
 
 awkward = st.sampled_from(

@@ -4,9 +4,9 @@ import sqlite3
 
 import pytest
 
-from sqlgym.database import open_database
-from sqlgym.description import describe_table
-from sqlgym.schema import ForeignKey, bare_name
+from sqlgym.database.database import open_database
+from sqlgym.database.description import describe_table
+from sqlgym.database.schema import ForeignKey, bare_name
 from toolgym.errors import ToolError
 
 SCRIPT = """

@@ -4,10 +4,10 @@ import sqlite3
 
 import pytest
 
-from sqlgym.bare_columns import open_group
-from sqlgym.database import open_database
-from sqlgym.several_results import depends_on_reading
-from sqlgym.tasks import load_tasks
+from sqlgym.database.database import open_database
+from sqlgym.datasets.load import load_tasks
+from sqlgym.judging.bare_columns import open_group
+from sqlgym.judging.several_results import depends_on_reading
 
 
 @pytest.fixture(scope="module")

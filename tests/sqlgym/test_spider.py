@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from sqlgym.schema import ForeignKey
-from sqlgym.spider import load_spider
+from sqlgym.database.schema import ForeignKey
+from sqlgym.datasets.spider import load_spider
 from toolgym.errors import ConfigurationError
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlgym import bundled, layout
-from sqlgym.layout import ColumnSource, DatabaseSource, FolderSource, TableSource
+from sqlgym.datasets import bundled, layout
+from sqlgym.datasets.layout import ColumnSource, DatabaseSource, FolderSource, TableSource
 
 
 @pytest.mark.parametrize("name", bundled.DATASETS)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sqlgym
-from sqlgym import results, spider_match
-from sqlgym.database import open_database
-from sqlgym.limits import Limits
+from sqlgym.database.database import open_database
+from sqlgym.database.limits import Limits
+from sqlgym.judging import results, spider_match
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 
 

@@ -12,10 +12,10 @@ import pytest
 import sqlglot
 
 from sqlgym import load_tasks
-from sqlgym.bundled import dataset_folder
-from sqlgym.skeleton import skeleton
-from sqlgym.splits import plain_question
-from sqlgym.task_family import SqlTaskFamily
+from sqlgym.datasets.bundled import dataset_folder
+from sqlgym.datasets.family import SqlTaskFamily
+from sqlgym.tasks.skeleton import skeleton
+from sqlgym.tasks.splits import plain_question
 from toolgym.family import SynthesisOrder
 
 FAMILY = SqlTaskFamily()

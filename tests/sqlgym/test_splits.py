@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlgym.skeleton import skeleton
-from sqlgym.splits import SHARES, divide, plain_question
+from sqlgym.tasks.skeleton import skeleton
+from sqlgym.tasks.splits import SHARES, divide, plain_question
 from toolgym.errors import ConfigurationError
 
 

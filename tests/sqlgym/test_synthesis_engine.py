@@ -15,12 +15,9 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from sqlgym.answers import refusal
-from sqlgym.database import open_database
-from sqlgym.hardness import hardness
-from sqlgym.several_results import several_results
-from sqlgym.skeleton import skeleton
-from sqlgym.splits import plain_question
+from sqlgym.database.database import open_database
+from sqlgym.judging.answers import refusal
+from sqlgym.judging.several_results import several_results
 from sqlgym.synthesis import (
     LEVELS,
     REJECTIONS,
@@ -30,6 +27,9 @@ from sqlgym.synthesis import (
     synthesize,
 )
 from sqlgym.synthesis.search import COMMON, VARIANTS, WAITING
+from sqlgym.tasks.hardness import hardness
+from sqlgym.tasks.skeleton import skeleton
+from sqlgym.tasks.splits import plain_question
 from toolgym import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sqlgym.synthesis
-from sqlgym.synthesis import english
-from sqlgym.synthesis.naming import is_readable, parts_of, words_of
-from sqlgym.synthesis.nouns import column_noun, table_noun
-from sqlgym.synthesis.values import quoted_text
+from sqlgym.synthesis.language import english
+from sqlgym.synthesis.language.naming import is_readable, parts_of, words_of
+from sqlgym.synthesis.language.nouns import column_noun, table_noun
+from sqlgym.synthesis.reading.spoken_values import quoted_text
 
 MODULES = [
     name for _, name, _ in pkgutil.walk_packages(sqlgym.synthesis.__path__, "sqlgym.synthesis.")

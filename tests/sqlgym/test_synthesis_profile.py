@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.database import open_database
-from sqlgym.synthesis.profiling import profile
-from sqlgym.synthesis.roles import Sample, is_typable, role_of
-from sqlgym.synthesis.table_reading import LARGE
-from sqlgym.synthesis.world import Role
+from sqlgym.database.database import open_database
+from sqlgym.synthesis.reading.profiling import profile
+from sqlgym.synthesis.reading.roles import Sample, is_typable, role_of
+from sqlgym.synthesis.reading.tables import LARGE
+from sqlgym.synthesis.reading.world import Role
 
 
 def world_of(path: Path, script: str, **options):

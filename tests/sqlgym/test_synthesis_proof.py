@@ -5,12 +5,12 @@ import sqlite3
 
 import pytest
 
-from sqlgym.database import open_database
-from sqlgym.limits import Limits
+from sqlgym.database.database import open_database
+from sqlgym.database.limits import Limits
 from sqlgym.synthesis import REJECTIONS, SynthesisReport, canonical_sql, search
 from sqlgym.synthesis.drafting import Candidate, Unfit
-from sqlgym.synthesis.mix import mix_of
-from sqlgym.synthesis.profiling import profile
+from sqlgym.synthesis.engine import mix_of
+from sqlgym.synthesis.reading.profiling import profile
 from sqlgym.synthesis.search import VARIANTS, WAITING, Search
 
 SCRIPT = """

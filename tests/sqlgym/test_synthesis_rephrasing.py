@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from sqlgym.database import open_database
+from sqlgym.database.database import open_database
 from sqlgym.synthesis import REPHRASINGS_REFUSED, SynthesisReport, SynthTask, stream, synthesize
 from sqlgym.synthesis.rephrasing import MOST_CHARS, Rephraser, solved_by_expert, told_values
 

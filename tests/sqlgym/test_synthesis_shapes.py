@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.bundled import dataset_folder
-from sqlgym.synthesis import LEVELS, SHAPES, english, shape, synthesize
+from sqlgym.datasets.bundled import dataset_folder
+from sqlgym.synthesis import LEVELS, SHAPES, shape, synthesize
 from sqlgym.synthesis.drafting import Candidate, Unfit
+from sqlgym.synthesis.language import english
+from sqlgym.synthesis.reading.world import Role
 from sqlgym.synthesis.search import VARIANTS
-from sqlgym.synthesis.world import Role
 from toolgym import ConfigurationError, rollout
 from toolgym.policies import ExpertPolicy
 

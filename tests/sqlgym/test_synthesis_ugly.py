@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from sqlgym.database import open_database
+from sqlgym.database.database import open_database
 from sqlgym.synthesis import LEVELS, synthesize
 from toolgym import policies, rollout
 from toolgym.errors import ConfigurationError, EnvironmentFault

@@ -12,23 +12,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlglot.errors import SqlglotError
 
-from sqlgym import (
-    dialect,
-    judging,
-    parsing,
-    reading,
-    recheck,
-    recheck_answers,
-    results,
-    spider_match,
-    syntax,
-)
-from sqlgym.hardness import hardness
-from sqlgym.nfc import SHORT, nfc
-from sqlgym.pairing import clusters, pair_up
-from sqlgym.schema import LONGEST_COMPARED, nearest
-from sqlgym.synthesis import english, rephrasing
-from sqlgym.synthesis.naming import words_of
+from sqlgym.database import dialect, parsing
+from sqlgym.database.schema import LONGEST_COMPARED, nearest
+from sqlgym.judging import answer_parsing, judge, recheck, recheck_answers, results, spider_match
+from sqlgym.judging.nfc import SHORT, nfc
+from sqlgym.judging.pairing import clusters, pair_up
+from sqlgym.synthesis import rephrasing
+from sqlgym.synthesis.language import english
+from sqlgym.synthesis.language.naming import words_of
+from sqlgym.tasks.hardness import hardness
 
 FENCE = re.compile(r"```[a-z]*[ \t]*\n?(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
 QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -47,7 +39,7 @@ def test_a_fence_is_what_the_pattern_for_it_matches(text: str, is_fenced: bool) 
     text = f"```{text}```" if is_fenced else text
     found = FENCE.fullmatch(text)
 
-    assert reading._without_fence(text) == (found[1] if found else text)
+    assert answer_parsing._without_fence(text) == (found[1] if found else text)
 
 
 @given(made_of("'", '"', "''", "a", " ", ",", ", ", "|", ";"))
@@ -62,7 +54,7 @@ def test_an_item_ends_at_its_quote_only_where_the_separator_follows(line: str) -
 
     for position, separator in itertools.product(range(len(line) + 1), (", ", ",", "|", ";", "\t")):
         expected = after_quotes(line, position, separator)
-        assert reading._after_quotes(line, position, separator) == expected
+        assert answer_parsing._after_quotes(line, position, separator) == expected
 
 
 SQL = made_of("'", '"', "`", "/*", "*/", "/", "--", "\n", "[", "]", "(", ")", "a", " order by ")
@@ -116,7 +108,7 @@ def test_a_number_beyond_all_numbers_is_no_answer_and_no_error(exponent: str) ->
     gold = recheck.Gold(["a"], [(3.5,)], [1])
 
     assert recheck.same_answer(gold, f"1e{exponent}") is False
-    assert not judging.check_answer([(3.5,)], f"1e{exponent}").equal
+    assert not judge.check_answer([(3.5,)], f"1e{exponent}").equal
 
 
 def test_a_query_whose_readings_multiply_is_not_parsed() -> None:
@@ -124,8 +116,8 @@ def test_a_query_whose_readings_multiply_is_not_parsed() -> None:
     with pytest.raises(parsing.TooMuch, match="too many steps"):
         parsing.parse(nested)
 
-    assert syntax.expected_there(nested) == ""
-    assert syntax.too_much(nested) == ""
+    assert dialect.expected_there(nested) == ""
+    assert dialect.too_much(nested) == ""
     with pytest.raises(ValueError, match="not one query that can be parsed"):
         hardness(nested)
 
@@ -144,7 +136,7 @@ def test_the_place_of_an_error_is_found_without_writing_table_expressions_out() 
     doubling = [f"t{i} AS (SELECT a.x FROM t{i - 1} a, t{i - 1} b)" for i in range(1, 40)]
     sql = f"WITH t0 AS (SELECT 1 x), {', '.join(doubling)} SELECT 1 FROM t39 y WHERE 1 y y"
 
-    place = syntax.place_of_error(sql, 'near "y": syntax error')
+    place = dialect.place_of_error(sql, 'near "y": syntax error')
     assert place == sql.rindex("y y")
 
 
@@ -223,11 +215,11 @@ def test_an_answer_is_right_exactly_when_some_order_of_its_rows_is(gold, data) -
     rows = data.draw(st.permutations(gold))
     rows = [(data.draw(st.sampled_from([row[0], "1.00", "x"])), row[1]) for row in rows]
     expected = any(
-        all(judging.check_answer([g], list(r)).equal for g, r in zip(gold, order, strict=True))
+        all(judge.check_answer([g], list(r)).equal for g, r in zip(gold, order, strict=True))
         for order in itertools.permutations(rows)
     )
 
-    assert judging.check_answer(gold, [list(row) for row in rows]).equal == expected
+    assert judge.check_answer(gold, [list(row) for row in rows]).equal == expected
 
 
 VALUE = st.sampled_from([0, 1, 1.0, True, "1", None])

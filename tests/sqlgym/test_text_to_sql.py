@@ -5,10 +5,10 @@ import sqlite3
 import gymnasium as gym
 import pytest
 
-from sqlgym.create_text import RESERVED, create_statements
-from sqlgym.gold import gold_of
-from sqlgym.schema import Schema
-from sqlgym.tasks import load_tasks
+from sqlgym.database.create_text import RESERVED, create_statements
+from sqlgym.database.schema import Schema
+from sqlgym.datasets.load import load_tasks
+from sqlgym.tasks.gold import gold_of
 from toolgym import ConfigurationError, messages, policies, registration, rollout
 
 ENV = "sqlgym/TextToSQL-v0"

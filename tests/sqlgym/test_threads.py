@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.database import open_database
-from sqlgym.pool import MOST_OPEN, process_pool
+from sqlgym.database.database import open_database
+from sqlgym.database.pool import MOST_OPEN, process_pool
 from toolgym.errors import EnvironmentFault, ToolError
 
 THREADS = 64

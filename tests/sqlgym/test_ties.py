@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlgym.answers import GoldAnswer, matches
-from sqlgym.database import QueryResult, open_database
-from sqlgym.gold import gold_of
-from sqlgym.tasks import load_tasks
-from sqlgym.ties import free_runs, tied_limit
+from sqlgym.database.database import QueryResult, open_database
+from sqlgym.datasets.load import load_tasks
+from sqlgym.judging.answers import GoldAnswer, matches
+from sqlgym.judging.ties import free_runs, tied_limit
+from sqlgym.tasks.gold import gold_of
 
 
 @pytest.fixture(scope="module")

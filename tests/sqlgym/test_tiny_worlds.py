@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym import tiny_worlds
+from sqlgym.datasets import tiny_worlds
 
 KINDS = {
     "count": r"How many \w+ have \w+ \w+\?",
@@ -161,9 +161,11 @@ def test_the_first_two_hundred_questions_of_a_split_cover_all_its_schemas(splits
 
 
 def test_another_process_with_another_hash_seed_generates_the_same_bytes(folder, tmp_path):
-    code = "import sys; from sqlgym.tiny_worlds import build_tiny; from pathlib import Path\n"
+    code = (
+        "import sys; from sqlgym.datasets.tiny_worlds import build_tiny; from pathlib import Path\n"
+    )
     code += "build_tiny(Path(sys.argv[1]))"
-    root = Path(tiny_worlds.__file__).parents[1]
+    root = Path(tiny_worlds.__file__).parents[2]
     environment = os.environ | {"PYTHONHASHSEED": "4321"}
     subprocess.run([sys.executable, "-c", code, tmp_path], check=True, env=environment, cwd=root)
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sqlgym.database import open_database
-from sqlgym.turnstile import TURNSTILE, Turnstile
+from sqlgym.database.database import open_database
+from sqlgym.database.turnstile import TURNSTILE, Turnstile
 from toolgym import registration
 
 LONG_STATEMENT = """WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 300000)

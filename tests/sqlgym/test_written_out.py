@@ -4,11 +4,11 @@ import sqlite3
 
 import pytest
 
-from sqlgym.bundled import dataset_folder
-from sqlgym.database import Database, Limits
-from sqlgym.statement_size import StatementSize, may_be_large
-from sqlgym.tasks import load_tasks
-from sqlgym.written_out import CALL, CHEAP_CALL, SELECT, weight
+from sqlgym.database.database import Database, Limits
+from sqlgym.database.statement_size import StatementSize, may_be_large
+from sqlgym.database.written_out import CALL, CHEAP_CALL, SELECT, weight
+from sqlgym.datasets.bundled import dataset_folder
+from sqlgym.datasets.load import load_tasks
 from tests.sqlgym.hostile_statements import all_statements
 from toolgym.errors import ToolError
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from sqlgym.env import ExploreEnv
+from sqlgym.envs.explore import ExploreEnv
 from tests.toolgym.command_line import install, run
 from tests.toolgym.synthetic_run import synthetic_run
 from toolgym import RewardConfig

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from sqlgym.env import ExploreEnv
+from sqlgym.envs.explore import ExploreEnv
 from tests.toolgym.command_line import SCRIPT, environ, run
 from toolgym import parse_calls, policies, rollout
 from toolgym.cli import application

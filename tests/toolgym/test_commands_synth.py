@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sqlgym import load_tasks
-from sqlgym.gold import gold_of
+from sqlgym.tasks.gold import gold_of
 from tests.toolgym.command_line import environ, run
 from toolgym.cli import main
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.rows import JsonLines, Unreadable
-from sqlgym.spider import read_json
+from sqlgym.datasets.rows import JsonLines, Unreadable
+from sqlgym.datasets.spider import read_json
 from toolgym.errors import ConfigurationError
 from toolgym.json_files import read_lines, read_object
 

@@ -5,12 +5,12 @@ Only what means something is asked for: years have no average, ages no sum.
 
 from __future__ import annotations
 
-from sqlgym.synthesis import conditions
+from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query
+from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking
 from sqlgym.synthesis.shapes.filters import asked
 from sqlgym.synthesis.shapes.registry import shape
-from sqlgym.synthesis.world import Entity, Field, Role
 
 
 def functions(field: Field) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlgym.synthesis import english, lexicon
-from sqlgym.synthesis.condition_forms import happened
+from sqlgym.synthesis.conditions.forms import happened
 from sqlgym.synthesis.drafting import Draft, names, the
-from sqlgym.synthesis.wordlist import word_set
-from sqlgym.synthesis.world import Entity, Field, Role
+from sqlgym.synthesis.language import english, lexicon
+from sqlgym.synthesis.language.lexicon import word_set
+from sqlgym.synthesis.reading.world import Entity, Field, Role
 
 
 def list_rows(

@@ -5,12 +5,12 @@ How a month is to be written is said, since it is the SQL that decides it.
 
 from __future__ import annotations
 
-from sqlgym.synthesis import conditions, dates
-from sqlgym.synthesis.condition_forms import happened
+from sqlgym.synthesis.conditions import conditions, dates
+from sqlgym.synthesis.conditions.forms import happened
 from sqlgym.synthesis.drafting import Candidate, Draft, Query
+from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes.filters import asked
 from sqlgym.synthesis.shapes.registry import shape
-from sqlgym.synthesis.world import Entity, Field, Role
 
 
 def _dated(entity: Entity) -> list[Field]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlgym.synthesis import conditions, named
-from sqlgym.synthesis.conditions import Condition
+from sqlgym.synthesis import drafting
+from sqlgym.synthesis.conditions import conditions
+from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, the
+from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking
 from sqlgym.synthesis.shapes.registry import shape
-from sqlgym.synthesis.world import Entity, Field, Role
 
 
 def readings(query: Query, *found: Condition) -> tuple[str, ...]:
@@ -111,7 +112,7 @@ def count_filtered_twice(draft: Draft) -> Candidate:
 def lookup(draft: Draft) -> Candidate:
     """One or two facts of one row."""
     entity = draft.entity(lambda e: e.label and e.rows > 3)
-    row = named.row_of(draft, entity)
+    row = drafting.row_of(draft, entity)
     field = draft.pick(f for f in asking.outputs(entity) if f not in row.fields)
     fields: tuple[Field, ...] = (field,)
     if draft.chance(0.3):

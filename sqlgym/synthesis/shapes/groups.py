@@ -5,12 +5,14 @@ A column to group by has few values, all of them known and none alike but for th
 
 from __future__ import annotations
 
-from sqlgym.synthesis import conditions, english, values
+from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query
+from sqlgym.synthesis.language import english
+from sqlgym.synthesis.reading import spoken_values
+from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import aggregates
 from sqlgym.synthesis.shapes.filters import asked
 from sqlgym.synthesis.shapes.registry import shape
-from sqlgym.synthesis.world import Entity, Field, Role
 
 MOST_GROUPS = 25
 """More groups than this make no fair answer."""
@@ -105,14 +107,14 @@ def group_having_aggregate(draft: Draft) -> Candidate:
     entity = draft.entity(lambda e: _groupable(e) and e.having(Role.QUANTITY))
     field = grouping(draft, entity)
     measure = draft.pick(f for f in entity.having(Role.QUANTITY) if f.is_full)
-    limit = values.threshold(measure, draft.rng)
+    limit = spoken_values.threshold(measure, draft.rng)
     draft.unless(limit is None)
     sign = draft.pick((">", "<"))
-    shown = values.shown(limit or 0.0, measure.is_whole)
+    shown = spoken_values.shown(limit or 0.0, measure.is_whole)
     having = f"{aggregates.aggregate_sql('avg', measure)} {sign} {shown}"
     query = Query((field.sql(),), entity.sql, (), field.sql(), having)
     word = {">": "above", "<": "below"}[sign]
-    amount = values.amount(measure, limit or 0.0, draft.rng)
+    amount = spoken_values.amount(measure, limit or 0.0, draft.rng)
     many, one, nouns = entity.noun.many, measure.noun.one, field.noun.many
     question = draft.say(
         f"For which {nouns} is the average {one} of the {many} {word} {amount}?",

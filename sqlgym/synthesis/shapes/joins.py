@@ -5,13 +5,15 @@ References are followed upwards only, so that a join never repeats a row.
 
 from __future__ import annotations
 
-from sqlgym.synthesis import conditions, english, named
-from sqlgym.synthesis.conditions import Condition
+from sqlgym.synthesis import drafting
+from sqlgym.synthesis.conditions import conditions
+from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
+from sqlgym.synthesis.language import english
+from sqlgym.synthesis.reading.world import Role, identifier
 from sqlgym.synthesis.shapes import aggregates, asking, relations
 from sqlgym.synthesis.shapes.filters import asked
 from sqlgym.synthesis.shapes.registry import shape
-from sqlgym.synthesis.world import Role, identifier
 
 
 def _length(draft: Draft) -> int:
@@ -81,7 +83,7 @@ def aggregate_of_parent(draft: Draft) -> Candidate:
 def fact_of_parent(draft: Draft) -> Candidate:
     """What the row is like that a named row belongs to."""
     chain = relations.chain(draft, draft.pick((1, 1, 2)), lambda c: c.start.label)
-    row = named.row_of(draft, chain.start)
+    row = drafting.row_of(draft, chain.start)
     fact = draft.pick(
         [*(chain.end.label.fields if chain.end.label else ()), *asking.outputs(chain.end)]
     )
@@ -126,7 +128,7 @@ def linked(draft: Draft) -> Candidate:
     here, there = bridge.left.parent, bridge.right.parent
     label = label_of(draft, here)
     if draft.chance(0.6) and there.label:
-        row = named.row_of(draft, there)
+        row = drafting.row_of(draft, there)
         where, what = row.where("T3"), row.said
     else:
         found = conditions.condition(draft, there, "T3")
@@ -147,7 +149,7 @@ def count_linked(draft: Draft) -> Candidate:
     """How many rows a junction table links to a named row of another table."""
     bridge = relations.bridge(draft, lambda b: b.left.parent.key and b.right.parent.label)
     here, there = bridge.left.parent, bridge.right.parent
-    row = named.row_of(draft, there)
+    row = drafting.row_of(draft, there)
     key = bridge.left.column
     source = (
         f"{bridge.left.child.sql} AS T1 JOIN {there.sql} AS T2 ON {bridge.right.on('T1', 'T2')}"

@@ -5,12 +5,14 @@ A column of which values are missing has no such question: nobody could say what
 
 from __future__ import annotations
 
-from sqlgym.synthesis import conditions, english, lexicon, named
+from sqlgym.synthesis import drafting
+from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, the
+from sqlgym.synthesis.language import english, lexicon
+from sqlgym.synthesis.reading.world import Entity, Field, Role, identifier
 from sqlgym.synthesis.shapes import aggregates, asking, relations
 from sqlgym.synthesis.shapes.filters import listing
 from sqlgym.synthesis.shapes.registry import shape
-from sqlgym.synthesis.world import Entity, Field, Role, identifier
 
 
 def _measured(entity: Entity) -> bool:
@@ -106,7 +108,7 @@ def more_than_another(draft: Draft) -> Candidate:
     """Rows with more or less of something than a named one."""
     entity = draft.entity(lambda e: e.label and e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
     field = _measure(draft, entity, Role.QUANTITY, Role.YEAR, Role.DATE)
-    row = named.row_of(draft, entity)
+    row = drafting.row_of(draft, entity)
     sign = draft.pick((">", "<"))
     inner = Query((field.value_sql(),), entity.sql, row.where())
     is_count = draft.chance(0.35)

@@ -5,12 +5,13 @@ An inner join leaves out parents without children, and where there are any the q
 
 from __future__ import annotations
 
-from sqlgym.synthesis import conditions, english
+from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
+from sqlgym.synthesis.language import english
+from sqlgym.synthesis.reading.world import Field, Link, Role, identifier
 from sqlgym.synthesis.shapes import aggregates, groups, relations
 from sqlgym.synthesis.shapes.filters import asked
 from sqlgym.synthesis.shapes.registry import shape
-from sqlgym.synthesis.world import Field, Link, Role, identifier
 
 
 def source(link: Link) -> str:

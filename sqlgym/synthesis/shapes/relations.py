@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlgym.synthesis import english, named
-from sqlgym.synthesis.conditions import Condition, condition
-from sqlgym.synthesis.drafting import Draft
-from sqlgym.synthesis.named import Named
-from sqlgym.synthesis.world import Bridge, Entity, Link
+from sqlgym.synthesis import drafting
+from sqlgym.synthesis.conditions.conditions import Condition, condition
+from sqlgym.synthesis.drafting import Draft, Named
+from sqlgym.synthesis.language import english
+from sqlgym.synthesis.reading.world import Bridge, Entity, Link
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def chain(draft: Draft, length: int, fits: Callable[[Chain], Any] = bool) -> Cha
 def end_of(draft: Draft, found: Chain) -> tuple[tuple[str, ...], str, tuple[Condition, ...]]:
     """What the last parent has to be: SQL, the wording behind the first child, the conditions."""
     if draft.chance(0.4) and found.end.label is not None and found.end.rows > 3:
-        row = named.row_of(draft, found.end)
+        row = drafting.row_of(draft, found.end)
         return row.where(found.alias), found.after_named(draft, row), ()
     one = condition(draft, found.end, found.alias)
     return (one.sql,), found.after(draft, one), (one,)

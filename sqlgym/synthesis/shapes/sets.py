@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlgym.synthesis import conditions
-from sqlgym.synthesis.conditions import Condition
+from sqlgym.synthesis.conditions import conditions
+from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
+from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import per_parent, relations
 from sqlgym.synthesis.shapes.registry import shape
-from sqlgym.synthesis.world import Entity, Field, Role
 
 
 def _two_ways(

@@ -1,0 +1,289 @@
+"""Read an expression, as an answer writes it, into its exact value.
+
+The grammar is that of school: sums, products (written or implied), quotients, powers, `\\frac`
+with or without braces, `\\sqrt`, brackets, mixed numbers (`1 1/2`, `2\\frac{1}{3}`), separators
+of thousands, decimals with a repeating end (`0.\\overline{3}`), factorials of small numbers,
+single letters as unknowns. What could be read in two ways is refused: `1/2x`, `5 6`, `x2`, a word.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from typing import Final
+
+from aflowgym.answers.math import exact, writing
+from aflowgym.answers.math.exact import Unreadable, Value
+from aflowgym.answers.math.writing import PLAIN, Form
+
+MAX_LENGTH: Final = 400
+_DEPTH: Final = 24
+_PRODUCTS: Final = frozenset("abcxyz")
+"""Letters that may stand side by side as a product; other runs of letters are words."""
+_TOKEN: Final = re.compile(
+    r"""\s*(?:
+      (?P<repeating>\d*\.\d*\\overline\s*\{\d+\})
+    | (?P<number>\d{1,3}(?:[,_]\d{3})+(?:\.\d+)?(?![\d_]|,\d)
+        | \d+\.?\d*(?:[eE][+-]?\d{1,4})?(?![A-Za-z\d.])
+        | \d+\.?\d* | \.\d+)
+    | (?P<command>\\[A-Za-z]+)
+    | (?P<letters>[A-Za-zπ∞]+)
+    | (?P<sign>\*\*|[-+*/^!(){}\[\]])
+    )""",
+    re.VERBOSE,
+)
+_INTEGER: Final = re.compile(r"[+-]?\d{1,18}")
+_SPACED: Final = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d/])(?! \d)")
+
+
+def read_expression(text: str) -> Value:
+    """The exact value of an expression.
+
+    Raises:
+        Unreadable: It is none, or has no exact form here.
+
+    >>> read_expression(r"\\frac12 + 2\\sqrt{12}") == read_expression(r"0.5 + 4\\sqrt3")
+    True
+    """
+    return read_written(text)[0]
+
+
+def read_written(text: str) -> tuple[Value, Form]:
+    """The exact value of an expression, and what its form leaves to be worked out.
+
+    Raises:
+        Unreadable: It is none, or has no exact form here.
+    """
+    text = text.strip()
+    if _INTEGER.fullmatch(text):
+        return exact.number(int(text)), PLAIN
+    if len(text) > MAX_LENGTH:
+        raise Unreadable("it is too long")
+    if " " in text:
+        text = _SPACED.sub(lambda found: found[0].replace(" ", ""), text)
+    reader = _Reader(text)
+    value = reader.sum(0)
+    if reader.kind != "end":
+        raise Unreadable(f"{reader.text!r} is not expected there")
+    return value, reader.form
+
+
+def read_number(text: str) -> Fraction:
+    """The value of a number token: an integer or a decimal, with separators or an exponent.
+
+    Raises:
+        Unreadable: Its exponent is too large.
+    """
+    mantissa, _, exponent = text.replace(",", "").replace("_", "").lower().partition("e")
+    if abs(int(exponent or 0)) > 300 or len(mantissa) > MAX_LENGTH:
+        raise Unreadable("a number is too long")
+    whole, _, decimals = mantissa.partition(".")
+    value = Fraction(int((whole + decimals) or 0), 10 ** len(decimals))
+    return value * Fraction(10) ** int(exponent or 0)
+
+
+class _Reader:
+    """Recursive descent over the tokens of one text, one token ahead."""
+
+    def __init__(self, text: str) -> None:
+        self._source, self._place = text, 0
+        self.kind, self.text, self.spaced = "", "", False
+        self.form, self._tens = PLAIN, False
+        self._advance()
+
+    def _advance(self) -> None:
+        rest = self._source[self._place :]
+        if not rest.strip():
+            self.kind, self.text, self.spaced = "end", "the end", False
+            return
+        found = _TOKEN.match(self._source, self._place)
+        if found is None or found.lastgroup is None:
+            raise Unreadable(f"{rest.strip()[0]!r} cannot be read")
+        self.kind, self.text = found.lastgroup, found[found.lastgroup]
+        self.spaced = found.start(found.lastgroup) > self._place
+        self._place = found.end()
+
+    def _take(self, sign: str) -> bool:
+        if self.kind == "sign" and self.text == sign:
+            self._advance()
+            return True
+        return False
+
+    def _expect(self, sign: str) -> None:
+        if not self._take(sign):
+            raise Unreadable(f"{sign!r} is missing")
+
+    def sum(self, depth: int) -> Value:
+        """Terms joined by + and -."""
+        if depth > _DEPTH:
+            raise Unreadable("it is nested too deeply")
+        value = self._product(depth)
+        while self.kind == "sign" and self.text in "+-":
+            minus = self.text == "-"
+            self._advance()
+            term = self._product(depth)
+            self.form |= writing.of_sum(value, term)
+            value = exact.add(value, exact.negate(term) if minus else term)
+        return value
+
+    def _product(self, depth: int) -> Value:
+        value, divided = self._signed(depth), False
+        while True:
+            if self._take("*"):
+                value = self._multiplied(value, self._signed(depth))
+            elif self._take("/"):
+                value, divided = self._divided(value, self._signed(depth)), True
+            elif self._starts_factor():
+                if divided:
+                    raise Unreadable("it can be read in two ways after '/'")
+                value = self._multiplied(value, self._power(depth))
+            else:
+                return value
+
+    def _multiplied(self, left: Value, right: Value) -> Value:
+        self.form |= writing.of_product(left, right, self._tens)
+        return exact.multiply(left, right)
+
+    def _divided(self, above: Value, below: Value) -> Value:
+        self.form |= writing.of_quotient(above, below)
+        return exact.divide(above, below)
+
+    def _starts_factor(self) -> bool:
+        """Does a factor follow without a sign? A number never does: `x2` and `5 6` are unclear."""
+        if self.kind in ("number", "repeating"):
+            raise Unreadable("two numbers stand side by side")
+        return self.kind in ("letters", "command") or (self.kind == "sign" and self.text in "([{")
+
+    def _signed(self, depth: int) -> Value:
+        negative = False
+        for _ in range(_DEPTH):
+            if self._take("-"):
+                negative = not negative
+            elif not self._take("+"):
+                break
+        value = self._power(depth)
+        return exact.negate(value) if negative else value
+
+    def _power(self, depth: int) -> Value:
+        value = self._atom(depth)
+        self._tens = False
+        if self._take("!"):
+            value, self.form = _factorial(value), self.form | {"work"}
+        if self._take("^") or self._take("**"):
+            base, value = value, exact.power(value, self._exponent(depth + 1))
+            self.form |= writing.of_power(base, value)
+            self._tens = exact.rational(base) == 10
+        return value
+
+    def _exponent(self, depth: int) -> Value:
+        if depth > _DEPTH:
+            raise Unreadable("it is nested too deeply")
+        if self._take("-"):
+            return exact.negate(self._power(depth))
+        return self._power(depth)
+
+    def _atom(self, depth: int) -> Value:
+        kind, text = self.kind, self.text
+        if kind == "number":
+            return self._number()
+        if kind == "repeating":
+            self._advance()
+            return exact.number(_repeating(text))
+        if kind == "letters":
+            self._advance()
+            return _letters(text)
+        if kind == "command":
+            self._advance()
+            return self._command(text, depth)
+        for opening, closing in ("()", "{}", "[]"):
+            if self._take(opening):
+                value = self.sum(depth + 1)
+                self._expect(closing)
+                return value
+        raise Unreadable(f"{text!r} is not expected there")
+
+    def _number(self) -> Value:
+        """A number, or a mixed one: an integer with a fraction of two positive integers behind."""
+        text = self.text
+        whole = read_number(text)
+        self._advance()
+        if not text.isdigit():
+            return exact.number(whole)
+        rest = self._source[self._place - len(self.text) :] if self.kind != "end" else ""
+        written = re.match(r"(\d+)\s*/\s*(\d+)(?![\d.,])", rest) if self.spaced else None
+        latex = re.match(r"\\frac\s*(?:\{\s*(\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))", rest)
+        found = written or latex
+        if found is None:
+            return exact.number(whole)
+        above, below = (int(part) for part in found.groups() if part is not None)
+        if not 0 < above < below or (written and found.end() != len(rest.rstrip())):
+            raise Unreadable("two numbers stand side by side")
+        self._place += found.end() - len(self.text)
+        self._advance()
+        return exact.number(whole + Fraction(above, below))
+
+    def _command(self, name: str, depth: int) -> Value:
+        if name == "\\frac":
+            above = self._argument(depth)
+            return self._divided(above, self._argument(depth))
+        if name != "\\sqrt":
+            raise Unreadable(f"{name} cannot be read")
+        degree = 2
+        if self._take("["):
+            found = exact.rational(self.sum(depth + 1))
+            self._expect("]")
+            if found is None or found.denominator != 1:
+                raise Unreadable("the degree of a root is no number")
+            degree = int(found)
+        base = self._argument(depth)
+        value = exact.root(base, degree)
+        self.form |= writing.of_power(base, value)
+        return value
+
+    def _argument(self, depth: int) -> Value:
+        """What follows a command: a group, or a single digit or letter as in `\\frac12`."""
+        if self._take("{"):
+            value = self.sum(depth + 1)
+            self._expect("}")
+            return value
+        if self._take("("):
+            value = self.sum(depth + 1)
+            self._expect(")")
+            return value
+        if self.kind not in ("number", "letters"):
+            raise Unreadable("a command lacks its argument")
+        first = self.text[0]
+        self._place -= len(self.text) - 1
+        letters = self.kind == "letters"
+        self._advance()
+        if not letters and not first.isdigit():
+            raise Unreadable("a command lacks its argument")
+        return _letters(first) if letters else exact.number(int(first))
+
+
+def _letters(text: str) -> Value:
+    """A letter is a symbol; a few side by side are a product; more are a word."""
+    if len(text) > 1 and not (len(text) <= 3 and set(text) <= _PRODUCTS):
+        raise Unreadable(f"{text!r} is a word")
+    value = exact.number(1)
+    for letter in text:
+        value = exact.multiply(value, exact.symbol(letter))
+    return value
+
+
+def _factorial(value: Value) -> Value:
+    of = exact.rational(value)
+    if of is None or of.denominator != 1 or not 0 <= of <= 100:
+        raise Unreadable("a factorial of something that is no small number")
+    return exact.number(math.factorial(int(of)))
+
+
+def _repeating(text: str) -> Fraction:
+    """0.1\\overline{6} is 1/6: the digits with one period, less those without, over nines."""
+    fixed, _, period = text.rstrip("}").replace(" ", "").partition("\\overline{")
+    whole, _, decimals = fixed.partition(".")
+    start = int((whole + decimals) or 0)
+    shift = 10 ** len(decimals)
+    nines = 10 ** len(period) - 1
+    return Fraction(start, shift) + Fraction(int(period), shift * nines)

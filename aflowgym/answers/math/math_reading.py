@@ -1,0 +1,259 @@
+"""Read the answer to a math problem: a quantity, several of them in brackets, or a word.
+
+A quantity is an exact value (`aflowgym.answers.math.exact`) with its unit, the unknown it names
+(`x = 5`), the number of decimals it was written with, and what its form leaves to be worked out.
+Several are a list (`3, 5`, `3 and 5`, `±2`), a tuple, an interval (also `2 < x < 5`), a union of
+intervals or a set. Anything that is read is read whole: words that are no unit and do not
+stand in the question make the text unreadable, so that "42 or so" is no 42.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Final
+
+from aflowgym.answers import units
+from aflowgym.answers.latex import plain
+from aflowgym.answers.math import exact
+from aflowgym.answers.math.exact import Unreadable, Value
+from aflowgym.answers.math.expression import MAX_LENGTH, read_written
+from aflowgym.answers.math.writing import PLAIN, Form
+from aflowgym.answers.number_words import NUMBER_WORDS, read_number_words
+
+_NAMED: Final = re.compile(r"([A-Za-z])\s*(?:\(\s*[A-Za-z]\s*\))?\s*=\s*(?=[^=])")
+_DECIMAL: Final = re.compile(r"[+-]?\d*\.(\d+)")
+_MEASURED: Final = re.compile(
+    r"(.*?[\d)}\].πi])\s*((?:\^\{?[23]\}?|[A-Za-z%$€£¢°/ -])+?(?:\^\s*\{?[23]\}?)?)"
+)
+_WORD: Final = re.compile(r"\(?([A-Za-z][A-Za-z '-]*)\)?")
+_SEPARATOR: Final = re.compile(r"\s*(?:[,;]\s*(?:and|or)\s|[,;]|\s(?:and|or)\s)\s*")
+_THOUSANDS: Final = re.compile(r"[^\d]*\d{1,3}(?:,\d{3})+(?:\.\d+)?[^\d,]*")
+_CLOSED_BY: Final = {"(": ")]", "[": ")]", "⦃": "⦄", "{": "}"}
+_MEMBER: Final = re.compile(r"[A-Za-z]\s*∈\s*|\(\s*[A-Za-z](?:\s*,\s*[A-Za-z])+\s*\)\s*=\s*")
+_ORDER: Final = re.compile(r"\s*([<>≤≥])\s*")
+_UNKNOWN: Final = re.compile(r"[A-Za-z](?:\([A-Za-z]\))?")
+_TURNED: Final = str.maketrans("<>≤≥", "><≥≤")
+_DELIMITER: Final = re.compile(r"(?<!\\)\$(?! ?\d)")
+_GOES_ON: Final = re.compile(r"([+-]?\d*\.\d{2,})(?:…|\.\.\.)")
+_PIECES: Final = re.compile(r"(?<=[A-Za-z])(?:, (?:and )?| and | )(?=\d)")
+_PIECE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
+_NOTHING: Final = frozenset({"∅", "⦃⦄", "⦃ ⦄", "empty set", "the empty set", "no solution"})
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number or polynomial.
+
+    Attributes:
+        value: Its terms.
+        unit: Its canonical unit.
+        decimals: How many it was written with; None if it is no decimal.
+        name: The unknown that it is the value of.
+        form: What is left in it to be worked out; it does not count when two are compared.
+        goes_on: It was written with dots behind its last decimal.
+    """
+
+    value: tuple[tuple[exact.Monomial, Fraction], ...]
+    unit: str = ""
+    decimals: int | None = None
+    name: str = ""
+    form: Form = field(default=PLAIN, compare=False)
+    goes_on: bool = False
+
+
+@dataclass(frozen=True)
+class Several:
+    """A list, a tuple, an interval or a set; `brackets` is empty for a plain list."""
+
+    brackets: str
+    items: tuple[Quantity | Several | Word, ...]
+
+
+@dataclass(frozen=True)
+class Word:
+    """An answer in words (`even`, `yes`, an option), in small letters."""
+
+    text: str
+
+
+Reading = Quantity | Several | Word
+
+
+def read_math(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
+    """Read one answer, without anything around it.
+
+    Args:
+        text: The answer.
+        nouns: The words that may follow a number beside units; in small letters.
+
+    Raises:
+        Unreadable: It is nothing that this module reads.
+    """
+    if len(text) > MAX_LENGTH:
+        raise Unreadable("it is too long")
+    if text.isascii() and text.isdigit():  # what most answers are; the patterns take far longer
+        return _made(*read_written(text), "", None, "")
+    if text.count("$") > 1:  # formulas between words, `$x$ or $y$`
+        text = _DELIMITER.sub("", text)
+    return _read(plain(text).strip(), nouns, 0)
+
+
+def _read(text: str, nouns: frozenset[str], depth: int) -> Reading:
+    if not text or depth > 3:
+        raise Unreadable("it is empty" if not text else "it is nested too deeply")
+    if text.lower() in _NOTHING:
+        return Several("", ())
+    if member := _MEMBER.match(text):
+        text = text[member.end() :]
+    if (said := read_number_words(text)) is not None:
+        return _made(exact.number(said), PLAIN, "", None, "")
+    whole = _compound(text) or _several(text, nouns, depth)
+    if whole is not None:
+        return whole
+    try:
+        return _quantity(text, nouns)
+    except Unreadable:
+        found = _WORD.fullmatch(text)
+        if found is None:
+            raise
+        return Word(" ".join(found[1].lower().split()))
+
+
+def _several(text: str, nouns: frozenset[str], depth: int) -> Several | None:
+    """What is more than one quantity."""
+    closing = _CLOSED_BY.get(text[:1])
+    if closing and text[-1] in closing and _is_group(text):
+        parts = _split(text[1:-1])
+        if len(parts) > 1 or text[0] == "⦃":
+            brackets = "" if text[0] in "⦃{" else text[0] + text[-1]
+            return Several(brackets, tuple(_read(part, nouns, depth + 1) for part in parts))
+    elif not _THOUSANDS.fullmatch(text) and len(parts := _split(text)) > 1:
+        if _ORDER.search(text) and " or " not in text:
+            raise Unreadable("it joins two conditions")
+        return Several("", tuple(_read(part, nouns, depth + 1) for part in parts))
+    if "∪" in text:
+        parts = [part.strip() for part in text.split("∪")]
+        return Several("", tuple(_read(part, nouns, depth + 1) for part in parts))
+    if text.count("±") == 1:
+        signs = (text.replace("±", sign) for sign in "+-")
+        return Several("", tuple(_read(each, nouns, depth + 1) for each in signs))
+    return _interval(_ORDER.split(text), nouns)
+
+
+def _interval(parts: list[str], nouns: frozenset[str]) -> Several | None:
+    """`2 < x ≤ 5`, `x > 3`, `3 < x` as intervals."""
+    if len(parts) == 3 and not _UNKNOWN.fullmatch(parts[0]):
+        parts = [parts[2], parts[1].translate(_TURNED), parts[0]]
+    if len(parts) == 3:
+        smaller = parts[1] in "<≤"
+        ends = ["-∞", "<", *parts] if smaller else [parts[2], parts[1].translate(_TURNED)]
+        parts = ends if smaller else [*ends, parts[0], "<", "∞"]
+    if len(parts) != 5:
+        return None
+    low, first, unknown, second, high = parts
+    if first in ">≥" and second in ">≥":
+        low, first, second, high = high, second.translate(_TURNED), first.translate(_TURNED), low
+    if not _UNKNOWN.fullmatch(unknown) or first not in "<≤" or second not in "<≤":
+        raise Unreadable("it compares something else than an unknown")
+    brackets = ("[" if first == "≤" else "(") + ("]" if second == "≤" else ")")
+    return Several(brackets, (_quantity(low, nouns), _quantity(high, nouns)))
+
+
+def _compound(text: str) -> Quantity | None:
+    """`2 hours and 30 minutes` in the first of its units."""
+    pieces = [_PIECE.fullmatch(each) for each in _PIECES.split(text)]
+    if not 2 <= len(pieces) <= 3:
+        return None
+    total, first, last = Fraction(0), "", Fraction(0)
+    for piece in pieces:
+        unit = units.read_unit(piece[2], frozenset()) if piece else None
+        if piece is None or not unit:
+            return None
+        size = units.exchange(first or unit, unit, frozenset())
+        if size is None or (last and size >= last):
+            return None
+        first, last = first or unit, size
+        total += Fraction(piece[1]) * size
+    return _made(exact.number(total), PLAIN, first, None, "")
+
+
+def _is_group(text: str) -> bool:
+    """Does the bracket that opens the text close at its end?"""
+    level = 0
+    for index, sign in enumerate(text):
+        level += (sign in "([{⦃") - (sign in ")]}⦄")
+        if not level:
+            return index == len(text) - 1
+    return False
+
+
+def _split(text: str) -> list[str]:
+    """The parts between separators that stand in no bracket."""
+    parts, level, start, index = [], 0, 0, 0
+    while index < len(text):
+        level += (text[index] in "([{⦃") - (text[index] in ")]}⦄")
+        found = None if level else _SEPARATOR.match(text, index)
+        if found is None:
+            index += 1
+            continue
+        parts.append(text[start:index].strip())
+        start = index = found.end()
+    return [*parts, text[start:].strip()]
+
+
+def _quantity(text: str, nouns: frozenset[str]) -> Quantity:
+    name = ""
+    if named := _NAMED.match(text):
+        name, text = named[1], text[named.end() :]
+    if not text:
+        raise Unreadable("it is empty")
+    prefix = ""
+    if text[0] in "$€£" or text[:2] in ("-$", "-€", "-£"):
+        prefix, text = text.lstrip("-")[0], text.replace(text.lstrip("-")[0], "", 1)
+    if (worded := _worded(text, nouns)) is not None:
+        value, unit = worded
+        return _made(
+            exact.number(value), PLAIN, unit if unit == prefix else prefix + unit, None, name
+        )
+    measured = _MEASURED.fullmatch(text)
+    if measured and _ends_apart(measured[1], measured[2], text):
+        unit_ = units.read_unit(measured[2], nouns)
+        if unit_ is not None:
+            text = measured[1].strip()
+            prefix = unit_ if unit_ == prefix else prefix + unit_
+    if "∞" in text and text.strip().lstrip("+-") != "∞":
+        raise Unreadable("it computes with infinity")
+    if on := _GOES_ON.fullmatch(text):
+        text = on[1]
+    decimal = _DECIMAL.fullmatch(text)
+    places = len(decimal[1]) if decimal else None
+    return replace(_made(*read_written(text), prefix, places, name), goes_on=on is not None)
+
+
+def _worded(text: str, nouns: frozenset[str]) -> tuple[Fraction, str] | None:
+    """A number in words, and the unit behind it."""
+    words = text.split()
+    count = 0
+    while count < len(words) and (not count or _is_number_word(words[count])):
+        count += 1
+    for end in range(count, 0, -1):
+        value = read_number_words(" ".join(words[:end]))
+        if value is not None:
+            unit = units.read_unit(" ".join(words[end:]), nouns)
+            return (value, unit) if unit is not None else None
+    return None
+
+
+def _is_number_word(word: str) -> bool:
+    return word.lower() in ("a", "and") or not NUMBER_WORDS.isdisjoint(word.lower().split("-"))
+
+
+def _ends_apart(value: str, rest: str, text: str) -> bool:
+    """Is the rest a unit, not a factor? A single letter is one only with a space before it."""
+    return len(rest.strip()) > 1 or not rest.strip().isalpha() or text[len(value)] == " "
+
+
+def _made(value: Value, form: Form, unit: str, decimals: int | None, name: str) -> Quantity:
+    return Quantity(tuple(sorted(value.items())), unit, decimals, name, form)

@@ -1,0 +1,267 @@
+"""Is this the right answer to a math problem? By value, never by the look of it.
+
+An answer is read into numbers, polynomials, lists, tuples, intervals, sets or a word, with exact
+arithmetic (`aflowgym.answers.math.exact`), a unit, and the unknown it names (`x = 5`). Two are the
+same if everything is. Only here does a decimal stand for something it does not equal:
+
+| gold              | answer                | right if                                             |
+| ----------------- | --------------------- | ---------------------------------------------------- |
+| 1/3, √2, π        | a decimal             | it has 4 decimals or more and is the gold rounded    |
+| 1/3, √2, π        | `0.33...`             | the gold begins with these decimals                  |
+| any number        | 12 or more decimals   | they agree to 1e-9, as printed floating point does   |
+| 50, "what percent"| `50` or `50%`         | always; without such a question 50% is 1/2           |
+
+So 99.5 is not 100 and `2√3` is not `2√5`. A value that is still to be worked out, `50-7*4-5*2`, is
+no answer (`aflowgym.answers.math.writing`). A unit may be exchanged for another of its sort where
+the question names none: `0.5 m` is `50 cm`. What cannot be read may be asked of `math-verify`,
+where it is installed (`aflowgym.answers.math.outside`), in another process, under a time limit.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from aflowgym.answers import sentences, units
+from aflowgym.answers.extraction import bare, final_answer, stated
+from aflowgym.answers.latex import plain
+from aflowgym.answers.math import exact, writing
+from aflowgym.answers.math.exact import Unreadable
+from aflowgym.answers.math.expression import MAX_LENGTH
+from aflowgym.answers.math.math_reading import Quantity, Reading, Several, read_math
+from aflowgym.answers.math.outside import Outside
+from aflowgym.answers.verdict import RIGHT, Verdict, wrong
+from aflowgym.remembering import remembered
+
+ROUNDED_DECIMALS: Final = 4
+PRINTED_DECIMALS: Final = 12
+PRINTED_ERROR: Final = 1e-9
+_CLOSE_BY: Final = re.compile(
+    r" ?\((?:or )?(?:about|approximately|approx\.?|roughly|~) ?[^()]*\)\.?\Z"
+)
+_INTEGRAL: Final = re.compile(r"antiderivative|integral|integrate", re.IGNORECASE)
+_CONSTANT: Final = re.compile(r" ?\+ ?[Cc] ?\Z")
+_BECAUSE: Final = re.compile(r", (?:since|because|as)\b")
+_FUNCTION: Final = re.compile(
+    r"(?<![A-Za-z\\])\\?((?:arc)?(?:sin|cos|tan)|cot|sec|csc|ln|log|exp)(?![A-Za-z])"
+    r"(?: ?\( ?([A-Za-z]|\d+) ?\))?"
+)
+_QUOTIENT: Final = re.compile(r"\\frac ?\{([^{}]*)\} ?\{([^{}]*)\}")
+_GROUP: Final = re.compile(r"(?<=[\^_])\{(\w)\}")
+_IDLE_BLANK: Final = re.compile(r"(?<!\w) | (?!\w)")
+
+
+def judge_math(
+    gold: str, answer: str, question: str = "", outside: Outside | None = None
+) -> Verdict:
+    """Judge what was written against the gold. Never raises.
+
+    Args:
+        gold: The right answer, as the data set gives it.
+        answer: A text that ends in an answer; see `aflowgym.answers.extraction`.
+        question: Tells which units and nouns may follow a number, and whether percent is asked.
+        outside: Whom to ask about what cannot be read here; None asks nobody.
+
+    >>> judge_math("0.5", r"\\boxed{\\frac12}").correct, judge_math("100", "99.5").correct
+    (True, False)
+    """
+    nouns = units.words_of(question)
+    bare_gold = _CONSTANT.sub("", gold) if _INTEGRAL.search(question) else gold
+    try:
+        expected: Reading | None = read_gold(bare_gold, nouns)
+    except Unreadable:
+        expected = None
+    found = final_answer(answer).text
+    if not found:
+        return wrong("there is no answer")
+    given = _readings(found, nouns, question)
+    if expected is not None and given:
+        asked = Asked(units.units_of(nouns), units.asks_percent(question), question)
+        same = any(_same(expected, each, asked) for each in given)
+        return RIGHT if same else wrong("the value differs")
+    if len(found) <= MAX_LENGTH and canonical(gold) == canonical(found):
+        return RIGHT
+    told = outside.same(gold, found) if outside is not None else None
+    if told is not None:
+        return RIGHT if told else wrong("the value differs")
+    if expected is None:
+        return Verdict(None, 0.0, "the gold answer cannot be read")
+    return wrong("the answer cannot be read")
+
+
+def canonical(text: str) -> str:
+    """What two answers are compared by that cannot be read: without decoration and idle blanks."""
+    spelled = _QUOTIENT.sub(r"(\1)/(\2)", plain(bare(text)))
+    spelled = _FUNCTION.sub(r"\1 \2", spelled)
+    return _IDLE_BLANK.sub("", " ".join(_GROUP.sub(r"\1", spelled).split()))
+
+
+@remembered(4096)
+def read_gold(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
+    """Read a gold answer.
+
+    Raises:
+        Unreadable: It is nothing that this module reads.
+    """
+    return read_math(bare(text), nouns)
+
+
+class Asked(NamedTuple):
+    """What a question says of the form of its answer.
+
+    Attributes:
+        units: The units that it speaks of.
+        percent: It wants a number of percent.
+        question: Its text.
+    """
+
+    units: frozenset[str]
+    percent: bool
+    question: str
+
+
+def _readings(text: str, nouns: frozenset[str], question: str) -> list[Reading]:
+    """What an answer says, once or as two spellings of one value; empty if it cannot be read."""
+    text = sentences.without_lead(text)
+    if _INTEGRAL.search(question):
+        text = _CONSTANT.sub("", text)
+    exact_, sign, rounded = text.partition("≈")
+    if not sign:
+        text = _CLOSE_BY.sub("", " ".join(_BECAUSE.split(text, maxsplit=1)[0].split()))
+    elif (left := _read_answer(exact_.strip(), nouns, question)) is not None:
+        right = _read_answer(bare(rounded), nouns, question)
+        if isinstance(left, Quantity) and exact.approximate(dict(left.value)) is not None:
+            return [left, right] if right is not None and _near(left, right) else [left]
+        return [] if right is None else [right]
+    read = _read_answer(text, nouns, question)
+    return [] if read is None else [read]
+
+
+def _near(one: Reading, other: Reading) -> bool:
+    """Are these an exact value and a rounded one of the same number?"""
+    if not isinstance(one, Quantity) or not isinstance(other, Quantity):
+        return False
+    left, right = exact.approximate(dict(one.value)), exact.approximate(dict(other.value))
+    return left is not None and right is not None and abs(left - right) <= 0.01 * abs(left)
+
+
+def _read_answer(text: str, nouns: frozenset[str], question: str) -> Reading | None:
+    """The answer itself, or what a line of prose states at its end, or a sentence's number."""
+    read: Reading | None = None
+    for part in (text, stated(text), sentences.number_said(text, question)):
+        try:
+            found = read_math(part, nouns) if part else None
+        except Unreadable:
+            continue
+        if isinstance(found, Quantity | Several):
+            return _finished(found, text, nouns)
+        read = found or read
+    return read
+
+
+def _finished(found: Reading, text: str, nouns: frozenset[str]) -> Reading:
+    """What was read, or the finished side of an equation that goes on to work: `8 = 2^3`."""
+    left, sign, _ = text.rpartition("=")
+    if sign and isinstance(found, Quantity) and "work" in found.form:
+        try:
+            before = read_math(stated(left) or left, nouns)
+        except Unreadable:
+            return found
+        if isinstance(before, Quantity) and before.value == found.value:
+            return before
+    return found
+
+
+def _same(gold: Reading, answer: Reading, asked: Asked) -> bool:
+    if isinstance(gold, Quantity) and isinstance(answer, Quantity):
+        return _same_quantity(gold, answer, asked)
+    if isinstance(gold, Several) and isinstance(answer, Several):
+        if gold.brackets == "()" and not answer.brackets:
+            answer = _as_tuple(answer)
+        if gold.brackets != answer.brackets or len(gold.items) != len(answer.items):
+            return False
+        if gold.brackets:
+            pairs = zip(gold.items, answer.items, strict=True)
+            return all(_same(one, other, asked) for one, other in pairs)
+        return _same_items(gold, answer, asked)
+    return gold == answer
+
+
+def _as_tuple(answer: Several) -> Several:
+    """`x = 2, y = 3` as the tuple (2, 3)."""
+    names = [item.name for item in answer.items if isinstance(item, Quantity)]
+    if len(names) != len(answer.items) or not all(names) or names != sorted(set(names)):
+        return answer
+    return Several("()", answer.items)
+
+
+def _same_items(gold: Several, answer: Several, asked: Asked) -> bool:
+    """Lists and sets have no order: each item finds its own."""
+    left = list(answer.items)
+    for item in gold.items:
+        match = next((other for other in left if _same(item, other, asked)), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return True
+
+
+def _same_quantity(gold: Quantity, answer: Quantity, asked: Asked) -> bool:
+    if gold.name and answer.name and gold.name != answer.name:
+        return False
+    if not writing.is_final(gold.form, answer.form, asked.question):
+        return False
+    gold, answer = _as_share(gold, asked.percent), _as_share(answer, asked.percent)
+    if not units.same_unit(gold.unit, answer.unit, asked.units):
+        ratio = units.exchange(gold.unit, answer.unit, asked.units)
+        given = exact.multiply(dict(answer.value), exact.number(ratio)) if ratio else None
+        return given == dict(gold.value)
+    return gold.value == answer.value or _rounds_to(gold, answer)
+
+
+def _as_share(quantity: Quantity, percent: bool) -> Quantity:
+    """In a question for percent a bare number is one; elsewhere 50% is the number 1/2."""
+    if quantity.unit != units.PERCENT:
+        return quantity
+    if percent:
+        return replace(quantity, unit="")
+    value = tuple((monomial, factor / 100) for monomial, factor in quantity.value)
+    return replace(quantity, value=value, unit="", decimals=None)
+
+
+def _rounds_to(gold: Quantity, answer: Quantity) -> bool:
+    """Is the answer a decimal that stands for the gold? The table above says when."""
+    if answer.goes_on:
+        return _begins_with(gold, answer)
+    if answer.decimals is None or answer.decimals < ROUNDED_DECIMALS:
+        return False
+    value, given = exact.approximate(dict(gold.value)), exact.approximate(dict(answer.value))
+    if value is None or given is None:
+        return False
+    if answer.decimals >= PRINTED_DECIMALS:
+        return abs(value - given) <= PRINTED_ERROR * max(abs(value), 1e-3)
+    rational = exact.rational(dict(gold.value))
+    if rational is None:
+        return abs(value - given) <= 0.5000001 * 10.0**-answer.decimals
+    written = exact.rational(dict(answer.value))
+    return not _terminates(rational) and written == round(rational, answer.decimals)
+
+
+def _begins_with(gold: Quantity, answer: Quantity) -> bool:
+    """Does the gold go on as `0.333...` does, cut off or rounded there?"""
+    value, given = exact.approximate(dict(gold.value)), exact.approximate(dict(answer.value))
+    rational = exact.rational(dict(gold.value))
+    if value is None or given is None or (rational is not None and _terminates(rational)):
+        return False
+    places = answer.decimals or 0
+    return places <= PRINTED_DECIMALS and abs(value - given) < 10.0**-places
+
+
+def _terminates(number: Fraction) -> bool:
+    rest = number.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return rest == 1

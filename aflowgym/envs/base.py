@@ -1,0 +1,173 @@
+"""What both workflow environments share: the task, the draws of an episode, and what is submitted.
+
+A seed gives a task and the draws with which its operators run, so that one seed is one episode on
+every machine; a task that is asked for by its id alone has draws of its own (`toolgym.tasks
+.seed_of`). All runs of an episode share their draws: the same workflow twice gives the same result
+twice, and two workflows that begin alike differ only from where they differ. So nothing is gained
+by trying one's luck again.
+
+What is submitted was left by an operator. The text of the agent reaches the answer nowhere, unless
+`free_answer=True` gives `answer` an argument, or `instructions=True` lets it tell a language model
+what to say.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Literal
+
+from aflowgym.backends import make_backend
+from aflowgym.envs.family import WorkflowTaskFamily
+from aflowgym.execution.budget import Budget
+from aflowgym.execution.grading import grade
+from aflowgym.execution.protocols import Backend, Sandbox
+from aflowgym.score import charge_calls, check_weights, progress
+from aflowgym.tasks.named_sets import base_of
+from aflowgym.tasks.task import WorkflowTask
+from toolgym.env import ToolEnv
+from toolgym.episode import Info
+from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.rewards import RewardConfig
+from toolgym.tasks import TaskSet, seed_of
+from toolgym.tools import ToolSpec, read_spec
+
+BUDGET: Final = Budget()
+ENDS: Final = ("final_answer", "submit")
+"""Other names of `answer`."""
+
+
+class WorkflowEnv(ToolEnv[WorkflowTask]):
+    """A task that operators solve; a subclass says how they are called.
+
+    Args:
+        tasks: What episodes are drawn from.
+        backend: Who answers the operators, by name (a dict has options beside it) or itself; see
+            `aflowgym.backends.make_backend`.
+        sandbox: Where programs run; None takes the backend's own, and for a backend that was named
+            and brings none, that of the process (`aflowgym.sandbox.default_sandbox`).
+        free_answer: `answer` takes a value. Then the best policy is to call no operator.
+        options: Those of `toolgym.ToolEnv`.
+
+    Raises:
+        ConfigurationError: An argument is out of range, there is no such backend, or no sandbox.
+    """
+
+    family: ClassVar[WorkflowTaskFamily] = WorkflowTaskFamily()
+
+    def __init__(
+        self,
+        tasks: TaskSet[WorkflowTask],
+        *,
+        backend: str | Mapping[str, Any] | Backend,
+        sandbox: Sandbox | None,
+        free_answer: bool,
+        step_limit: int,
+        parsing: Literal["lenient", "strict"],
+        rewards: RewardConfig | dict[str, Any] | None,
+        render_mode: str | None,
+    ) -> None:
+        super().__init__(
+            tasks,
+            step_limit=step_limit,
+            parsing=parsing,
+            rewards=rewards,
+            render_mode=render_mode,
+        )
+        check_weights(self.reward_config, BUDGET.calls)
+        self.backend = _backend(backend)
+        self.waits = bool(getattr(self.backend, "waits", False))
+        self.sandbox = _sandbox(self.backend, sandbox, named=self.backend is not backend)
+        if free_answer:
+            self.tools = {**self.tools, "answer": FREE_ANSWER}
+        self._chance: int | None = None
+        self._base: WorkflowTask
+        self._seed = 0
+        self._solution: str | None = None
+        self._right = False
+
+    def reset(  # type: ignore[override]
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, Info]:
+        """As `ToolEnv.reset`; the seed is that of the operators' draws too."""
+        named = (options or {}).get("task_id")
+        own = None if named is None else seed_of(str(named))
+        self._chance = own if seed is None else seed
+        return super().reset(seed=seed, options=options)
+
+    def begin(self, task: WorkflowTask) -> str:
+        """The problem and its kind; passages are for the operators, and only counted here."""
+        drawn = self._chance
+        self._seed = int(self.np_random.integers(2**31)) if drawn is None else drawn
+        self._base = base_of(task)
+        self._solution, self._right = None, False
+        passages = len(task.context)
+        read = f" with {passages} passages, which every operator reads" if passages else ""
+        return f"{task.question}\nKind: {task.kind}{read}."
+
+    def _left(self, solution: str | None, calls: int) -> None:
+        """Take over what a run left, charge its calls and take note of how far it came.
+
+        A run that left nothing leaves what was there.
+        """
+        charge_calls(self.episode.ledger, calls)
+        if solution is None:
+            self.reach(progress(None))
+            return
+        verdict = grade(self._base, solution, self.sandbox)
+        if verdict.correct is None:
+            raise EnvironmentFault(
+                f"the gold of task {self.task.id!r} cannot be read: {verdict.reason}.",
+                "Leave the task out.",
+            )
+        self._solution, self._right = solution, verdict.correct
+        self.reach(progress(verdict))
+
+    def _submitted(self) -> str:
+        """Submit what is there; with nothing there the episode ends all the same, wrongly."""
+        if self._solution is None:
+            return self.submit(False, "There was no solution to submit. The episode is over.")
+        return self.submit(self._right)
+
+
+def _free_answer() -> ToolSpec:
+    def answer(self: WorkflowEnv, value: str | int | float) -> str:
+        """Submit a value of your own as the answer and end the episode.
+
+        Args:
+            value: The answer; for a code task the program.
+        """
+        self._left(str(value), 0)
+        return self._submitted()
+
+    # The annotations are texts, and the names in them those of this module.
+    return read_spec(answer, terminal=True, aliases=ENDS)
+
+
+FREE_ANSWER: Final = _free_answer()
+
+
+@functools.lru_cache(maxsize=16)
+def _simulated(name: str) -> Backend:
+    """One simulated backend for every copy of an environment: it remembers, and has no state."""
+    return make_backend(name)
+
+
+def _backend(backend: str | Mapping[str, Any] | Backend) -> Backend:
+    if isinstance(backend, str) and backend.partition(":")[0] == "simulated":
+        return _simulated(backend)
+    return make_backend(backend)
+
+
+def _sandbox(backend: Backend, sandbox: Sandbox | None, *, named: bool) -> Sandbox:
+    chosen = sandbox or backend.sandbox
+    if chosen is None and named:
+        from aflowgym.sandbox import default_sandbox
+
+        return default_sandbox()
+    if chosen is None:
+        raise ConfigurationError(
+            "the backend brings no sandbox, and some operators and all code tasks run programs:"
+            " pass one as sandbox=, or take the simulated backend."
+        )
+    return chosen

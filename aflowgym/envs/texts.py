@@ -1,0 +1,95 @@
+"""What an agent reads of a run: calls, tests, the verdict of the last check, and the solution.
+
+The solution stands last and whole under a line of its own, so that a reader (a model, the expert,
+the audit) finds it without rules. Nothing here has seen the gold or a hidden test.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from aflowgym.answers.code import passes
+from aflowgym.dsl import Parsed
+from aflowgym.execution.executor import Result
+from aflowgym.execution.grading import job_of
+from aflowgym.execution.protocols import Sandbox
+from aflowgym.execution.state import program_in
+from aflowgym.execution.trace import Usage
+from aflowgym.tasks.task import WorkflowTask
+
+SOLUTION: Final = "Solution:"
+_NOTICE: Final = re.compile(r"\n\((?:\d+ calls? left|no calls left: the episode is over)\)\Z")
+_MOST_CHARS: Final = 4000
+
+
+def usage_line(usage: Usage) -> str:
+    """What a run took; the calls are of a language model, not those that the agent has.
+
+    >>> usage_line(Usage(1, 100, 60))
+    'Took 1 call of the model, 160 tokens.'
+    """
+    return f"Took {usage.calls} call{'s' * (usage.calls != 1)} of the model, {usage.tokens} tokens."
+
+
+def solution_text(solution: str) -> str:
+    """A solution as it is shown; one that is very long loses its middle."""
+    if len(solution) > _MOST_CHARS:
+        half = _MOST_CHARS // 2
+        left_out = len(solution) - 2 * half
+        solution = f"{solution[:half]}\n[... {left_out} characters ...]\n{solution[-half:]}"
+    return f"{SOLUTION}\n{solution}"
+
+
+def solution_in(observation: str) -> str | None:
+    """The solution that an observation shows; None if it shows none.
+
+    >>> solution_in("Took 1 call of the model, 9 tokens.\\nSolution:\\nAnswer: 12\\n(3 calls left)")
+    'Answer: 12'
+    """
+    _, mark, text = f"\n{observation}".partition(f"\n{SOLUTION}\n")
+    return _NOTICE.sub("", text) if mark else None
+
+
+def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:
+    """How many of the public tests pass, and what becomes of the first that does not.
+
+    Returns:
+        One line; empty for a task without public tests.
+    """
+    tests = task.public_tests
+    if not tests:
+        return ""
+    program = program_in(solution, task.entry_point)
+    if program is None:
+        return f"Public tests: no program defines {task.entry_point}()."
+    outcomes = sandbox.run(job_of(task, program, tests))
+    failed = [(t, o) for t, o in zip(tests, outcomes, strict=True) if not passes(t, o)]
+    told = f"Public tests: {len(tests) - len(failed)} of {len(tests)} pass."
+    if not failed:
+        return told
+    test, outcome = failed[0]
+    got = f"raised {outcome.error}" if outcome.error else f"returned {outcome.value}"
+    call = f"{test.function}{test.arguments}".replace(",)", ")")
+    return f"{told} {call} {got}, not {test.expected}."
+
+
+def run_text(task: WorkflowTask, parsed: Parsed, result: Result, sandbox: Sandbox) -> str:
+    """What came of a workflow, for the agent.
+
+    Args:
+        task: What was to be solved.
+        parsed: How its text was read.
+        result: What it left.
+        sandbox: Where the public tests run.
+    """
+    warned = any(found.severity == "warning" for found in parsed.diagnostics)
+    lines = [f"Read as: {parsed.workflow}"] if warned else []
+    lines += [usage_line(result.usage), *map(str, result.warnings)]
+    if result.solution is None:
+        return "\n".join([*lines, f"No solution. {result.failure}"])
+    if tested := public_tests(task, result.solution, sandbox):
+        lines.append(tested)
+    if result.verdict is not None:
+        lines.append(f"Last check: {'passes' if result.verdict else 'fails'}.")
+    return "\n".join([*lines, solution_text(result.solution)])

@@ -1,0 +1,119 @@
+"""What an agent can get wrong with operators and workflows, and the call that would work instead.
+
+A workflow that does not parse, or whose types do not fit, is answered with the first record of the
+language (`aflowgym.dsl.diagnostics`) and with its corrected workflow as a call. An operator that is
+called on a state without what it needs is answered with a call that leaves that. A workflow or an
+operator that fails while it runs is no mistake of this sort: it was a good call, and the trace says
+what became of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aflowgym.dsl import Parsed
+from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq
+from aflowgym.execution.state import State
+from aflowgym.operators.declaration import Operator
+from toolgym.errors import ToolError
+
+WORKFLOW_ERRORS: Final[dict[str, str]] = {
+    "invalid_workflow": "The text is no workflow, or its types do not fit; nothing was run.",
+    "instruction_refused": "The workflow holds an instruction, which this environment refuses.",
+    "needs_solution": "The operator works on a solution, and there is none yet.",
+    "needs_code": "The operator works on a program, and there is none.",
+    "needs_list": "The operator chooses among candidates, and there are none.",
+    "open_list": "The candidates of a list are there, and an ensemble has to choose first.",
+    "wrong_kind": "The operator does not run on this kind of task.",
+}
+"""The codes that the tools of this package add, for the documentation."""
+
+_SYNTAX = "NO-WORKFLOW EMPTY EXPECTED CHAR OP-UNKNOWN TWO-WORKFLOWS REST DONE-PLACE COND-NESTED"
+SYNTAX: Final = frozenset(f"E-{name}" for name in _SYNTAX.split())
+"""Errors with which a text is no workflow at all; with any other only its types do not fit."""
+_MOST_ERRORS: Final = 3
+
+
+def parses(parsed: Parsed) -> bool:
+    """Whether a text is a workflow as far as the grammar goes, whatever its types."""
+    return not any(found.code in SYNTAX for found in parsed.errors)
+
+
+def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
+    """The errors of a text, and a workflow that is accepted: the corrected one, if there is one.
+
+    Args:
+        parsed: What the language says; it has at least one error.
+        otherwise: A workflow for texts in which there is nothing to correct.
+    """
+    errors = parsed.errors
+    first = errors[0]
+    message = f"{first.code} at {first.span[0]}: {first.message}"
+    hints = [f"Expected {', '.join(first.expected)}."] if first.expected else []
+    hints += [f"{each.code} at {each.span[0]}: {each.message}" for each in errors[1:_MOST_ERRORS]]
+    dsl = first.suggestion or otherwise
+    return ToolError("invalid_workflow", message, " ".join(hints), run_call(dsl))
+
+
+def instruction_refused(workflow: Node) -> ToolError:
+    """The workflow tells an operator something in words; the same one without them would run."""
+    return ToolError(
+        "instruction_refused",
+        "Operators take no instructions here.",
+        "Write the operators alone.",
+        run_call(str(without_instructions(workflow))),
+    )
+
+
+def run_call(dsl: str) -> dict[str, Any]:
+    """The call that runs a workflow."""
+    return {"name": "run_workflow", "arguments": {"dsl": dsl}}
+
+
+def without_instructions(node: Node) -> Node:
+    """The same workflow, its operators without instructions."""
+    bare = _bare(node)
+    return node if isinstance(bare, Done) else bare
+
+
+def _bare(node: Node | Done) -> Node | Done:
+    match node:
+        case Op():
+            return Op(node.name)
+        case Seq():
+            return Seq(tuple(map(without_instructions, node.steps)))
+        case ListOf():
+            return ListOf(tuple(map(without_instructions, node.branches)))
+        case Repeat():
+            return Repeat(without_instructions(node.body), node.times)
+        case Cond():
+            return Cond(without_instructions(node.check), _bare(node.fail), _bare(node.passed))
+        case Done():
+            return node
+
+
+def not_ready(operator: Operator, state: State) -> ToolError | None:
+    """Why an operator cannot run on a state; None if it can."""
+    name, kind = operator.name, state.task.kind
+    if operator.kinds and kind not in operator.kinds:
+        here = "custom" if state.solution is None else "review"
+        message = f"{name} does not run on {kind} tasks."
+        return _refused("wrong_kind", message, "sc_ensemble" if state.candidates else here)
+    if operator.is_ensemble:
+        if state.candidates is None:
+            message = f"{name} chooses among candidates, and there are none."
+            return _refused("needs_list", message, "custom", copies=3)
+        return None
+    if state.candidates is not None:
+        return _refused("open_list", f"{name} takes one solution, not candidates.", "sc_ensemble")
+    if "solution" in operator.needs and state.solution is None:
+        first = "custom_code_generate" if "code" in operator.needs else "custom"
+        return _refused("needs_solution", f"{name} works on a solution; there is none.", first)
+    if "code" in operator.needs and state.code is None:
+        message = f"{name} works on a program; there is none."
+        return _refused("needs_code", message, "custom_code_generate")
+    return None
+
+
+def _refused(code: str, message: str, tool: str, **arguments: Any) -> ToolError:
+    return ToolError(code, message, "", {"name": tool, "arguments": arguments})

@@ -1,0 +1,74 @@
+"""Is what a workflow left right? The verifier of the task, with a sandbox for programs.
+
+A run that failed has no solution, and is wrong without looking: there is no text that could be
+taken for an answer. The hidden tests of a program run here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from aflowgym.answers.code import CodeTest, Outcome, judge_code
+from aflowgym.answers.math.mathematics import judge_math
+from aflowgym.answers.math.outside import Outside
+from aflowgym.answers.squad import judge_qa
+from aflowgym.answers.verdict import Verdict, wrong
+from aflowgym.execution.protocols import Job, Sandbox
+from aflowgym.execution.state import program_in
+from aflowgym.execution.sync import needed
+from aflowgym.remembering import LONGEST, remembered
+from aflowgym.tasks.task import Kind, WorkflowTask, judge
+
+
+def grade(
+    task: WorkflowTask,
+    solution: str | None,
+    sandbox: Sandbox | None = None,
+    outside: Outside | None = None,
+) -> Verdict:
+    """Judge the solution that a run left.
+
+    Args:
+        task: The task.
+        solution: What the run left; None if it failed.
+        sandbox: Where the tests of a `code` task run.
+        outside: Whom `math` asks about formulas it cannot read.
+
+    Raises:
+        EnvironmentFault: The sandbox failed.
+        ConfigurationError: The task is `code`, and there is no sandbox.
+    """
+    if solution is None:
+        return wrong("the workflow left no solution")
+    if task.kind != "code":
+        known = _said(task.kind, task.gold, task.aliases, task.question, solution)
+        # What our own checkers could not read may still be asked of somebody else.
+        return known if outside is None or known.correct else judge(task, solution, (), outside)
+    program = program_in(solution, task.entry_point)
+    if program is None:
+        return wrong("there is no program that defines the function")
+    return judged(task.tests, tuple(needed(sandbox).run(job_of(task, program, task.tests))))
+
+
+@remembered(8192)
+def _said(kind: Kind, gold: str, aliases: tuple[str, ...], question: str, solution: str) -> Verdict:
+    """The verdict on a text, remembered: runs of one task end in few different ones."""
+    if kind == "qa":
+        return judge_qa((gold, *aliases), solution, question)
+    return judge_math(gold, solution, question)
+
+
+def job_of(task: WorkflowTask, program: str, tests: Sequence[CodeTest]) -> Job:
+    """The calls that some tests make. What they expect stays here."""
+    calls = tuple((test.arguments, test.keywords) for test in tests)
+    return Job(task, program, task.entry_point, calls, task.setup)
+
+
+def judged(tests: tuple[CodeTest, ...], outcomes: tuple[Outcome, ...]) -> Verdict:
+    """`judge_code`, remembered for short values: equal outcomes are judged once."""
+    size = sum([len(each.value) + len(each.error) for each in outcomes])
+    return (_judged if size <= LONGEST else judge_code)(tests, outcomes)
+
+
+_judged = functools.lru_cache(maxsize=4096)(judge_code)

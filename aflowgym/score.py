@@ -1,0 +1,129 @@
+"""What a run of a workflow is worth: operator calls as cost, and how far it came as progress.
+
+Both the environments and the exact expectation go through these functions, so that what is computed
+is what is paid. The law itself is `toolgym.rewards`: each call of a model costs what a step of the
+agent costs, on top of the step that the tool call is. Tokens are reported and can be budgeted, and
+have no price: their number depends on the wording, of which no expectation is exact.
+
+| progress | what was reached                                     |
+| -------- | ---------------------------------------------------- |
+| 0.0      | nothing that can be read as a workflow               |
+| 0.1      | a workflow that parses, with types that do not fit   |
+| 0.3      | a workflow that could run and failed while running   |
+| 0.5      | a workflow that left a solution                      |
+| to 0.9   | the same, plus 0.4 of what the verifier's progress is |
+| 1.0      | a right solution                                     |
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from aflowgym import score as costs
+from aflowgym.answers.verdict import Verdict
+from toolgym.errors import ConfigurationError
+from toolgym.rewards import Ledger, RewardConfig
+
+PARSED: Final = 0.1
+CHECKED: Final = 0.3
+RAN: Final = 0.5
+NEARNESS: Final = 0.4
+
+
+def charge_calls(ledger: Ledger, calls: int) -> None:
+    """Charge what the calls of the models of one run cost, beside the step of the tool call."""
+    for _ in range(calls):
+        ledger.charge("step")
+
+
+def progress(verdict: Verdict | None, *, parsed: bool = True, checked: bool = True) -> float:
+    """How far a submitted workflow came, in [0, 1].
+
+    Args:
+        verdict: The judgement of the solution it left; None if it left none.
+        parsed: It could be read as a workflow.
+        checked: Its types fit, so that it was run.
+    """
+    if verdict is None:
+        return CHECKED if checked and parsed else PARSED * parsed
+    return 1.0 if verdict.correct else RAN + NEARNESS * verdict.progress
+
+
+def episode_score(config: RewardConfig, calls: int, reached: float, correct: bool) -> float:
+    """The score of the episode that submits one workflow, once, and answers.
+
+    Args:
+        config: The weights.
+        calls: Calls of the model that the run came to.
+        reached: Its `progress`.
+        correct: The solution it left is right. A run that left none answers nothing, wrongly.
+    """
+    ledger = Ledger(config, correct=correct, answered=True)
+    ledger.charge("step")
+    charge_calls(ledger, calls)
+    ledger.reach(reached)
+    return ledger.score()
+
+
+def saturation(config: RewardConfig) -> tuple[float, float]:
+    """The cost of an episode of `episode_score` as a function of its calls.
+
+    The cost is `cap - a * b ** calls`, so that its mean needs one value of the generating function
+    of the calls, not their whole distribution.
+
+    Returns:
+        `a` and `b`.
+    """
+    factor = math.exp(-config.step / config.cost_cap)
+    return config.cost_cap * factor, factor
+
+
+# One more demand on the weights: a workflow that runs must be worth more than one that does not.
+#
+#     partial * progress(ran, wrong) - cost(calls of a whole budget)
+#         > partial * progress(parsed) - cost(one failed call)
+#
+# The left side is the worst that one valid workflow can come to which leaves a wrong solution: it
+# spends every call that it may make. The right side is the best that an invalid one can come to. In
+# the system that this language is from, a text that did not parse was worth as much as a wrong
+# workflow, so a model learnt to write nonsense. All other demands are those of
+# `toolgym.rewards.RewardConfig`.
+
+
+def check_weights(config: RewardConfig, calls: int) -> None:
+    """Refuse weights under which nonsense is worth as much as a wrong workflow.
+
+    Args:
+        config: The weights.
+        calls: Most calls of the model that one workflow can make.
+
+    Raises:
+        ConfigurationError: The demand above does not hold.
+    """
+    valid = costs.episode_score(config, calls, costs.RAN, correct=False)
+    invalid = invalid_score(config)
+    if valid <= invalid:
+        raise ConfigurationError(
+            f"rewards are refused: a valid wrong workflow of {calls} calls scores"
+            f" {_told(config, costs.RAN, valid)}, and an invalid one"
+            f" {_told(config, costs.PARSED, invalid)}; {valid:.4f} > {invalid:.4f} must hold:"
+            " raise partial or failed_call, or lower step or cost_cap."
+        )
+
+
+def invalid_score(config: RewardConfig) -> float:
+    """The score of the episode that submits one workflow whose types do not fit, and answers."""
+    ledger = Ledger(config, answered=True)
+    ledger.charge("step")
+    ledger.charge("failed_call")
+    ledger.reach(costs.PARSED)
+    return ledger.score()
+
+
+def _told(config: RewardConfig, reached: float, score: float) -> str:
+    """A score as it is made up: progress, less cost."""
+    ledger = Ledger(config)
+    ledger.reach(reached)
+    earned = config.partial * ledger.progress
+    return f"{earned:.4f} - {earned - score:.4f} = {score:.4f}"

@@ -1,0 +1,197 @@
+"""The pictures of a set of rollouts: which workflows are liked, their cost, how varied they are.
+
+Each function is pure and gives charts that any page of `toolgym.report` can show; none where there
+is nothing to draw. Before and after a training stand side by side where there are both, so that
+what was learnt can be seen at a glance.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from aflowgym.operators.catalogue import KINDS
+from aflowgym.statistics.counts import Gathered, Tally, ranked
+from aflowgym.statistics.diversity import Moment, diversity, entropy
+from aflowgym.statistics.regret import Regret
+from aflowgym.statistics.workflow_svg import workflow_picture
+from toolgym.report.plot import Line, line_plot, swatch
+from toolgym.report.scatter_plot import Mark, Spot, Track, scatter_plot
+from toolgym.report.share_bars import ShareBars, share_bars
+from toolgym.statistics import Chart, Share
+
+_ALIKE = re.compile(r"(?:(?<=\[)|(?<=, ))(\w+)((?:, \1)+)(?=[\],])")
+_MARKS: dict[str, Mark] = {"before": "ring"}
+
+
+def favourites_chart(found: Gathered, top: int = 10) -> tuple[Chart, ...]:
+    """The most frequent workflows as bars, one series for each phase that is compared.
+
+    Args:
+        found: What was counted.
+        top: Workflows to show at most.
+    """
+    by_phase = {phase: found.by_phase[phase].counts for phase in found.compared}
+    total = sum(by_phase.values(), Counter[str]())
+    names = [text for text, _ in ranked(total)[:top]]
+    if not names:
+        return ()
+    series = [
+        ShareBars(phase or "all", style, [Share(counts[name], counts.total()) for name in names])
+        for style, (phase, counts) in enumerate(by_phase.items())
+        if counts
+    ]
+    told = "; ".join(f"{name}: {Share(total[name], total.total())}" for name in names)
+    legend = tuple((Markup(swatch(one.style, bar=True)), one.label) for one in series)
+    note = "Share of the valid workflows; lines are 95 % Wilson intervals."
+    title = "Favourite workflows"
+    svg = Markup(share_bars(series, [shortened(name) for name in names], title, told))
+    return (Chart(title, note, svg, legend if len(legend) > 1 else ()),)
+
+
+def shortened(text: str) -> str:
+    """A canonical text with equal branches written once; one with instructions stays as it is.
+
+    >>> shortened("[Programmer, Programmer, Custom] -> ScEnsemble")
+    '[Programmer * 2, Custom] -> ScEnsemble'
+    """
+    return text if '"' in text else _ALIKE.sub(_once, text)
+
+
+def _once(found: re.Match[str]) -> str:
+    return f"{found[1]} * {1 + found[2].count(',')}"
+
+
+def favourite_pictures(found: Gathered) -> tuple[Chart, ...]:
+    """For each kind of task the favourite of each phase that is compared, drawn."""
+    drawn = []
+    for kind in KINDS:
+        for phase in found.compared:
+            text, share = found.by_kind.get((kind, phase), Tally()).favourite
+            if text:
+                title = f"{kind}, {phase}" if phase else kind
+                note = f"{share} of the valid workflows."
+                drawn.append(Chart(title, note, Markup(workflow_picture(text))))
+    return tuple(drawn)
+
+
+def accuracy_chart(found: Gathered, regret: Sequence[Regret] = ()) -> tuple[Chart, ...]:
+    """Share right against mean calls, for each kind of task, and where the best of the family lies.
+
+    Args:
+        found: What was counted.
+        regret: Whose best workflows are drawn.
+    """
+    best = {each.kind: each.best for each in regret}
+    tracks = []
+    for style, kind in enumerate(KINDS):
+        spots = [
+            _spot(phase, tally)
+            for phase in found.compared
+            if (tally := found.by_kind.get((kind, phase))) is not None and tally.scored
+        ]
+        if spots and kind in best:
+            accuracy, calls, _ = best[kind].expectation
+            name = f"the best of the stated family: {best[kind].workflow}"
+            spots.append(Spot(name, calls, accuracy, accuracy, accuracy, "diamond", False))
+        if spots:
+            tracks.append(Track(kind, style, spots))
+    if not tracks:
+        return ()
+    title, axis = "Accuracy against calls", "mean calls of a model by the operators of a rollout"
+    told = "; ".join(f"{one.label}: {_told(one.spots)}" for one in tracks)
+    svg = Markup(scatter_plot(tracks, title, told, axis, "share"))
+    legend = tuple((Markup(swatch(one.style)), one.label) for one in tracks)
+    note = "Share of the rollouts that ended right, with its 95 % Wilson interval."
+    if "before" in found.compared:
+        note += " Ring: before the training; disc: after it."
+    note += " Diamond: what the best workflow of the stated family comes to." if best else ""
+    return (Chart(title, note, svg, legend),)
+
+
+def _spot(phase: str, tally: Tally) -> Spot:
+    low, high = tally.accuracy.interval
+    mark = _MARKS.get(phase, "disc")
+    return Spot(
+        phase or "all", tally.mean_calls or 0.0, tally.accuracy.value or 0.0, low, high, mark
+    )
+
+
+def _told(spots: Sequence[Spot]) -> str:
+    return ", ".join(f"{one.name} {one.y:.1%} with {one.x:.1f} calls" for one in spots)
+
+
+def time_charts(told: Sequence[Moment]) -> tuple[Chart, ...]:
+    """Validity, diversity and the favourite's share over time, and the entropy.
+
+    Args:
+        told: From `moments`; fewer than two have no course.
+    """
+    if len(told) < 2:
+        return ()
+    x, axis = _places(told), _axis(told)
+    validity = [moment.tally.validity for moment in told]
+    lines = [
+        Line(
+            "with a valid workflow",
+            0,
+            x,
+            [one.value for one in validity],
+            low=[one.interval[0] for one in validity],
+            high=[one.interval[1] for one in validity],
+        ),
+        Line("diversity", 1, x, [_known(diversity(each.tally.counts)) for each in told]),
+        Line("share of the favourite", 2, x, [each.tally.favourite[1].value for each in told]),
+    ]
+    title, words = "Validity and diversity", "; ".join(_in_words(line, "share") for line in lines)
+    legend = tuple((Markup(swatch(line.style)), line.label) for line in lines)
+    note = (
+        "Diversity is the chance that two valid workflows differ; a policy that collapses writes"
+        " one workflow for all. The band is the 95 % Wilson interval of the rollouts with a valid"
+        " workflow."
+    )
+    drawn = Chart(title, note, Markup(line_plot(lines, title, words, axis, "share")), legend)
+    return drawn, _entropy_chart(told, x, axis)
+
+
+def _entropy_chart(told: Sequence[Moment], x: Sequence[float], axis: str) -> Chart:
+    line = Line("entropy", 3, x, [_known(entropy(each.tally.counts)) for each in told])
+    title = "Entropy of the workflows"
+    note = "In nats, of the distribution of valid workflows by their canonical text."
+    return Chart(title, note, Markup(line_plot([line], title, _in_words(line, ""), axis)))
+
+
+def _axis(told: Sequence[Moment]) -> str:
+    around = [moment.phase for moment in told if moment.first is None]
+    return f"step; the points at the ends: {' and '.join(around)}" if around else "step"
+
+
+def _places(told: Sequence[Moment]) -> list[float]:
+    """The middle step of each moment; one around the training lies a window beside it."""
+    steps = [moment for moment in told if moment.first is not None and moment.last is not None]
+    last = max((moment.last or 0 for moment in steps), default=0)
+    places, beside = [], 0
+    for moment in told:
+        if moment.first is not None and moment.last is not None:
+            places.append((moment.first + moment.last) / 2)
+            beside = last + 1
+        else:
+            places.append(float(beside))
+            beside += 1
+    return places
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _in_words(line: Line, unit: str) -> str:
+    known = [value for value in line.y if value is not None]
+    if not known:
+        return f"{line.label}: unknown"
+    first, last = (f"{100 * v:.0f} %" if unit else f"{v:.2f}" for v in (known[0], known[-1]))
+    return f"{line.label}: from {first} to {last}"

@@ -1,0 +1,220 @@
+"""What is counted of a set of rollouts while they pass, one at a time.
+
+A long training plays more rollouts than fit into memory, and its tables need only counts. So each
+rollout is added to the tallies of its phase, of its kind of task and of its stretch of steps, and
+let go. What grows is the number of different workflows, and the steps up to a limit: beyond it
+neighbours are taken together, which a plot of twenty windows does not show.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from aflowgym.statistics.workflows import Reading
+from toolgym.statistics import Share
+
+PHASES = ("before", "grpo", "after")
+"""In the order of a run; others follow by name."""
+MOST_STRETCHES: Final = 2_000
+
+
+@dataclass
+class Tally:
+    """Counts of a group of rollouts.
+
+    Attributes:
+        rollouts: How many there are.
+        acted: Those that wrote a workflow.
+        able: Those that wrote a valid one.
+        written: Workflows, valid or not.
+        plain: Valid ones that were read without a remark.
+        wrong: Those that are not valid.
+        scored: Rollouts that no fault of the machine spoilt.
+        right: Scored rollouts that ended right.
+        calls: Calls of a model that the operators of the scored rollouts came to.
+        counts: How often each valid workflow was written, by canonical text.
+        codes: Of the workflows that are not valid, how many have each code.
+        ended: Of the scored rollouts, how many had each as the last valid workflow; "" for none.
+        ended_right: Those of them that ended right.
+        lost: Of the scored rollouts without a valid workflow, how many earned each score.
+    """
+
+    rollouts: int = 0
+    acted: int = 0
+    able: int = 0
+    written: int = 0
+    plain: int = 0
+    wrong: int = 0
+    scored: int = 0
+    right: int = 0
+    calls: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    ended: Counter[str] = field(default_factory=Counter)
+    ended_right: Counter[str] = field(default_factory=Counter)
+    lost: Counter[float] = field(default_factory=Counter)
+
+    def add(self, reading: Reading) -> None:
+        """Count one rollout."""
+        valid = reading.valid
+        self.rollouts += 1
+        self.acted += bool(reading.workflows)
+        self.able += bool(valid)
+        self.written += len(reading.workflows)
+        self.plain += sum(not workflow.remarks for workflow in valid)
+        self.counts.update(workflow.text for workflow in valid)
+        for workflow in reading.workflows:
+            if not workflow.valid:
+                self.wrong += 1
+                self.codes.update(workflow.codes)
+        if reading.scored:
+            self._end(reading)
+
+    def _end(self, reading: Reading) -> None:
+        self.scored += 1
+        self.right += reading.correct
+        self.calls += reading.calls
+        self.ended[reading.last] += 1
+        if reading.correct:
+            self.ended_right[reading.last] += 1
+        if not reading.last:
+            self.lost[reading.score] += 1
+
+    def __iadd__(self, other: Tally) -> Tally:
+        for each in fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if isinstance(mine, Counter):
+                mine.update(theirs)
+            else:
+                setattr(self, each.name, mine + theirs)
+        return self
+
+    @property
+    def validity(self) -> Share:
+        """Rollouts with a valid workflow."""
+        return Share(self.able, self.rollouts)
+
+    @property
+    def accuracy(self) -> Share:
+        """Of the scored rollouts, those that ended right."""
+        return Share(self.right, self.scored)
+
+    @property
+    def mean_calls(self) -> float | None:
+        """Calls of a model for each scored rollout; None without any."""
+        return self.calls / self.scored if self.scored else None
+
+    @property
+    def favourite(self) -> tuple[str, Share]:
+        """The workflow that was written most often, and its share; empty if there is none."""
+        text, count = next(iter(ranked(self.counts)), ("", 0))
+        return text, Share(count, self.counts.total())
+
+
+@dataclass
+class Stretch:
+    """The rollouts of some steps that follow each other."""
+
+    first: int
+    last: int
+    tally: Tally = field(default_factory=Tally)
+
+
+class Course:
+    """The rollouts of one phase by their steps, in as many stretches as fit at most."""
+
+    def __init__(self) -> None:
+        self.around = Tally()
+        self.width = 1
+        self._places: dict[int, Stretch] = {}
+
+    def add(self, reading: Reading) -> None:
+        """Count one rollout; one without a step lies around the training."""
+        if reading.step is None:
+            self.around.add(reading)
+            return
+        step = reading.step
+        place = step // self.width
+        stretch = self._places.setdefault(place, Stretch(step, step))
+        stretch.first, stretch.last = min(stretch.first, step), max(stretch.last, step)
+        stretch.tally.add(reading)
+        if len(self._places) > MOST_STRETCHES:
+            self._join()
+
+    def _join(self) -> None:
+        self.width *= 2
+        pairs: dict[int, Stretch] = {}
+        for place, stretch in self._places.items():
+            joined = pairs.setdefault(place // 2, Stretch(stretch.first, stretch.last))
+            joined.first = min(joined.first, stretch.first)
+            joined.last = max(joined.last, stretch.last)
+            joined.tally += stretch.tally
+        self._places = pairs
+
+    @property
+    def stretches(self) -> list[Stretch]:
+        """In the order of their steps."""
+        return [self._places[place] for place in sorted(self._places)]
+
+
+class Gathered:
+    """The tallies of a set of rollouts.
+
+    Attributes:
+        by_phase: All of a phase.
+        by_kind: Those of a kind of task in a phase.
+        courses: Those of a phase by step.
+        composed: Those in which whole workflows were submitted, by kind and phase.
+        structures: Of each valid workflow its class.
+        operators: Of each valid workflow how often each operator occurs in it.
+    """
+
+    def __init__(self, readings: Iterable[Reading]) -> None:
+        self.by_phase: dict[str, Tally] = {}
+        self.by_kind: dict[tuple[str, str], Tally] = {}
+        self.courses: dict[str, Course] = {}
+        self.composed: dict[tuple[str, str], Tally] = {}
+        self.structures: dict[str, str] = {}
+        self.operators: dict[str, Counter[str]] = {}
+        for reading in readings:
+            self._add(reading)
+
+    def _add(self, reading: Reading) -> None:
+        phase, kind = reading.phase, reading.kind
+        self.by_phase.setdefault(phase, Tally()).add(reading)
+        self.courses.setdefault(phase, Course()).add(reading)
+        if kind:
+            self.by_kind.setdefault((kind, phase), Tally()).add(reading)
+        if kind and reading.composed:
+            self.composed.setdefault((kind, phase), Tally()).add(reading)
+        for workflow in reading.valid:
+            self.structures[workflow.text] = workflow.structure
+            self.operators[workflow.text] = workflow.operators
+
+    @property
+    def phases(self) -> list[str]:
+        """Those that there are, in the order of a run."""
+        known = [phase for phase in PHASES if phase in self.by_phase]
+        return [*known, *sorted(self.by_phase.keys() - set(known))]
+
+    @property
+    def compared(self) -> list[str]:
+        """The phases that a picture shows: before and after where there are both, else all."""
+        ends = ["before", "after"]
+        return ends if set(ends) <= self.by_phase.keys() else self.phases
+
+    @property
+    def total(self) -> Tally:
+        """All rollouts together."""
+        whole = Tally()
+        for phase in self.phases:
+            whole += self.by_phase[phase]
+        return whole
+
+
+def ranked(counts: Counter[str]) -> list[tuple[str, int]]:
+    """The most frequent first; of equals the one whose text comes first."""
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -1,0 +1,206 @@
+"""What the workflows of some rollouts look like: which are valid, which are liked, how varied.
+
+The tables are those by which the collapse of a GRPO training on workflows was found: validity, the
+most frequent patterns, operators, structures. To them come how varied the workflows are and how
+that moved while the model was trained. Workflows are counted by their canonical text, so that two
+spellings of one are one, and those that are not valid by the codes of their errors.
+
+Everything is a function of the rollouts alone; ties are broken by text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from aflowgym.dsl import CODES, Limits
+from aflowgym.dsl.checking import DEFAULT_LIMITS
+from aflowgym.execution.errors import WORKFLOW_ERRORS
+from aflowgym.expectation.family import FAMILY, Family
+from aflowgym.operators.catalogue import KINDS, OPERATORS, Registry
+from aflowgym.statistics.charts import (
+    accuracy_chart,
+    favourite_pictures,
+    favourites_chart,
+    time_charts,
+)
+from aflowgym.statistics.counts import Gathered, Tally, ranked
+from aflowgym.statistics.diversity import Moment, diversity, entropy, moments
+from aflowgym.statistics.regret import Regret, regret_table, regrets
+from aflowgym.statistics.workflows import STRUCTURES, Reading, Workflow, readings
+from toolgym.calls import CALL_ERRORS
+from toolgym.statistics import Cell, Rollout, Share, Statistics, Table
+
+__all__ = [
+    "STRUCTURES",
+    "Gathered",
+    "Moment",
+    "Reading",
+    "Regret",
+    "Tally",
+    "Workflow",
+    "diversity",
+    "entropy",
+    "moments",
+    "ranked",
+    "readings",
+    "regrets",
+    "workflow_statistics",
+]
+
+#: Why a workflow is not valid, or why none was written: code to meaning.
+MEANINGS = {**CALL_ERRORS, **WORKFLOW_ERRORS, **CODES}
+
+
+def workflow_statistics(
+    rollouts: Iterable[Rollout],
+    top: int = 10,
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    operators: Registry = OPERATORS,
+    limits: Limits = DEFAULT_LIMITS,
+    family: Family = FAMILY,
+) -> Statistics:
+    """The tables and charts on the workflows of some rollouts.
+
+    Args:
+        rollouts: Episode records of this package's environments, or lines of a run's
+            `rollouts.jsonl`; each is let go when it was counted.
+        top: Patterns to tell at most.
+        env_kwargs: How their environment was made; None where that is not known. They say what
+            the best workflow of the family is, and so which regret there is.
+        operators: The operators that the agents could name.
+        limits: How large a workflow could be.
+        family: The workflows among which the best is what regret is measured against.
+
+    Returns:
+        The tables `validity`, `errors`, `patterns`, `operators`, `structures`, `kinds` and
+        `time`, and `regret` where it is known.
+    """
+    found = Gathered(readings(rollouts, operators, limits))
+    told = moments(found)
+    regret = regrets(found, env_kwargs or {}, family)
+    return Statistics(
+        tables=(
+            *regret_table(regret, family, is_assumed=env_kwargs is None),
+            _validity(found.total),
+            _errors(found.total),
+            _patterns(found, top),
+            _operators(found, operators),
+            _structures(found),
+            _kinds(found),
+            _time(told),
+        ),
+        charts=(
+            *favourites_chart(found, top),
+            *accuracy_chart(found, regret),
+            *time_charts(told),
+        ),
+        pictures=favourite_pictures(found),
+    )
+
+
+def _validity(all_of: Tally) -> Table:
+    written, valid = all_of.written, all_of.counts.total()
+    rows: list[tuple[Cell, ...]] = [
+        ("rollouts", all_of.rollouts, None),
+        ("rollouts with a workflow", all_of.acted, Share(all_of.acted, all_of.rollouts)),
+        ("rollouts with a valid workflow", all_of.able, all_of.validity),
+        ("workflows written", written, None),
+        ("valid", valid, Share(valid, written)),
+        ("valid, read without a remark", all_of.plain, Share(all_of.plain, written)),
+        ("not valid", all_of.wrong, Share(all_of.wrong, written)),
+        ("different valid workflows", len(all_of.counts), None),
+        ("diversity", diversity(all_of.counts), None),
+        ("entropy (nats)", entropy(all_of.counts), None),
+    ]
+    note = "Diversity: the chance that two of the valid workflows differ."
+    return Table("validity", "Validity", ("what", "count", "share"), tuple(rows), note)
+
+
+def _errors(all_of: Tally) -> Table:
+    rows = tuple(
+        (code, MEANINGS.get(code), count, Share(count, all_of.wrong))
+        for code, count in ranked(all_of.codes)
+    )
+    note = "Of the workflows that are not valid; one may have several errors."
+    return Table("errors", "Errors", ("code", "meaning", "count", "share"), rows, note)
+
+
+def _patterns(found: Gathered, top: int) -> Table:
+    all_of = found.total
+    by_phase = {phase: found.by_phase[phase].counts for phase in found.phases}
+    compared = by_phase if len(by_phase) > 1 else {}
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            text,
+            count,
+            Share(count, all_of.counts.total()),
+            Share(all_of.ended_right[text], all_of.ended[text]),
+            *(Share(each[text], each.total()) for each in compared.values()),
+        )
+        for text, count in ranked(all_of.counts)[:top]
+    )
+    columns = ("workflow", "count", "share", "right", *(f"share {phase}" for phase in compared))
+    note = "Right: of the rollouts whose last valid workflow it is, those that ended right."
+    return Table("patterns", "Patterns", columns, rows, note)
+
+
+def _operators(found: Gathered, operators: Registry) -> Table:
+    counts = found.total.counts
+    uses = Counter(dict.fromkeys(operators, 0))
+    within = Counter(dict.fromkeys(operators, 0))
+    for text, count in counts.items():
+        for name, times in found.operators[text].items():
+            uses[name] += times * count
+            within[name] += count
+    rows = tuple(
+        (name, uses[name], count, Share(count, counts.total())) for name, count in ranked(within)
+    )
+    columns = ("operator", "uses", "workflows", "share")
+    note = "Share: of the valid workflows, those that hold it at least once."
+    return Table("operators", "Operators", columns, rows, note)
+
+
+def _structures(found: Gathered) -> Table:
+    counts = found.total.counts
+    rows = []
+    for name in STRUCTURES:
+        texts = [text for text in counts if found.structures[text] == name]
+        total = sum(counts[text] for text in texts)
+        rows.append((name, len(texts), total, Share(total, counts.total())))
+    columns = ("structure", "different", "count", "share")
+    return Table("structures", "Structures", columns, tuple(rows))
+
+
+_FIGURES = (
+    *("rollouts", "with a valid workflow", "right", "calls"),
+    *("different", "diversity", "entropy", "favourite", "its share"),
+)
+
+
+def _figures(tally: Tally) -> tuple[Cell, ...]:
+    """What is told of any group of rollouts, as cells of `_FIGURES`."""
+    counts = tally.counts
+    varied = (len(counts), diversity(counts), entropy(counts))
+    ended = (tally.accuracy, tally.mean_calls)
+    return (tally.rollouts, tally.validity, *ended, *varied, *tally.favourite)
+
+
+def _kinds(found: Gathered) -> Table:
+    rows = tuple(
+        (kind, phase, *_figures(found.by_kind[kind, phase]))
+        for kind in KINDS
+        for phase in found.phases
+        if (kind, phase) in found.by_kind
+    )
+    return Table("kinds", "By kind of task", ("kind", "phase", *_FIGURES), rows, _CALLS)
+
+
+def _time(told: Sequence[Moment]) -> Table:
+    rows = tuple((moment.phase, moment.steps, *_figures(moment.tally)) for moment in told)
+    return Table("time", "Over time", ("phase", "steps", *_FIGURES), rows, _CALLS)
+
+
+_CALLS = "Calls: of a model by the operators, for each scored rollout."

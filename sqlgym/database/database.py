@@ -1,0 +1,250 @@
+"""One SQLite file that agents may ask anything and that gives nothing but rows.
+
+`open_database` gives every caller of a process the same `Database` for the same file, so that the
+rollouts of a group, which ask the same things, share one cache of results. A statement runs on a
+guarded connection (`sqlgym.database.guard`) lent from the process's pool. What is wrong with the
+SQL is a `ToolError`, what is wrong with the file an `EnvironmentFault`, and nothing else is raised.
+
+Results and errors are cached by the text of the SQL, but for what the clock or the machine's memory
+stopped: that may go well the next time. A file is taken to be immutable while it is open; one that
+changed on disk (other size or modification time) is another `Database`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections import deque
+from functools import partial
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from sqlgym.database import diagnosis
+from sqlgym.database.guard import GuardedConnection
+from sqlgym.database.limits import Limits
+from sqlgym.database.pool import process_pool
+from sqlgym.database.query_result import QueryResult, ResultCache
+from sqlgym.database.schema import Schema
+from sqlgym.database.sqlite_file import machine_fault, quoted
+from sqlgym.database.turnstile import TURNSTILE
+from toolgym.errors import EnvironmentFault, ToolError
+from toolgym.forks import renew_in_child
+from toolgym.lazy import lazy
+
+__all__ = ["Database", "Limits", "QueryResult", "ResultCache", "open_database"]
+
+
+class Database:
+    """One SQLite file, readable by SQL and by nothing else.
+
+    Args:
+        path: The file.
+        limits: What one statement may use.
+        backwards: SQLite reads rows from the other end wherever no order is asked for.
+
+    Raises:
+        EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.
+
+    A `Database` may be used by many threads at once, and in the child of a fork. Its `deadlines`
+    counts the statements that the clock has ended.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        backwards: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        self.limits = limits
+        self._name = str(self.path.absolute())
+        self._stamp = _stamp(self._name)
+        self._key = _key(self._name, self._stamp, limits) + " backwards" * backwards
+        self._connect = partial(GuardedConnection, self.path, limits, backwards)
+        self._cache = ResultCache()
+        self.deadlines = 0
+        connection = self._borrow()  # a broken file is told now, not at the first query
+        self._give_back(connection)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open_database, (self.path, self.limits)
+
+    @lazy
+    def schema(self) -> Schema:
+        """The tables, columns and references of the file; read once."""
+        return Schema.read(self.path)
+
+    @lazy
+    def backwards(self) -> Database:
+        """The same file, read from the other end: a query that asks for one result gives it too."""
+        return Database(self.path, self.limits, backwards=True)
+
+    def query(self, sql: str) -> QueryResult:
+        """Run one SELECT statement.
+
+        Raises:
+            ToolError: `sql_error`, `unknown_column`, `unknown_table`, `ambiguous_column`,
+                `not_allowed`, `nondeterministic`, `empty_sql`, `several_statements`,
+                `too_many_steps`, `too_large`; or `deadline` and `too_much_memory`, which depend on
+                the machine and are not cached.
+            EnvironmentFault: The file cannot be read any more.
+        """
+        outcome = self._cache.get(sql)
+        if outcome is None:
+            outcome = self._run(sql)
+            if isinstance(outcome, ToolError):
+                self._keep(sql, outcome)
+        if isinstance(outcome, ToolError):
+            raise ToolError(*outcome.args)  # a fresh one: raising adds a traceback to it
+        return outcome
+
+    def _keep(self, sql: str, error: ToolError) -> None:
+        """Into the cache with an error, unless it depended on the machine's load."""
+        if error.code == "deadline":
+            self.deadlines += 1
+        if error.code not in diagnosis.TRANSIENT:
+            self._cache.put(sql, error)
+
+    def is_current(self) -> bool:
+        """Whether the file on disk is still the one that was opened: of its size and time."""
+        try:
+            status = os.stat(self._name)
+        except OSError:
+            return False
+        return (status.st_mtime_ns, status.st_size) == self._stamp
+
+    def count(self, table_name: str) -> int | None:
+        """The number of rows of a table or view; None where counting takes too long or fails."""
+        try:
+            result = self.query(f"SELECT count(*) FROM {quoted(table_name)}")
+        except ToolError:
+            return None
+        return int(result.rows[0][0])
+
+    def _run(self, sql: str) -> QueryResult | ToolError:
+        """Run a statement in its turn, unless another thread has just asked the same."""
+        try:
+            statement = diagnosis.check_text(sql, self.limits)
+        except ToolError as error:
+            return error
+        entered = TURNSTILE.enter()
+        try:
+            known = self._cache.get(sql)
+            outcome = known or self._attempt(statement)
+            if isinstance(outcome, QueryResult) and known is None:
+                self._check_current()
+                self._cache.put(sql, outcome)
+        finally:
+            if entered:
+                TURNSTILE.leave()
+        if not isinstance(outcome, diagnosis.Failure):
+            return outcome
+        self._check_current()
+        return diagnosis.explain(outcome, statement, self.schema, self.limits)
+
+    def _check_current(self) -> None:
+        """Refuse what was read from a file that changed meanwhile: nothing about it is certain."""
+        if not self.is_current():
+            process_pool().close_idle(self._key)
+            raise EnvironmentFault(
+                f"The database file {self.path} was changed or removed while it was in use.",
+                "Leave the files alone while they are used; the next reset opens the new one.",
+            )
+
+    def _attempt(self, sql: str) -> QueryResult | ToolError | diagnosis.Failure:
+        """Run a statement on a connection, borrowed in one's turn: few are open then."""
+        connection = self._borrow()
+        try:
+            return self._fetched(connection, sql)
+        finally:
+            self._give_back(connection)
+
+    def _fetched(
+        self, connection: GuardedConnection, sql: str, lenient: bool = False
+    ) -> QueryResult | ToolError | diagnosis.Failure:
+        try:
+            columns, rows, truncated, size = connection.fetch(sql, lenient)
+        except (sqlite3.Error, sqlite3.Warning, MemoryError, UnicodeDecodeError) as error:
+            stopped = connection.meter.stopped
+            if not lenient and _is_undecodable(error):
+                return self._fetched(connection, sql, lenient=True)
+            fault = machine_fault(error, self.path, stopped is not None)
+            if fault is not None:
+                raise fault from error
+            return diagnosis.Failure(error, connection.denial, stopped)
+        if not columns:
+            return diagnosis.no_result(sql)
+        if size > self.limits.result_bytes and len(rows) == 1:
+            return diagnosis.row_too_large(self.limits)
+        ticks, tables_read = connection.meter.ticks, connection.tables_read()
+        return QueryResult(columns, tuple(rows), truncated, tables_read, ticks, size)
+
+    def _borrow(self) -> GuardedConnection:
+        return process_pool().take(self._key, self._connect)
+
+    def _give_back(self, connection: GuardedConnection) -> None:
+        process_pool().give_back(self._key, connection)
+
+
+def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # noqa: B008 (frozen)
+    """The `Database` of a file; the same one for every caller of this process.
+
+    Raises:
+        EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.
+    """
+    name = os.fspath(path)
+    known = _latest.get(name)  # the way of nearly every call
+    if known is not None and known.limits is limits and known.is_current():
+        return known
+    absolute = str(Path(path).absolute())
+    key = _key(absolute, _stamp(absolute), limits)
+    with _opening.lock:
+        database = _registry.get(key)
+        if database is None:
+            database = _registry[key] = Database(path, limits)
+        if database not in _recent:
+            _recent.append(database)
+        if os.path.isabs(name):
+            _latest[name] = database
+    return database
+
+
+class _Opening:
+    """One thread at a time opens a database; in the child of a fork, none does."""
+
+    def __init__(self) -> None:
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        self.lock = threading.Lock()
+
+
+_registry: WeakValueDictionary[str, Database] = WeakValueDictionary()
+_latest: WeakValueDictionary[str, Database] = WeakValueDictionary()
+_recent: deque[Database] = deque(maxlen=32)  # outlives its environments for a while, with its cache
+_opening = _Opening()
+
+
+def _stamp(name: str) -> tuple[int, int]:
+    """What tells that a file has changed: its modification time in nanoseconds, and its size."""
+    try:
+        status = os.stat(name)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"The database file {name} cannot be read: {error.strerror}.",
+            "Check the path and its rights.",
+        ) from error
+    return status.st_mtime_ns, status.st_size
+
+
+def _key(name: str, stamp: tuple[int, int], limits: Limits) -> str:
+    """Names a file in one state under some limits; a text, since its hash is worked out once."""
+    return repr((name, stamp, limits))
+
+
+def _is_undecodable(error: Exception) -> bool:
+    """Python's module could not decode a text; an error of SQLite itself always has a code."""
+    return isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")

@@ -1,0 +1,169 @@
+"""What an agent reads of tables, so it says much in few tokens:
+
+    singer (1,402 rows)
+    Singer_ID INT primary key <- singer_in_concert.Singer_ID
+    Country TEXT in ('France', 'Netherlands', 'United States')
+    Stadium_ID INT -> stadium.Stadium_ID
+
+`->` is a reference of this table, `<-` one to it. A column of few different values shows them, as
+they stand in SQL: `in (...)` is all of them, `such as ...` those among the first rows of a large
+table. Examples are for tables of more than `READ_AT_A_GLANCE` rows; a smaller one is read whole by
+one query. What is too long for an observation ends with a note on what was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlgym.database.database import Database
+from sqlgym.database.render import MAX_CHARS
+from sqlgym.database.schema import Column, Schema, Table
+from sqlgym.database.sqlite_file import quoted
+from toolgym.errors import ToolError
+
+READ_AT_A_GLANCE = 20
+"""Rows of a table up to which no example values are shown."""
+FEW_TEXTS, FEW_NUMBERS = 8, 5
+"""So many different values are few."""
+LONGEST_EXAMPLES = 100
+"""Characters of all example values of one column together; a longer list is left out."""
+LOOKED_AT = 20_000
+"""Rows, from the first on, that are looked at for example values; so many columns, too:"""
+COLUMNS_LOOKED_AT = 40
+MANY_TABLES = 80
+"""From so many tables on, a list of them tells their names only."""
+_REFERRING = 6
+
+_described: WeakKeyDictionary[Database, dict[tuple[int, str], tuple[Schema, str]]]
+_described = WeakKeyDictionary()
+"""The texts of each database's tables, by schema and name; the schema is kept with its text, so
+that its id stays its own."""
+
+
+def describe_table(table: Table, schema: Schema, database: Database | None = None) -> str:
+    """The columns of one table with their types, keys, references both ways, and examples.
+
+    Args:
+        table: The table.
+        schema: What it is part of: a database's own, or that one with further references.
+        database: Asked for rows and examples; the text is made once for it. Without it there are
+            neither.
+    """
+    if database is None:
+        return _description(table, schema, None)
+    texts = _described.setdefault(database, {})
+    key = id(schema), table.name
+    known = texts.get(key)
+    if known is None:
+        known = texts[key] = schema, _description(table, schema, database)
+    return known[1]
+
+
+def _description(table: Table, schema: Schema, database: Database | None) -> str:
+    rows = database.count(table.name) if database else None
+    head = f"{table.name}{' view' if table.is_view else ''}{_counted(rows)}"
+    plain = [_column(table, column, schema) for column in table.columns]
+    if rows is not None and rows > READ_AT_A_GLANCE and not table.is_view and database:
+        examples = dict(_examples(table, database, rows))
+        rich = [
+            f"{line} {examples[column.name]}" if column.name in examples else line
+            for column, line in zip(table.columns, plain, strict=True)
+        ]
+        if sum(len(line) + 1 for line in (head, *rich)) <= MAX_CHARS:
+            return "\n".join([head, *rich])
+    return "\n".join(_fitting([head, *plain], "columns", "sqlite_master has their names"))
+
+
+def list_tables(schema: Schema, database: Database) -> str:
+    """The tables of a database with their numbers of rows; of very many, the names only."""
+    if not schema.tables:
+        return "The database has no tables."
+    if len(schema.tables) >= MANY_TABLES:
+        return _names_only(schema.names)
+    lines = [
+        f"{table.name} view"
+        if table.is_view
+        else f"{table.name}{_counted(database.count(table.name))}"
+        for table in schema.tables
+    ]
+    return "\n".join(_fitting(lines, "tables", "sqlite_master has their names"))
+
+
+def _names_only(names: tuple[str, ...]) -> str:
+    text, shown = "", 0
+    for name in names:
+        if len(text) + len(name) + 2 > MAX_CHARS - 100:
+            break
+        text += f"{', ' if text else ''}{name}"
+        shown += 1
+    left = len(names) - shown
+    note = f"\n... ({left:,} more tables; sqlite_master has their names)" if left else ""
+    return f"{len(names):,} tables: {text}{note}"
+
+
+def _counted(rows: int | None) -> str:
+    return "" if rows is None else f" ({rows} row{'' if rows == 1 else 's'})"
+
+
+def _column(table: Table, column: Column, schema: Schema) -> str:
+    marks = [column.name if column.name.isidentifier() else quoted(column.name), column.type]
+    marks += ["primary key"] if column.primary_key else []
+    marks += [
+        f"-> {key.to_table}.{key.to_column}"
+        for key in table.foreign_keys
+        if key.column.lower() == column.name.lower()
+    ]
+    referring = schema.referring(table.name, column.name)
+    if referring:
+        shown = ", ".join(f"{key.table}.{key.column}" for key in referring[:_REFERRING])
+        more = len(referring) - _REFERRING
+        marks.append(f"<- {shown}{f' and {more} more' if more > 0 else ''}")
+    return " ".join(mark for mark in marks if mark)
+
+
+def _examples(table: Table, database: Database, rows: int) -> Iterator[tuple[str, str]]:
+    """For each column of few different values: its name, and the values as text."""
+    referring = {key.column.lower() for key in table.foreign_keys}
+    for column in table.columns[:COLUMNS_LOOKED_AT]:
+        if column.primary_key or column.name.lower() in referring:
+            continue
+        name, source = quoted(column.name), quoted(table.name)
+        if rows > LOOKED_AT:
+            source = f"(SELECT {name} FROM {source} LIMIT {LOOKED_AT})"
+        sql = f"SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL LIMIT {FEW_TEXTS + 1}"
+        try:
+            values = [row[0] for row in database.query(sql).rows]
+        except ToolError:  # a value too long, a module that is not here: no examples, no harm
+            continue
+        text = _listed(values)
+        if text:
+            yield column.name, f"such as {text}" if rows > LOOKED_AT else f"in ({text})"
+
+
+def _listed(values: list[Any]) -> str:
+    """Few values as SQL literals, in order; "" where they are many, or no plain text or number."""
+    texts = [v for v in values if isinstance(v, str) and v.isprintable() and "\ufffd" not in v]
+    numbers = [v for v in values if isinstance(v, int)]
+    if len(texts) == len(values) <= FEW_TEXTS:
+        listed = ", ".join("'" + text.replace("'", "''") + "'" for text in sorted(texts))
+    elif len(numbers) == len(values) <= FEW_NUMBERS:
+        listed = ", ".join(map(str, sorted(numbers)))
+    else:
+        return ""
+    return listed if len(listed) <= LONGEST_EXAMPLES else ""
+
+
+def _fitting(lines: list[str], what: str, cure: str) -> list[str]:
+    """As many lines as fit into an observation, and a note on the others."""
+    if sum(len(line) + 1 for line in lines) <= MAX_CHARS + 1:
+        return lines
+    shown: list[str] = []
+    room = MAX_CHARS - len(f"... ({len(lines):,} more {what}; {cure})") - 1
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0 and shown:
+            break
+        shown.append(line[: MAX_CHARS // 2])
+    return [*shown, f"... ({len(lines) - len(shown):,} more {what}; {cure})"]

@@ -1,0 +1,270 @@
+"""What a database is made of, and the nearest name to one that it does not have.
+
+Read once per file through a connection of its own: the guard refuses the PRAGMAs that tell types,
+keys and references. Views count as tables; SQLite's internal tables and the shadow tables of
+virtual ones do not. Names are found whatever their case, quotes, brackets or a leading `main.`.
+
+What an agent reads of it is in `sqlgym.database.description`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rapidfuzz import fuzz, process
+
+from sqlgym.database.sqlite_file import broken_file, connect_readonly, quoted
+from toolgym.errors import ToolError
+from toolgym.lazy import lazy
+
+SHADOW_QUERY = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'"
+LONGEST_COMPARED = 1_000  # characters: comparing takes the product of two names' lengths
+NEAR = 60.0
+"""Similarity (0 to 100, rapidfuzz's ratio) from which a name is offered as meant."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; `type` is as declared and may be empty, `default` is SQL text or None."""
+
+    name: str
+    type: str
+    not_null: bool = False
+    primary_key: bool = False
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """`table.column` refers to `to_table.to_column`."""
+
+    table: str
+    column: str
+    to_table: str
+    to_column: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or view of the file, with its columns and its references in declared order."""
+
+    name: str
+    columns: tuple[Column, ...]
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    is_view: bool = False
+
+    def column(self, name: str) -> Column | None:
+        """The column of this name, whatever its case; None if there is none."""
+        return next((c for c in self.columns if c.name.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The tables and views of one file, in the order of their creation."""
+
+    tables: tuple[Table, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Schema:
+        """Read the schema of an SQLite file; `Database.schema` is that of an open one.
+
+        Raises:
+            EnvironmentFault: The file cannot be read as a database.
+        """
+        connection = connect_readonly(path)
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        try:
+            return cls(_read_tables(connection))
+        except sqlite3.Error as error:
+            raise broken_file(path, error) from error
+        finally:
+            connection.close()
+
+    @lazy
+    def _by_name(self) -> dict[str, Table]:
+        return {table.name.lower(): table for table in self.tables}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all tables, as they were declared."""
+        return tuple(table.name for table in self.tables)
+
+    def get(self, name: str) -> Table | None:
+        """The table of this name, whatever its case, quotes or `main.`; None if there is none."""
+        return self._by_name.get(name.lower()) or self._by_name.get(bare_name(name).lower())
+
+    def find(self, name: str) -> Table:
+        """The table of this name, whatever its case, quotes or `main.`.
+
+        Raises:
+            ToolError: `unknown_table`, with the nearest name.
+        """
+        table = self.get(name)
+        if table is None:
+            raise unknown_table(bare_name(name), self.names)
+        return table
+
+    def referring(self, table_name: str, column_name: str) -> tuple[ForeignKey, ...]:
+        """The references to a column, from whichever table."""
+        return self._referring.get((table_name.lower(), column_name.lower()), ())
+
+    @lazy
+    def _referring(self) -> dict[tuple[str, str], tuple[ForeignKey, ...]]:
+        found: dict[tuple[str, str], tuple[ForeignKey, ...]] = {}
+        for key in (key for table in self.tables for key in table.foreign_keys):
+            target = key.to_table.lower(), key.to_column.lower()
+            found[target] = (*found.get(target, ()), key)
+        return found
+
+    def nearest_column(self, name: str, tables: Iterable[str] = ()) -> tuple[Table, Column] | None:
+        """The column whose name is most like `name`; among equals, one of `tables` wins.
+
+        Args:
+            name: As the agent wrote it; a qualifier and quotes are dropped.
+            tables: Names of the tables that the agent most likely meant, in any case.
+        """
+        wanted = bare_name(name).lower()
+        preferred = {table.lower() for table in tables}
+        best: tuple[float, Table, Column] | None = None
+        for table in sorted(self.tables, key=lambda t: t.name.lower() not in preferred):
+            for column in table.columns:
+                score = 101.0 if column.name.lower() == wanted else _likeness(wanted, column.name)
+                score += 10.0 if table.name.lower() in preferred else 0.0
+                if score >= NEAR and (best is None or score > best[0]):
+                    best = (score, table, column)
+        return best and (best[1], best[2])
+
+    def complemented(self, extra: Iterable[ForeignKey]) -> Schema:
+        """This schema with further references; those with unknown names are dropped. Made once."""
+        keys = tuple(extra)
+        if not keys:
+            return self
+        found = self._complemented.get(keys)
+        if found is None:
+            found = self._complemented[keys] = self._with(keys)
+        return found
+
+    @lazy
+    def _complemented(self) -> dict[tuple[ForeignKey, ...], Schema]:
+        return {}
+
+    def _with(self, extra: tuple[ForeignKey, ...]) -> Schema:
+        added: dict[str, list[ForeignKey]] = {}
+        for key in extra:
+            added.setdefault(key.table.lower(), []).append(key)
+        tables = tuple(
+            replace(table, foreign_keys=self._merged(table, added.get(table.name.lower(), ())))
+            for table in self.tables
+        )
+        return Schema(tables)
+
+    def _merged(self, table: Table, extra: Iterable[ForeignKey]) -> tuple[ForeignKey, ...]:
+        keys = {
+            (k.column.lower(), k.to_table.lower(), k.to_column.lower()): k
+            for k in table.foreign_keys
+        }
+        for key in extra:
+            target = self.get(key.to_table)
+            column = table.column(key.column)
+            to_column = target.column(key.to_column) if target else None
+            if target and column and to_column:
+                known = (column.name.lower(), target.name.lower(), to_column.name.lower())
+                keys.setdefault(
+                    known, ForeignKey(table.name, column.name, target.name, to_column.name)
+                )
+        return tuple(keys.values())
+
+
+def unknown_table(name: str, names: Sequence[str]) -> ToolError:
+    """The agent named a table that this database does not have."""
+    near = nearest(name, names)
+    hint = f"Did you mean {near!r}?"
+    if near is None:
+        shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+        hint = f"The tables are: {shown}." if names else "The database has no tables."
+    example = {"name": "describe", "arguments": {"table_name": near or names[0]}} if names else {}
+    return ToolError("unknown_table", f"There is no table {shortened(name)!r}.", hint, example)
+
+
+def nearest(name: str, names: Sequence[str]) -> str | None:
+    """The name most like `name`, if any is like it at all; the first among equals."""
+    if len(name) > LONGEST_COMPARED:
+        return None
+    known = [n.lower()[:LONGEST_COMPARED] for n in names]
+    found = process.extractOne(name.lower(), known, scorer=fuzz.ratio, score_cutoff=NEAR)
+    return names[found[2]] if found else None
+
+
+def bare_name(name: str) -> str:
+    """A name without its qualifier, quotes, backticks or brackets.
+
+    >>> bare_name('main."Order Items"'), bare_name("[T1].[Name]"), bare_name("`a`")
+    ('Order Items', 'Name', 'a')
+    """
+    name = name.strip().rstrip(";").strip()
+    for closing, opening in (('"', '"'), ("]", "["), ("`", "`"), ("'", "'")):
+        if len(name) > 1 and name.endswith(closing):
+            start = name.rfind(opening, 0, len(name) - 1)
+            return name[start + 1 : -1] if start >= 0 else name[:-1]
+    return name.rpartition(".")[2]
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """Text for a message: an agent can write names of any length."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _likeness(wanted: str, name: str) -> float:
+    is_long = max(len(wanted), len(name)) > LONGEST_COMPARED
+    return 0.0 if is_long else float(fuzz.ratio(wanted, name.lower()))
+
+
+def _read_tables(connection: sqlite3.Connection) -> tuple[Table, ...]:
+    known = sqlite3.sqlite_version_info >= (3, 37)  # the version that brought pragma_table_list
+    shadows = {row[0] for row in connection.execute(SHADOW_QUERY)} if known else set()
+    found = connection.execute(
+        "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
+    ).fetchall()
+    bare = {
+        name.lower(): Table(name, _read_columns(connection, name), (), kind == "view")
+        for name, kind in found
+        if name not in shadows
+    }
+    return tuple(replace(t, foreign_keys=_read_keys(connection, t, bare)) for t in bare.values())
+
+
+def _read_columns(connection: sqlite3.Connection, table: str) -> tuple[Column, ...]:
+    try:
+        rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+    except sqlite3.OperationalError:  # a view of a table that is gone, a module that is not here
+        return ()
+    return tuple(
+        Column(name, kind or "", bool(not_null), bool(key), default)
+        for _, name, kind, not_null, default, key, hidden in rows
+        if hidden != 1  # 1 is the hidden column of a virtual table; generated columns are 2 and 3
+    )
+
+
+def _read_keys(
+    connection: sqlite3.Connection, table: Table, tables: dict[str, Table]
+) -> tuple[ForeignKey, ...]:
+    """The declared references, spelled as their targets are; without a column, the primary key."""
+    rows: list[Any] = connection.execute(
+        f"PRAGMA foreign_key_list({quoted(table.name)})"
+    ).fetchall()
+    rows.sort(key=lambda row: (-row[0], row[1]))  # SQLite lists the last declared key first
+    keys = []
+    for _, place, to_table, column, to_column, *_ in rows:
+        target = tables.get(to_table.lower())
+        primary = [c.name for c in target.columns if c.primary_key] if target else []
+        if to_column is None and place < len(primary):
+            to_column = primary[place]
+        found = target.column(to_column) if target and to_column else None
+        name = found.name if found else (to_column or "?")
+        keys.append(ForeignKey(table.name, column, target.name if target else to_table, name))
+    return tuple(keys)

@@ -1,0 +1,144 @@
+"""What can be told of SQL tasks beyond playing them, for the commands that look at data sets.
+
+The facts that tasks are counted by are the database, the hardness and the shape of the result; what
+a training has not seen of a task may be the task, its database, or the shape of its SQL; a task is
+shown with its gold SQL and result; a recorded answer is judged a second time; and tasks are
+written for database files that have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sqlgym.tasks.hardness import hardness
+from toolgym.errors import TaskRefused
+from toolgym.family import Progress, SynthesisOrder, TaskFamily, WithTools
+
+_USUAL = ("train", "dev", "test")
+SHAPES = ("one value", "one row", "one column", "a table")
+
+
+class SqlTaskFamily(TaskFamily):
+    """Questions about databases."""
+
+    orders: ClassVar[Mapping[str, Sequence[str]]] = {
+        "hardness": ("easy", "medium", "hard", "extra", "unknown"),
+        "result": SHAPES,
+    }
+    kinds: ClassVar[tuple[str, ...]] = ("tasks", "databases", "shapes")
+
+    def splits(self, dataset: Any) -> tuple[str, ...]:
+        """The splits of a data set that has a name or a path.
+
+        Raises:
+            ConfigurationError: There is no such data set.
+        """
+        from sqlgym.datasets.bundled import DATASETS, dataset_folder, spider_layout, unknown_dataset
+        from sqlgym.datasets.synthesised import SPLITS, bare_databases
+
+        path = dataset_folder(dataset) if dataset in DATASETS else Path(dataset).expanduser()
+        if path.suffix == ".jsonl":
+            return (path.stem if path.stem in _USUAL else _USUAL[0],)
+        if not path.exists():
+            raise unknown_dataset(str(dataset))
+        if bare_databases(path):
+            return SPLITS[:-1]  # the last one is all of them
+        return _splits_of_folder(spider_layout(path.resolve())) if path.is_dir() else ()
+
+    def marks(self, task: Any, kind: str) -> frozenset[str]:
+        """A task is its question and its SQL on its database; a shape is SQL without constants.
+
+        Raises:
+            ConfigurationError: There is no such kind.
+        """
+        if kind not in ("tasks", "shapes"):
+            return super().marks(task, kind)
+        from sqlgym.synthesis.canonical import canonical_sql
+        from sqlgym.tasks.skeleton import skeleton
+        from sqlgym.tasks.splits import plain_question
+
+        if not task.gold_sql:  # an entry that cannot be used
+            return frozenset()
+        try:
+            canonical = canonical_sql(task.gold_sql)
+        except ValueError:
+            canonical = task.gold_sql
+        if kind == "shapes":
+            return frozenset((skeleton(canonical),))
+        question = f"question {task.item} {plain_question(task.question)}"
+        return frozenset((question, f"sql {task.item} {canonical}"))
+
+    def facts(self, task: Any) -> dict[str, str]:
+        """Database, hardness (of the data set, else measured) and the shape of the result.
+
+        Raises:
+            TaskRefused: The task cannot be played.
+        """
+        from sqlgym.tasks.gold import gold_of
+
+        result = gold_of(task).result
+        rows, columns = len(result.rows), len(result.columns)
+        shape = SHAPES[(columns > 1) + 2 * (rows > 1)]
+        return {"database": task.item, "hardness": level_of(task), "result": shape}
+
+    def shown(self, task: Any) -> dict[str, str]:
+        """The question, the gold SQL, its tables and what it returns if it can be played."""
+        from sqlgym.database.render import show
+        from sqlgym.tasks.gold import gold_of
+
+        told = {
+            "question": task.question,
+            "evidence": task.evidence,
+            "database": f"{task.item} ({task.database})",
+            "hardness": level_of(task),
+            **{str(name): str(value) for name, value in task.extra.items()},
+            "gold SQL": task.gold_sql,
+        }
+        try:
+            result = gold_of(task).result
+        except TaskRefused:
+            return {name: text for name, text in told.items() if text}
+        told["tables"] = ", ".join(sorted(result.tables_read))
+        told["result"] = show(result.columns, result.rows, "table")
+        return {name: text for name, text in told.items() if text}
+
+    def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+        """The gold SQL run by `sqlite3`, compared another way: `sqlgym.judging.recheck`."""
+        from sqlgym.judging.recheck import recheck
+
+        return recheck(env, task, turns)
+
+    def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
+        """Write a folder in the Spider layout for database files; see
+        `sqlgym.datasets.synthesis_export`.
+
+        Raises:
+            ConfigurationError: A source is no database, the folder is there already, or there is no
+                task.
+            EnvironmentFault: The folder cannot be written.
+        """
+        from sqlgym.datasets.synthesis_export import write_folder
+
+        return write_folder(order, progress)
+
+
+def _splits_of_folder(folder: Path) -> tuple[str, ...]:
+    """The splits with a JSON or JSONL file, those in BIRD's parts of the folder included."""
+    from sqlgym.datasets.spider import splits_of
+
+    parts = [part for part in sorted(folder.iterdir()) if part.is_dir()]
+    inside = [name for part in parts for name in splits_of(part) if part.name.startswith(name)]
+    lines = [path.stem for path in sorted(folder.glob("*.jsonl"))]
+    return tuple(dict.fromkeys([*splits_of(folder), *lines, *inside]))
+
+
+def level_of(task: Any) -> str:
+    """The hardness that the data set tells, else the measured one; "unknown" if it has none."""
+    if task.hardness:
+        return str(task.hardness)
+    try:
+        return hardness(task.gold_sql)
+    except ValueError:
+        return "unknown"

@@ -1,0 +1,225 @@
+"""SQL tasks: a question, a database, and the SQL whose result is the gold answer.
+
+Structure is checked when a data set is loaded; the gold SQL of a task is run when the task is first
+drawn, under the same guard and limits as the agent's own queries, so that a data set of two million
+questions starts at once. A task whose gold cannot be a fair answer is refused, with the reason; the
+verdict is kept in the cache folder (`sqlgym.tasks.gold_cache`).
+
+A folder in the Spider layout is read as a whole. Of a JSONL file, and of what `datasets` holds, a
+task is made when it is asked for (`RowTasks`); a bad entry then is a task that is refused. For a
+database without questions tasks are written (`sqlgym.datasets.synthesised`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from sqlgym.database.diagnosis import TRANSIENT
+from sqlgym.datasets.bundled import DATASETS, dataset_folder, spider_layout, unknown_dataset
+from sqlgym.datasets.entries import RowTasks, task_of
+from sqlgym.datasets.family import SqlTaskFamily
+from sqlgym.datasets.rows import JsonLines, from_hub, rows_of
+from sqlgym.datasets.spider import load_spider, splits_of
+from sqlgym.datasets.synthesis_cache import SynthesisOptions, read_options
+from sqlgym.datasets.synthesised import Files, bare_databases, load_bare, stamps_of
+from sqlgym.tasks import gold_cache
+from sqlgym.tasks.gold import gold_of
+from sqlgym.tasks.task import SqlTask
+from toolgym import unseen
+from toolgym.errors import ConfigurationError, TaskRefused
+from toolgym.tasks import TaskSet
+
+__all__ = ["REFUSALS", "load_tasks"]
+
+REFUSALS: dict[str, str] = {
+    "empty_gold": "The gold SQL finds no rows: anything that finds nothing would be right.",
+    "null_gold": "The gold SQL finds nothing but NULL.",
+    "constant_gold": "The gold SQL reads no table.",
+    "result_too_large": "The gold result does not fit into an observation.",
+    "tied_limit": "The gold SQL cuts through rows that tie: several results are right.",
+    "open_choice": "The gold leaves open which of several values it takes.",
+    "gold_...": "The gold SQL fails, with the code of the error (`gold_sql_error`, ...).",
+    "not_an_object": "The entry of the data set is not a JSON object.",
+    "missing_key": "The entry lacks its question, its SQL or its database.",
+    "duplicate_id": "Another entry has the same id.",
+    "unknown_database": "There is no such database in the folder.",
+    "not_a_database": "The database file is not SQLite.",
+    "no_tasks": "No task can be written for the database.",
+}
+"""The codes of why a task is refused, for the documentation."""
+
+
+FAMILY: Final = SqlTaskFamily()
+
+
+def load_tasks(
+    dataset: Any,
+    split: str,
+    *,
+    databases: str | Path | None = None,
+    synthesis: Mapping[str, Any] | None = None,
+) -> TaskSet[SqlTask]:
+    """The tasks of one split.
+
+    Args:
+        dataset: "bundled", "bundled-2" or "tiny"; a folder in the Spider or BIRD layout, or with
+            `SPLIT.jsonl`; a file `NAME.jsonl`; an SQLite file, or a folder of them, for which tasks
+            are written; "hf:NAME"; a `datasets.Dataset` or `IterableDataset`, or a list of dicts
+            with `db_id`, `question` and `query`.
+        split: "train", "dev", or what else there is; "dev-tasks", "dev-databases" or "dev-shapes":
+            those tasks of "dev" that are new to "train" in this respect.
+        databases: The folder with the databases, where they do not lie beside the questions.
+        synthesis: For databases without questions: `n`, `seed`, `hardness`, `tables`,
+            `variants`, `wording`; see `sqlgym.datasets.synthesis_cache.SynthesisOptions`.
+
+    Returns:
+        The tasks. Its `refused` tells which entries cannot be played, and why, as far as is known;
+        `check` completes it.
+
+    Raises:
+        ConfigurationError: The data set or the split is not there, or cannot be read, or no task
+            can be written.
+    """
+
+    def load(name: str) -> TaskSet[SqlTask]:
+        return _load_plain(dataset, name, databases, synthesis)
+
+    is_own = unseen.split_of(split, FAMILY.kinds) is not None and _has(dataset, split)
+    return unseen.load_split(split, FAMILY, load, is_own=is_own)
+
+
+def _has(dataset: Any, split: str) -> bool:
+    """Whether a data set brings a split of just this name."""
+    if isinstance(dataset, str | Path):
+        return not str(dataset).startswith("hf:") and split in FAMILY.splits(dataset)
+    return isinstance(dataset, Mapping) and split in dataset
+
+
+def _load_plain(
+    dataset: Any,
+    split: str,
+    databases: str | Path | None,
+    synthesis: Mapping[str, Any] | None,
+) -> TaskSet[SqlTask]:
+    """The tasks of a split that the data set brings."""
+    if isinstance(dataset, str | Path) and (files := _bare(dataset)):
+        if databases is not None:
+            raise ConfigurationError(f"{dataset} has no questions: leave out databases=.")
+        options = read_options(synthesis).model_dump_json()
+        return _load_bare(files, stamps_of(files), split, options, str(dataset))
+    if synthesis is not None:
+        raise ConfigurationError(
+            "synthesis= is for a database file, or a folder of them, without questions."
+        )
+    place = None if databases is None else _folder(databases)
+    if not isinstance(dataset, str | Path):
+        return _in_memory(dataset, split, place, type(dataset).__name__)
+    if str(dataset).startswith("hf:"):
+        name = str(dataset).removeprefix("hf:")
+        beside = Path(name).expanduser()
+        place = place or (beside.resolve() if beside.is_dir() else None)
+        return _in_memory(from_hub(name, split), split, place, str(dataset))
+    if dataset in DATASETS:
+        return _load(dataset_folder(str(dataset)), split, str(dataset), place)
+    return _of_path(Path(dataset).expanduser(), split, str(dataset), place)
+
+
+def _bare(dataset: str | Path) -> Files:
+    """The databases without questions that a data set is; none if it is something else."""
+    if dataset in DATASETS or str(dataset).startswith("hf:"):
+        return ()
+    path = Path(dataset).expanduser()
+    return bare_databases(path.resolve()) if path.exists() else ()
+
+
+@functools.lru_cache(maxsize=32)
+def _load_bare(
+    files: Files, stamps: tuple[tuple[int, int], ...], split: str, options: str, name: str
+) -> TaskSet[SqlTask]:
+    """One shared set per split of files that have these stamps; the options are JSON."""
+    tasks, refused = load_bare(files, split, SynthesisOptions.model_validate_json(options), name)
+    return TaskSet(tasks, name=f"{name} ({split}, synthesised)", verify=_verify, refused=refused)
+
+
+def _of_path(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
+    if path.is_file():
+        return _of_file(path.resolve(), split, name, databases)
+    if not path.is_dir():
+        raise unknown_dataset(name)
+    path = spider_layout(path.resolve())
+    lines = path / f"{split}.jsonl"
+    if lines.is_file() and split not in splits_of(path):
+        return _load_lines(lines, split, name, databases or lines.parent)
+    return _load(path, split, name, databases)
+
+
+def _folder(path: str | Path) -> Path:
+    folder = Path(path).expanduser().resolve()
+    if not folder.is_dir():
+        raise ConfigurationError(f"databases={str(path)!r}: there is no such folder.")
+    return folder
+
+
+def _of_file(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
+    if path.suffix != ".jsonl":
+        raise ConfigurationError(
+            f"{name}: of single files only .jsonl and SQLite are read; give its folder."
+        )
+    if path.stem in {"train", "dev", "test"} and path.stem != split:
+        raise ConfigurationError(f"{name} is split {path.stem!r}, not {split!r}; ask for that one.")
+    return _load_lines(path, split, name, databases or path.parent)
+
+
+def _in_memory(dataset: Any, split: str, databases: Path | None, name: str) -> TaskSet[SqlTask]:
+    if databases is None:
+        raise ConfigurationError(
+            f"{name} holds questions only; say where their databases are with databases=FOLDER."
+        )
+    rows = rows_of(dataset, split)
+    tasks = RowTasks(rows, split, databases, (name, "row", 0))
+    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify)
+
+
+@functools.lru_cache(maxsize=32)
+def _load_lines(path: Path, split: str, name: str, databases: Path) -> TaskSet[SqlTask]:
+    tasks = RowTasks(JsonLines(path), split, databases, (str(path), "line", 1))
+    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify)
+
+
+@functools.lru_cache(maxsize=32)
+def _load(folder: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
+    """One shared set per folder and split, since every copy of an environment asks for it."""
+    loaded = load_spider(folder, split, databases)
+    problems = {
+        problem.id: TaskRefused(problem.id, problem.code, problem.reason)
+        for problem in loaded.problems
+    }
+    keys = loaded.foreign_keys
+    tasks = [task_of(question, keys.get(question.db_id, ())) for question in loaded.questions]
+    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify, refused=problems)
+
+
+def _verify(task: SqlTask) -> None:
+    """Raise `TaskRefused` if the task cannot be played, from the cache if it is known there."""
+    if task.problem is not None:
+        raise TaskRefused(task.id, *task.problem)
+    known = gold_cache.recall(task.database, task.gold_sql)
+    if known is None:
+        known = _judge(task)
+    if known.code:
+        raise TaskRefused(task.id, known.code, known.reason)
+
+
+def _judge(task: SqlTask) -> gold_cache.GoldVerdict:
+    """Run the gold and keep the verdict, unless it depends on this machine's load."""
+    verdict = gold_cache.GoldVerdict()
+    try:
+        gold_of(task)
+    except TaskRefused as refusal:
+        verdict = gold_cache.GoldVerdict(refusal.code, refusal.reason)
+    if verdict.code.removeprefix("gold_") not in TRANSIENT:
+        gold_cache.keep(task.database, task.gold_sql, verdict)
+    return verdict

@@ -1,0 +1,94 @@
+"""How somebody who knows the gold SQL would explore: look at its tables, run it, read the answer.
+
+An answer by value is taken from the text of the last observation only. What the expert cannot read
+there, a model cannot either, so an expert that fails on a task has found a fault of the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from sqlglot import expressions as exp
+
+from sqlgym.database.parsing import parse
+from sqlgym.judging.results import parse_rendered
+from sqlgym.tasks.task import SqlTask
+from toolgym.calls import ToolCall
+from toolgym.env import ToolEnv
+
+
+def explore(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
+    """Play the current episode of an `ExploreEnv`: the answer is read off the observation.
+
+    Yields:
+        The next call; send the observation back.
+    """
+    yield from _look_around(env)
+    observation = yield ToolCall("query", {"sql": env.task.gold_sql})
+    yield ToolCall("answer", {"value": read_answer(observation)})
+
+
+def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
+    """Play the current episode of a `TextToSQLEnv`: try the gold SQL, then submit it.
+
+    With fewer tools it does with those that there are.
+
+    Yields:
+        The next call; send the observation back.
+    """
+    yield from _look_around(env)
+    if "query" in env.tools:
+        yield ToolCall("query", {"sql": env.task.gold_sql})
+    yield ToolCall("answer", {"sql": env.task.gold_sql})
+
+
+def _look_around(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
+    """Describe the tables of the gold SQL, as many as the budget allows, and sample the first."""
+    tables = tables_of(env.task.gold_sql)
+    # The query needs a step, and one is kept in hand: the last one ends the episode.
+    spare = env.episode.steps_left - 2
+    if "describe" in env.tools:
+        for table in tables[: max(spare, 0)]:
+            yield ToolCall("describe", {"table_name": table})
+    if "sample" in env.tools and len(tables) > 1 and spare > len(tables):
+        yield ToolCall("sample", {"table_name": tables[0]})
+
+
+def tables_of(sql: str) -> list[str]:
+    """The tables that a query names, each once, in the order of the text."""
+    tree = parse(sql)
+    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    names: dict[str, str] = {}
+    for table in tree.find_all(exp.Table, bfs=False):
+        if table.name.lower() not in defined:
+            names.setdefault(table.name.lower(), table.name)
+    return list(names.values())
+
+
+def read_answer(observation: str) -> Any:
+    """The value that a rendered query result shows, in the form that `answer` takes.
+
+    Returns:
+        One cell as a number or text; one column as a list; one row as a list; else a list of lists.
+    """
+    rows = [[_value(cell) for cell in row] for row in parse_rendered(observation)]
+    if len(rows) == 1:
+        return rows[0][0] if len(rows[0]) == 1 else rows[0]
+    if rows and len(rows[0]) == 1:
+        return [row[0] for row in rows]
+    return rows
+
+
+def _value(cell: str | None) -> Any:
+    """A cell as JSON would hold it; text that merely looks like a number is taken as one."""
+    if cell is None:
+        return None
+    for kind in (int, float):
+        try:
+            number = kind(cell)
+        except ValueError:
+            continue
+        # Only what prints back as it was: "007" and "1e5" stay text.
+        return number if str(number) == cell else cell
+    return cell

@@ -1,0 +1,201 @@
+"""`sqlgym/Explore-v0`: a question about a database that can only be seen through four tools.
+
+The agent describes and samples tables, runs read-only SQL, and submits a value. The SQL is hostile
+by assumption: it runs on a guarded connection (`sqlgym.database.database`), and what it may cost is
+bounded. The value is compared by type (`sqlgym.judging.answers`), never by substring.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from sqlgym.database.database import Database, QueryResult, open_database
+from sqlgym.database.description import describe_table, list_tables
+from sqlgym.database.render import FORMS, MAX_CHARS, Form, show
+from sqlgym.database.schema import Schema, Table, bare_name
+from sqlgym.database.sqlite_file import quoted
+from sqlgym.database.turnstile import TURNSTILE
+from sqlgym.datasets.family import SqlTaskFamily
+from sqlgym.datasets.load import load_tasks
+from sqlgym.envs import expert
+from sqlgym.envs.progress import Exploration
+from sqlgym.judging.answers import matches
+from sqlgym.tasks.gold import gold_of
+from sqlgym.tasks.task import SqlTask
+from toolgym.env import ToolEnv
+from toolgym.episode import Info
+from toolgym.errors import ConfigurationError
+from toolgym.rewards import RewardConfig
+from toolgym.tasks import TaskSet
+from toolgym.tools import Code, tool
+
+_SAMPLED_ROWS = 3
+_SAMPLED_FROM = 10_000  # a row far behind costs as many steps as there are rows before it
+_NAMED_TABLES = 80
+
+
+class ExploreEnv(ToolEnv[SqlTask]):
+    """Answer a question about a database that you can only see through its tools.
+
+    Args:
+        dataset: "bundled", "tiny", a path (an SQLite file will do), or a `TaskSet`; see
+            `sqlgym.load_tasks`.
+        split: "train", "dev", or what else the folder has; "dev-databases" and the like are those
+            tasks of "dev" that are new to "train" in this respect.
+        step_limit: Calls that an episode allows; `answer` is free.
+        parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
+        rewards: Weights of the score; see `toolgym.RewardConfig`.
+        databases: A folder with the databases, where they do not lie beside the questions.
+        synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
+            `tables`, `variants`, `wording`.
+        render: How results are shown, "table" or "json".
+        render_mode: None or "ansi".
+
+    Raises:
+        ConfigurationError: There is no such data set or split, or an argument is out of range.
+
+    >>> import gymnasium as gym, sqlgym
+    >>> env = gym.make("sqlgym/Explore-v0")
+    >>> observation, info = env.reset(seed=0)
+    """
+
+    family = SqlTaskFamily()
+
+    def __init__(
+        self,
+        dataset: str | Path | TaskSet[SqlTask] = "bundled",
+        split: str = "train",
+        *,
+        step_limit: int = 15,
+        parsing: Literal["lenient", "strict"] = "lenient",
+        rewards: RewardConfig | dict[str, Any] | None = None,
+        databases: str | Path | None = None,
+        synthesis: Mapping[str, Any] | None = None,
+        render: Form = "table",
+        render_mode: str | None = None,
+    ) -> None:
+        if render not in FORMS:
+            raise ConfigurationError(f'render must be "table" or "json", got {render!r}.')
+        tasks = dataset
+        if not isinstance(tasks, TaskSet):
+            tasks = load_tasks(tasks, split, databases=databases, synthesis=synthesis)
+        super().__init__(
+            tasks,
+            step_limit=step_limit,
+            parsing=parsing,
+            rewards=rewards,
+            render_mode=render_mode,
+        )
+        self._form = render
+        self._opened: Database
+        self._schema: Schema
+        self._exploration: Exploration
+
+    def begin(self, task: SqlTask) -> str:
+        """The question, what BIRD adds to it, and the names of the tables."""
+        self._opened = open_database(task.database)
+        self._schema = self._opened.schema.complemented(task.foreign_keys)
+        self._exploration = Exploration(gold_of(task))
+        names = [table.name for table in self._schema.tables]
+        more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
+        evidence = f"\nEvidence: {task.evidence}" if task.evidence else ""
+        return f"{task.question}{evidence}\nTables: {', '.join(names[:_NAMED_TABLES])}{more}"
+
+    def step(self, action: Any) -> tuple[str, float, bool, bool, Info]:  # type: ignore[override]
+        """As `ToolEnv.step`; threads take their steps in turn, see `sqlgym.database.turnstile`."""
+        entered = TURNSTILE.enter()
+        try:
+            return super().step(action)
+        finally:
+            if entered:
+                TURNSTILE.leave()
+
+    def expert(self) -> Generator[Any, str, None]:
+        """Look at the gold's tables, run the gold SQL, and read the answer off the observation."""
+        return expert.explore(self)
+
+    def example_call(self, tool_name: str) -> dict[str, Any]:
+        """A call that works on this episode's database."""
+        table = self._schema.tables[0].name
+        arguments: dict[str, dict[str, Any]] = {
+            "describe": {"table_name": table},
+            "sample": {"table_name": table},
+            "query": {"sql": f"SELECT * FROM {quoted(table)} LIMIT 1"},
+            "answer": {"value": 42},
+        }
+        return {"name": tool_name, "arguments": arguments[tool_name]}
+
+    @tool
+    def describe(self, table_name: str) -> str:
+        """List the columns of one table with their types and keys.
+
+        Args:
+            table_name: A table of this database; "" lists them all.
+        """
+        if bare_name(table_name) in ("", "*") and self._schema.get(table_name) is None:
+            return list_tables(self._schema, self._opened)
+        table = self._schema.find(table_name)
+        self.reach(self._exploration.saw([table.name]))
+        return describe_table(table, self._schema, self._opened)
+
+    @tool
+    def sample(self, table_name: str) -> str:
+        """Show some rows of one table.
+
+        Args:
+            table_name: A table of this database.
+        """
+        table = self._schema.find(table_name)
+        result = self._database().query(self._sampling(table))
+        self.reach(self._exploration.saw([table.name]))
+        return self._shown(result, MAX_CHARS // 2)
+
+    @tool
+    def query(self, sql: Annotated[str, Code("sql")]) -> str:
+        """Run one SELECT statement (SQLite) and show its result.
+
+        Args:
+            sql: The statement. It can only read.
+        """
+        result = self._database().query(sql)
+        self.reach(self._exploration.got(result))
+        return self._shown(result)
+
+    @tool(terminal=True, aliases=("final_answer", "submit"))
+    def answer(self, value: str | int | float | bool | list[Any]) -> str:
+        """Submit the answer and end the episode.
+
+        Args:
+            value: A number, a text, or a list; for a table a list of rows.
+        """
+        return self.submit(matches(gold_of(self.task).answer, value).equal)
+
+    def _database(self) -> Database:
+        """The file as it was when the episode began; a change under way is a fault."""
+        return self._opened
+
+    def _sampling(self, table: Table) -> str:
+        """A query for a few rows of a table: the same ones throughout a task, in their order."""
+        source = quoted(table.name)
+        rows = self._database().count(table.name) or 0
+        if rows <= _SAMPLED_ROWS:
+            return f"SELECT * FROM {source} LIMIT {_SAMPLED_ROWS}"
+        draw = random.Random(f"toolgym-sample-{self.task.id}-{table.name}")
+        places = sorted(draw.sample(range(min(rows, _SAMPLED_FROM)), _SAMPLED_ROWS))
+        return " UNION ALL ".join(
+            f"SELECT * FROM (SELECT * FROM {source} LIMIT 1 OFFSET {place})" for place in places
+        )
+
+    def _shown(self, result: QueryResult, max_chars: int = MAX_CHARS) -> str:
+        """A result as text, made once for all who got it."""
+        form = self._form
+        known: str | None = result.kept((form, max_chars))  # no closure for what a group asks again
+        if known is not None:
+            return known
+        columns, rows = result.columns, result.rows
+        return result.once(
+            (form, max_chars), lambda: show(columns, rows, form, max_chars, result.truncated)
+        )

@@ -1,0 +1,148 @@
+"""`sqlgym/TextToSQL-v0`: the same database and tools, but what is asked for is the SQL.
+
+The agent explores as in `sqlgym/Explore-v0` and submits a query, which is run under the same guard
+and judged by its result: soundly, or as Spider's official evaluator would (`match="spider"`). With
+`tools=("answer",)` there is nothing to explore: the schema stands in the prompt and the query is
+written in one go, which is the classic benchmark. So one model can be measured with exploration and
+without.
+
+A query that does not run is a wrong answer like any other. It ends the episode with its error, or
+an agent could try its answers out for free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from sqlgym.database.create_text import create_statements
+from sqlgym.database.database import QueryResult
+from sqlgym.database.render import Form
+from sqlgym.envs import expert
+from sqlgym.envs.explore import ExploreEnv
+from sqlgym.judging.judge import Match, check_match, compare, sound
+from sqlgym.tasks.gold import gold_of
+from sqlgym.tasks.task import SqlTask
+from toolgym.errors import ConfigurationError, ToolError
+from toolgym.rewards import RewardConfig
+from toolgym.tasks import TaskSet
+from toolgym.tools import Code, tool
+
+
+class TextToSQLEnv(ExploreEnv):
+    """Write the SQL query (SQLite) whose result answers a question about a database.
+
+    Args:
+        dataset: "bundled", "tiny", a path (an SQLite file will do), or a `TaskSet`; see
+            `sqlgym.load_tasks`.
+        split: "train", "dev", or what else the folder has; "dev-databases" and the like are those
+            tasks of "dev" that are new to "train" in this respect.
+        match: "sound", or "spider" for the verdicts of Spider's official evaluator; see
+            `sqlgym.compare`.
+        tools: Those that the agent is offered, `answer` among them; all without it. Without
+            `describe` the prompt holds the schema.
+        step_limit: Calls that an episode allows; `answer` is free.
+        parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
+        rewards: Weights of the score; see `toolgym.RewardConfig`.
+        databases: A folder with the databases, where they do not lie beside the questions.
+        synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
+            `tables`, `variants`, `wording`.
+        render: How results are shown, "table" or "json".
+        render_mode: None or "ansi".
+
+    Raises:
+        ConfigurationError: There is no such data set or split, or an argument is out of range.
+
+    >>> import gymnasium as gym, sqlgym
+    >>> env = gym.make("sqlgym/TextToSQL-v0", tools=("answer",))
+    >>> "CREATE TABLE" in env.reset(seed=0)[0]
+    True
+    """
+
+    def __init__(
+        self,
+        dataset: str | Path | TaskSet[SqlTask] = "bundled",
+        split: str = "train",
+        *,
+        match: Match = "sound",
+        tools: Sequence[str] | None = None,
+        step_limit: int = 15,
+        parsing: Literal["lenient", "strict"] = "lenient",
+        rewards: RewardConfig | dict[str, Any] | None = None,
+        databases: str | Path | None = None,
+        synthesis: Mapping[str, Any] | None = None,
+        render: Form = "table",
+        render_mode: str | None = None,
+    ) -> None:
+        check_match(match)
+        super().__init__(
+            dataset,
+            split,
+            step_limit=step_limit,
+            parsing=parsing,
+            rewards=rewards,
+            databases=databases,
+            synthesis=synthesis,
+            render=render,
+            render_mode=render_mode,
+        )
+        self.match = match
+        if tools is not None:
+            self.tools = {name: self.tools[name] for name in self._offered(tools)}
+
+    def begin(self, task: SqlTask) -> str:
+        """The question, and the tables by name, or in full where they cannot be described."""
+        asked = super().begin(task)
+        return asked if "describe" in self.tools else f"{asked}\n{create_statements(self._schema)}"
+
+    def expert(self) -> Generator[Any, str, None]:
+        """Look at the gold's tables, run the gold SQL, and submit it."""
+        return expert.write_sql(self)
+
+    def example_call(self, tool_name: str) -> dict[str, Any]:
+        """A call that works on this episode's database."""
+        if tool_name == "answer":
+            return {"name": "answer", "arguments": super().example_call("query")["arguments"]}
+        return super().example_call(tool_name)
+
+    def budget_line(self) -> str:
+        """What the agent is told of its budget; with one tool there is nothing to spend it on."""
+        if list(self.tools) == ["answer"]:
+            return "Answer with one call: it ends the episode."
+        return super().budget_line()
+
+    @tool(terminal=True, aliases=("final_answer", "submit"))
+    def answer(self, sql: Annotated[str, Code("sql")]) -> str:  # type: ignore[override]
+        """Submit the SQL query whose result answers the question, and end the episode.
+
+        Args:
+            sql: One SELECT statement (SQLite).
+        """
+        try:
+            result = self._database().query(sql)
+        except ToolError as error:
+            told = f"The query fails: {error.message} That was the answer: the episode is over."
+            return self.submit(False, told)
+        self.reach(self._exploration.got(result))
+        return self.submit(self._is_right(sql, result))
+
+    def _is_right(self, sql: str, result: QueryResult) -> bool:
+        gold = gold_of(self.task)
+        if self.match == "spider":
+            return compare(self._database(), self.task.gold_sql, sql, "spider").equal
+        return sound(gold.result, result, gold.answer.runs).equal
+
+    def _offered(self, wanted: Sequence[str]) -> list[str]:
+        """The names of the tools asked for, in the order of the class."""
+        named = [wanted] if isinstance(wanted, str) else wanted
+        if (
+            not isinstance(named, Sequence)
+            or "answer" not in named
+            or any(name not in [*self.tools] for name in named)
+        ):
+            raise ConfigurationError(
+                f'tools must name some of {", ".join(self.tools)}, "answer" among them,'
+                f" got {wanted!r}."
+            )
+        return [name for name in self.tools if name in named]

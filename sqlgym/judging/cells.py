@@ -1,0 +1,300 @@
+"""One cell of a gold result against one value that an agent gave for it.
+
+| gold    | accepted                                                                               |
+|---------|----------------------------------------------------------------------------------------|
+| integer | the same number: 1234, "1234.0", "1,234", "$1,234", "1234 km"; true/false for 1/0     |
+| float   | equal when rounded to the decimals the answer gives, at least two; or within 1e-6      |
+| either  | a percentage both ways: "12%" is 12 and .12                                            |
+| text    | the same after Unicode NFC, letter case, runs of blanks and one pair of quotes ignored |
+| date    | as text, or the same day written otherwise: "2014-05-03", "2014/5/3", "May 3, 2014"    |
+| NULL    | null, "NULL", "None", or nothing                                                       |
+| bytes   | as they are shown: x'00ff'                                                             |
+
+Never a part of the text, never one of several numbers in it. A zero is not the rounding of
+something that is not zero. A bare number given for a text counts if it is written alike, or is the
+decimal that the text shows ("4.50" for 4.5, but not "007" for 7).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from sqlgym.judging.nfc import nfc
+from toolgym.lazy import lazy
+
+LONGEST_NUMBER = 400
+"""Characters of a number's text, and its decimal exponent: more is no number that SQLite holds."""
+
+_UNITS = """
+    % percent | usd eur gbp dollar dollars euro euros pound pounds
+    | mm cm km ft feet foot in inch inches mi mile miles meters metres kilometers kilometres
+    | mg g kg lb lbs grams kilograms tons | ml l liters litres gallons | mph kmh km/h cc hp
+    | s sec seconds min minutes h hours day days week weeks month months year years years\\ old
+    | people persons rows records items times points units in\\ total total
+""".replace("|", " ")
+_UNIT = "|".join(
+    sorted(
+        (re.escape(u.replace("\0", " ")) for u in _UNITS.replace("\\ ", "\0").split()),
+        key=len,
+        reverse=True,
+    )
+)
+_NUMBER = re.compile(
+    rf"""(?P<sign>[+-]?)\s?(?:us\$|[$€£¥₹]|usd|eur|gbp)?\s?(?P<minus>-?)
+    (?P<digits>(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)(?P<power>e[+-]?[0-9]{{1,4}})?
+    (?:\s?(?P<unit>{_UNIT}))?""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_PLAIN_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’"}
+_NOTHING = frozenset({"", "null", "none"})
+_TRUE = frozenset({"true", "t", "yes", "y", "1"})
+_FALSE = frozenset({"false", "f", "no", "n", "0"})
+
+_DAY = r"(?P<day>[0-9]{1,2})"
+_MONTH_NAMES = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+_MONTH = r"(?P<month>[a-z]{3,9})\.?"
+_DATES = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        r"(?P<year>[0-9]{4})[-/](?P<month>[0-9]{1,2})[-/]" + _DAY + r"(?:[ T](?P<time>[0-9:.]+))?",
+        _DAY + r"(?:st|nd|rd|th)? " + _MONTH + r",? (?P<year>[0-9]{4})",
+        _MONTH + " " + _DAY + r"(?:st|nd|rd|th)?,? (?P<year>[0-9]{4})",
+    )
+)
+_MIDNIGHT = re.compile(r"[0:.]*")
+
+
+class Cell:
+    """A value with what is read of it, read once however often it is compared.
+
+    Comparing the rows of two tables in any order takes as many comparisons as there are pairs.
+
+    Args:
+        value: A cell of a gold result or of an answer.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    @lazy
+    def normal(self) -> str:
+        """A text with quotes; see `normal_text`."""
+        return _normal(self.value)
+
+    @lazy
+    def text(self) -> str:
+        """As `normal_text` gives it; a decimal as it is written."""
+        return _unquoted(self.normal) if isinstance(self.value, str) else repr(self.value)
+
+    @lazy
+    def number(self) -> tuple[Decimal, int, bool] | None:
+        """As `read_number` gives it, of the value or of what is in its quotes."""
+        written = self.value if isinstance(self.value, str) else repr(self.value)
+        return read_number(written) or read_number(self.text)
+
+    @lazy
+    def is_day(self) -> bool:
+        """It is a date as SQLite writes it."""
+        return isinstance(self.value, str) and is_date(self.value)
+
+    @lazy
+    def day(self) -> tuple[date, str] | None:
+        """The day that it names."""
+        return _read_date(self.value if self.is_day else self.text)
+
+
+def same_cell(gold: Any, value: Any) -> bool:
+    """Whether a value is right for one cell of the gold result; False for anything but a scalar.
+
+    Args:
+        gold: The gold's value, or a `Cell` of it.
+        value: The value given, or a `Cell` of it.
+
+    >>> same_cell(1234, "$1,234"), same_cell(2 / 3, 0.67), same_cell("Île", " île")
+    (True, True, True)
+    >>> same_cell(3, "3 or 4")
+    False
+    """
+    gold_cell = gold if isinstance(gold, Cell) else Cell(gold)
+    return _same(gold_cell, value if isinstance(value, Cell) else Cell(value))
+
+
+def normal_text(text: str) -> str:
+    """Text as it is compared: NFC, no case, single blanks, without one pair of quotes.
+
+    >>> normal_text(' "New   York" ')
+    'new york'
+    """
+    return _unquoted(_normal(text))
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a date as SQLite writes it, with or without a time."""
+    return bool(_DATES[0].fullmatch(text.strip())) and _read_date(text) is not None
+
+
+def read_number(text: str) -> tuple[Decimal, int, bool] | None:
+    """A text that is one number, and nothing else but a currency or unit.
+
+    Returns:
+        The number, how many decimals it is written with, whether it is a percentage; or None.
+
+    >>> read_number("$1,234.50"), read_number("2014 or 2015")
+    ((Decimal('1234.50'), 2, False), None)
+    """
+    if len(text) > LONGEST_NUMBER:
+        return None
+    found = _NUMBER.fullmatch(text.replace("\u2212", "-").replace("\xa0", " ").strip())
+    if found is None or (found["sign"] and found["minus"]):
+        return None
+    digits = found["sign"] + found["minus"] + found["digits"].replace(",", "")
+    number = Decimal(digits + (found["power"] or ""))
+    if abs(number.adjusted()) > LONGEST_NUMBER:
+        return None
+    return number, _decimals(number), (found["unit"] or "").lower() in {"%", "percent"}
+
+
+def _normal(text: str) -> str:
+    composed = " ".join(nfc(text).split())
+    return nfc(composed.casefold())
+
+
+def _unquoted(text: str) -> str:
+    quoted = len(text) > 1 and _QUOTES.get(text[0]) == text[-1]
+    return text[1:-1].strip() if quoted else text
+
+
+def _same(gold: Cell, value: Cell) -> bool:
+    if gold.value is None:
+        return value.value is None or (isinstance(value.value, str) and value.normal in _NOTHING)
+    if isinstance(value.value, bool):
+        return _same_truth(gold, value.value)
+    if isinstance(gold.value, int | float):
+        return _same_number(gold, value)
+    if isinstance(gold.value, str):
+        return _same_text(gold, value)
+    if isinstance(gold.value, bytes) and isinstance(value.value, str):
+        return value.value.strip().lower() == f"x'{gold.value.hex()}'"
+    return False
+
+
+def _same_truth(gold: Cell, value: bool) -> bool:
+    if isinstance(gold.value, str):
+        return gold.text in (_TRUE if value else _FALSE)
+    return isinstance(gold.value, int | float) and gold.value == int(value)
+
+
+def _same_number(gold: Cell, value: Cell) -> bool:
+    number, given = gold.value, value.value
+    if isinstance(given, int):
+        return bool(number == given) or _agrees(number, given)
+    if not isinstance(given, str | float):
+        return False
+    if value.text in {"true", "false"}:
+        return bool(number == int(value.text == "true"))
+    if isinstance(number, float) and not math.isfinite(number):
+        return value.text == repr(number)
+    if value.number is None:
+        return False
+    read, decimals, is_percentage = value.number
+    if _equal(number, read, decimals):
+        return True
+    return is_percentage and _equal(number, read / 100, decimals + 2)
+
+
+def _agrees(gold: int | float, value: int) -> bool:
+    """An integer given for a float."""
+    if isinstance(gold, int) or not math.isfinite(gold) or value.bit_length() > 1_024:
+        return False
+    return _equal(gold, Decimal(value), 0)
+
+
+def _equal(gold: int | float, number: Decimal, decimals: int) -> bool:
+    if isinstance(gold, int):
+        return number == gold
+    if float(number) == gold:
+        return True
+    exact = Decimal(repr(gold))
+    difference = abs(number - exact)
+    if difference <= abs(exact) * Decimal("1e-6"):
+        return True
+    if number.is_zero() and abs(exact) >= Decimal("1e-9"):
+        return False
+    return difference <= Decimal(5).scaleb(-max(2, decimals) - 1)
+
+
+def _decimals(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _same_text(gold: Cell, value: Cell) -> bool:
+    if isinstance(value.value, int | float):
+        return _same_as_written(gold.value, value.value)
+    if not isinstance(value.value, str):
+        return False
+    if gold.text == value.text or gold.normal == value.normal:
+        return True
+    return gold.is_day and gold.day == value.day
+
+
+def _same_as_written(gold: str, value: int | float) -> bool:
+    """A bare number for a text such as a year or a code."""
+    if isinstance(value, int) and value.bit_length() > 1_024:
+        return False
+    text = gold.strip()
+    if text.lower() == repr(value).lower():
+        return True
+    if len(text) > LONGEST_NUMBER or not _PLAIN_DECIMAL.fullmatch(text) or not math.isfinite(value):
+        return False
+    return Decimal(text) == Decimal(repr(value))
+
+
+def _read_date(text: str) -> tuple[date, str] | None:
+    """The day, and the time of day if it is not midnight."""
+    text = " ".join(text.split())
+    for form in _DATES:
+        found = form.fullmatch(text)
+        if found is None:
+            continue
+        parts = found.groupdict()
+        month = _month(parts["month"])
+        time = parts.get("time") or ""
+        try:
+            day = date(int(parts["year"]), month, int(parts["day"]))
+        except ValueError:
+            return None
+        return day, "" if _MIDNIGHT.fullmatch(time) else _full_time(time)
+    return None
+
+
+def _month(text: str) -> int:
+    if text.isdigit():
+        return int(text)
+    word = text.lower()
+    return next((i for i, name in enumerate(_MONTH_NAMES, 1) if word in {name, name[:3]}), 0)
+
+
+def _full_time(time: str) -> str:
+    """Hours and minutes get their seconds, and fractions lose their last zeros."""
+    whole, _, fraction = time.partition(".")
+    whole += ":00" if whole.count(":") == 1 else ""
+    return f"{whole}.{fraction.rstrip('0')}".rstrip(".")

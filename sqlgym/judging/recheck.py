@@ -1,0 +1,291 @@
+"""Was a recorded answer right? Asked again, in another way, so that a slip of the first shows.
+
+Nothing of what gives the environment's verdicts is used here: the gold SQL runs on a plain
+read-only connection of `sqlite3`, not under our guard and cache; a recorded answer is taken apart,
+and its cells compared, by `sqlgym.judging.recheck_answers`. It may call an answer wrong that is
+right but oddly written. That is what people look at when `toolgym audit` prints where the two
+differ.
+
+Rows may come in any order unless the gold orders them. Which of them may change places all the same
+is found by breaking their ties once upwards and once downwards: what both runs have put before a
+place belongs before it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from sqlgym.database.text_functions import bound_texts
+from sqlgym.judging.recheck_answers import cells_of, same_cell, same_value
+from toolgym.family import WithTools
+
+Row = tuple[Any, ...]
+Same = Callable[[Any, Any], bool]
+
+_TICKS: Final = 60  # of a million steps each: more than the guard allows
+_MOST_ROWS: Final = 100_000
+_MOST_BYTES: Final = 64_000_000
+_LONGEST: Final = 100_000  # bytes of a text
+_LIMITS: Final = (
+    (sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST),
+    (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
+    (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 500),
+    (sqlite3.SQLITE_LIMIT_VDBE_OP, 250_000),
+)
+_PAIRED: Final = 500  # rows that are paired one by one; more are sorted
+_ALLOWED: Final = (
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+)
+_OPENING: Final = re.compile(r"['\"`\[]|--|/\*")
+_CLOSING: Final = {"'": "'", '"': '"', "`": "`", "[": "]", "--": "\n", "/*": "*/"}
+_PARENTHESIS: Final = re.compile(r"[()]")
+_ORDER: Final = re.compile(r"\border\s+by\b(?:(?!\blimit\b|;).)*", re.I | re.S)
+
+
+@dataclass(frozen=True)
+class Gold:
+    """What the gold query gives.
+
+    Attributes:
+        columns: The names of its columns, in lower case.
+        rows: Its rows.
+        ends: Where parts of it end whose rows may change places; one part, without an order. None
+            where that is not known.
+    """
+
+    columns: list[str]
+    rows: list[Row]
+    ends: list[int] | None
+
+
+def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+    """Whether the recorded turns of an SQL episode hold the right answer.
+
+    Args:
+        env: An environment of this family; its tools and its `match` are read.
+        task: An `SqlTask`.
+        turns: As in `EpisodeRecord.turns`.
+
+    Returns:
+        None where the gold cannot be run plainly, an order cannot be judged, or verdicts are those
+        of another evaluator (`match="spider"`).
+    """
+    arguments = _answer_of(env, turns)
+    if arguments is None:
+        return False
+    if getattr(env, "match", "sound") != "sound":
+        return None
+    try:
+        gold = gold_of(task.database, task.gold_sql)
+    except sqlite3.Error:
+        return None
+    name, given = next(iter(arguments.items()), ("", None))
+    return _same_query(gold, given, task) if name == "sql" else same_answer(gold, given)
+
+
+def same_answer(gold: Gold, given: Any) -> bool | None:
+    """Whether a value is the gold's result; None where that depends on an order that is unknown."""
+    rows, columns = len(gold.rows), len(gold.columns)
+    verdicts = [
+        _verdict(gold, [tuple(cells[i : i + columns]) for i in range(0, len(cells), columns)])
+        for cells in cells_of(given, gold.columns, rows > 1 and columns > 1)
+        if len(cells) == rows * columns
+    ]
+    return True if any(verdicts) else None if None in verdicts else False
+
+
+def gold_of(database: Path, sql: str) -> Gold:
+    """What a gold query gives, and which of its rows may change places.
+
+    Raises:
+        sqlite3.Error: It cannot be run plainly.
+    """
+    columns, rows = _run(database, sql)
+    place = _end_of_order(sql)
+    if place is None:
+        return Gold(columns, rows, [len(rows)])
+    ends: list[int] | None = None
+    try:
+        up, down = (
+            _run(database, f"{sql[:place]} {_ties(len(columns), way)} {sql[place:]}")[1]
+            for way in ("ASC", "DESC")
+        )
+        ends = _common_ends(up, down)
+    except sqlite3.Error:
+        pass  # an ORDER BY that takes no further terms
+    return Gold(columns, rows, ends)
+
+
+def _common_ends(up: list[Row], down: list[Row]) -> list[int]:
+    """Up to where both hold the same rows, in whatever order."""
+    surplus: Counter[Row] = Counter()
+    ends = []
+    for end, (one, other) in enumerate(zip(up, down, strict=True), 1):
+        for row, change in ((one, 1), (other, -1)):
+            surplus[row] += change
+            if not surplus[row]:
+                del surplus[row]
+        if not surplus:
+            ends.append(end)
+    return ends
+
+
+def _ties(columns: int, way: str) -> str:
+    return "".join(f", {column} {way}" for column in range(1, columns + 1))
+
+
+def _end_of_order(sql: str) -> int | None:
+    """Where the ORDER BY ends that stands outside of all parentheses; None without one."""
+    found = _ORDER.search(_without_parentheses(_without_quotes(sql)))
+    return len(found[0].rstrip()) + found.start() if found else None
+
+
+def _without_quotes(sql: str) -> str:
+    """A text as long as the SQL: blanks for comments, underscores for what is quoted.
+
+    Scanned by hand: an end that is not there is looked for once, not once for each opening.
+    """
+    parts, done, place = [], 0, 0
+    endless: set[str] = set()
+    while found := _OPENING.search(sql, place):
+        opening, place = found[0], found.start() + 1
+        end = -1 if opening in endless else sql.find(_CLOSING[opening], found.end())
+        if end < 0 and opening != "--":
+            endless.add(opening)
+            continue
+        is_comment = len(opening) > 1
+        place = len(sql) if end < 0 else end + (0 if opening == "--" else len(_CLOSING[opening]))
+        parts += [sql[done : found.start()], ("_ "[is_comment]) * (place - found.start())]
+        done = place
+    return "".join([*parts, sql[done:]])
+
+
+def _without_parentheses(text: str) -> str:
+    """A text as long as this one, with underscores for parentheses that match and what they hold.
+
+    One pass with a stack: cutting out the innermost ones until none is left takes a pass for each
+    level.
+    """
+    open_places: list[int] = []
+    whole: list[tuple[int, int]] = []
+    for found in _PARENTHESIS.finditer(text):
+        if found[0] == "(":
+            open_places.append(found.start())
+        elif open_places:
+            start = open_places.pop()
+            while whole and whole[-1][0] > start:
+                whole.pop()
+            whole.append((start, found.end()))
+    parts, done = [], 0
+    for start, end in whole:
+        parts += [text[done:start], "_" * (end - start)]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _answer_of(env: WithTools, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The arguments of the call that ended the episode; None where none did."""
+    ends = {name for name, spec in env.tools.items() if spec.terminal}
+    calls = [(turn, call) for turn in turns for call in turn["calls"] if call["name"] in ends]
+    clean = [call for turn, call in calls if not turn["errors"]]
+    chosen = clean[:1] or [call for _, call in calls][-1:]
+    return chosen[0]["arguments"] if chosen else None
+
+
+def _run(database: Path, sql: str) -> tuple[list[str], list[Row]]:
+    """The columns and rows that a query gives on a connection that can only read.
+
+    Raises:
+        sqlite3.Error: It fails, wants more than reading, or takes too long.
+    """
+    source = f"{Path(database).absolute().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(source, uri=True)) as connection:
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        # A recorded query is a model's: one call of a text function, or one pattern, cannot be
+        # stopped by the steps, so texts are as short here as in the episode, and both are bounded.
+        for category, most in _LIMITS:
+            connection.setlimit(category, most)
+        bound_texts(connection, _LONGEST)
+        connection.set_authorizer(_read_only)
+        ticks = iter(range(_TICKS))
+        connection.set_progress_handler(lambda: next(ticks, None) is None, 1_000_000)
+        cursor = connection.execute(sql)
+        columns = [str(each[0]).casefold() for each in cursor.description or ()]
+        return columns, list(_bounded(cursor))
+
+
+def _bounded(cursor: sqlite3.Cursor) -> Iterator[Row]:
+    """The rows, as many as are compared.
+
+    Raises:
+        sqlite3.DataError: They take more memory than any result of an episode.
+    """
+    size = 0
+    for row in islice(cursor, _MOST_ROWS):
+        size += sum(map(sys.getsizeof, row))
+        if size > _MOST_BYTES:
+            raise sqlite3.DataError("the result is too large")
+        yield row
+
+
+def _read_only(action: int, *names: str | None) -> int:
+    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+
+
+def _same_query(gold: Gold, sql: Any, task: Any) -> bool | None:
+    """Whether a query that was given as the answer finds what the gold finds."""
+    try:
+        _, rows = _run(task.database, str(sql))
+    except (sqlite3.Error, sqlite3.Warning, ValueError):
+        return False
+    return _verdict(gold, rows, same_value)
+
+
+def _verdict(gold: Gold, found: list[Row], same: Same = same_cell) -> bool | None:
+    """Whether rows are those of the gold; by default as an answer, else as a result."""
+    if not gold.rows or not _same_rows(gold.rows, found, same):
+        return False
+    if gold.ends is None:
+        return _in_order(gold.rows, found, same) or None
+    parts = pairwise([0, *gold.ends])
+    return all(_same_rows(gold.rows[i:j], found[i:j], same) for i, j in parts)
+
+
+def _in_order(gold: list[Row], found: list[Row], same: Same) -> bool:
+    return all(_same_row(g, f, same) for g, f in zip(gold, found, strict=True))
+
+
+def _same_rows(gold: list[Row], found: list[Row], same: Same) -> bool:
+    """The same rows as often, in whatever order."""
+    if len(gold) != len(found):
+        return False
+    if len(gold) > _PAIRED:  # of results only: answers are as short as observations
+        return _in_order(sorted(gold, key=_key), sorted(found, key=_key), same)
+    left = list(found)
+    for row in gold:
+        place = next((i for i, other in enumerate(left) if _same_row(row, other, same)), None)
+        if place is None:
+            return False
+        del left[place]
+    return True
+
+
+def _key(row: Row) -> list[str]:
+    """What to sort rows by, so that equal ones stand at equal places."""
+    return [f"{v:.6g}" if isinstance(v, int | float) else repr(v) for v in row]
+
+
+def _same_row(gold: Row, other: Row, same: Same) -> bool:
+    return len(gold) == len(other) and all(map(same, gold, other))

@@ -1,0 +1,174 @@
+"""The verdict of Spider's official test-suite evaluator on two results.
+
+For numbers that are compared with a leaderboard, and with its leniency: it is not the default here.
+What that evaluator does, in our own words:
+
+* blanks inside `> =`, `< =` and `! =` are taken out of both queries;
+* unless `keep_distinct`, every DISTINCT is taken out of both, those inside aggregates too, and
+  whatever follows the first semicolon is dropped;
+* `YEAR(CURDATE())` becomes 2020;
+* two empty results are equal, and otherwise both need as many rows and columns;
+* the order of rows counts if and only if the gold's text has `order by` anywhere in it;
+* the columns may come in any order, one order for all rows; rows count as often as they occur;
+* values are equal as Python's are, without tolerance: 1 is 1.0 and true, but no text is a number;
+* before columns are permuted, every row is compared as a bag, its values sorted by how they print.
+  So a row may be rejected whose integers and decimals sort differently, such as (1, '1.5').
+
+So `SELECT DISTINCT` and `SELECT` are the same to it, as are columns changed over, and anything
+empty is right wherever the gold is empty. `sqlgym.judging.judge.compare` with `match="sound"` is
+not so.
+Source: the rules of `test-suite-sql-eval`, Zhong, Yu and Klein 2020, arXiv:2010.02840.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlglot import TokenType
+from sqlglot.dialects.sqlite import SQLite
+from sqlglot.errors import SqlglotError
+
+from sqlgym.judging.results import Verdict
+
+Row = Sequence[Any]
+LOOKED_AT = 2_000_000
+"""Cells that are looked at for an order of columns that fits, beyond those of one straight try."""
+_OPERATOR = re.compile(r"([<>!]) =")
+_THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
+
+
+def prepared(sql: str, keep_distinct: bool) -> str:
+    """A query as the evaluator runs it.
+
+    >>> prepared("SELECT DISTINCT a FROM t WHERE count(DISTINCT b) > = 2; SELECT 1", False)
+    'SELECT  a FROM t WHERE count( b) >= 2'
+    """
+    sql = _OPERATOR.sub(r"\1=", sql)
+    if not keep_distinct:
+        sql = _without_distinct(sql)
+    return _THIS_YEAR.sub("2020", sql)
+
+
+def is_ordered(gold_sql: str) -> bool:
+    """Whether the order of rows counts for the evaluator."""
+    return "order by" in gold_sql.lower()
+
+
+def compare(gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool) -> Verdict:
+    """Whether the evaluator takes two results for the same.
+
+    Args:
+        gold_rows: What the gold query gave, prepared.
+        rows: What the other query gave, prepared.
+        ordered: See `is_ordered`.
+
+    >>> compare([("Joe", 1)], [(1.0, "Joe")], ordered=False)
+    Verdict(equal=True, reason='')
+    """
+    if len(gold_rows) != len(rows):
+        return Verdict(False, "row count")
+    if not gold_rows:
+        return Verdict(True)
+    if len(gold_rows[0]) != len(rows[0]):
+        return Verdict(False, "column count")
+    gold_bags, bags = [_bag(row) for row in gold_rows], [_bag(row) for row in rows]
+    if gold_bags != bags if ordered else set(gold_bags) != set(bags):
+        return Verdict(False, "rows differ")
+    if _Orders(gold_rows, rows, ordered).one_fits():
+        return Verdict(True)
+    return Verdict(False, "no order of the columns fits")
+
+
+def _without_distinct(sql: str) -> str:
+    try:
+        tokens = SQLite().tokenize(sql)
+    except SqlglotError:
+        return sql
+    kept, position = list[str](), 0
+    for token in tokens:
+        if token.token_type is TokenType.DISTINCT:
+            kept.append(sql[position : token.start])
+            position = token.end + 1
+        elif token.token_type is TokenType.SEMICOLON:
+            return "".join([*kept, sql[position : token.start]])
+    return "".join([*kept, sql[position:]])
+
+
+def _bag(row: Row) -> tuple[Any, ...]:
+    return tuple(sorted(row, key=lambda value: f"{value}{type(value)}"))
+
+
+class _Orders:
+    """The search for an order of columns that brings equal rows, column by column.
+
+    A column that does not even hold the same values as often can be left out: no order with it
+    there would fit. Nor is an order continued whose first columns do not hold the same rows, and
+    of columns that are the same throughout one is tried. That settles nearly everything at once;
+    but the question is as hard as whether two graphs are the same, so the search ends when it has
+    looked at `LOOKED_AT` cells, and then no order is said to fit.
+
+    Args:
+        gold: The rows of the gold.
+        rows: As many rows of as many columns.
+        ordered: Rows count in their order.
+    """
+
+    def __init__(self, gold: Sequence[Row], rows: Sequence[Row], ordered: bool) -> None:
+        self._ordered = ordered
+        self._gold = list(zip(*gold, strict=True))
+        self._columns = list(zip(*rows, strict=True))
+        known: dict[tuple[Any, ...], int] = {}
+        self._kinds = [known.setdefault(column, len(known)) for column in self._columns]
+        holders: dict[frozenset[Any], list[int]] = defaultdict(list)
+        for place, column in enumerate(self._columns):
+            holders[_held(column)].append(place)
+        self._fitting = [holders.get(_held(column), []) for column in self._gold]
+        self._cells_left = LOOKED_AT + 2 * len(gold) * len(self._gold)
+
+    def one_fits(self) -> bool:
+        """Whether there is one, as far as it was looked for."""
+        start = [0] * len(self._gold[0])
+        levels = [(start, start, self._choices(0, frozenset()), frozenset[int]())]
+        while levels:
+            before, rows, choices, taken = levels[-1]
+            column = next(choices, None)
+            self._cells_left -= len(rows)
+            if column is None or self._cells_left < 0:
+                levels.pop()
+                continue
+            place = len(levels) - 1
+            numbers = _Numbers()
+            gold_rows = numbers.of(before, self._gold[place])
+            own_rows = numbers.of(rows, self._columns[column])
+            same = gold_rows == own_rows
+            if not self._ordered:
+                same = sorted(gold_rows) == sorted(own_rows)
+            if same and len(levels) == len(self._gold):
+                return True
+            if same:
+                chosen = taken | {column}
+                further = self._choices(place + 1, chosen)
+                levels.append((gold_rows, own_rows, further, chosen))
+        return False
+
+    def _choices(self, place: int, taken: frozenset[int]) -> Iterator[int]:
+        seen: set[int] = set()
+        for column in self._fitting[place]:
+            if column not in taken and self._kinds[column] not in seen:
+                seen.add(self._kinds[column])
+                yield column
+
+
+class _Numbers(dict[tuple[int, Any], int]):
+    """A number for each start of a row, given what the start before it has and the next value."""
+
+    def of(self, before: Sequence[int], values: Sequence[Any]) -> list[int]:
+        return [self.setdefault(pair, len(self)) for pair in zip(before, values, strict=True)]
+
+
+def _held(column: Sequence[Any]) -> frozenset[Any]:
+    """The values of a column, each with how often it occurs."""
+    return frozenset(Counter(column).items())

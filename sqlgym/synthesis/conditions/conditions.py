@@ -1,0 +1,269 @@
+"""Conditions on a column, each with SQL and with the ways in which it can be said.
+
+    age > 30       older than 30 | with an age above 30 | whose age is above 30
+    country = 'F'  from France | with the country France | whose country is France
+
+A condition fits behind a noun ("singers ...", `after`) and mostly also as a verb ("which singers
+...?", `verb`). The wording says exactly what the SQL does: "at least" is `>=`, "after a day" leaves
+out the day.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlgym.synthesis.conditions import dates, forms
+from sqlgym.synthesis.conditions.forms import Form
+from sqlgym.synthesis.drafting import Draft, Unfit
+from sqlgym.synthesis.language import english
+from sqlgym.synthesis.reading import roles, spoken_values
+from sqlgym.synthesis.reading.world import Entity, Field, Role, literal
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What rows have to fulfil.
+
+    Attributes:
+        sql: In SQL.
+        forms: The ways to say it; at least one of them is "whose" or "which".
+        column: The column that it is about.
+        readings: Other SQL that must select the same rows.
+    """
+
+    sql: str
+    forms: tuple[Form, ...]
+    column: str
+    readings: tuple[str, ...] = ()
+
+    def after(self, draft: Draft, *kinds: str) -> str:
+        """Said behind a noun, in one of these kinds of form, or in any."""
+        fitting = [form for form in self.forms if not kinds or form.kind in kinds]
+        return draft.pick(fitting).after()
+
+    def after_one(self, draft: Draft) -> str:
+        """Said behind a noun in the singular."""
+        return english.of_one(self.after(draft))
+
+    def of(self, draft: Draft, owner: str) -> str:
+        """Said of one thing, behind its noun as a clause; `Unfit` where it has no such form."""
+        return draft.pick(said for form in self.forms if (said := form.of(owner)))
+
+    def verb(self, draft: Draft) -> str | None:
+        """Said behind a noun in the plural as its verb; None where it has no such form."""
+        found = [form.verb() for form in self.forms if form.verb()]
+        return draft.pick(found) if found else None
+
+
+def condition(
+    draft: Draft, entity: Entity, alias: str = "", besides: tuple[str, ...] = ()
+) -> Condition:
+    """Some condition on a table, on none of the columns `besides`."""
+    fields = [f for f in entity.fields if f.role in _MAKERS and f.name not in besides]
+    weights = [_WEIGHTS[field.role] for field in fields]
+    if not fields:
+        raise Unfit
+    field = draft.rng.choices(fields, weights)[0]
+    return on_field(draft, entity, field, alias)
+
+
+class Extra(NamedTuple):
+    """A condition that a question may have or not.
+
+    Attributes:
+        where: In SQL, for a query's WHERE; empty without one.
+        after: Behind a noun, with a blank before it; "" without one.
+        found: The condition itself, if there is one.
+    """
+
+    where: tuple[str, ...] = ()
+    after: str = ""
+    found: tuple[Condition, ...] = ()
+
+
+def perhaps(
+    draft: Draft,
+    probability: float,
+    entity: Entity,
+    alias: str = "",
+    besides: tuple[str, ...] = (),
+) -> Extra:
+    """So often a condition on a table, on none of the columns `besides`; else none."""
+    if not draft.chance(probability):
+        return Extra()
+    found = condition(draft, entity, alias, besides)
+    return Extra((found.sql,), f" {found.after(draft)}", (found,))
+
+
+def on_field(draft: Draft, entity: Entity, field: Field, alias: str = "") -> Condition:
+    """Some condition on a column."""
+    if field.nulls and not field.has_blanks and draft.chance(0.12):
+        return _on_null(draft, entity, field, alias)
+    return _MAKERS[field.role](draft, entity, field, alias)
+
+
+def two_conditions(draft: Draft, entity: Entity, alias: str = "") -> tuple[Condition, Condition]:
+    """Two conditions on different columns of a table."""
+    first = condition(draft, entity, alias)
+    return first, condition(draft, entity, alias, (first.column,))
+
+
+def joined(draft: Draft, first: Condition, second: Condition) -> tuple[str, str | None]:
+    """Two conditions that both hold: behind a noun, and as a verb."""
+    verbs = [first.verb(draft), second.verb(draft)]
+    verb = _and(verbs[0], verbs[1]) if verbs[0] and verbs[1] else None
+    short, long = ("be", "did", "that"), ("whose", "with", "which")
+    ways = []
+    for one, other in ((first, second), (second, first)):
+        if _has(one, short) and _has(other, long):
+            first_part, last_part = one.after(draft, *short), other.after(draft, *long)
+            word = " and" if first_part.startswith("that ") else ""
+            if word and last_part.startswith("with "):
+                continue
+            ways.append(f"{first_part}{word} {last_part}")
+    ways += _same_kind(draft, first, second, "and")
+    return draft.pick(ways), verb
+
+
+def _and(one: str, other: str) -> str:
+    """Two verbs, their common first word said once."""
+    start = one.partition(" ")[0]
+    if start in ("have", "are") and other.startswith(f"{start} "):
+        other = other.removeprefix(f"{start} ")
+    return f"{one} and {other}"
+
+
+def either(draft: Draft, first: Condition, second: Condition) -> str:
+    """Two conditions of which at least one holds, behind a noun."""
+    return draft.pick(_same_kind(draft, first, second, "or"))
+
+
+def _same_kind(draft: Draft, first: Condition, second: Condition, word: str) -> list[str]:
+    kinds = [k for k in ("whose", "with", "which") if _has(first, (k,)) and _has(second, (k,))]
+    return [f"{first.after(draft, kind)} {word} {second.after(draft, kind)}" for kind in kinds]
+
+
+def _has(found: Condition, kinds: tuple[str, ...]) -> bool:
+    return any(form.kind in kinds for form in found.forms)
+
+
+def _on_number(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
+    column = field.value_sql(alias)
+    if draft.chance(0.12):
+        return _between(draft, entity, field, column)
+    if field.distinct <= 12 and field.is_whole and draft.chance(0.35):
+        value = spoken_values.number(
+            draft.pick(sorted({spoken_values.number(v) for v in field.values}))
+        )
+        sql = f"{column} = {spoken_values.shown(value, field.is_whole)}"
+        return Condition(sql, forms.equal_number(draft, entity, field, value), field.name)
+    limit = spoken_values.threshold(field, draft.rng)
+    if limit is None:
+        raise Unfit
+    sign = draft.pick((">", "<", ">", "<", ">=", "<="))
+    sql = f"{column} {sign} {spoken_values.shown(limit, field.is_whole)}"
+    return Condition(sql, forms.compared(draft, entity, field, sign, limit), field.name)
+
+
+def _between(draft: Draft, entity: Entity, field: Field, column: str) -> Condition:
+    found = {
+        spoken_values.threshold(field, draft.rng),
+        spoken_values.threshold(field, draft.rng),
+    } - {None}
+    ends = sorted(end for end in found if end is not None)
+    if len(ends) < 2:
+        raise Unfit
+    low, high = (spoken_values.shown(end, field.is_whole) for end in ends)
+    said = forms.between(draft, field, ends[0], ends[1])
+    return Condition(f"{column} BETWEEN {low} AND {high}", said, field.name)
+
+
+def _on_category(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
+    column = field.sql(alias)
+    usable = _distinct_values(field)
+    value = draft.pick(usable[: roles.FEW])
+    way = draft.rng.random()
+    if way < 0.12 and not field.nulls and len(usable) > 2:
+        said = forms.other_than(draft, entity, field, value)
+        return Condition(f"{column} <> {literal(value)}", said, field.name)
+    if way < 0.24 and len(usable) > 3:
+        other = draft.pick([v for v in usable[: roles.FEW] if v != value])
+        listed = ", ".join(map(literal, (value, other)))
+        said = forms.one_of(draft, entity, field, (value, other))
+        return Condition(f"{column} IN ({listed})", said, field.name)
+    said = forms.equal_text(draft, entity, field, value)
+    return Condition(f"{column} = {literal(value)}", said, field.name)
+
+
+def _distinct_values(field: Field) -> list[str]:
+    """Values that can be typed, and of which no other differs by its case only."""
+    folded: dict[str, int] = {}
+    for value in field.values:
+        key = " ".join(str(value).casefold().split())
+        folded[key] = folded.get(key, 0) + 1
+    return [
+        value
+        for value in field.values
+        if roles.is_typable(value) and folded[" ".join(str(value).casefold().split())] == 1
+    ]
+
+
+def _on_name(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
+    """A name that starts with a letter, or contains a word that several contain."""
+    column = field.sql(alias)
+    texts = [value for value in field.values if isinstance(value, str)]
+    if draft.chance(0.5):
+        starts = sorted(
+            {text[0].upper() for text in texts if text[:1].isascii() and text[:1].isalpha()}
+        )
+        start = draft.pick(starts)
+        said = forms.starting(draft, field, start)
+        return Condition(
+            f"{column} LIKE '{start}%'", said, field.name, (f"{column} GLOB '{start}*'",)
+        )
+    found = Counter(
+        w for text in texts for w in set(text.split()) if len(w) > 3 and w.isascii() and w.isalpha()
+    )
+    word = draft.pick(sorted(w for w, times in found.items() if times > 1))
+    said = forms.containing(draft, field, word)
+    readings = (f"instr({column}, '{word}') > 0", f"' ' || {column} || ' ' LIKE '% {word} %'")
+    return Condition(f"{column} LIKE '%{word}%'", said, field.name, readings)
+
+
+def _on_flag(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
+    yes, no = field.values
+    is_yes = draft.chance(0.5)
+    value = yes if is_yes else no
+    said = forms.flagged(draft, entity, field, value, is_yes)
+    return Condition(f"{field.sql(alias)} = {literal(value)}", said, field.name)
+
+
+def _on_date(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
+    sql, said = dates.condition(draft, entity, field, alias)
+    return Condition(sql, said, field.name)
+
+
+def _on_null(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
+    is_known = draft.chance(0.4)
+    sql = f"{field.sql(alias)} IS {'NOT ' if is_known else ''}NULL"
+    return Condition(sql, forms.known(draft, entity, field, is_known), field.name)
+
+
+_MAKERS = {
+    Role.QUANTITY: _on_number,
+    Role.YEAR: _on_number,
+    Role.CATEGORY: _on_category,
+    Role.FLAG: _on_flag,
+    Role.DATE: _on_date,
+    Role.NAME: _on_name,
+}
+_WEIGHTS = {
+    Role.QUANTITY: 4,
+    Role.YEAR: 4,
+    Role.CATEGORY: 4,
+    Role.FLAG: 2,
+    Role.DATE: 4,
+    Role.NAME: 1,
+}

@@ -1,0 +1,287 @@
+"""The ways to say a condition, by kind:
+
+    with    singers with an age above 30        which singers have an age above 30?
+    be      singers older than 30               which singers are older than 30?
+    that    singers that are active             which singers are active?
+    did     singers born in 1984                which singers were born in 1984?
+    whose   singers whose age is above 30       (behind a noun only)
+    which   singers for which an age is known   (behind a noun only)
+
+Each function gives all forms that a column allows; at least one is "whose" or "which".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlgym.synthesis.drafting import Draft
+from sqlgym.synthesis.language import english, lexicon
+from sqlgym.synthesis.language.lexicon import word_set
+from sqlgym.synthesis.language.naming import words_of
+from sqlgym.synthesis.reading import spoken_values
+from sqlgym.synthesis.reading.world import Entity, Field, Role
+
+_ADJECTIVES = word_set(
+    """
+    male female active available public private valid open closed new free alive visible
+    hidden internal external domestic foreign international national local official main
+    primary final full-time part-time online offline remote urgent optional mandatory current
+    former dead vegetarian vegan
+    """
+)
+_MORE = {
+    ">": ("above {}", "greater than {}", "over {}", "higher than {}"),
+    "<": ("below {}", "less than {}", "under {}", "lower than {}"),
+    ">=": ("of at least {}", "of {} or more"),
+    "<=": ("of at most {}", "of {} or less"),
+}
+_IS = {
+    ">": ("is above {}", "is greater than {}", "is more than {}", "exceeds {}"),
+    "<": ("is below {}", "is less than {}", "is under {}"),
+    ">=": ("is at least {}", "is {} or more"),
+    "<=": ("is at most {}", "is {} or less"),
+}
+_COUNT = {
+    ">": ("more than {}", "over {}"),
+    "<": ("fewer than {}",),
+    ">=": ("at least {}", "{} or more"),
+    "<=": ("at most {}", "{} or fewer", "no more than {}"),
+}
+_YEAR = {
+    ">": ("after {}",),
+    "<": ("before {}",),
+    ">=": ("in {} or later",),
+    "<=": ("in {} or earlier",),
+}
+
+
+_WITH_ARTICLE = re.compile(
+    r"(?:United |Netherlands|Philippines|Bahamas|Maldives|.* (?:Republic|Islands|States|Union)$"
+    r"|USA$|UK$|UAE$|Gambia|Sudan$)"
+)
+"""Places that are said with an article behind a preposition."""
+
+
+class Form(NamedTuple):
+    """One way to say a condition: its kind, and the text behind the kind's first word."""
+
+    kind: str
+    text: str
+
+    def after(self) -> str:
+        """Behind a noun."""
+        if self.kind == "be":
+            return self.text
+        if self.kind == "that":
+            return f"that are {self.text}"
+        if self.kind == "did":
+            for start in ("were ", "was "):
+                if self.text.startswith(start):
+                    return self.text.removeprefix(start)
+            return f"that {self.text}"
+        return f"for which {self.text}" if self.kind == "which" else f"{self.kind} {self.text}"
+
+    def of(self, owner: str) -> str:
+        """Said of one thing: "the stadium" gives "the stadium has a capacity above 500"."""
+        if self.kind == "whose":
+            return f"{english.possessive(owner)} {self.text}"
+        if self.kind == "did":
+            return f"{owner} {self.text.replace('were ', 'was ', 1)}"
+        starts = {"with": "has", "be": "is", "that": "is"}
+        return f"{owner} {starts[self.kind]} {self.text}" if self.kind in starts else ""
+
+    def verb(self) -> str:
+        """As the verb of a noun in the plural; "" where it cannot be one."""
+        starts = {"with": "have ", "be": "are ", "that": "are ", "did": ""}
+        return starts[self.kind] + self.text if self.kind in starts else ""
+
+
+def compared(
+    draft: Draft, entity: Entity, field: Field, sign: str, limit: float
+) -> tuple[Form, ...]:
+    """More or less than a number."""
+    if field.role is Role.YEAR:
+        return _compared_year(field, sign, str(int(limit)))
+    text = spoken_values.amount(field, limit, draft.rng)
+    noun = field.noun
+    if noun.counts and not noun.unit:
+        said = counted(draft.pick(_COUNT[sign]), text, noun.counts)
+        return Form("with", said), Form("whose", f"{noun.one} {draft.pick(_IS[sign]).format(text)}")
+    forms = [
+        Form("whose", f"{noun.one} {draft.pick(_IS[sign]).format(text)}"),
+        Form("with", f"{noun.a} {draft.pick(_MORE[sign]).format(text)}"),
+    ]
+    words = lexicon.SUPERLATIVES.get(noun.one)
+    if words and sign in "<>" and len(noun.one) > 1:
+        comparative = words[2] if sign == ">" else words[3]
+        if noun.one not in ("price", "cost"):
+            forms.append(Form("be", f"{comparative} than {text}"))
+    return tuple(forms)
+
+
+def counted(words: str, number: str, things: str) -> str:
+    """A number of things: "more than one kid", "five or more kids"."""
+    if not number.isdigit() or int(number) > 12:
+        return f"{words.format(number)} {things}"
+    one = number == "1" and not words.startswith("{}")
+    said = words.format(english.number_word(int(number)))
+    return f"{said} {english.singular(things) if one else things}"
+
+
+def _compared_year(field: Field, sign: str, year: str) -> tuple[Form, ...]:
+    when = _YEAR[sign][0].format(year)
+    noun = field.noun.one
+    plain = {
+        ">": f"after {year}",
+        "<": f"before {year}",
+        ">=": f"{year} or later",
+        "<=": f"{year} or earlier",
+    }[sign]
+    forms = [Form("whose", f"{noun} is {plain}"), *happened(field, when)]
+    if field.noun.is_readable:
+        forms.append(Form("with", f"{field.noun.a} {'of ' if '=' in sign else ''}{plain}"))
+    if noun == "year":
+        forms[-1] = Form("be", f"from {plain}")
+    return tuple(forms)
+
+
+def equal_number(draft: Draft, entity: Entity, field: Field, value: float) -> tuple[Form, ...]:
+    """Exactly a number."""
+    noun = field.noun
+    if field.role is Role.YEAR:
+        year = str(int(value))
+        forms = [Form("whose", f"{noun.one} is {year}"), *happened(field, f"in {year}")]
+        if noun.one == "year":
+            return (*forms, Form("be", f"from {year}"), Form("be", f"of the year {year}"))
+        return (*forms, Form("with", f"{noun.a} of {year}"))
+    text = spoken_values.amount(field, value, draft.rng)
+    if noun.counts and not noun.unit and value == 0:
+        return Form("with", f"no {noun.counts}"), Form("whose", f"{noun.one} is 0")
+    if noun.counts and not noun.unit:
+        exact = counted("exactly {}", text, noun.counts)
+        return Form("with", exact), Form("whose", f"{noun.one} is {text}")
+    return Form("with", f"{noun.a} of {text}"), Form("whose", f"{noun.one} is {text}")
+
+
+def between(draft: Draft, field: Field, low: float, high: float) -> tuple[Form, ...]:
+    """Between two numbers, both included."""
+    noun = field.noun
+    if field.role is Role.YEAR:
+        ends = f"{int(low)} and {int(high)}"
+        forms = [Form("whose", f"{noun.one} is between {ends} (both included)")]
+        forms += happened(field, f"between {ends} (both years included)")
+        return (*forms, Form("with", f"{noun.a} between {ends} (both included)"))
+    first, last = f"{low:.10g}", spoken_values.amount(field, high, draft.rng)
+    range_ = draft.say(f"between {first} and {last} (both included)", f"from {first} to {last}")
+    return Form("with", f"{noun.a} {range_}"), Form("whose", f"{noun.one} is {range_}")
+
+
+def equal_text(draft: Draft, entity: Entity, field: Field, value: str) -> tuple[Form, ...]:
+    """Exactly a text."""
+    shown = spoken_values.quoted_text(value)
+    forms = [Form("whose", f"{field.noun.one} {field.noun.be} {shown}")]
+    if field.noun.is_readable:
+        forms.append(Form("with", f"the {field.noun.one} {shown}"))
+    return (*forms, *_placed(entity, field, shown))
+
+
+def other_than(draft: Draft, entity: Entity, field: Field, value: str) -> tuple[Form, ...]:
+    """Any text but this one."""
+    shown, noun = spoken_values.quoted_text(value), field.noun
+    return (
+        Form("whose", f"{noun.one} {noun.be} not {shown}"),
+        Form("with", f"{noun.a} other than {shown}"),
+        *_placed(entity, field, shown, "not "),
+    )
+
+
+def one_of(draft: Draft, entity: Entity, field: Field, texts: Sequence[str]) -> tuple[Form, ...]:
+    """One of several texts."""
+    shown = english.listed([spoken_values.quoted_text(text) for text in texts], "or")
+    forms = [Form("whose", f"{field.noun.one} {field.noun.be} {shown}")]
+    if len(texts) == 2:
+        forms.append(Form("whose", f"{field.noun.one} {field.noun.be} either {shown}"))
+    return (*forms, *_placed(entity, field, shown))
+
+
+def starting(draft: Draft, field: Field, letter: str) -> tuple[Form, ...]:
+    """A text that starts with a letter."""
+    noun, verb = field.noun, draft.say("starts", "begins")
+    return (
+        Form("whose", f"{noun.one} {verb} with the letter {letter}"),
+        Form("with", f"{noun.a} that {verb} with {letter}"),
+    )
+
+
+def containing(draft: Draft, field: Field, word: str) -> tuple[Form, ...]:
+    """A text that has a word in it."""
+    noun = field.noun
+    return (
+        Form("whose", f'{noun.one} contains the word "{word}"'),
+        Form("with", f'the word "{word}" in the {noun.one}'),
+    )
+
+
+def flagged(
+    draft: Draft, entity: Entity, field: Field, value: Any, is_yes: bool
+) -> tuple[Form, ...]:
+    """Yes or no."""
+    words = field.noun.one.split(" ")
+    if words[0] == "is" and len(words) > 1:
+        words = words[1:]
+        rest = "-".join(words)
+        if rest in _ADJECTIVES or rest.endswith(("ed", "able", "ible", "ive")):
+            negation = "" if is_yes else "not "
+            said = rest if rest in ("full-time", "part-time") else " ".join(words)
+            return Form("that", f"{negation}{said}"), Form("which", _equals(field, value))
+    elif field.noun.one in _ADJECTIVES or field.noun.one.endswith(("ed", "able", "ive")):
+        said = f"{'' if is_yes else 'not '}{field.noun.one}"
+        return Form("that", said), Form("which", _equals(field, value))
+    return (Form("which", _equals(field, value)),)
+
+
+def known(draft: Draft, entity: Entity, field: Field, is_known: bool) -> tuple[Form, ...]:
+    """Whether there is a value."""
+    noun = field.noun
+    if not noun.is_readable:
+        shown = field.name.replace('"', '""')
+        return (Form("which", f'column "{shown}" is {"not " if is_known else ""}empty'),)
+    if is_known:
+        return Form("which", f"{noun.a} is recorded"), Form("with", f"a known {noun.one}")
+    return Form("which", f"no {noun.one} is recorded"), Form("with", f"no recorded {noun.one}")
+
+
+def happened(field: Field, when: str) -> list[Form]:
+    """What happened then, if the column's name is of an event: "were hired in 2014"."""
+    noun = field.noun.one
+    words = [w for w in noun.split(" ") if w not in ("date", "year", "time", "of", "day")]
+    if len(words) != 1 or not field.noun.is_readable or _is_own_event(field, words[0]):
+        return []
+    if words[0] in lexicon.EVENTS:
+        return [Form("did", f"{lexicon.EVENTS[words[0]]} {when}".strip())]
+    if english.is_participle(words[0]) and noun.startswith("date "):
+        return [Form("did", f"were {words[0]} {when}".strip())]
+    return []
+
+
+def _is_own_event(field: Field, word: str) -> bool:
+    """Whether the rows are the event itself: admissions are not admitted."""
+    return any(part[:4] == word[:4] for part in words_of(field.table))
+
+
+def _equals(field: Field, value: Any) -> str:
+    shown = field.name.replace('"', '""')
+    return f'"{shown}" is {spoken_values.quoted_text(value) if isinstance(value, str) else value}'
+
+
+def _placed(entity: Entity, field: Field, shown: str, negation: str = "") -> tuple[Form, ...]:
+    """ "from France" of people, "in France" of places."""
+    if field.noun.one not in lexicon.PLACE_COLUMNS or "'" in shown:
+        return ()
+    if _WITH_ARTICLE.match(shown):
+        shown = f"the {shown}"
+    if entity.is_person and field.noun.one != "hometown":
+        return (Form("be", f"{negation}from {shown}"),)
+    return (Form("be", f"{negation}in {shown}"),) if entity.is_place else ()

@@ -1,0 +1,300 @@
+"""English by rule: plurals and singulars, a and an, lists, ordinals and dates.
+
+Own rules, since what is inflected here is names of tables and columns: mostly regular nouns, often
+already plural, sometimes uncountable. They are tested on a table of such words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date
+
+from sqlgym.synthesis.language.lexicon import word_set
+
+_IRREGULAR_TEXT = """
+    person people | man men | woman women | child children | mouse mice | foot feet | goose geese
+    tooth teeth | ox oxen | wife wives | knife knives | life lives | leaf leaves | shelf shelves
+    half halves | thief thieves | wolf wolves | loaf loaves | calf calves | analysis analyses
+    diagnosis diagnoses | basis bases | crisis crises | hypothesis hypotheses | thesis theses
+    axis axes | synthesis syntheses | criterion criteria | phenomenon phenomena | medium media
+    stadium stadiums | matrix matrices | index indexes | vertex vertices | appendix appendices
+    curriculum curricula | alumnus alumni | nucleus nuclei | fungus fungi | genus genera
+    bus buses | gas gases | lens lenses | bias biases | alias aliases | canvas canvases
+    atlas atlases | quiz quizzes | movie movies | cookie cookies | tie ties | pie pies | lie lies
+    calorie calories | zombie zombies | selfie selfies | cache caches | niche niches
+    headache headaches | hero heroes | potato potatoes | tomato tomatoes | echo echoes
+    veto vetoes | torpedo torpedoes | shoe shoes | toe toes | phase phases | premise premises
+    mother-in-law mothers-in-law | passer-by passers-by | datum data | bacterium bacteria
+    stimulus stimuli | radius radii | plus pluses | iris irises | virus viruses | menu menus
+    axe axes | database databases | purchase purchases | release releases | cafe cafes
+    avalanche avalanches | mustache mustaches | ache aches | oasis oases | glass glasses
+"""
+_PAIRS = [tuple(pair.split()) for line in _IRREGULAR_TEXT.splitlines() for pair in line.split("|")]
+_WORDS = [word for line in _PAIRS for word in line]
+_MANY = dict(zip(_WORDS[::2], _WORDS[1::2], strict=True))
+_ONE = {many: one for one, many in _MANY.items() if one not in ("axe", "datum")}
+INVARIABLE = word_set(
+    """
+    series species aircraft spacecraft sheep fish deer salmon trout headquarters means
+    """
+)
+"""Nouns that are the same in singular and plural, and can be counted."""
+MASS = word_set(
+    """
+    crew data staff history information info personnel equipment inventory news weather stock
+    music traffic research software hardware furniture luggage baggage feedback money cash
+    sales metadata content evidence advice homework knowledge work population faculty
+    logistics finance economics physics mathematics statistics politics payroll attendance
+    enrolment enrollment revenue income housing audio video geography climate usage access
+    stuff art transport demographics media employment education membership ownership storage
+    water energy electricity merchandise
+    """
+)
+"""Nouns that are not counted; a row is a record of them."""
+_SINGULAR_S = re.compile(r"(?:ss|us|is|ics)$")
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+_NUMBERS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
+_PARTICIPLES = word_set(
+    """
+    due sent made born sold paid built given taken won lost spent lent shown bought held sown
+    grown driven flown worn written read run set met caught found kept left sung drawn
+    """
+)
+_NOUNS_ED = frozenset(
+    ["shed", "sled", "moped", "biped", "unwed", "watershed", "infrared", "hundred"]
+)
+_SILENT_H = ("hour", "honest", "honour", "honor", "heir")
+_LIKE_YOU = ("uni", "use", "usa", "usu", "eur", "ewe", "one", "once", "uk", "ufo", "uti", "ubi")
+_NOT_LIKE_YOU = ("unin", "unim", "unid")
+
+
+def plural(noun: str) -> str:
+    """The plural of a singular noun or noun phrase: its last word, or the one before "of".
+
+    >>> plural("city"), plural("bus"), plural("date of birth"), plural("TV series")
+    ('cities', 'buses', 'dates of birth', 'TV series')
+    """
+    if " or " in noun:
+        return " or ".join(map(plural, noun.split(" or ")))
+    if ", " in noun:
+        return ", ".join(map(plural, noun.split(", ")))
+    head, tail = _head(noun)
+    start, space, word = head.rpartition(" ")
+    return f"{start}{space}{_plural_word(word)}{tail}"
+
+
+def singular(noun: str) -> str:
+    """The singular of a noun phrase in the plural; one that is singular already stays as it is.
+
+    >>> singular("cities"), singular("address"), singular("campuses"), singular("courses")
+    ('city', 'address', 'campus', 'course')
+    """
+    start, space, word = noun.rpartition(" ")
+    return f"{start}{space}{_singular_word(word)}"
+
+
+def is_plural(word: str) -> bool:
+    """Whether a single word is a plural that differs from its singular."""
+    return _singular_word(word) != word
+
+
+def a(noun: str) -> str:
+    """A noun with its indefinite article, by its sound as far as its letters tell.
+
+    >>> a("age"), a("year"), a("hour"), a("university"), a("MPG"), a("URL")
+    ('an age', 'a year', 'an hour', 'a university', 'an MPG', 'a URL')
+    """
+    word = noun.lstrip("\"'").split(" ")[0]
+    lower = word.lower()
+    if len(word) == 1 or word.isupper():  # a letter, or an acronym, which is spelt out
+        vowel = word[:1].upper() in tuple("AEFHILMNORSX")
+    elif lower.startswith(_LIKE_YOU) and not lower.startswith(_NOT_LIKE_YOU):
+        vowel = False
+    elif lower.startswith(_SILENT_H):
+        vowel = True
+    else:
+        vowel = lower[:1] in "aeiou" or lower.startswith(("8", "11", "18"))
+    return f"{'an' if vowel else 'a'} {noun}"
+
+
+def listed(parts: Sequence[str], word: str = "and") -> str:
+    """Parts as a list in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"], "or")
+    ('a', 'a and b', 'a, b or c')
+    """
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+def number_word(number: int) -> str:
+    """A small whole number as a word, others in digits."""
+    return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else str(number)
+
+
+def written_date(day: date) -> str:
+    """A date as it is written in a sentence.
+
+    >>> written_date(date(2014, 5, 3))
+    '3 May 2014'
+    """
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def month_name(month: int) -> str:
+    """The name of a month, from 1 to 12."""
+    return _MONTHS[month - 1]
+
+
+def possessive(noun: str) -> str:
+    """A noun in the genitive.
+
+    >>> possessive("stadium"), possessive("customers"), possessive("species")
+    ("stadium's", "customers'", "species'")
+    """
+    last = noun.rpartition(" ")[2]
+    return f"{noun}'" if last.endswith("s") and _is_many(last) else f"{noun}'s"
+
+
+def _is_many(word: str) -> bool:
+    """Whether a word can be a plural."""
+    return is_plural(word) or word in INVARIABLE
+
+
+def of_one(clause: str) -> str:
+    """What is said behind a noun in the plural, said behind one in the singular.
+
+    >>> of_one("that are active"), of_one("that have no pets"), of_one("older than 30")
+    ('that is active', 'that has no pets', 'older than 30')
+    """
+    for many, one in (("that are ", "that is "), ("that have ", "that has ")):
+        if clause.startswith(many):
+            return one + clause.removeprefix(many)
+    return clause
+
+
+def stands_alone(part: str, text: str, before: str = "", decimals: bool = False) -> bool:
+    """Whether a part stands in a text with no letter, digit or underscore beside it.
+
+    Args:
+        part: What is looked for, as a whole: a pattern would be tried at each place.
+        text: Where.
+        before: What may not stand before it either.
+        decimals: Nor a point and a digit behind it.
+
+    >>> stands_alone("30", "older than 30"), stands_alone("30", "older than 300")
+    (True, False)
+    """
+    place = text.find(part)
+    while place >= 0:
+        last, end = text[place - 1 : place], place + len(part)
+        has_decimals = (
+            decimals and text[end : end + 1] == "." and text[end + 1 : end + 2].isdecimal()
+        )
+        is_free = not _is_word(last) and not (last and last in before)
+        if is_free and not _is_word(text[end : end + 1]) and not has_decimals:
+            return True
+        place = text.find(part, place + 1)
+    return False
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def sentence(text: str) -> str:
+    """A text with a capital first letter and single blanks.
+
+    >>> sentence("how  many?"), sentence('"x7" is 3?')
+    ('How many?', '"x7" is 3?')
+    """
+    text = " ".join(text.split())
+    return text[:1].upper() + text[1:]
+
+
+def is_participle(word: str) -> bool:
+    """Whether a word says what was done, as far as its letters tell: "purchased", not "speed"."""
+    return word in _PARTICIPLES or (
+        len(word) > 4 and word.endswith("ed") and not word.endswith("eed") and word not in _NOUNS_ED
+    )
+
+
+def _head(noun: str) -> tuple[str, str]:
+    words = noun.split(" ")
+    if " when " not in noun and len(words) > 1 and is_participle(words[-1]):
+        return " ".join(words[:-1]), f" {words[-1]}"
+    for link in (" when ", " of ", " in ", " from ", " to ", " per "):
+        head, found, tail = noun.partition(link)
+        if found:
+            return head, found + tail
+    return noun, ""
+
+
+def _plural_word(word: str) -> str:
+    lower = word.lower()
+    if lower in INVARIABLE:
+        return word
+    if lower in _MANY:
+        return _cased(word, _MANY[lower])
+    if re.search(r"(?:s|x|z|ch|sh)$", lower):
+        return f"{word}es" if not word.isupper() else f"{word}s"
+    if re.search(r"[^aeiou]y$", lower) and not word.isupper():
+        return f"{word[:-1]}ies"
+    if lower.endswith("man") and lower not in ("human", "german", "roman"):
+        return f"{word[:-2]}en"
+    return f"{word}s"
+
+
+def _singular_word(word: str) -> str:
+    lower = word.lower()
+    if lower in INVARIABLE or lower in MASS or lower in _MANY or len(lower) < 3:
+        return word
+    if lower in _ONE:
+        return _cased(word, _ONE[lower])
+    if lower.endswith("men") and lower not in ("women", "specimen", "regimen", "abdomen", "omen"):
+        return f"{word[:-2]}an"
+    if not lower.endswith("s") or _SINGULAR_S.search(lower):
+        return word
+    if lower.endswith("ies") and len(lower) > 4:
+        return f"{word[:-3]}y"
+    if re.search(r"(?:ss|x|ch|sh|zz)es$", lower) or _ends_in_us(lower):
+        return word[:-2]
+    return word[:-1]
+
+
+def _ends_in_us(lower: str) -> bool:
+    """Whether a plural is of a word in -us (campuses) and not in -use (houses, causes)."""
+    return lower.endswith("uses") and not re.search(r"(?:[aoe]|^|ca|cl|m|f|ab|exc|ref)uses$", lower)
+
+
+def _cased(pattern: str, word: str) -> str:
+    return word.upper() if pattern.isupper() and len(pattern) > 1 else word

@@ -1,0 +1,262 @@
+"""Words that names of tables and columns are made of, and what is known of each.
+
+Only what changes a question is listed: abbreviations to write out, units to say, nouns that need
+words of their own ("older than", "hired in 2014"), quantities that must not be added up.
+"""
+
+from __future__ import annotations
+
+# Sets of words, written as text.
+#
+# A set of hundreds of words reads best as the words and nothing else.
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, each once.
+
+    >>> sorted(word_set("name title name"))
+    ['name', 'title']
+    """
+    return frozenset(text.split())
+
+
+def _table(text: str) -> dict[str, str]:
+    """`key: value` pairs, one each between semicolons."""
+    pairs = (entry.split(":") for entry in text.replace("\n", " ").split(";") if entry.strip())
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+ABBREVIATIONS = _table("""
+    emp: employee; empl: employee; dept: department; dpt: department; dt: date;
+    qty: quantity; qnty: quantity; amt: amount; nbr: number; num: number; nr: number;
+    addr: address; descr: description; desc: description; cust: customer; prod: product;
+    cat: category; categ: category; mgr: manager; org: organisation; dob: date of birth;
+    tel: telephone number; pct: percentage; perc: percentage; avg: average; tot: total;
+    inv: invoice; acct: account; acc: account; txn: transaction; trans: transaction;
+    tran: transaction; yr: year; wk: week; lat: latitude; lng: longitude; lon: longitude;
+    temp: temperature; img: image; msg: message; usr: user; loc: location; src: source;
+    dst: destination; dest: destination; seq: sequence; std: standard; univ: university;
+    ht: height; wt: weight; wgt: weight; hgt: height; lang: language; curr: currency;
+    bal: balance; cd: code; nm: name; nme: name; typ: type; sts: status; stat: status;
+    ctry: country; cntry: country; cty: city; natl: national; nat: nationality;
+    dur: duration; freq: frequency; vol: volume; pop: population; pos: position;
+    fname: first name; lname: last name; mname: middle name; firstname: first name;
+    lastname: last name; surname: surname; stu: student; stud: student; prof: professor;
+    instr: instructor; crs: course; sem: semester; sect: section; bldg: building; flr: floor;
+    rm: room; veh: vehicle; mfr: manufacturer; mfg: manufacturing; supp: supplier; vend: vendor;
+    purch: purchase; ord: order; shp: shipping; pymt: payment; pmt: payment; sal: salary;
+    comm: commission; mo: month; hosp: hospital; doc: document; phys: physician;
+    appt: appointment; proc: procedure; diag: diagnosis; sched: schedule;
+    arr: arrival; flt: flight; apt: airport; pax: passenger;
+    terr: territory; grp: group; lvl: level; ver: version; config: configuration;
+    spec: specification; specs: specifications; ext: extension; max: maximum; min: minimum;
+    maxi: maximum; mini: minimum; bday: birthday; mpg: MPG; zip: ZIP code; zipcode: ZIP code;
+    postcode: postal code; phone: phone number; telephone: telephone number; fax: fax number;
+    email: e-mail address; mail: e-mail address; url: URL; isbn: ISBN; sku: SKU; vat: VAT;
+    gdp: GDP; gnp: GNP; gpa: GPA; tv: TV; id: ID; ceo: CEO; ip: IP; usa: USA; uk: UK; eu: EU;
+    cpu: CPU; ram: RAM; ssn: SSN; iban: IBAN; bmi: BMI; dna: DNA; hr: HR; pdf: PDF; csv: CSV;
+    proj: project; prio: priority; hrs: hours; info: information; lifespan: life span; ay: AY;
+    fte: FTE; birthdate: date of birth; birthday: birthday; checkin: check-in date;
+    checkout: check-out date; login: login; username: user name; bedtype: bed type
+""")
+"""Parts of names and what they stand for; none that is usual for two things (`res`, `reg`)."""
+
+COMPOUNDS = _table("""
+    reg date: registration date; reg dt: registration date; reg no: registration number;
+    dep date: departure date; dep time: departure time; dep dt: departure date;
+    dep name: department name; dep no: department number;
+    date of birth: date of birth; birth date: date of birth; birth dt: date of birth;
+    phone number: phone number; telephone number: telephone number; fax number: fax number;
+    e mail: e-mail address; e mail address: e-mail address; email address: e-mail address;
+    mail address: e-mail address; zip code: ZIP code; post code: postal code;
+    check in: check-in date; check out: check-out date; check in date: check-in date;
+    check out date: check-out date; date from: start date; date to: end date;
+    from date: start date; to date: end date; valid from: start of validity;
+    valid to: end of validity; date start: start date; date end: end date;
+    open year: year opened; l name: last name; f name: first name; m name: middle name;
+    hours week: hours per week; hours day: hours per day; hours month: hours per month;
+    starts on: start date; ends on: end date; starts at: start time; ends at: end time;
+    begins on: start date; expires on: expiry date;
+    birth year: year of birth; death year: year of death; birth place: place of birth;
+    death date: date of death; birth city: city of birth; start from: start;
+    born year: year of birth; died year: year of death; year born: year of birth;
+    year died: year of death; born on: date of birth; died on: date of death
+""")
+"""Whole names that are said otherwise than word by word."""
+
+UNITS = _table("""
+    km: km; cm: cm; mm: mm; mi: miles; ft: feet; kg: kg; lb: pounds; lbs: pounds; usd: US dollars;
+    eur: euros; gbp: pounds sterling; chf: Swiss francs; jpy: yen; cad: Canadian dollars;
+    aud: Australian dollars; inr: rupees; cny: yuan;
+    sec: seconds; secs: seconds; seconds: seconds; mins: minutes; minutes: minutes; hrs: hours;
+    hours: hours; days: days; ms: milliseconds; kwh: kWh; kw: kW; mw: MW; gw: GW; ha: hectares;
+    sqm: square metres; sqkm: square kilometres; km2: square kilometres; m2: square metres;
+    sqft: square feet; m3: cubic metres; kmh: km/h; kph: km/h; mph: mph; mb: MB; gb: GB; tb: TB;
+    kcal: kcal; kj: kJ; hz: Hz; mhz: MHz; ghz: GHz; celsius: degrees Celsius;
+    fahrenheit: degrees Fahrenheit; kelvin: kelvins; au: astronomical units; nmi: nautical miles;
+    litres: litres; liters: liters; ml: ml; inches: inches; meters: meters; metres: metres;
+    weeks: weeks; months: months; euros: euros; dollars: dollars; grams: grams; tonnes: tonnes;
+    mg: mg; db: dB; hp: hp; rpm: rpm; pa: Pa; hpa: hPa; bar: bar; cents: cents;
+    deg: degrees; degs: degrees
+""")
+"""Last parts of names that tell a unit, as the question says it."""
+
+SHORT_UNITS = _table("""
+    m altitude: m; m height: m; m length: m; m width: m; m depth: m; m distance: m; m elevation: m;
+    m aperture: m; m diameter: m; m beam: m; m draught: m; m size: m; m ascent: m; m summit: m;
+    min duration: minutes; min delay: minutes; min time: minutes; min length: minutes;
+    min runtime: minutes; min wait: minutes; s duration: seconds; s exposure: seconds;
+    s time: seconds; s length: seconds; h duration: hours; h time: hours; g weight: g; g mass: g;
+    t weight: tonnes; t mass: tonnes; l volume: litres; l capacity: litres; in height: inches;
+    in length: inches; in width: inches; nm distance: nautical miles;
+    c temperature: degrees Celsius;
+    f temperature: degrees Fahrenheit; k temperature: kelvins; t tonnage: tonnes; g dose: g
+""")
+"""A unit of one or two letters is read as one only behind a word that it fits."""
+
+NOT_NOUNS = word_set(
+    """
+    highest lowest average maximum minimum mean median total accelerate undergraduate graduate
+    high low open close first last start end active new old big small best worst long short
+    male female weekly monthly daily annual local foreign current other main from to since
+    until when where who what
+    """
+)
+"""Words that cannot stand alone as a noun: a column of that name is spoken of by its name."""
+
+ENTITY_SUFFIXES = word_set(
+    """
+    list lists table tables tbl tb master tab rows rec recs
+    """
+)
+"""Last parts of a table's name that say nothing about its rows."""
+ENTITY_PREFIXES = word_set(
+    """
+    tbl t tb dim fact stg raw vw v app my
+    """
+)
+NOMINAL = _table("""
+    arrange: arrangement; teach: teaching assignment; enroll: enrolment; enrol: enrolment;
+    attend: attendance record; assign: assignment; participate: participation; own: ownership;
+    employ: employment; appoint: appointment; perform: performance; operate: operation;
+    receive: receipt; deliver: delivery; manage: management role; live: residence
+""")
+"""Verbs that serve as names of tables, as nouns."""
+VERBS = word_set(
+    """
+    has have is are was lives plays belongs takes teaches owns uses contains involves includes
+    likes follows works knows stays visits drives wins speaks happens treats undergoes
+    prescribes advises supports directed written acts cast made classified lived worked
+    """
+)
+"""First parts that make a table's name a clause and no noun."""
+LINK_WORDS = word_set(
+    """
+    in of to for on by with at from and or has is
+    """
+)
+PREPOSITIONS = word_set(
+    """
+    in to for on by with at from and or into onto via since until per as
+    """
+)
+"""Words with which no noun starts or ends."""
+COUNTABLE_ING = word_set(
+    """
+    building meeting booking training listing painting recording setting rating reading
+    posting filing offering opening screening sailing warning drawing ending feeling ranking
+    landing crossing wedding hearing earning saving spending holding ring king string thing
+    evening morning wing spring sibling pudding ceiling
+    """
+)
+"""Nouns in -ing that can be counted; others are taken for an activity."""
+
+GROUPS = frozenset(["staff", "personnel", "faculty", "crew"])
+"""Nouns of a whole, whose rows are members of it if they have names."""
+AGENTS = _table("""
+    directed: director; written: writer; created: creator; made: maker; owned: owner;
+    managed: manager; built: builder; designed: designer; published: publisher; painted: painter;
+    performed: performer; sold: seller; supplied: supplier; taught: teacher; reviewed: reviewer;
+    edited: editor; produced: producer; founded: founder; discovered: discoverer;
+    invented: inventor; composed: composer; sung: singer; assigned: assigner; approved: approver
+""")
+"""Of "directed by", who did it."""
+
+PERSONS = word_set(
+    """
+    person employee customer student singer teacher member author actor actress artist player
+    patient doctor physician nurse user client professor instructor manager driver pilot
+    passenger reviewer director writer researcher scientist composer musician conductor coach
+    guest tenant owner juror candidate voter donor volunteer friend child man woman worker
+    staff engineer astronaut astronomer athlete climber swimmer wrestler gymnast journalist
+    editor reader borrower student captain lawyer judge officer adviser advisor supplier
+    vendor seller buyer participant applicant visitor pianist photographer sailor farmer
+    keeper librarian president king queen faculty member people contestant host chef customer
+    subscriber host referee entrepreneur investor party mayor governor
+    """
+)
+"""Nouns of whom one says "who" and "from France"."""
+PLACES = word_set(
+    """
+    city town country state county region continent district campus stadium station airport
+    port building hotel restaurant museum school university hospital shop store branch office
+    venue theatre theater park farm mountain peak river lake island bridge location address
+    room site library club company warehouse factory cinema church college department house
+    property hut volcano observatory village province
+    """
+)
+PLACE_COLUMNS = word_set(
+    """
+    country city town state county region continent district province nationality hometown
+    village island
+    """
+)
+"""Columns whose value is said with "from" (of persons) or "in" (of places)."""
+
+SUPERLATIVES = {
+    "age": ("oldest", "youngest", "older", "younger"),
+    "price": ("most expensive", "cheapest", "more expensive", "cheaper"),
+    "cost": ("most expensive", "cheapest", "more expensive", "cheaper"),
+    "weight": ("heaviest", "lightest", "heavier", "lighter"),
+    "length": ("longest", "shortest", "longer", "shorter"),
+    "height": ("tallest", "shortest", "taller", "shorter"),
+    "altitude": ("highest", "lowest", "higher", "lower"),
+    "elevation": ("highest", "lowest", "higher", "lower"),
+    "depth": ("deepest", "shallowest", "deeper", "shallower"),
+}
+"""Quantities that have adjectives of their own: superlatives, then comparatives."""
+
+EVENTS = _table("""
+    placed: were placed; arrived: arrived; departed: departed;
+    hire: were hired; hired: were hired; hiring: were hired; birth: were born; born: were born;
+    death: died; died: died; release: were released; released: were released;
+    created: were created; creation: were created; opened: opened; opening: opened; open: opened;
+    founded: were founded; established: were established; built: were built;
+    construction: were built; published: were published; publication: were published;
+    joined: joined; join: joined; joining: joined; launched: were launched; launch: were launched;
+    sent: were sent; returned: were returned; due: were due; ordered: were ordered;
+    updated: were updated; closed: closed; registered: were registered;
+    registration: were registered; admitted: were admitted; admission: were admitted;
+    discovered: were discovered; discovery: were discovered; delivered: were delivered;
+    delivery: were delivered; shipped: were shipped; paid: were paid; issued: were issued;
+    purchased: were purchased; sold: were sold; made: were made; started: started; ended: ended;
+    planted: were planted; booked: were booked; enrolled: enrolled; submitted: were submitted;
+    elected: were elected; invented: were invented; retired: retired; left: left
+""")
+"""What happened at a date or year whose name is this word with date, year, on, at, in."""
+
+ADDED = word_set(
+    """
+    number count quantity amount total sales population visits hours minutes salary cost
+    revenue budget profit fee bonus attendance expense expenses income payment donation
+    turnover capacity enrollment enrolment output production charge fine prize
+    """
+)
+"""Last words of quantities of which a sum means something."""
+CRYPTIC = word_set(
+    """
+    col column field fld attr attribute var variable val value x y z c f v d k q feat feature
+    dim param key data item m n p s t w a b e g h i j l o r u
+    """
+)
+"""Stems that say nothing when a number or nothing follows."""

@@ -1,0 +1,241 @@
+"""What a table or column is called in a sentence.
+
+    emp_hire_dt    employee hire date        no_of_cars     number of cars (counts cars)
+    trackLengthKm  track length, in km       x7             value in column "x7"
+
+A last part that is a unit is said as one, the name of the table in front is left out, and a name
+that cannot be read is quoted as it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlgym.synthesis.language import english, lexicon
+from sqlgym.synthesis.language.naming import is_readable, parts_of, words_of
+from toolgym.lazy import lazy
+
+_TIMES = frozenset(["hours", "days", "weeks", "months", "minutes", "seconds"])
+_SAY_NOTHING = lexicon.CRYPTIC | lexicon.NOT_NOUNS
+
+
+@dataclass(frozen=True)
+class Noun:
+    """A noun phrase in both numbers.
+
+    Attributes:
+        one: In the singular.
+        many: In the plural.
+        is_readable: It is English, not a name in quotes.
+        counts: Of "number of cars", the noun that is counted, in the plural; else "".
+        unit: What its values are measured in, as said in a sentence; "" if unknown.
+    """
+
+    one: str
+    many: str
+    is_readable: bool = True
+    counts: str = ""
+    unit: str = ""
+
+    @lazy
+    def a(self) -> str:
+        """With the indefinite article."""
+        return self.one if self.is_plural else english.a(self.one)
+
+    @lazy
+    def be(self) -> str:
+        """ "is", or "are" of a noun that is a plural in itself."""
+        return "are" if self.is_plural else "is"
+
+    @lazy
+    def is_plural(self) -> bool:
+        """Also its singular is a plural, as of "account details"."""
+        return (
+            self.is_readable
+            and not self.counts
+            and self.one == self.many
+            and self.one.endswith("s")
+        )
+
+    @property
+    def last(self) -> str:
+        """The last word, which says what it is."""
+        return self.one.rpartition(" ")[2]
+
+
+def column_noun(
+    name: str, table_words: tuple[str, ...] = (), is_number: bool = False, is_key: bool = False
+) -> Noun:
+    """What a column holds, said without the name of its table in front.
+
+    Args:
+        name: The column's name.
+        table_words: The singular words of its table's name.
+        is_number: It holds numbers, so that a unit or a count may be in its name.
+        is_key: It identifies the rows, so that the `mID` of movies is their ID.
+
+    >>> column_noun("customer_first_name", ("customer",)).many
+    'first names'
+    >>> column_noun("length_km", (), True)
+    Noun(one='length', many='lengths', is_readable=True, counts='', unit='km')
+    >>> column_noun("x7").many
+    'values in column "x7"'
+    """
+    words = words_of(name)
+    if is_key and table_words and words == (table_words[0][0], "ID"):
+        return _noun(f"{' '.join(table_words)} ID", "", "")
+    if not is_readable(name):
+        return quoted_column(name)
+    words = _without_table(words, table_words)
+    unit = ""
+    if is_number:
+        words, unit = _without_unit(words, parts_of(name))
+    phrase = lexicon.COMPOUNDS.get(" ".join(words)) or _dated(words, table_words)
+    if is_number and not unit and len(words) > 1 and len(parts_of(name)[-1]) == 1:
+        return quoted_column(name)  # metres, minutes or millions
+    phrase, counts = _counted(phrase, is_number)
+    alone = len(words) == 1 and english.is_participle(words[0])
+    if (
+        alone
+        or (len(words) > 1 and words[0] in lexicon.UNITS and words[0] not in _TIMES)
+        or not phrase
+        or phrase in _SAY_NOTHING
+        or phrase.split(" ")[-1] in lexicon.LINK_WORDS | lexicon.PREPOSITIONS
+        or phrase.split(" ")[0] in lexicon.PREPOSITIONS
+    ):
+        return quoted_column(name)
+    return _noun(phrase, counts, unit)
+
+
+def quoted_column(name: str) -> Noun:
+    """A column that is spoken of by its name as it stands."""
+    shown = name.replace('"', '""')
+    return Noun(f'value in column "{shown}"', f'values in column "{shown}"', False)
+
+
+def table_noun(name: str, has_names: bool = False) -> Noun:
+    """What a row of a table is.
+
+    Args:
+        name: The table's name.
+        has_names: Its rows have names, so that a row of "staff" is somebody.
+
+    >>> table_noun("Product_Categories").one, table_noun("job_history").many
+    ('product category', 'job history records')
+    >>> table_noun("singer_in_concert").many, table_noun("tbl_emp").one
+    ('records in "singer_in_concert"', 'employee')
+    """
+    words = list(words_of(name))
+    shown = name.replace('"', '""')
+    records = Noun(f'record in "{shown}"', f'records in "{shown}"', False)
+    while len(words) > 1 and words[-1] in lexicon.ENTITY_SUFFIXES:
+        words.pop()
+    while len(words) > 1 and words[0] in lexicon.ENTITY_PREFIXES:
+        words.pop(0)
+    if not is_readable(_bare(name)):
+        return records
+    if (
+        (words[0] in lexicon.VERBS and len(words) > 1)
+        or lexicon.LINK_WORDS & set(words)
+        or len(words) > 4
+    ):
+        return records
+    if words[-1] == "data" and len(words) > 1 and english.is_plural(words[-2]):
+        words.pop()
+    words[-1] = lexicon.NOMINAL.get(words[-1], words[-1])
+    last = words[-1]
+    if last in english.MASS or _is_activity(last) or last in lexicon.CRYPTIC:
+        if len(words) == 1 and last in lexicon.CRYPTIC:
+            return records
+        kind = "member" if last in lexicon.GROUPS and has_names else "record"
+        return Noun(f"{' '.join(words)} {kind}", f"{' '.join(words)} {kind}s")
+    one = english.singular(" ".join(words))
+    return Noun(one, english.plural(one))
+
+
+def _bare(name: str) -> str:
+    """A table's name without a first part such as "tbl"."""
+    parts = parts_of(name)
+    if len(parts) > 1 and parts[0].lower() in lexicon.ENTITY_PREFIXES:
+        parts = parts[1:]
+    if len(parts) > 1 and parts[-1].lower() in lexicon.ENTITY_SUFFIXES:
+        parts = parts[:-1]
+    return "_".join(parts)
+
+
+def _without_table(words: tuple[str, ...], table: tuple[str, ...]) -> tuple[str, ...]:
+    """`customer_first_name` of customers is their first name."""
+    for size in range(min(len(table), len(words) - 1), 0, -1):
+        start = (*words[: size - 1], english.singular(words[size - 1]))
+        same = table[-size:] in (words[:size], start)
+        if same and words[size] not in lexicon.LINK_WORDS:
+            return words[size:]
+    return words
+
+
+def _without_unit(words: tuple[str, ...], parts: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    if len(words) < 2:
+        return words, ""
+    last = parts[-1].lower()
+    if last in lexicon.UNITS and words[0] != "number":
+        rest = words[:-1]
+        if rest[-1] in ("in", "sq") and len(rest) > 1:
+            rest = rest[:-1]
+        return rest, lexicon.UNITS[last]
+    if last in ("max", "min") and f"{last} {words[-2]}" not in lexicon.SHORT_UNITS:
+        return (words[-1], *words[:-1]), ""
+    for word in words[:-1]:
+        unit = lexicon.SHORT_UNITS.get(f"{last} {word}")
+        if unit:
+            return words[:-1], unit
+    return words, ""
+
+
+def _dated(words: tuple[str, ...], table: tuple[str, ...] = ()) -> str:
+    """`joined_on` is the date joined, `date_order_placed` the date when the order was placed."""
+    if len(words) == 2 and english.is_participle(words[0]):
+        kind = {"on": "date", "at": "date", "in": "year"}.get(words[1], words[1])
+        if kind in ("date", "year", "time"):
+            return f"{kind} {words[0]}"
+    if len(words) == 2 and words[1] == "by" and words[0] in lexicon.AGENTS:
+        return lexicon.AGENTS[words[0]]
+    if len(words) > 2 and words[0] == "date" and english.is_participle(words[-1]):
+        if words[1:-1] == table[-len(words) + 2 :]:
+            return f"date {words[-1]}"
+        return f"date when the {' '.join(words[1:-1])} was {words[-1]}"
+    if len(words) > 1 and lexicon.PLACE_COLUMNS.issuperset(words):
+        return english.listed(words, "or")
+    return " ".join(words)
+
+
+def _counted(phrase: str, is_number: bool) -> tuple[str, str]:
+    """Of a number of things: the phrase, and the things in the plural."""
+    words = phrase.split(" ")
+    if not is_number or {"and", "or", "per"} & set(words):
+        return phrase, ""
+    things = words
+    if words[:2] == ["number", "of"]:
+        things = words[2:]
+    elif words[0] == "number":
+        things = words[1:]
+    elif words[-1] == "count":
+        things = words[:-1]
+        return _number_of(english.plural(english.singular(" ".join(things))))
+    if not things or not english.is_plural(things[-1]) or "of" in things:
+        return phrase, ""
+    return _number_of(" ".join(things))
+
+
+def _number_of(things: str) -> tuple[str, str]:
+    return f"number of {things}", things
+
+
+def _noun(phrase: str, counts: str, unit: str) -> Noun:
+    if counts:
+        return Noun(phrase, phrase.replace("number of", "numbers of", 1), True, counts, unit)
+    many = english.plural(english.singular(phrase))
+    return Noun(phrase, many, True, "", unit)
+
+
+def _is_activity(word: str) -> bool:
+    return word.endswith("ing") and word not in lexicon.COUNTABLE_ING and len(word) > 4

@@ -1,0 +1,76 @@
+"""Values as a question says them.
+
+Numbers have their unit, and texts stand in quotes where they are no names.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from datetime import date
+from typing import Any
+
+from sqlgym.synthesis.reading.world import Field, Role
+
+_PROPER = re.compile(
+    r"[A-Z\u00c0-\u00de][\w'’.-]+"
+    r"(?: (?:(?:[A-Z\u00c0-\u00de][\w'’.-]*)|of|the|and|de|la|von|van|in))*"
+)
+
+
+def amount(field: Field, value: float, rng: random.Random) -> str:
+    """A number with its unit."""
+    text = f"{value:.10g}"
+    if value.is_integer() and abs(value) >= 10_000 and rng.random() < 0.5:
+        text = f"{int(value):,}"
+    unit = field.noun.unit
+    return f"{text} {unit}" if unit else text
+
+
+def number(value: Any) -> float:
+    """A number, also one that is stored as text."""
+    return float(value)
+
+
+def day_of(value: str) -> date:
+    """The day of an ISO date."""
+    return date.fromisoformat(value[:10])
+
+
+def quoted_text(value: str) -> str:
+    """A text in quotes, or bare where it is plainly a name.
+
+    >>> quoted_text("New York"), quoted_text("on time"), quoted_text("O'Hara"), quoted_text("A")
+    ('New York', "'on time'", "O'Hara", "'A'")
+    """
+    if _PROPER.fullmatch(value) and not value.isupper() and not value.endswith("."):
+        return value
+    return f'"{value}"' if "'" in value else f"'{value}'"
+
+
+def threshold(field: Field, rng: random.Random) -> float | None:
+    """A number that parts the values of a column; None if none does."""
+    numbers = sorted({number(value) for value in field.values})
+    if len(numbers) < 3:
+        return None
+    every = [number(value) for value in field.values]
+    chosen = every[int(len(every) * (0.15 + 0.7 * rng.random()))]
+    if field.role is Role.YEAR:
+        return chosen
+    rounded = _rounded(chosen, numbers[-1] - numbers[0])
+    if numbers[0] < rounded < numbers[-1] and rng.random() < 0.8:
+        return rounded
+    return chosen if numbers[0] < chosen < numbers[-1] else None
+
+
+def _rounded(value: float, spread: float) -> float:
+    """To a step of about a fiftieth of the spread: 1, 5, 10, 50, ..."""
+    step = 10.0 ** (len(str(int(spread))) - 2) if spread >= 10 else 0.1 if spread < 3 else 0.5
+    if spread / step > 50:
+        step *= 5
+    return round(round(value / step) * step, 4)
+
+
+def shown(value: float, is_whole: bool) -> str:
+    """A threshold in SQL: a whole number without a point."""
+    return str(int(value)) if value.is_integer() else repr(round(value, 6))

@@ -1,0 +1,17 @@
+"""A question with its gold query: what it is, how hard it is, whether its gold can be played.
+
+Read `task` first, then `gold`; `gold_cache` keeps verdicts on golds between processes, `hardness`
+is Spider's scale, `splits` holds out tasks, databases and shapes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    """`load_tasks`, which pages of version 0.1.0 import from here."""
+    if name == "load_tasks":
+        return importlib.import_module("sqlgym").load_tasks
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,34 @@
+"""A question about a database, as all parts of this package know it.
+
+It holds the gold SQL and where the database lies, and nothing that has been worked out from them:
+what the gold SQL returns is told by `sqlgym.tasks.gold`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlgym.database.schema import ForeignKey
+from toolgym.tasks import Task
+
+
+@dataclass(frozen=True)
+class SqlTask(Task):
+    """A question about a database; `item` is the database's id.
+
+    Attributes:
+        gold_sql: The SQL whose result is the answer.
+        database: The SQLite file.
+        hardness: Spider's level, where the data set tells it.
+        evidence: What BIRD calls external knowledge; shown with the question.
+        foreign_keys: References that `tables.json` tells and the file does not declare.
+        problem: Of an entry that cannot be used: code and reason.
+    """
+
+    gold_sql: str = ""
+    database: Path = Path()
+    hardness: str | None = None
+    evidence: str = ""
+    foreign_keys: tuple[ForeignKey, ...] = field(default=(), compare=False)
+    problem: tuple[str, str] | None = None
