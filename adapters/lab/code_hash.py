@@ -216,7 +216,7 @@ class _Reader(ast.NodeTransformer):
         """The statement as a node."""
         if isinstance(statement, ast.Import | ast.ImportFrom):
             return self._import(statement)
-        bare = without_texts(statement)
+        bare = without_texts(statement, self._module)
         self._own = outer_names(ast.unparse(bare))[1]
         text = ast.unparse(self.visit(bare))
         for name in sorted(outer_names(text)[0]):

@@ -184,24 +184,18 @@ def _calls_a_constant(module: Module, node: ast.AST) -> bool:
     return any(isinstance(each, int) for each in bound)
 
 
-def without_texts(node: ast.stmt) -> ast.stmt:
-    """A copy of a statement without docstrings; what has a decorator keeps its own.
+def without_texts(node: ast.stmt, module: Module) -> ast.stmt:
+    """A copy of a statement without docstrings; what has a decorator of ours keeps its own.
 
-    A decorator may read it, as that of tools does to make their descriptions of it.
+    The decorator may read it, as that of tools does to make their descriptions of it.
     """
     own: ast.stmt = ast.parse(ast.unparse(node)).body[0]
     for each in ast.walk(own):
         body = getattr(each, "body", None)
-        if isinstance(body, list) and not _reads_docstring(each):
-            each.body = [line for line in body if not is_text(line)] or [ast.Pass()]  # type: ignore[attr-defined]
+        decorators = getattr(each, "decorator_list", ())
+        if isinstance(body, list) and all(_is_plain(module, one) for one in decorators):
+            setattr(each, "body", [line for line in body if not is_text(line)] or [ast.Pass()])  # noqa: B010
     return own
-
-
-def _reads_docstring(node: ast.AST) -> bool:
-    names = [ast.unparse(each) for each in getattr(node, "decorator_list", ())]
-    return any(
-        name.partition("(")[0] not in (*_BARE, "dataclass", "contextmanager") for name in names
-    )
 
 
 def outer_names(text: str) -> tuple[set[str], set[str]]:

@@ -53,6 +53,7 @@ FILES = {
     "deep.__init__": "",
     "deep.constants": "FACTOR = 2\n",
     "helpers": '''
+        import functools
         import math
 
         from PACK import registry
@@ -61,7 +62,9 @@ FILES = {
             """Rounded."""
             return round(value, digits)
 
+        @functools.cache
         def half(value):
+            """Half of it."""
             from PACK.deep import late
 
             return _rounded(value / 2) + late.addend()
@@ -148,6 +151,7 @@ def hashed(tmp_path, monkeypatch):
         ("experiment", '"""An experiment."""', ""),
         ("helpers", '"""What counters share."""', ""),
         ("helpers", '"""Of the draws."""', '"""Of every draw."""'),
+        ("helpers", '"""Half of it."""', ""),
         ("helpers", "def beside():\n            return 1", "def beside():\n            return 2"),
         ("shared", "UNUSED = 1", "UNUSED = 2"),
         ("judging", "self.by = by", "self.by = 2 * by"),

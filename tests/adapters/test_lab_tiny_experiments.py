@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
-from adapters.lab import estimators_sql, null_wall, null_wall_runs, warm_up, warm_up_runs
 from adapters.lab.catalogue import experiment
+from adapters.lab.experiments import estimators_sql, null_wall, warm_up
 from adapters.lab.experiments.estimators_sql import ARMS
 from adapters.lab.prediction import values_of
 from adapters.lab.results import finding, to_json
@@ -50,7 +50,7 @@ def wall(tmp_path_factory):
         null_wall.EXPERIMENT,
         cells=lambda scale: {
             cell: config
-            for cell, config in null_wall_runs.cells_of("quick", 3, 4, MICRO, SETTINGS).items()
+            for cell, config in null_wall.cells_of("quick", 3, 4, MICRO, SETTINGS).items()
             if not cell.startswith("half")
         },
     )
@@ -72,7 +72,7 @@ def test_the_verdict_on_the_wall_of_nulls_holds(wall, name):
 
 @pytest.mark.slow
 def test_at_its_own_size_the_wall_stays_and_both_ways_around_it_lead_on(tmp_path):
-    cells = {cell: null_wall.EXPERIMENT.cells("smoke")[cell] for cell in null_wall_runs.SMOKE}
+    cells = {cell: null_wall.EXPERIMENT.cells("smoke")[cell] for cell in null_wall.SMOKE}
     real = dataclasses.replace(null_wall.EXPERIMENT, cells=lambda scale: cells)
     units = units_of(real, "smoke", 2)
     assert run_units(units, tmp_path, jobs=2) == []
@@ -167,8 +167,8 @@ def test_an_algorithm_is_trained_and_measured(name, starts):
 
 
 def test_a_warm_up_is_looked_at_and_trained_whatever_was_found(starts, monkeypatch):
-    monkeypatch.setattr(warm_up_runs, "SCOPE", Scope(tasks=1, tries=2, transcripts=1))
-    monkeypatch.setattr(warm_up_runs, "ROOM", 128)
+    monkeypatch.setattr(warm_up, "SCOPE", Scope(tasks=1, tries=2, transcripts=1))
+    monkeypatch.setattr(warm_up, "ROOM", 128)
     config = {"start": TINIEST, "steps": 1, "tasks": 2}
     with remembered_in(starts):
         record = warm_up.run(config, 0)
@@ -183,14 +183,14 @@ def test_a_warm_up_is_looked_at_and_trained_whatever_was_found(starts, monkeypat
 def test_a_warm_up_has_as_many_steps_as_its_epochs_need():
     cells = warm_up.EXPERIMENT.cells("full")
     for questions, epochs, steps in ((100, 2, 100), (100, 4, 200), (200, 4, 400)):
-        start = cells[warm_up_runs.name_of(questions, epochs, 8e-3)]["start"]
+        start = cells[warm_up.name_of(questions, epochs, 8e-3)]["start"]
         assert start["demonstrations"] == questions
         assert start["steps"] == steps
 
 
 def test_what_was_refused_is_left_out_of_the_seeds_that_were_let_go():
     rows = {0: {"go": True, "score_gained": 0.3}, 1: {"go": False, "score_gained": 0.0}}
-    cell = warm_up_runs.name_of(100, 2, 8e-3)
+    cell = warm_up.name_of(100, 2, 8e-3)
     refused = next(p for p in warm_up.PREDICTIONS if p.name == "what_is_refused_learns_nothing")
 
     assert values_of({cell: rows}, cell, "score_gained") == {0: 0.3, 1: 0.0}
