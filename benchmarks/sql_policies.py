@@ -157,7 +157,7 @@ def scores_of(
 
 def _policy(name: str, seed: int) -> policies.Policy:
     if name == "sloppy":
-        from adapters.training.sloppy import SloppyPolicy
+        from adapters.training.models.noisy_demonstrator import SloppyPolicy
 
         return SloppyPolicy(seed)
     return policies.load(name, seed=seed)

@@ -34,17 +34,17 @@ import transformers
 from transformers import TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 
-from adapters.reference import learner, rollout
+from adapters.reference import generation, learner
 from adapters.reference.config import ReferenceConfig, reference_config
-from adapters.reference.table import Speaker, Table
+from adapters.reference.generation import Speaker, Table
 from adapters.reference.trainer import ReferenceTrainer
-from adapters.training.policy import load_model
-from adapters.training.preparation import prepare
-from adapters.training.settings import TrainSettings, resolve
-from adapters.training.watch import Silent
+from adapters.training.models.chat_policy import load_model
+from adapters.training.runs.preparation import prepare
+from adapters.training.runs.progress import Silent
+from adapters.training.runs.settings import TrainSettings, resolve
 from adapters.trl.build import build_trainer
-from adapters.trl.trainer import ToolGRPOTrainer
-from toolgym.runs import Run
+from adapters.trl.tool_trainer import ToolGRPOTrainer
+from toolgym.runs.run import Run
 
 ENV_ID = "sqlgym/Explore-v0"
 STANDS_STILL = 1e-12  # a learning rate
@@ -286,10 +286,10 @@ def without(place: Any, name: str, other: Any) -> Iterator[None]:
 
 
 TRICKS: dict[str, tuple[Any, str, Any]] = {
-    "results read a token at a time": (rollout, "Table", ResultsByToken),
-    "nobody leaves the batch": (rollout, "Table", EverySeat),
-    "every prompt read for itself": (rollout, "Table", EveryPrompt),
-    "listening when all wait": (rollout, "Table", Patient),
+    "results read a token at a time": (generation, "Table", ResultsByToken),
+    "nobody leaves the batch": (generation, "Table", EverySeat),
+    "every prompt read for itself": (generation, "Table", EveryPrompt),
+    "listening when all wait": (generation, "Table", Patient),
     "logits of all tokens": (learner, "sees_only", _all_logits),
 }
 

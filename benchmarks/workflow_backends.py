@@ -78,7 +78,7 @@ def server(latency: float) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "toolgym.chat.scripted_server"]
+    command = [sys.executable, "-m", "toolgym.testing.chat_server"]
     arguments = ["--port", str(port), "--latency", str(latency)]
     process = subprocess.Popen([*command, *arguments])
     try:

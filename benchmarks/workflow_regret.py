@@ -24,7 +24,7 @@ from aflowgym.statistics.tables import Gathered, Regret, ranked, readings, regre
 from toolgym import policies, registration, rollout
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 from toolgym.statistics import Share, recorded_kwargs
 from toolgym.tries import seed_of_try
 

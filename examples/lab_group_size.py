@@ -12,7 +12,7 @@ import argparse
 
 from adapters.lab.micro.guarded import Watch
 from adapters.lab.micro.loop import MicroConfig, Trainer, mean, start_of
-from adapters.training.guard_config import GuardConfig
+from adapters.training.guards.config import GuardConfig
 
 ROLLOUTS = 16
 

@@ -28,9 +28,9 @@ def tiny_model(warmup: int):
     """A transformer of half a million parameters that has imitated a few demonstrations."""
     from adapters.tiny.model import build_model
     from adapters.tiny.tokenizer import train_tokenizer
-    from adapters.training.demonstrations import demonstrate
-    from adapters.training.examples import examples_of
-    from adapters.training.warmup import WarmupSettings, warm_up
+    from adapters.training.models.demonstrations import demonstrate
+    from adapters.training.models.supervised import WarmupSettings, warm_up
+    from adapters.training.models.tokenized_examples import examples_of
 
     transcripts = demonstrate(ENV_ID, 64, dataset="tiny")
     tools = make(ENV_ID, dataset="tiny").tool_schemas()

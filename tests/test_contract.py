@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import toolgym
-from toolgym.testing import ContractBroken, check_tool_env
+from toolgym.testing.contract import ContractBroken, check_tool_env
 
 LUCKY = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]  # their operators succeed by chance
 ENV_IDS = [*LUCKY, "sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"]

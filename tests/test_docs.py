@@ -19,10 +19,9 @@ from pathlib import Path
 import pytest
 
 from adapters.commands import audit
-from adapters.training.fault_limit import WINDOW
-from adapters.training.guard_checks import GUARDS
-from adapters.training.guard_config import Action, GuardConfig
-from adapters.training.metric_names import METRICS
+from adapters.training.guards.checks import GUARDS
+from adapters.training.guards.config import Action, GuardConfig
+from adapters.training.guards.fault_limit import WINDOW
 from aflowgym import expected
 from aflowgym.dsl.reading import TIMES_RANGE
 from aflowgym.envs.base import BUDGET
@@ -55,10 +54,11 @@ from sqlgym.tasks.hardness import hardness
 from toolgym import parse_calls, registration
 from toolgym.calls import CALL_ERRORS, REPAIRS
 from toolgym.calls.json_reading import MAX_MENDED
-from toolgym.calls.raw import MAX_CALLS
+from toolgym.calls.source import MAX_CALLS
 from toolgym.chat import reply
 from toolgym.chat.bounded_http import LONGEST_BODY
 from toolgym.curriculum import Trust
+from toolgym.runs.metrics import METRICS
 from tools.make_docs import PAGES as GENERATED
 from tools.make_docs import help_of, our_commands
 
@@ -468,8 +468,8 @@ def test_a_figure_in_a_sentence_is_that_of_the_program(page, sentence):
     [
         ("adapters/reference/config.py", "ReferenceConfig"),
         ("adapters/reference/loss_config.py", "LossConfig"),
-        ("adapters/training/guard_config.py", "GuardConfig"),
-        ("adapters/training/settings.py", "TrainSettings"),
+        ("adapters/training/guards/config.py", "GuardConfig"),
+        ("adapters/training/runs/settings.py", "TrainSettings"),
         ("adapters/trl/config.py", "StableGRPOConfig"),
         ("toolgym/rewards.py", "RewardConfig"),
     ],

@@ -14,16 +14,16 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 from adapters.lab.catalogue import HEADLINES, MODULES
 from adapters.reference.config import reference_config
 from adapters.reference.loss_config import LOSSES
-from adapters.training.advantages import ESTIMATORS, TURN_ESTIMATORS
-from adapters.training.metric_names import METRICS
-from adapters.training.preflight import REPORT, Scope
-from adapters.training.preflight_verdict import Limits
-from adapters.training.settings import resolve
+from adapters.training.algorithms.advantages import ESTIMATORS, TURN_ESTIMATORS
+from adapters.training.preflight.judge import Limits
+from adapters.training.preflight.run import REPORT, Scope
+from adapters.training.runs.settings import resolve
 from adapters.trl import StableGRPOConfig
 from tests.test_docs import IN_WORDS, ROOT, TEXT, prose, table_under
 from toolgym import ConfigurationError
-from toolgym.runs import CONFIG, ROLLOUTS, SUMMARY
-from toolgym.runs import METRICS as METRICS_FILE
+from toolgym.runs.metrics import METRICS
+from toolgym.runs.run import CONFIG, ROLLOUTS, SUMMARY
+from toolgym.runs.run import METRICS as METRICS_FILE
 from tools.make_docs import help_of
 
 pytestmark = pytest.mark.torch

@@ -9,6 +9,7 @@ from toolgym.calls import ToolCall, bind_call, parse_calls, render_call
 from toolgym.env import ToolEnv
 from toolgym.episode import Info, Outcome
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused, ToolError
+from toolgym.former_paths import redirect
 from toolgym.registration import load_environments, tool_env_ids
 from toolgym.rewards import RewardConfig
 from toolgym.spaces import UnicodeText
@@ -37,3 +38,10 @@ __all__ = [
     "tool",
     "tool_env_ids",
 ]
+
+redirect(
+    {
+        "toolgym.chat.scripted_server": "toolgym.testing.chat_server",
+        "toolgym.task_report": "toolgym.inspection",
+    }
+)

@@ -167,7 +167,8 @@ class TaskFamily:
             call: `name` and `arguments`, as an agent wrote them: of any type, and hostile.
 
         Returns:
-            Markup, all text in it escaped, as by `toolgym.report.axes.element`; empty for none.
+            Markup, all text in it escaped, as by `toolgym.report.plots.axes.element`; empty for
+            none.
         """
         return ""
 

@@ -17,7 +17,7 @@ from toolgym.commands import AsJson
 from toolgym.commands.evaluate import progress_bar
 
 if TYPE_CHECKING:
-    from adapters.training.audit import Audit, Disagreement
+    from adapters.training.runs.audit import Audit, Disagreement
 
 DISAGREES = 1
 
@@ -54,8 +54,8 @@ def command(
         toolgym audit runs/explore-001
         toolgym audit runs/explore-001 --phase grpo --n 2000 --json
     """
-    from adapters.training.audit import audit
-    from toolgym.runs import ROLLOUT_PHASES, Run
+    from adapters.training.runs.audit import audit
+    from toolgym.runs.run import ROLLOUT_PHASES, Run
 
     with nullcontext() if quiet else progress_bar("audit") as progress:
         found = audit(

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.chat import check_template
 from adapters.reference.decoder import check_model
-from adapters.training.preflight_format import Needs
+from adapters.training.preflight.chat_format import Needs
 from toolgym.env import ToolEnv
 
 

@@ -30,10 +30,10 @@ from toolgym.commands import (
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from adapters.training.preflight_report import Report
-    from adapters.training.settings import TrainSettings
-    from adapters.training.watch import Watch
-    from toolgym.runs import Run
+    from adapters.training.preflight.report import Report
+    from adapters.training.runs.progress import Watch
+    from adapters.training.runs.settings import TrainSettings
+    from toolgym.runs.run import Run
 
 NO_GO: Final = 1
 
@@ -138,7 +138,7 @@ def training_settings(
     Raises:
         ConfigurationError: A value is out of range.
     """
-    from adapters.training.settings import resolve
+    from adapters.training.runs.settings import resolve
 
     run = run_of(model, env_id)
     before = run.config["settings"] if run is not None else {}
@@ -162,7 +162,7 @@ _INHERITED: Final = (
 
 def run_of(model: str | None, env_id: str) -> Run | None:
     """The run of this environment in whose `checkpoints` the model lies; None if there is none."""
-    from toolgym.runs import Run
+    from toolgym.runs.run import Run
 
     folder = Path(model).expanduser() if model is not None else Path()
     place = folder.resolve().parent
@@ -179,9 +179,9 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
 
     from adapters.commands.needs import needs_of
     from adapters.commands.train_run import Bars
-    from adapters.training.preflight import Scope, preflight
-    from adapters.training.preparation import use_threads
-    from adapters.training.watch import Silent
+    from adapters.training.preflight.run import Scope, preflight
+    from adapters.training.runs.preparation import use_threads
+    from adapters.training.runs.progress import Silent
 
     watch: Watch = Silent() if quiet else Bars()
     disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
@@ -196,9 +196,9 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
 def _model(
     settings: TrainSettings, watch: Watch
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    from adapters.training.policy import load_model
-    from adapters.training.preparation import prepare
-    from toolgym.runs import Run
+    from adapters.training.models.chat_policy import load_model
+    from adapters.training.runs.preparation import prepare
+    from toolgym.runs.run import Run
 
     if not settings.is_tiny:
         return load_model(settings.model, for_training=True)

@@ -5,7 +5,8 @@ imitates a careless demonstrator, and is improved by GRPO on the data set "tiny"
 same is done with a pretrained chat model on the data set "bundled". Every run leaves a folder with
 all its numbers, transcripts and checkpoints, and can be taken up again after an interruption.
 
-Options are named after the fields of `adapters.training.settings.TrainSettings`, which say more.
+Options are named after the fields of `adapters.training.runs.settings.TrainSettings`, which say
+more.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ def begin(options: dict[str, Any]) -> None:
     options["trainer_options"] = own
     options["demonstrations"] = options.pop("demos")
     from adapters.commands import train_run
-    from adapters.training.settings import resolve
+    from adapters.training.runs.settings import resolve
 
     settings = resolve(env_id, **places, **options)
     if "split" not in places:

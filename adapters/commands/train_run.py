@@ -28,21 +28,21 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from adapters.commands.needs import needs_of
-from adapters.reference.processes import Processes
-from adapters.training import job
-from adapters.training.evaluations import Evaluation, evaluations, played_with, separated
-from adapters.training.guard_config import GuardConfig
-from adapters.training.preflight import NoGo, before_training
-from adapters.training.preparation import use_threads
-from adapters.training.record import differences, reproducibility
-from adapters.training.reporting import check_services, reported
-from adapters.training.settings import TrainSettings, read_settings
-from adapters.training.stopped import TrainingStopped
-from adapters.training.watch import Advance, Silent, Watch
+from adapters.reference.distributed import Processes
+from adapters.training.guards.config import GuardConfig
+from adapters.training.guards.fault_limit import TrainingStopped
+from adapters.training.preflight.run import NoGo, before_training
+from adapters.training.runs import phases
+from adapters.training.runs.dashboards import check_services, reported
+from adapters.training.runs.evaluations import Evaluation, evaluations, played_with, separated
+from adapters.training.runs.preparation import use_threads
+from adapters.training.runs.progress import Advance, Silent, Watch
+from adapters.training.runs.reproducibility import differences, reproducibility
+from adapters.training.runs.settings import TrainSettings, read_settings
 from toolgym.commands import console
 from toolgym.errors import ConfigurationError
 from toolgym.report import write_report
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 
 RUNS: Final = Path("runs")
 
@@ -163,7 +163,7 @@ def next_folder(env_id: str, runs: Path = RUNS) -> Path:
     return runs / f"{name}-{max(numbers, default=0) + 1:03d}"
 
 
-def trainer_named(name: str) -> job.Trainer:
+def trainer_named(name: str) -> phases.Trainer:
     """The function behind `--trainer`; imported only now, since it brings its library along."""
     if name == "trl":
         from adapters.commands.train_with_trl import train_with_trl
@@ -200,7 +200,7 @@ def _see_through(run: Run, settings: TrainSettings, quiet: bool, *, is_main: boo
     check = partial(look, settings, watch) if settings.preflight else None
     try:
         with reported(run, settings.report_to) as told:
-            summary = job.train(told, settings, trainer_named(settings.trainer), watch, check)
+            summary = phases.train(told, settings, trainer_named(settings.trainer), watch, check)
     except KeyboardInterrupt:
         typer.echo(f"\nGo on with it: toolgym train --resume {run.path}", err=True)
         raise
@@ -219,7 +219,7 @@ def _see_through(run: Run, settings: TrainSettings, quiet: bool, *, is_main: boo
 def _train_along(run: Run, settings: TrainSettings) -> None:
     """What a process does that is not the first; the first says whatever there is to say."""
     try:
-        job.follow(run, settings, trainer_named(settings.trainer))
+        phases.follow(run, settings, trainer_named(settings.trainer))
     except TrainingStopped:
         raise typer.Exit(1) from None
 

@@ -12,9 +12,9 @@ from typing import Any
 from adapters.reference.checkpoint import Checkpoints
 from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.trainer import ReferenceTrainer
-from adapters.training.guard_config import GuardConfig
-from adapters.training.job import Grpo
-from adapters.training.settings import TrainSettings
+from adapters.training.guards.config import GuardConfig
+from adapters.training.runs.phases import Grpo
+from adapters.training.runs.settings import TrainSettings
 from toolgym.errors import ConfigurationError
 
 

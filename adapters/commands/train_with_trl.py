@@ -20,14 +20,14 @@ import transformers
 from transformers import PreTrainedModel
 from transformers.trainer_callback import PrinterCallback
 
-from adapters.training.guard_config import GuardConfig
-from adapters.training.job import Grpo
-from adapters.training.preparation import WARMUP
-from adapters.training.settings import TrainSettings
+from adapters.training.guards.config import GuardConfig
+from adapters.training.runs.phases import Grpo
+from adapters.training.runs.preparation import WARMUP
+from adapters.training.runs.settings import TrainSettings
 from adapters.trl import StableGRPOConfig, ToolGRPOTrainer, build_trainer
 from adapters.trl.settings import grpo_config
 from toolgym.errors import ConfigurationError
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 
 
 def train_with_trl(job: Grpo) -> None:

@@ -13,3 +13,7 @@ is shared. In the order in which to read it:
 
 It needs the extra `train`, and the environments by their ids.
 """
+
+from toolgym.former_paths import redirect
+
+redirect({"adapters.lab.micro_loop": "adapters.lab.micro.loop"})

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from adapters.lab.figures import Figure, Series
 from adapters.lab.intervals import average, share
 from adapters.lab.prediction import Cells, Key, values_of
-from toolgym.report.axes import Unit
+from toolgym.report.plots.axes import Unit
 
 
 def lines(

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from adapters.lab.intervals import Effect
-from toolgym.report.axes import Unit
-from toolgym.report.category_plots import Point, Points, point_plot
-from toolgym.report.plot import Line, line_plot, swatch
+from toolgym.report.plots.axes import Unit
+from toolgym.report.plots.categories import Point, Points, point_plot
+from toolgym.report.plots.lines import Line, line_plot, swatch
 from toolgym.statistics import Chart
 
 Values = Sequence[float | None]

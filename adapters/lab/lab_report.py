@@ -18,8 +18,8 @@ from markupsafe import Markup, escape
 
 from adapters.lab.intervals import Effect
 from adapters.lab.results import Finding
-from toolgym.json_files import replace_file
-from toolgym.report.axes import visible
+from toolgym.report.plots.axes import visible
+from toolgym.runs.files import replace_file
 
 FILE: Final = "report.html"
 _DASH: Final = "\N{EN DASH}"

@@ -21,7 +21,7 @@ from adapters.lab.intervals import Effect, average, share
 from adapters.lab.prediction import Cells, Prediction, Verdict
 from adapters.lab.runner import Failure
 from adapters.lab.units import Unit, done
-from toolgym.json_files import encode, plain, replace_file
+from toolgym.runs.files import encode, plain, replace_file
 
 FILE: Final = "results.json"
 

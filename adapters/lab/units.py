@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from adapters.lab.code_hash import code_hash
 from adapters.lab.experiment import Experiment, Scale
 from toolgym.errors import ConfigurationError
-from toolgym.json_files import object_text, plain, read_object, replace_file
+from toolgym.runs.files import object_text, plain, read_object, replace_file
 
 STARTS: Final = "starts"
 FIRST_SEED: Final = 100

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from adapters.reference.record import Rollout
+from adapters.reference.rollout import Rollout
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from pydantic import (
 )
 
 from adapters.reference.loss_config import LOSSES, LossConfig, loss_config
-from adapters.training.advantages import ESTIMATORS, TURN_ESTIMATORS
-from adapters.training.guard_config import GuardConfig
-from adapters.training.sampling import SamplingConfig
+from adapters.training.algorithms.advantages import ESTIMATORS, TURN_ESTIMATORS
+from adapters.training.algorithms.dynamic_sampling import SamplingConfig
+from adapters.training.guards.config import GuardConfig
 from toolgym.errors import ConfigurationError, refused_fields
 
 
@@ -56,8 +56,8 @@ class ReferenceConfig(BaseModel):
     they teach nothing but thrift. None learns from the groups as they are drawn."""
 
     advantages: str = "batch_normalized_baseline"
-    """An estimator of `adapters.training.advantages`. The default keeps a small lead small, which
-    division by a group's own deviation does not."""
+    """An estimator of `adapters.training.algorithms.advantages`. The default keeps a small lead
+    small, which division by a group's own deviation does not."""
     advantage_limit: float | None = Field(5.0, gt=0)
     """Advantages are cut off at plus and minus this; None cuts nothing. A single right answer among
     many wrong ones otherwise makes the whole step."""
@@ -65,7 +65,7 @@ class ReferenceConfig(BaseModel):
     """Of later turns, for the estimators that tell turns apart."""
     spare_conflicts: bool = False
     """Leave the tokens that good and bad rollouts begin or end with out of the bad ones' loss, and
-    count them twice in the good ones' (`adapters.training.conflict_tokens`)."""
+    count them twice in the good ones' (`adapters.training.algorithms.conflict_tokens`)."""
     learn_from_unfinished: bool = False
     """Whether a rollout that ran out of tokens takes part in the loss. Its reward says that it did
     not answer, when it was not allowed to."""

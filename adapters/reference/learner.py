@@ -21,9 +21,9 @@ from transformers import PreTrainedModel
 
 from adapters.reference.batch import Batch, Pass
 from adapters.reference.config import ReferenceConfig
+from adapters.reference.distributed import Processes
 from adapters.reference.losses import Totals, policy_loss
-from adapters.reference.processes import Processes
-from adapters.training.output_layer import sees_only
+from adapters.training.models.output_layer import sees_only
 
 _AT_ONCE = 2**24  # logits whose probabilities are in memory together: 64 MiB in float32
 

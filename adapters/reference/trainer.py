@@ -23,28 +23,26 @@ from typing import Any
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from adapters.reference.advantages import compare, learnt_tokens
 from adapters.reference.batch import Batch
+from adapters.reference.batch_sampling import Gathered, Gatherer
 from adapters.reference.chat import check_template
 from adapters.reference.checkpoint import Checkpoints, restore_random
-from adapters.reference.comparing import compare, learnt_tokens
 from adapters.reference.config import ReferenceConfig
 from adapters.reference.decoder import check_model
-from adapters.reference.gathering import Gathered, Gatherer
+from adapters.reference.distributed import Processes
+from adapters.reference.generation import Player, PlaySettings
 from adapters.reference.learner import Learner
-from adapters.reference.optimizer import Optimizer
-from adapters.reference.processes import Processes
-from adapters.reference.ready import make_ready
-from adapters.reference.rollout import Player, PlaySettings
-from adapters.training.fault_limit import FaultLimit
-from adapters.training.guard_config import Action
-from adapters.training.guard_decision import Decision, no_way_back, returned
-from adapters.training.guard_setup import Setup
-from adapters.training.guards import Guards
-from adapters.training.memory import peak_memory
-from adapters.training.metric_names import recorded
-from adapters.training.playable import playable_tasks
-from adapters.training.rollout_room import room_finder
-from adapters.training.stopped import TrainingStopped
+from adapters.reference.optimizer import Optimizer, make_ready
+from adapters.training.guards.config import Action
+from adapters.training.guards.decision import Decision, no_way_back, returned
+from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
+from adapters.training.guards.guards import Guards
+from adapters.training.guards.setup import Setup
+from adapters.training.models.playable import playable_tasks
+from adapters.training.preflight.rollout_room import room_finder
+from adapters.training.runs.progress import peak_memory
+from toolgym.runs.metrics import recorded
 
 OnMetrics = Callable[[int, dict[str, float]], None]
 OnRollouts = Callable[[int, list[dict[str, Any]]], None]

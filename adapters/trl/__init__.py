@@ -22,17 +22,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from adapters.trl.demonstrations import sft_dataset
-from adapters.trl.factory import CallRefused, RolloutEnvironment, environment_factory
-from adapters.trl.questions import training_dataset
-from adapters.trl.rendering import FormatReport, check_format
+from adapters.trl.datasets import FormatReport, check_format, sft_dataset, training_dataset
+from adapters.trl.environment import CallRefused, RolloutEnvironment, environment_factory
 
 if TYPE_CHECKING:
     from adapters.trl.build import build_trainer
     from adapters.trl.config import StableGRPOConfig
-    from adapters.trl.faults import FaultStop
-    from adapters.trl.stable import StableGRPOTrainer
-    from adapters.trl.trainer import ToolGRPOTrainer
+    from adapters.trl.fault_callback import FaultStop
+    from adapters.trl.stable_trainer import StableGRPOTrainer
+    from adapters.trl.tool_trainer import ToolGRPOTrainer
 
 __all__ = [
     "CallRefused",
@@ -50,10 +48,10 @@ __all__ = [
 ]
 
 _NEEDS_TRL = {
-    "FaultStop": "adapters.trl.faults",
+    "FaultStop": "adapters.trl.fault_callback",
     "StableGRPOConfig": "adapters.trl.config",
-    "StableGRPOTrainer": "adapters.trl.stable",
-    "ToolGRPOTrainer": "adapters.trl.trainer",
+    "StableGRPOTrainer": "adapters.trl.stable_trainer",
+    "ToolGRPOTrainer": "adapters.trl.tool_trainer",
     "build_trainer": "adapters.trl.build",
 }
 

@@ -14,10 +14,10 @@ from trl import GRPOConfig
 
 from adapters.trl import settings
 from adapters.trl.config import StableGRPOConfig
-from adapters.trl.factory import environment_factory
-from adapters.trl.questions import training_dataset
-from adapters.trl.stable import StableGRPOTrainer
-from adapters.trl.trainer import ToolGRPOTrainer
+from adapters.trl.datasets import training_dataset
+from adapters.trl.environment import environment_factory
+from adapters.trl.stable_trainer import StableGRPOTrainer
+from adapters.trl.tool_trainer import ToolGRPOTrainer
 
 
 def build_trainer(

@@ -29,8 +29,8 @@ from accelerate.utils import parse_flag_from_env
 from pydantic import ValidationError
 from trl import GRPOConfig
 
-from adapters.training.advantages import ESTIMATORS
-from adapters.training.guard_config import GuardConfig
+from adapters.training.algorithms.advantages import ESTIMATORS
+from adapters.training.guards.config import GuardConfig
 from toolgym.errors import ConfigurationError, refused_fields
 
 TRLS_OWN: Final = "trl"
@@ -84,15 +84,15 @@ class StableGRPOConfig(GRPOConfig):  # type: ignore[misc]
     """Groups that a step may draw, as a multiple of those it learns from; what is missing then is
     masked."""
     advantage_estimator: str | None = None
-    """A key of `adapters.training.advantages.ESTIMATORS`, or "trl" for what TRL computes itself.
-    None follows `scale_rewards`: `batch_normalized_baseline` for "none", `group_normalized` for
-    "group", `batch_scaled` for "batch"."""
+    """A key of `adapters.training.algorithms.advantages.ESTIMATORS`, or "trl" for what TRL computes
+    itself. None follows `scale_rewards`: `batch_normalized_baseline` for "none", `group_normalized`
+    for "group", `batch_scaled` for "batch"."""
     advantage_clip: float | None = 5.0
     """Bound on the size of an advantage, TRL's own included; it spares the one right rollout among
     25, whose lead is 4.8 deviations, and holds a rollout down whose reward is out of all
     proportion."""
     guards: dict | str | None = field(default_factory=dict)  # type: ignore[type-arg]  # as TRL's
-    """Fields of `adapters.training.guard_config.GuardConfig`, where each is explained."""
+    """Fields of `adapters.training.guards.config.GuardConfig`, where each is explained."""
     snapshot_steps: int = 10
     """Steps between the snapshots that guards roll back to: at most so many are lost."""
     snapshot_keep: int = 2

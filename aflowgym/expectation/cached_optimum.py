@@ -26,8 +26,8 @@ from aflowgym.expectation.search import optimum
 from aflowgym.tasks.task import Kind
 from toolgym import long_work
 from toolgym.cache import cache_folder
-from toolgym.json_files import object_text, replace_file
 from toolgym.rewards import RewardConfig
+from toolgym.runs.files import object_text, replace_file
 
 FOUND: Final[Mapping[tuple[str, Kind], str]] = {
     ("teaching", "math"): f"[{', '.join(['Programmer'] * 10)}] -> ScEnsemble",

@@ -19,9 +19,9 @@ from aflowgym.statistics.counts import Gathered, Tally, ranked
 from aflowgym.statistics.diversity import Moment, diversity, entropy
 from aflowgym.statistics.regret import Regret
 from aflowgym.statistics.workflow_svg import workflow_picture
-from toolgym.report.plot import Line, line_plot, swatch
-from toolgym.report.scatter_plot import Mark, Spot, Track, scatter_plot
-from toolgym.report.share_bars import ShareBars, share_bars
+from toolgym.report.plots.categories import ShareBars, share_bars
+from toolgym.report.plots.lines import Line, line_plot, swatch
+from toolgym.report.plots.scatter import Mark, Spot, Track, scatter_plot
 from toolgym.statistics import Chart, Share
 
 _ALIKE = re.compile(r"(?:(?<=\[)|(?<=, ))(\w+)((?:, \1)+)(?=[\],])")

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import torch
 
-from adapters.training.guard_checks import Guard
-from adapters.training.guard_config import GUARD_NAMES, Action
-from adapters.training.guard_decision import Decision, Finding
+from adapters.training.guards.checks import Guard
+from adapters.training.guards.config import GUARD_NAMES, Action
+from adapters.training.guards.decision import Decision, Finding
 
 
 @dataclass

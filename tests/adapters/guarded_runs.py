@@ -19,11 +19,11 @@ from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.trainer import ReferenceTrainer
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.examples import examples_of
-from adapters.training.playable import playable_tasks
-from adapters.training.sampling import TaskStream
-from adapters.training.stopped import TrainingStopped
-from adapters.training.warmup import WarmupSettings, warm_up
+from adapters.training.algorithms.dynamic_sampling import TaskStream
+from adapters.training.guards.fault_limit import TrainingStopped
+from adapters.training.models.playable import playable_tasks
+from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.tokenized_examples import examples_of
 from tests.adapters.guard_proofs import Run, State, listening, watch
 from toolgym import Task, TaskSet, ToolEnv, ToolError, tool
 from toolgym.messages import episode_messages

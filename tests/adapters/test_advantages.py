@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from adapters.training import advantages as estimators
-from adapters.training.advantages import (
+from adapters.training.algorithms import advantages as estimators
+from adapters.training.algorithms.advantages import (
     ESTIMATORS,
     TURN_ESTIMATORS,
     advantages,
@@ -27,8 +27,8 @@ from adapters.training.advantages import (
     group_normalized,
     leave_one_out,
 )
-from adapters.training.conflict_tokens import conflict_weights
-from adapters.training.turn_credit import (
+from adapters.training.algorithms.conflict_tokens import conflict_weights
+from adapters.training.algorithms.turn_credit import (
     token_advantages,
     turn_centered,
     turn_normalized,

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from adapters.commands import audit as on_the_command_line
-from adapters.training.audit import audit, sample
-from adapters.training.settings import resolve
-from adapters.training.sloppy import SloppyPolicy
+from adapters.training.models.noisy_demonstrator import SloppyPolicy
+from adapters.training.runs.audit import audit, sample
+from adapters.training.runs.settings import resolve
 from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.envs.explore import ExploreEnv
 from sqlgym.judging.answers import GoldAnswer, matches
@@ -26,7 +26,7 @@ from sqlgym.judging.recheck import Gold, gold_of, recheck, same_answer
 from toolgym import ConfigurationError, TaskSet, policies, registration, rollout
 from toolgym.cli import told_in_sentences
 from toolgym.records import EpisodeRecord
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 
 EXPLORE, SQL = "sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"
 KINDLY = "audit-tests/Explore-v0"

@@ -10,18 +10,18 @@ import gymnasium as gym
 import pytest
 
 from adapters.commands.train import begin
-from adapters.training.audit import audit
-from adapters.training.evaluations import (
+from adapters.training.runs.audit import audit
+from adapters.training.runs.evaluations import (
     SEEN,
     Evaluation,
     evaluations,
     played_with,
     separated,
 )
-from adapters.training.settings import TrainSettings, read_settings, resolve
+from adapters.training.runs.settings import TrainSettings, read_settings, resolve
 from toolgym import Task, TaskSet, ToolEnv, registration, tool
 from toolgym.report import write_report
-from toolgym.runs import ROLLOUT_PHASES, Run
+from toolgym.runs.run import ROLLOUT_PHASES, Run
 
 EXPLORE, SAFES, OWN_SPLITS = "sqlgym/Explore-v0", "split-tests/Safes-v0", "split-tests/Splits-v0"
 
@@ -331,7 +331,7 @@ def test_the_report_names_each_evaluation_and_an_older_run_claims_nothing(tmp_pa
 
 
 def test_an_audit_knows_the_tasks_of_the_second_evaluation(tmp_path: Path) -> None:
-    from adapters.training.sloppy import SloppyPolicy
+    from adapters.training.models.noisy_demonstrator import SloppyPolicy
     from toolgym import rollout
 
     settings = of(EXPLORE, env_kwargs={"dataset": "tiny"})

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from adapters.training.guard_advice import advice
-from adapters.training.guard_checks import GUARDS
-from adapters.training.guard_config import GUARD_NAMES, Action, GuardConfig
-from adapters.training.guard_setup import Room, Setup
-from adapters.training.guards import Guards
-from adapters.training.metric_names import METRICS, broken, unknown
+from adapters.training.guards.advice import advice
+from adapters.training.guards.checks import GUARDS
+from adapters.training.guards.config import GUARD_NAMES, Action, GuardConfig
+from adapters.training.guards.guards import Guards
+from adapters.training.guards.setup import Room, Setup
+from toolgym.runs.metrics import METRICS, broken, unknown
 
 HEALTHY = {
     "reward": 0.4,
@@ -831,8 +831,8 @@ def test_a_config_survives_the_run_folder():
 
 def test_the_trl_trainer_writes_no_metric_that_is_not_in_the_vocabulary():
     pytest.importorskip("trl", reason="needs the extra `train`")
-    from adapters.training.figures import batch_metrics
-    from adapters.trl.figures import _FROM_TRL
+    from adapters.training.algorithms.rollout_metrics import batch_metrics
+    from adapters.trl.step_metrics import _FROM_TRL
 
     written = {**batch_metrics([], [], []), **dict.fromkeys(_FROM_TRL.values())}
     assert not unknown(written)

@@ -19,7 +19,7 @@ from adapters.lab.micro.loop import MicroConfig, Trainer, plain_penalty, start_o
 from adapters.lab.micro.measure import NoisyVerifier, accuracy, drift, entropy, examined
 from adapters.lab.micro.tokens import CODE, PROSE_TEXTS, WORKFLOWS
 from adapters.reference.loss_config import loss_config
-from adapters.training.guard_config import GuardConfig
+from adapters.training.guards.config import GuardConfig
 
 pytestmark = pytest.mark.torch
 NAMES = ("advantage-collapse", "entropy", "kl", "length", "noisy-verifier", "estimators")

@@ -17,7 +17,7 @@ from adapters.lab.sql.tiny_grpo import TinyGrpo, mean, null_share, settings_of, 
 from adapters.lab.sql.tiny_start import TinyStart, exported, padded, started
 from adapters.lab.starts import remembered_in
 from adapters.lab.units import units_of
-from adapters.training.preflight import Scope
+from adapters.training.preflight.run import Scope
 from tools.make_lab_tables import BEGIN, END, SHORT, filled, short, tables
 
 pytestmark = pytest.mark.torch

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.training import outcomes
-from adapters.training.figures import Figures, batch_metrics
+from adapters.training.algorithms import groups as outcomes
+from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from toolgym import ConfigurationError, Outcome
 
 RIGHT, WRONG, NEARLY = Outcome(True, 10), Outcome(False, 0), Outcome(False, 9)

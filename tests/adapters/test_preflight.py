@@ -26,25 +26,30 @@ from adapters.tiny.corpus import null_padded
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.template import CHAT_TEMPLATE
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.demonstrations import demonstrate
-from adapters.training.examples import Example, examples_of
-from adapters.training.preflight import NoGo, Scope, before_training, preflight
-from adapters.training.preflight_cost import entropy_of, update_seconds
-from adapters.training.preflight_figures import _differing, figures_of
-from adapters.training.preflight_format import check_prompt, check_round_trip, check_schemas
-from adapters.training.preflight_report import Report
-from adapters.training.preflight_sample import Played, SamplePlayed
-from adapters.training.preflight_verdict import Limits, judge
-from adapters.training.preparation import save
-from adapters.training.settings import TrainSettings, resolve
-from adapters.training.warmup import WarmupSettings, warm_up
-from adapters.training.watch import Silent
+from adapters.training.models.demonstrations import demonstrate
+from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.tokenized_examples import Example, examples_of
+from adapters.training.preflight.chat_format import check_prompt, check_round_trip, check_schemas
+from adapters.training.preflight.judge import Limits, judge
+from adapters.training.preflight.report import Report
+from adapters.training.preflight.run import NoGo, Scope, before_training, preflight
+from adapters.training.preflight.sample import (
+    Played,
+    SamplePlayed,
+    _differing,
+    entropy_of,
+    figures_of,
+    update_seconds,
+)
+from adapters.training.runs.preparation import save
+from adapters.training.runs.progress import Silent
+from adapters.training.runs.settings import TrainSettings, resolve
 from toolgym import ConfigurationError, Task, ToolEnv, registration
 from toolgym.cli import told_in_sentences
 from toolgym.episode import Outcome
 from toolgym.messages import episode_messages
 from toolgym.records import EpisodeRecord
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 

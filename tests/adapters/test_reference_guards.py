@@ -15,9 +15,9 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
 
-from adapters.training.guard_checks import GUARDS, Guard
-from adapters.training.guard_config import GUARD_NAMES, Action
-from adapters.training.guard_decision import returned
+from adapters.training.guards.checks import GUARDS, Guard
+from adapters.training.guards.config import GUARD_NAMES, Action
+from adapters.training.guards.decision import returned
 from tests.adapters.guard_proofs import (
     Case,
     Run,

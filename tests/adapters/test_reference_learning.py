@@ -12,18 +12,18 @@ import torch
 import transformers
 from torch import Tensor
 
+from adapters.reference.advantages import compare
 from adapters.reference.batch import Batch
-from adapters.reference.comparing import compare
 from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.learner import Learner
 from adapters.reference.losses import policy_loss
 from adapters.reference.optimizer import Optimizer
-from adapters.reference.record import Ending, Request, Rollout
-from adapters.training.fault_limit import FaultLimit
-from adapters.training.figures import Figures, batch_metrics
-from adapters.training.metric_names import METRICS, unknown
+from adapters.reference.rollout import Ending, Request, Rollout
+from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
+from adapters.training.guards.fault_limit import FaultLimit
 from toolgym import ConfigurationError, EnvironmentFault, Outcome
 from toolgym.rollout import EpisodeRecord
+from toolgym.runs.metrics import METRICS, unknown
 
 pytestmark = pytest.mark.torch
 

@@ -19,14 +19,13 @@ from adapters.reference import learner
 from adapters.reference.checkpoint import Checkpoints
 from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.decoder import Decoder, check_model
+from adapters.reference.distributed import Processes
+from adapters.reference.generation import Player, PlaySettings
 from adapters.reference.loss_config import loss_config
 from adapters.reference.losses import Totals, policy_loss
-from adapters.reference.optimizer import Optimizer
-from adapters.reference.processes import Processes
-from adapters.reference.ready import make_ready
-from adapters.reference.record import Request
-from adapters.reference.rollout import Player, PlaySettings
-from adapters.training.special_tokens import context_length
+from adapters.reference.optimizer import Optimizer, make_ready
+from adapters.reference.rollout import Request
+from adapters.training.models.special_tokens import context_length
 from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, tool
 
 pytestmark = pytest.mark.torch

@@ -22,12 +22,11 @@ import transformers
 from torch import Tensor
 
 from adapters.reference.decoder import Decoder
-from adapters.reference.draw import Draw
-from adapters.reference.record import Ending, Request, Rollout
-from adapters.reference.rollout import Player, PlaySettings
+from adapters.reference.generation import Draw, Player, PlaySettings
+from adapters.reference.rollout import Ending, Request, Rollout
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.workers import Workers
+from adapters.training.algorithms.workers import Workers
 from toolgym import Task, TaskSet, ToolEnv, policies, tool
 from toolgym.env import safe_text
 from toolgym.messages import episode_messages, prompt_messages

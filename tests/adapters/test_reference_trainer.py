@@ -21,17 +21,17 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 
 from adapters.reference.config import ReferenceConfig, reference_config
-from adapters.reference.processes import Processes
+from adapters.reference.distributed import Processes
 from adapters.reference.trainer import ReferenceTrainer
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.examples import examples_of
-from adapters.training.metric_names import METRICS, unknown
-from adapters.training.policy import load_model
-from adapters.training.stopped import TrainingStopped
-from adapters.training.warmup import WarmupSettings, warm_up
+from adapters.training.guards.fault_limit import TrainingStopped
+from adapters.training.models.chat_policy import load_model
+from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.tokenized_examples import examples_of
 from toolgym import ConfigurationError, EnvironmentFault, Task, TaskSet, ToolEnv, tool
 from toolgym.messages import episode_messages
+from toolgym.runs.metrics import METRICS, unknown
 
 pytestmark = pytest.mark.torch
 
@@ -288,9 +288,9 @@ torch.set_num_threads(1)
 sys.path.insert(0, {tests!r})
 import test_reference_trainer
 from adapters.reference.config import reference_config
-from adapters.reference.processes import Processes
+from adapters.reference.distributed import Processes
 from adapters.reference.trainer import ReferenceTrainer
-from adapters.training.policy import load_model
+from adapters.training.models.chat_policy import load_model
 model, tokenizer = load_model({start!r}, for_training=True)
 def tell(step, numbers):
     print(json.dumps([step, numbers]), flush=True)
@@ -413,7 +413,7 @@ def test_tasks_that_cannot_be_dealt_evenly_are_refused() -> None:
 
 def test_processes_that_do_not_find_each_other_are_refused(monkeypatch: Any) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setattr("adapters.reference.processes.PartialState", _Alone)
+    monkeypatch.setattr("adapters.reference.distributed.PartialState", _Alone)
 
     with pytest.raises(ConfigurationError, match="2 processes were started, and they found 1"):
         Processes()

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from adapters.training.reporting import SERVICES, ReportedRun, check_services, reported
+from adapters.training.runs.dashboards import SERVICES, ReportedRun, check_services, reported
 from toolgym.errors import ConfigurationError
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 
 
 class Listed:

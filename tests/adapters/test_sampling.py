@@ -11,10 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.training.metric_names import unknown
-from adapters.training.outcomes import is_dead
-from adapters.training.sampling import DynamicSampling, Filling, SamplingConfig, TaskStream
+from adapters.training.algorithms.dynamic_sampling import (
+    DynamicSampling,
+    Filling,
+    SamplingConfig,
+    TaskStream,
+)
+from adapters.training.algorithms.groups import is_dead
 from toolgym import ConfigurationError, Outcome
+from toolgym.runs.metrics import unknown
 
 RIGHT, WRONG = Outcome(True, 10), Outcome(False, 0)
 LIVE, DEAD = [RIGHT, WRONG], [WRONG, WRONG]

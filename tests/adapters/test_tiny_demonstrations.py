@@ -7,8 +7,13 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from adapters.training.demonstrations import LAST_WORD, demonstrate
-from adapters.training.sloppy import HABITS, SloppyPolicy, careless, without_conditions
+from adapters.training.models.demonstrations import LAST_WORD, demonstrate
+from adapters.training.models.noisy_demonstrator import (
+    HABITS,
+    SloppyPolicy,
+    careless,
+    without_conditions,
+)
 from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, registration, tool
 from toolgym.messages import Message
 from toolgym.policies import Situation

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.demonstrations import demonstrate
+from adapters.training.models.demonstrations import demonstrate
 
 pytestmark = pytest.mark.torch
 

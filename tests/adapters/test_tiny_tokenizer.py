@@ -20,7 +20,7 @@ from trl.chat_template_utils import (
 from adapters.tiny import template
 from adapters.tiny.corpus import mistakes, null_padded
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.demonstrations import demonstrate
+from adapters.training.models.demonstrations import demonstrate
 from toolgym import registration
 
 pytestmark = pytest.mark.torch

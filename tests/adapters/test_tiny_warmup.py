@@ -14,15 +14,15 @@ from torch.nn import functional
 
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.demonstrations import demonstrate
-from adapters.training.examples import Example, examples_of
-from adapters.training.muon import Muon, matrices_of, orthogonal
-from adapters.training.preparation import prepare
-from adapters.training.settings import resolve
-from adapters.training.warmup import WarmupSettings, accumulate, passes, warm_up
-from adapters.training.watch import Silent
+from adapters.training.models.demonstrations import demonstrate
+from adapters.training.models.muon import Muon, matrices_of, orthogonal
+from adapters.training.models.supervised import WarmupSettings, accumulate, passes, warm_up
+from adapters.training.models.tokenized_examples import Example, examples_of
+from adapters.training.runs.preparation import prepare
+from adapters.training.runs.progress import Silent
+from adapters.training.runs.settings import resolve
 from toolgym import ConfigurationError, registration
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 

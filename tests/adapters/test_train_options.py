@@ -11,8 +11,8 @@ from adapters.commands.train_options import OWN_OPTIONS, arguments_of, divided
 from adapters.commands.train_with_reference import reference_options
 from adapters.commands.train_with_trl import check_settings, grpo_options
 from adapters.reference.loss_config import loss_config
-from adapters.training.sampling import SamplingConfig
-from adapters.training.settings import read_settings, resolve
+from adapters.training.algorithms.dynamic_sampling import SamplingConfig
+from adapters.training.runs.settings import read_settings, resolve
 from adapters.trl import StableGRPOConfig
 from adapters.trl.settings import grpo_config
 from toolgym import ConfigurationError

@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.training.settings import read_settings, resolve
-from toolgym.runs import Run
+from adapters.training.runs.settings import read_settings, resolve
+from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"

@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.training.metric_names import METRICS
-from toolgym.runs import Run
+from toolgym.runs.metrics import METRICS
+from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 

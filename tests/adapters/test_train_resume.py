@@ -13,13 +13,13 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 from adapters.commands import train_run
 from adapters.commands.train_with_trl import last_checkpoint, train_with_trl
-from adapters.training import job
-from adapters.training.metric_names import METRICS
-from adapters.training.settings import resolve
-from adapters.training.stopped import TrainingStopped
-from adapters.training.watch import Advance, Silent
+from adapters.training.guards.fault_limit import TrainingStopped
+from adapters.training.runs import phases
+from adapters.training.runs.progress import Advance, Silent
+from adapters.training.runs.settings import resolve
 from toolgym.cli import main
-from toolgym.runs import Run
+from toolgym.runs.metrics import METRICS
+from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 
@@ -58,7 +58,7 @@ class Interrupt:
 
 def begin(folder: Path, watch: Any) -> Run:
     run = Run.create(folder, {"settings": SETTINGS.model_dump()})
-    job.train(run, SETTINGS, train_with_trl, watch)
+    phases.train(run, SETTINGS, train_with_trl, watch)
     return run
 
 
@@ -82,7 +82,7 @@ def test_an_interrupted_run_ends_as_one_that_was_not(
     run = Run.open(tmp_path / "run")
     assert run.summary["status"] == "interrupted"
 
-    summary = job.train(run, SETTINGS, train_with_trl, Silent())
+    summary = phases.train(run, SETTINGS, train_with_trl, Silent())
 
     assert without_clock(run.metrics()) == without_clock(undisturbed.metrics())
     assert list(run.rollouts()) == list(undisturbed.rollouts())
@@ -115,7 +115,7 @@ def test_a_resumed_run_takes_no_other_settings(
 def test_ctrl_c_says_how_to_go_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(grpo: job.Grpo) -> None:
+    def interrupted(grpo: phases.Grpo) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(train_run, "trainer_named", lambda name: interrupted)
@@ -132,7 +132,7 @@ def test_a_run_that_its_guards_end_says_why_and_leaves_a_report(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def stopped(grpo: job.Grpo) -> None:
+    def stopped(grpo: phases.Grpo) -> None:
         raise TrainingStopped(3, "Training stops at step 3.\nLower the learning rate.")
 
     monkeypatch.setattr(train_run, "trainer_named", lambda name: stopped)

@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import aflowgym
-from adapters.training.settings import resolve
-from adapters.training.sloppy import has_novice
-from adapters.training.verdict import within_chance
+from adapters.training.models.noisy_demonstrator import has_novice
+from adapters.training.runs.gain import within_chance
+from adapters.training.runs.settings import resolve
 from aflowgym.expectation.cached_optimum import best_workflow
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 
 COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"
 KINDS = ("math", "code", "qa")

@@ -30,13 +30,13 @@ from adapters.reference.divergence import penalized_rewards
 from adapters.reference.loss_config import LossConfig, loss_config
 from adapters.reference.losses import Totals, policy_loss
 from adapters.tiny.model import TinySize, build_model
-from adapters.training.advantages import (
+from adapters.training.algorithms.advantages import (
     batch_scaled,
     group_centered,
     group_normalized,
     leave_one_out,
 )
-from adapters.training.group_statistics import batch_lead, batch_std, floored
+from adapters.training.algorithms.group_statistics import batch_lead, batch_std, floored
 
 pytestmark = pytest.mark.torch
 

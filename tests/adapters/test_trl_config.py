@@ -13,7 +13,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 import torch
 from trl import TrlParser
 
-from adapters.training.guard_config import Action
+from adapters.training.guards.config import Action
 from adapters.trl import StableGRPOConfig
 from adapters.trl.config import check_config
 from adapters.trl.settings import grpo_config

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.trl import CallRefused, RolloutEnvironment, environment_factory
-from adapters.trl.signatures import json_type, tool_method
+from adapters.trl.environment import json_type, tool_method
 from toolgym import ConfigurationError, Task, TaskSet, ToolEnv
 from toolgym.tools import read_spec
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from adapters.training.figures import Figures, batch_metrics
-from adapters.training.metric_names import unknown
-from adapters.trl.figures import step_metrics
+from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
+from adapters.trl.step_metrics import step_metrics
 from toolgym import Outcome
+from toolgym.runs.metrics import unknown
 
 LOST = Figures(scored=False)
 PAIRS = [0, 0, 1, 1]

@@ -13,10 +13,10 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 import torch
 from transformers import TrainerCallback
 
-from adapters.training.guard_checks import GUARDS, Guard
-from adapters.training.guard_config import GUARD_NAMES
-from adapters.training.guard_decision import returned
-from adapters.training.stopped import TrainingStopped
+from adapters.training.guards.checks import GUARDS, Guard
+from adapters.training.guards.config import GUARD_NAMES
+from adapters.training.guards.decision import returned
+from adapters.training.guards.fault_limit import TrainingStopped
 from tests.adapters.guard_proofs import (
     Case,
     Run,
@@ -287,7 +287,7 @@ def play(tiny_model: Any, tokenizer: Any, tmp_path: Path) -> Callable[..., Run]:
         if harm is not None:
             trainer.add_callback(harm)
         states = recorded(trainer)
-        with listening("adapters.trl.guarding", run):
+        with listening("adapters.trl.guard_callback", run):
             try:
                 trainer.train()
             except TrainingStopped as stop:

@@ -14,11 +14,11 @@ import pytest
 pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.commands.train_with_trl import last_checkpoint, train_with_trl
-from adapters.training import job
-from adapters.training.metric_names import METRICS
-from adapters.training.settings import TrainSettings, resolve
-from adapters.training.watch import Silent
-from toolgym.runs import Run
+from adapters.training.runs import phases
+from adapters.training.runs.progress import Silent
+from adapters.training.runs.settings import TrainSettings, resolve
+from toolgym.runs.metrics import METRICS
+from toolgym.runs.run import Run
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -59,7 +59,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
     run = Run.create(
         tmp_path_factory.mktemp("whole") / "run", {"settings": settings().model_dump()}
     )
-    job.train(run, settings(), train_with_trl, Silent())
+    phases.train(run, settings(), train_with_trl, Silent())
     return run
 
 
@@ -111,12 +111,12 @@ def test_under_lora_what_is_measured_and_saved_is_model_and_adapter_together(
     import torch
     from peft import PeftModel
 
-    from adapters.training.policy import load_model
+    from adapters.training.models.chat_policy import load_model
 
     wanted = settings(lora=True).model_copy(update={"steps": 4})
     run = Run.create(tmp_path / "lora", {"settings": wanted.model_dump()})
     shutil.copytree(whole.checkpoints / "warmup", run.checkpoints / "warmup")
-    job.train(run, wanted, train_with_trl, Silent())
+    phases.train(run, wanted, train_with_trl, Silent())
     base, _ = load_model(str(run.checkpoints / "warmup"), for_training=True)
     checkpoint, step = last_checkpoint(run)
     assert step == 4

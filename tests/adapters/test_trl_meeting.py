@@ -11,7 +11,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.trl.meeting import Meeting, shared_prompts
+from adapters.trl.tool_loop import Meeting, shared_prompts
 
 pytestmark = pytest.mark.torch
 

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
-from adapters.training.workers import Workers
+from adapters.training.algorithms.workers import Workers
 from adapters.trl import environment_factory, settings
-from adapters.trl.crew import Crew
-from adapters.trl.reading import ReadingTokenizer
+from adapters.trl.response_parsing import ReadingTokenizer
+from adapters.trl.tool_loop import Crew
 
 pytestmark = pytest.mark.torch
 

@@ -17,7 +17,6 @@ import torch
 from datasets import Dataset
 from trl import GRPOConfig
 
-from adapters.training.metric_names import METRICS, unknown
 from adapters.trl import (
     StableGRPOConfig,
     StableGRPOTrainer,
@@ -37,6 +36,7 @@ from tests.adapters.scripted_trl import (
     scripted,
 )
 from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, tool
+from toolgym.runs.metrics import METRICS, unknown
 
 pytestmark = pytest.mark.torch
 

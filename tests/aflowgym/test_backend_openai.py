@@ -18,9 +18,9 @@ from aflowgym.sandbox import SandboxRefused, default_sandbox
 from tests.aflowgym.operator_model import OperatorModel, TrustedSandbox
 from toolgym import policies, rollout
 from toolgym.chat import ChatClient, ChatFault, ChatSettings
-from toolgym.chat.scripted_server import ScriptedServer
 from toolgym.cli import application
 from toolgym.errors import ConfigurationError
+from toolgym.testing.chat_server import ScriptedServer
 
 AFLOW = "Custom -> Programmer -> Review ? Revise : done"
 TASKS = [task for split in ("train", "dev") for task in load_tasks("bundled", split)]

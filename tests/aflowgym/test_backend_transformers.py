@@ -8,8 +8,8 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.demonstrations import demonstrate
-from adapters.training.preparation import save
+from adapters.training.models.demonstrations import demonstrate
+from adapters.training.runs.preparation import save
 from aflowgym import load_tasks
 from aflowgym.backends import make_backend
 from aflowgym.backends.transformers import TransformersBackend

@@ -17,7 +17,7 @@ from toolgym import policies, rollout
 from toolgym.cli import told_in_sentences
 from toolgym.commands import stats
 from toolgym.records import EpisodeRecord
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 
 COMPOSE, OPERATE, COUNTED = "aflowgym/Compose-v0", "aflowgym/Operate-v0", "counted-tests/Compose-v0"
 WORKFLOWS = ("Custom", "Custom -> Review ? Revise : done", "[Custom * 3] -> ScEnsemble")

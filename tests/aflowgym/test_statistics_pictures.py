@@ -18,8 +18,8 @@ from aflowgym.statistics.charts import (
     time_charts,
 )
 from aflowgym.statistics.tables import Gathered, moments, readings, workflow_statistics
-from toolgym.report.share_bars import LONGEST_NAME, ShareBars, share_bars
-from toolgym.report.statistics_page import render, write_statistics_page
+from toolgym.report.plots.categories import LONGEST_NAME, ShareBars, share_bars
+from toolgym.report.small_pages import statistics_page, write_statistics_page
 from toolgym.statistics import Share, Statistics, Table
 
 FOUR = ("Custom", "Programmer", "Custom -> Review ? Revise : done", "AnswerGenerate")
@@ -95,7 +95,7 @@ def test_rollouts_of_which_none_is_valid_have_a_course_and_no_favourites():
 
 
 def test_the_same_rollouts_give_the_same_page(found):
-    pages = {render("run", "Some.", workflow_statistics(found)) for _ in range(2)}
+    pages = {statistics_page("run", "Some.", workflow_statistics(found)) for _ in range(2)}
 
     assert len(pages) == 1
 
@@ -132,7 +132,7 @@ def test_a_page_escapes_what_a_model_wrote_and_closes_what_it_opens(tmp_path):
 def test_a_page_says_where_a_table_is_empty():
     table = Table("none", "Nothing here", ("a",), ())
 
-    assert '<p class="nothing">None.</p>' in render("x", "y", Statistics((table,)))
+    assert '<p class="nothing">None.</p>' in statistics_page("x", "y", Statistics((table,)))
 
 
 def test_a_name_that_is_too_long_is_cut_and_told_whole_to_the_pointer():

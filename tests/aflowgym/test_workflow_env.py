@@ -15,8 +15,8 @@ from aflowgym.expectation.cached_optimum import best_workflow
 from aflowgym.expectation.family import Family
 from aflowgym.score import check_weights, invalid_score
 from toolgym import ConfigurationError, RewardConfig, policies, registration, rollout
-from toolgym.testing import check_tool_env
-from toolgym.testing_fuzz import random_actions
+from toolgym.testing.contract import check_tool_env
+from toolgym.testing.fuzz import random_actions
 
 COMPOSE, OPERATE = ENV_IDS = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]
 SURE = Skills(

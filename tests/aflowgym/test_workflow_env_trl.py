@@ -9,7 +9,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 from trl import GRPOConfig
 
 import aflowgym
-from adapters.training.demonstrations import demonstrate
+from adapters.training.models.demonstrations import demonstrate
 from adapters.trl import environment_factory, training_dataset
 from tests.adapters.conftest import make_tokenizer, tiny_model, tokenizer
 from tests.adapters.scripted_trl import SETTINGS, Scripted, call, logged

@@ -7,7 +7,7 @@ import pytest
 from benchmarks import workflow_regret
 from toolgym import policies, rollout
 from toolgym.errors import ConfigurationError
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 
 COMPOSE = "aflowgym/Compose-v0"
 

@@ -6,7 +6,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from adapters.lab.sql import tiny_grpo
-from adapters.training import preflight_figures, preflight_format, sloppy
+from adapters.training.models import noisy_demonstrator
+from adapters.training.preflight import chat_format, sample
 from sqlgym.envs.explore import ExploreEnv
 from tests.growth.measuring import Reader
 from tests.toolgym.toy_sql_tools import TOOLS, TYPED
@@ -15,9 +16,9 @@ from toolgym.chat.reply import Chat, NotAReply, read_reply
 from toolgym.chat.settings import ChatSettings
 from toolgym.commands.play import read_action
 from toolgym.errors import ConfigurationError
-from toolgym.json_files import read_lines, read_object
 from toolgym.messages import turn_messages
-from toolgym.report import axes
+from toolgym.report.plots import axes
+from toolgym.runs.files import read_lines, read_object
 from toolgym.sanitize import escape_control_tokens
 
 CALL_MARKS = (
@@ -47,9 +48,9 @@ CALL_STARTS = (
 )
 CALL_ENDS = ("</tool_call>", '"}}', "')", "\n", "</think>", '<tool_call>{"name": "query"')
 CALL_MODULES = (
-    "toolgym.calls.argument_keys",
-    "toolgym.calls.argument_values",
-    "toolgym.calls.clean",
+    "toolgym.calls.arguments",
+    "toolgym.calls.arguments",
+    "toolgym.calls.parsing",
     "toolgym.calls.formats",
     "toolgym.calls.json_reading",
     "toolgym.calls.loose",
@@ -60,7 +61,7 @@ CALL_MODULES = (
     "toolgym.calls.python_forms",
     "toolgym.calls.source",
     "toolgym.calls.thinking",
-    "toolgym.calls.tool_names",
+    "toolgym.calls.tool_index",
     "toolgym.calls.xml_forms",
 )
 
@@ -144,7 +145,7 @@ READERS = [
         before=("<|im_start|>",),
         covers=("toolgym.sanitize",),
     ),
-    Reader("toolgym.report.axes.visible", axes.visible),
+    Reader("toolgym.report.plots.axes.visible", axes.visible),
     Reader(
         "toolgym.commands.play.read_action",
         lambda text: read_action(text or " ", TOOLS),
@@ -179,19 +180,19 @@ READERS = [
         (NotAReply,),
     ),
     Reader(
-        "toolgym.json_files.read_object",
+        "toolgym.runs.files.read_object",
         lambda text: _in_a_file(text, read_object),
         (ConfigurationError,),
         before=('{"a": ', '{"a": "'),
         after=("}", '"}'),
     ),
     Reader(
-        "toolgym.json_files.read_lines",
+        "toolgym.runs.files.read_lines",
         lambda text: _in_a_file(text, lambda f: list(read_lines(f, _as_record, lambda: None))),
         (ConfigurationError,),
         before=('{"a": ', '{"a": "', "{}\n"),
         after=("}", '"}\n', "\n{}"),
-        covers=("toolgym.json_files",),
+        covers=("toolgym.runs.files",),
     ),
     Reader(
         "toolgym.env.ToolEnv.step and what is told of it",
@@ -202,12 +203,12 @@ READERS = [
         covers=("toolgym.messages",),
     ),
     Reader(
-        "adapters.training.sloppy.without_conditions",
-        sloppy.without_conditions,
+        "adapters.training.models.noisy_demonstrator.without_conditions",
+        noisy_demonstrator.without_conditions,
         marks=("SELECT ", " FROM ", " WHERE ", "(", "'", '"', "/*", "--", " AND "),
         before=("SELECT 1 FROM t WHERE ", "SELECT "),
         after=(")", "'", " LIMIT 1"),
-        covers=("adapters.training.sloppy",),
+        covers=("adapters.training.models.noisy_demonstrator",),
     ),
 ]
 
@@ -218,7 +219,7 @@ def _one_step(text: str) -> Any:
     return result, [turn_messages(turn) for turn in ENV.episode.turns]
 
 
-for _module in (preflight_figures, preflight_format, tiny_grpo):
+for _module in (sample, chat_format, tiny_grpo):
     READERS.append(
         Reader(
             f"{_module.__name__}, its pattern",

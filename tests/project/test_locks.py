@@ -25,10 +25,10 @@ LOCKS = {
 they are written in C and change what they keep under Python's global lock."""
 REVIEWED = {
     "toolgym/rollout.py::_advance_all": "lives for one step, and its caller waits for it",
-    "toolgym/chat/scripted_server.py::ScriptedServer.__init__": "a child speaks to it by network",
+    "toolgym/testing/chat_server.py::ScriptedServer.__init__": "a child speaks to it by network",
     "sqlgym/database/turnstile.py::Turnstile.enter": "in place of one that `renew` makes",
     "aflowgym/sandbox/threads.py::InThreads.arun": "`renew` leaves it to the parent",
-    "adapters/training/workers.py::Workers.each": "`renew` leaves it to the parent",
+    "adapters/training/algorithms/workers.py::Workers.each": "`renew` leaves it to the parent",
     "adapters/lab/runner.py::_executor": "lives for one call, whose caller waits for it",
 }
 """Where else one is made, and how it survives a fork."""

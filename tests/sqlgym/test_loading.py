@@ -12,7 +12,7 @@ import sqlgym
 from sqlgym.datasets.entries import RowTasks
 from sqlgym.datasets.rows import STREAMED, JsonLines
 from toolgym import ConfigurationError, EnvironmentFault, TaskRefused, registration
-from toolgym.task_report import check_tasks
+from toolgym.inspection import check_tasks
 
 GOOD = {"db_id": "shop", "question": "How many?", "query": "SELECT count(*) FROM fruit"}
 EMPTY = GOOD | {"question": "Which?", "query": "SELECT name FROM fruit WHERE price > 99"}

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolgym.records import wilson_interval
 from toolgym.report import write_report
-from toolgym.runs import Run, reproducibility
+from toolgym.runs.run import Run, reproducibility
 
 STEPS = 60
 

@@ -14,8 +14,8 @@ pytest.importorskip("openai", reason="needs the extra `openai`")
 
 from toolgym.chat import CHAT_FAULTS, Chat, ChatClient, ChatFault, ChatSettings
 from toolgym.chat.reply import NotAReply, read_reply
-from toolgym.chat.scripted_server import FAULTS, ScriptedServer
 from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.testing.chat_server import FAULTS, ScriptedServer
 
 KEY = "sk-very-secret-0123456789"
 
@@ -191,7 +191,7 @@ def test_a_server_that_wants_a_long_rest_is_not_asked_meanwhile():
 
 
 def test_the_waits_of_a_request_double_and_are_the_same_in_every_run():
-    from toolgym.chat.backoff import LONGEST, wait_before
+    from toolgym.chat.sending import LONGEST, wait_before
 
     waits = [wait_before(attempt, "a key", 0.5) for attempt in range(1, 12)]
 
@@ -205,7 +205,7 @@ def test_a_date_says_how_long_to_wait_too():
     from email.utils import formatdate
     from time import time
 
-    from toolgym.chat.backoff import retry_after
+    from toolgym.chat.sending import retry_after
 
     assert 50 < retry_after({"retry-after": formatdate(time() + 60, usegmt=True)}) <= 60
     assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0

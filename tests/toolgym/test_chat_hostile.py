@@ -100,7 +100,7 @@ def test_an_answer_that_fails_takes_nothing_from_the_requests_beside_it():
 
 @pytest.mark.parametrize("after", ["3601", "1e308", "99999999999999999999"])
 def test_a_server_cannot_silence_a_client_for_longer_than_an_hour(after):
-    from toolgym.chat.backoff import LONGEST_REST, retry_after
+    from toolgym.chat.sending import LONGEST_REST, retry_after
 
     with HostileServer(error("429 X", f"Retry-After: {after}")) as server:
         client = client_of(server, deadline=5.0, retries=1)

@@ -12,10 +12,10 @@ from tests.toolgym.command_line import run
 from tests.toolgym.expert_model import ExpertModel
 from toolgym import registration, rollout
 from toolgym.chat import ChatClient, ChatFault, ChatPolicy, ChatSettings
-from toolgym.chat.scripted_server import ScriptedServer
 from toolgym.cli import application
 from toolgym.errors import ConfigurationError
 from toolgym.policies.chat import api_messages, load
+from toolgym.testing.chat_server import ScriptedServer
 
 ENV = "sqlgym/Explore-v0"
 KEY = "sk-very-secret-0123456789"

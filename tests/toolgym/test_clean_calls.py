@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from tests.toolgym.toy_sql_tools import TOOLS
 from toolgym.calls import bind_call, parse_calls, render_call
 from toolgym.calls.binding import bind
-from toolgym.calls.clean import read_clean
 from toolgym.calls.formats import find_calls
-from toolgym.calls.parsing import specs_of
-from toolgym.testing_fuzz import random_actions
+from toolgym.calls.parsing import read_clean, specs_of
+from toolgym.testing.fuzz import random_actions
 from toolgym.tools import read_spec
 
 SPECS = specs_of(TOOLS)

@@ -14,7 +14,7 @@ from toolgym import Task, TaskSet, ToolEnv, policies, rollout, tool
 from toolgym.cli import told_in_sentences
 from toolgym.commands import stats
 from toolgym.family import TaskFamily
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 from toolgym.statistics import Share, Statistics, Table
 
 COUNTED, UNCOUNTED = "stats-tests/Coins-v0", "stats-tests/Silent-v0"

@@ -15,14 +15,14 @@ from toolgym import messages, policies, registration, rollout
 from toolgym.calls import ToolCall
 from toolgym.chat.cache import ReplyCache
 from toolgym.chat.reply import Chat, Reply, encoded, key_of, read_reply
-from toolgym.chat.scripted_server import ScriptedServer
 from toolgym.chat.settings import ChatSettings
 from toolgym.errors import EnvironmentFault
 from toolgym.policies.chat import api_messages, load
 from toolgym.records import EpisodeRecord
 from toolgym.report import write_report
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 from toolgym.sanitize import encodable
+from toolgym.testing.chat_server import ScriptedServer
 
 HALF = "a\ud83db\udc00"
 HALVES = st.text(st.characters(codec=None, categories=["Cs", "L", "Z", "Cc"]), max_size=12)

@@ -7,7 +7,7 @@ import pytest
 from sqlgym.datasets.rows import JsonLines, Unreadable
 from sqlgym.datasets.spider import read_json
 from toolgym.errors import ConfigurationError
-from toolgym.json_files import read_lines, read_object
+from toolgym.runs.files import read_lines, read_object
 
 DEEP = '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"
 LONG = '{"a": ' + "9" * 5_000 + "}"

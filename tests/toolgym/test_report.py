@@ -12,8 +12,8 @@ import pytest
 
 from tests.toolgym.synthetic_run import Page, episode, synthetic_run
 from toolgym.errors import ConfigurationError
-from toolgym.report import series, transcripts, write_report
-from toolgym.runs import Run
+from toolgym.report import charts, transcripts, write_report
+from toolgym.runs.run import Run
 
 HOSTILE = '<script>alert(1)</script> & "quotes" \'\x00\x1b\ud800\u202e </pre></td>'
 
@@ -208,8 +208,8 @@ def test_without_a_sentence_of_its_own_a_gain_is_judged_by_the_intervals(
 def test_a_step_that_was_logged_twice_counts_as_it_was_logged_last() -> None:
     records = [{"step": 2, "kl": 5.0}, {"step": 1, "kl": math.nan}, {"step": 2, "kl": 1.0}]
 
-    assert series.curve(records, "kl") == series.Curve((1, 2), (None, 1.0))
-    assert series.curve(records, "entropy") is None
+    assert charts.curve(records, "kl") == charts.Curve((1, 2), (None, 1.0))
+    assert charts.curve(records, "entropy") is None
 
 
 COMMAND = """

@@ -8,7 +8,7 @@ import pytest
 from tests.toolgym.synthetic_run import Page, synthetic_run
 from toolgym.report import seeds, tables, write_report
 from toolgym.report.view import views
-from toolgym.runs import Run
+from toolgym.runs.run import Run
 
 
 @pytest.fixture(scope="module")

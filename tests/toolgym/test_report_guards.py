@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from adapters.training.guard_config import Action, GuardConfig, GuardName
-from adapters.training.guards import Guards
-from adapters.training.metric_names import METRICS, unknown
+from adapters.training.guards.config import Action, GuardConfig, GuardName
+from adapters.training.guards.guards import Guards
 from tests.toolgym.synthetic_run import Page
 from toolgym.report import write_report
 from toolgym.report.catalogue import ACTIONS, SECTIONS, drawn_keys
 from toolgym.report.limits import Limit, limits, thresholds
-from toolgym.runs import Run
+from toolgym.runs.metrics import METRICS, unknown
+from toolgym.runs.run import Run
 
 FIRST = [0.4, 0.6, 0.5, 0.3, 0.7, 0.5, 0.4, 0.6, 0.5, 0.5]
 

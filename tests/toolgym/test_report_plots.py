@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgym.report import axes, category_plots, plot, series
+from toolgym.report import charts
 from toolgym.report.catalogue import ACTIONS
-from toolgym.report.guard_plot import Incidents, guard_plot
+from toolgym.report.plots import axes, categories
+from toolgym.report.plots import lines as plot
+from toolgym.report.plots.guards import Incidents, guard_plot
 
 NUMBERS = st.none() | st.floats() | st.floats(-1, 2) | st.integers(-(10**9), 10**9).map(float)
 TEXTS = st.text(st.characters(codec=None), max_size=12)
@@ -35,7 +37,7 @@ def test_any_numbers_and_any_text_make_a_line_plot_inside_its_box(
     values: list[float | None], text: str, unit: axes.Unit
 ) -> None:
     steps = range(1, len(values) + 1)
-    low, high = series.band(values, values)
+    low, high = charts.band(values, values)
     lines = [plot.Line(text, 0, steps, values, values, low, high), plot.Line(text, 1, [3.0], [1.0])]
 
     levels = [plot.Level(text, 9, value, 2) for value in values if axes.is_drawable(value)]
@@ -52,12 +54,12 @@ def test_any_numbers_and_any_text_make_a_line_plot_inside_its_box(
 def test_any_intervals_and_bars_are_drawn_inside_their_box(
     points: list[tuple[float, float, float] | None], heights: list[float | None], text: str
 ) -> None:
-    shown = [None if point is None else category_plots.Point(*point) for point in points]
+    shown = [None if point is None else categories.Point(*point) for point in points]
     drawn = (
-        category_plots.point_plot(
-            [category_plots.Points(text, 0, shown)] * 2, ["a", text], text, text, "share"
+        categories.point_plot(
+            [categories.Points(text, 0, shown)] * 2, ["a", text], text, text, "share"
         ),
-        category_plots.bar_plot([category_plots.Bars(text, 7, heights)], [text, "b"], text, text),
+        categories.bar_plot([categories.Bars(text, 7, heights)], [text, "b"], text, text),
     )
 
     for svg in drawn:
@@ -66,7 +68,7 @@ def test_any_intervals_and_bars_are_drawn_inside_their_box(
 
 @pytest.mark.parametrize("value", [5e-324, 1e-310, -1e-200, 1e-12])
 def test_the_smallest_numbers_are_drawn_too(value: float) -> None:
-    svg = category_plots.bar_plot([category_plots.Bars("a", 0, [value, 0.0])], ["b", "c"], "d", "e")
+    svg = categories.bar_plot([categories.Bars("a", 0, [value, 0.0])], ["b", "c"], "d", "e")
 
     assert all(-20 <= place <= axes.WIDTH + 10 for place in places(svg))
 
@@ -112,11 +114,11 @@ def test_any_incidents_are_drawn_inside_their_box(
 
 
 def test_written_values_give_way_where_many_points_stand_side_by_side() -> None:
-    point = category_plots.Point(0.5, 0.4, 0.6)
-    series = [category_plots.Points("a", 0, [point, point])]
+    point = categories.Point(0.5, 0.4, 0.6)
+    charts = [categories.Points("a", 0, [point, point])]
 
-    few = category_plots.point_plot(series * 2, ["before", "after"], "t", "d", "share")
-    many = category_plots.point_plot(series * 6, ["before", "after"], "t", "d", "share")
+    few = categories.point_plot(charts * 2, ["before", "after"], "t", "d", "share")
+    many = categories.point_plot(charts * 6, ["before", "after"], "t", "d", "share")
 
     assert few.count('class="value"') == 4
     assert many.count('class="value"') == 0

@@ -10,9 +10,9 @@ from tests.toolgym.synthetic_run import Page, synthetic_run
 from toolgym import Task, TaskSet, ToolEnv, policies, rollout, tool
 from toolgym.family import TaskFamily
 from toolgym.report import write_report
-from toolgym.report.axes import element
-from toolgym.report.scatter_plot import Spot, Track, scatter_plot
-from toolgym.runs import Run
+from toolgym.report.plots.axes import element
+from toolgym.report.plots.scatter import Spot, Track, scatter_plot
+from toolgym.runs.run import Run
 from toolgym.statistics import Mean, Statistics, Table, recorded_kwargs
 
 CARDS = "written-tests/Cards-v0"

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgym import json_files
 from toolgym.errors import ConfigurationError
-from toolgym.runs import Run, reproducibility
+from toolgym.runs import files
+from toolgym.runs.run import Run, reproducibility
 
 TEXTS = st.text(st.characters(codec=None))  # half surrogate pairs and control characters too
 VALUES = st.recursive(
@@ -160,13 +160,13 @@ def test_any_text_and_any_number_survives_the_file(
     run.log_rollouts([{"phase": "grpo", "step": 1, "value": value}])
 
     (read,) = run.rollouts()
-    assert read["value"] == json_files.plain(value, "value")
+    assert read["value"] == files.plain(value, "value")
 
 
 def test_a_line_cut_off_at_any_byte_is_dropped_told_and_never_glued_to_the_next(
     tmp_path: Path,
 ) -> None:
-    whole = json_files.line_text(grpo(2, note="höher"))
+    whole = files.line_text(grpo(2, note="höher"))
     for cut in range(1, len(whole)):
         run = Run.create(tmp_path / f"run{cut}", {})
         run.log_metrics(grpo(1))
@@ -259,7 +259,7 @@ def test_the_reproducibility_record_names_installed_packages_only() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="a process is killed by a signal")
 def test_a_run_whose_process_was_killed_keeps_every_step_that_was_logged(tmp_path: Path) -> None:
     writer = (
-        "import sys; from toolgym.runs import Run\n"
+        "import sys; from toolgym.runs.run import Run\n"
         "run = Run.create(sys.argv[1], {})\n"
         "for step in range(1, 10**9):\n"
         "    run.log_metrics({'phase': 'grpo', 'step': step}); print(step, flush=True)\n"

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 from tests.aflowgym.test_workflow_env_tasks import Wanderer
 from toolgym import ConfigurationError, policies, rollout
 from toolgym.chat.client import ChatClient
-from toolgym.chat.scripted_server import ScriptedServer
 from toolgym.chat.settings import ChatSettings
 from toolgym.cli import application
 from toolgym.commands.evaluate import write_records
 from toolgym.policies.chat import ChatPolicy
 from toolgym.records import EpisodeRecord, Evaluation
+from toolgym.testing.chat_server import ScriptedServer
 from toolgym.tries import Shard
 
 SQL, FLOW, OPERATE = "sqlgym/Explore-v0", "aflowgym/Compose-v0", "aflowgym/Operate-v0"

@@ -16,11 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolgym.calls import argument_keys, argument_values
+from toolgym.calls import arguments as argument_keys
+from toolgym.calls import arguments as argument_values
 from toolgym.calls import errors as call_errors
-from toolgym.calls.argument_plan import Plan, plan_of
 from toolgym.calls.plain_values import NotPlain, PlainCopy
-from toolgym.calls.raw import RawCall
 from toolgym.calls.repairs import (
     POSITIONAL_ARGUMENTS,
     RENAMED_TOOL,
@@ -28,7 +27,8 @@ from toolgym.calls.repairs import (
     Repair,
     in_order,
 )
-from toolgym.calls.tool_names import MAX_NAME, match_name
+from toolgym.calls.source import RawCall
+from toolgym.calls.tool_index import MAX_NAME, Plan, match_name, plan_of
 from toolgym.errors import ToolError
 from toolgym.tools import ToolSpec
 

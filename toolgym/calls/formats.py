@@ -25,8 +25,7 @@ from collections.abc import Mapping, Sequence
 from toolgym.calls.doubt import in_doubt
 from toolgym.calls.loose import next_start, unmarked
 from toolgym.calls.marked import MARK, behind_mark
-from toolgym.calls.raw import MAX_CALLS, RawCall
-from toolgym.calls.source import Found, Source
+from toolgym.calls.source import MAX_CALLS, Found, RawCall, Source
 from toolgym.calls.thinking import without_thinking
 from toolgym.tools import ToolSpec
 

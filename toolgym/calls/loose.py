@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 
 from toolgym.calls.python_forms import read_python
-from toolgym.calls.raw import MAX_CALLS
-from toolgym.calls.source import CLOSE, LOOSE, Found, Source, objects
+from toolgym.calls.source import CLOSE, LOOSE, MAX_CALLS, Found, Source, objects
 
 MAX_STARTS = 256  # lines that are tried
 

@@ -14,7 +14,7 @@ from toolgym.calls.loose import unmarked
 from toolgym.calls.python_forms import read_python
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON
 from toolgym.calls.source import CLOSE, Found, Source, named_object, objects
-from toolgym.calls.tool_names import match_name
+from toolgym.calls.tool_index import match_name
 from toolgym.calls.xml_forms import read_arg_keys, read_function
 
 OPEN = "<tool_call>"

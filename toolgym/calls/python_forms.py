@@ -27,10 +27,9 @@ from toolgym.calls.json_reading import (
     parse_expression,
 )
 from toolgym.calls.outline import DOUBLE, SINGLE, THREE_DOUBLE, THREE_SINGLE, Outline, outline
-from toolgym.calls.raw import RawCall
 from toolgym.calls.repairs import REPAIRED_JSON, Repair
-from toolgym.calls.source import Source
-from toolgym.calls.tool_names import match_name
+from toolgym.calls.source import RawCall, Source
+from toolgym.calls.tool_index import match_name
 from toolgym.tools import ToolSpec
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-/:]*+(?=\()")

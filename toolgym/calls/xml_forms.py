@@ -20,9 +20,8 @@ from dataclasses import dataclass, replace
 
 from toolgym.calls import errors as call_errors
 from toolgym.calls.json_reading import CONFLICT, THOUGHT, TRUNCATED
-from toolgym.calls.raw import RawCall
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON, Repair
-from toolgym.calls.source import Found, Source, as_read
+from toolgym.calls.source import Found, RawCall, Source, as_read
 
 MAX_PARAMETERS = 64
 UNCLEAR = "it is not clear where a value of it ends, as tags stand inside or behind it"

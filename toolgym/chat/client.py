@@ -19,11 +19,10 @@ from collections.abc import AsyncGenerator, Awaitable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from toolgym.chat.backoff import wait_before
 from toolgym.chat.cache import ReplyCache
 from toolgym.chat.faults import ChatFault, fault
 from toolgym.chat.reply import Chat, Reply, key_of
-from toolgym.chat.sending import Sender, Sent
+from toolgym.chat.sending import Sender, Sent, wait_before
 from toolgym.chat.settings import ChatSettings
 from toolgym.forks import leave_to_parent, renew_in_child
 

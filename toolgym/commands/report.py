@@ -30,7 +30,7 @@ def command(
         toolgym report runs/explore runs/control --out comparison.html
     """
     from toolgym.report import write_report
-    from toolgym.runs import Run
+    from toolgym.runs.run import Run
 
     shown = [Run.open(path) for path in runs]
     load_environments()  # here, where a package that is broken is told in one line

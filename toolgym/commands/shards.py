@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolgym.errors import ConfigurationError
-from toolgym.json_files import read_lines
+from toolgym.runs.files import read_lines
 from toolgym.tries import Shard
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import typer
 
 from toolgym.commands import AsJson, console, family_of
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.json_files import Record, read_lines
+from toolgym.runs.files import Record, read_lines
 
 if TYPE_CHECKING:
     from toolgym.statistics import Statistics, Table
@@ -71,7 +71,7 @@ def _rollouts(path: Path, phases: Sequence[str] | None) -> Iterator[Record]:
     Raises:
         ConfigurationError: There is no such run or phase, or a line of its file is damaged.
     """
-    from toolgym.runs import ROLLOUT_PHASES, Run
+    from toolgym.runs.run import ROLLOUT_PHASES, Run
 
     if unknown := set(phases or ()) - set(ROLLOUT_PHASES):
         known = ", ".join(ROLLOUT_PHASES)
@@ -115,7 +115,7 @@ def _counted(
 
 def _kwargs(path: Path) -> dict[str, Any] | None:
     """How the environment of a run was made; a file of `toolgym eval` does not tell."""
-    from toolgym.runs import Run
+    from toolgym.runs.run import Run
     from toolgym.statistics import recorded_kwargs
 
     return recorded_kwargs(Run.open(path).config) if path.is_dir() else None
@@ -126,7 +126,7 @@ def _subject(tally: Counter[str]) -> str:
 
 
 def _write(run: Path, subject: str, statistics: Statistics, html: Path) -> None:
-    from toolgym.report.statistics_page import write_statistics_page
+    from toolgym.report.small_pages import write_statistics_page
 
     try:
         write_statistics_page(run.resolve().name, subject, statistics, html)

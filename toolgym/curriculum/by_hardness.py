@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from toolgym.curriculum.drawing import drawn
+from toolgym.curriculum.by_success import drawn
 from toolgym.errors import ConfigurationError
 from toolgym.tasks import Task, TaskSet
 

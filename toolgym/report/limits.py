@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolgym.report.axes import is_drawable
+from toolgym.report.plots.axes import is_drawable
 
 Thresholds = Mapping[str, Any]
 

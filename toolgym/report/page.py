@@ -16,14 +16,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from toolgym.errors import ConfigurationError
-from toolgym.json_files import replace_file
 from toolgym.report import seeds, tables, transcripts
-from toolgym.report.axes import visible
 from toolgym.report.charts import accuracy_chart, endings_chart, metric_charts
-from toolgym.report.plot import swatch
-from toolgym.report.statistics_rows import rows_of
+from toolgym.report.plots.axes import visible
+from toolgym.report.plots.lines import swatch
+from toolgym.report.tables import rows_of
 from toolgym.report.view import RunView, views
-from toolgym.runs import Run
+from toolgym.runs.files import replace_file
+from toolgym.runs.run import Run
 
 FILE = "report.html"
 

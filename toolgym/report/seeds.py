@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolgym.report.axes import is_drawable, number_text
+from toolgym.report.plots.axes import is_drawable, number_text
 from toolgym.report.tables import NOTHING, settings
 from toolgym.report.view import Measured, Record, RunView
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from toolgym.report.axes import is_drawable
+from toolgym.report.plots.axes import is_drawable
 from toolgym.report.view import Record
 
 SHOWN = 3

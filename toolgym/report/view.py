@@ -14,9 +14,9 @@ from typing import Any
 from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
 from toolgym.registration import family_of
-from toolgym.report.axes import is_drawable
 from toolgym.report.limits import Thresholds, thresholds
-from toolgym.runs import Run
+from toolgym.report.plots.axes import is_drawable
+from toolgym.runs.run import Run
 from toolgym.statistics import Statistics, recorded_kwargs
 
 Record = dict[str, Any]

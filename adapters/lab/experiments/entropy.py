@@ -22,7 +22,7 @@ from adapters.lab.micro.loop import History, MicroConfig, Trainer, mean, start_o
 from adapters.lab.micro.measure import accuracy, entropy, examined
 from adapters.lab.micro.tokens import CODE
 from adapters.lab.prediction import Cells, Prediction, mean_above, mean_unchanged, share_above
-from adapters.training.guard_config import GuardConfig
+from adapters.training.guards.config import GuardConfig
 
 THRESHOLD: Final = 0.5
 PATIENCE: Final = 50

@@ -32,7 +32,7 @@ from adapters.lab.prediction import (
     share_unchanged,
     values_of,
 )
-from adapters.training.guard_config import GuardConfig
+from adapters.training.guards.config import GuardConfig
 
 ROLLOUTS: Final = 16
 COLLAPSED: Final = 0.2

@@ -39,7 +39,7 @@ from adapters.lab.prediction import (
     mean_unchanged,
 )
 from adapters.reference.divergence import penalized_rewards
-from adapters.training.advantages import advantages
+from adapters.training.algorithms.advantages import advantages
 
 RATES: Final = (1e-4, 3e-3)
 """One at which trainings without a penalty learn, and one that drifts."""

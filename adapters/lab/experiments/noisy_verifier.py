@@ -2,9 +2,9 @@
 
 Document 002 says that its false signals make dead groups worse, and asks for an audit.
 
-The true verdict is that of the episode. The audit is that of `adapters.training.audit`, with its
-sample and its interval: rollouts that the training saw are judged again by the second rule of the
-environment's family, which nobody has disturbed. It raises an alarm when the interval of the
+The true verdict is that of the episode. The audit is that of `adapters.training.runs.audit`, with
+its sample and its interval: rollouts that the training saw are judged again by the second rule of
+the environment's family, which nobody has disturbed. It raises an alarm when the interval of the
 agreement lies below what the rules agree on without noise.
 """
 
@@ -21,7 +21,7 @@ from adapters.lab.micro.loop import MicroConfig, Trainer, start_of
 from adapters.lab.micro.measure import NoisyVerifier, accuracy, examined
 from adapters.lab.micro.tokens import CODE
 from adapters.lab.prediction import Cells, Prediction, mean_above, share_above, share_unchanged
-from adapters.training.audit import Audit, Disagreement, sample
+from adapters.training.runs.audit import Audit, Disagreement, sample
 
 RATE: Final = 1e-4
 NOISE: Final = (0.05, 0.1, 0.2)

@@ -16,7 +16,7 @@ import torch
 from adapters.lab.experiment import Config, Experiment, Scale
 from adapters.lab.figures import Figure, Series
 from adapters.lab.prediction import Cells, Prediction, exact, first_record
-from adapters.training.advantages import advantages
+from adapters.training.algorithms.advantages import advantages
 from toolgym import registration
 from toolgym.env import ToolEnv
 

@@ -35,9 +35,9 @@ from adapters.lab.sql.tiny_grpo import (
     train,
 )
 from adapters.lab.sql.tiny_start import ENVIRONMENT, Pair, TinyStart, started
-from adapters.training.preflight import Scope, preflight
-from adapters.training.settings import resolve
-from adapters.training.watch import Silent
+from adapters.training.preflight.run import Scope, preflight
+from adapters.training.runs.progress import Silent
+from adapters.training.runs.settings import resolve
 
 QUESTIONS: Final = (100, 200)
 EPOCHS: Final = (2, 4)

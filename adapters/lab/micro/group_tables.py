@@ -16,8 +16,8 @@ import torch
 from adapters.lab.micro import world
 from adapters.lab.micro.loop import MicroConfig, Trainer
 from adapters.lab.micro.start import started
-from adapters.training.advantages import advantages
-from adapters.training.outcomes import live_chance
+from adapters.training.algorithms.advantages import advantages
+from adapters.training.algorithms.groups import live_chance
 
 SIZES: Final = (2, 4, 8, 16)
 PAIRS: Final = ((1.0, 0.0), (1.0, 0.2), (0.6, 0.5), (0.4, 0.2))

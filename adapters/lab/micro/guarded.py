@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from adapters.lab.micro.loop import Trainer
-from adapters.training.guard_config import GUARD_NAMES, Action, GuardConfig
-from adapters.training.guards import Guards
+from adapters.training.guards.config import GUARD_NAMES, Action, GuardConfig
+from adapters.training.guards.guards import Guards
 
 EVERY: Final = 5
 _NAMES: Final = {

@@ -1,9 +1,10 @@
 """Reinforcement learning of the micro-model: sample, play, compare, update, and take note.
 
-The estimators are those of `adapters.training.advantages`, the losses those of
-`adapters.reference.losses`, dynamic sampling that of `adapters.training.sampling`: what is found
-here is found about the code that trains larger models. A step that learns nothing (every advantage
-is 0, or the guard leaves it out) moves no weight, Adam's momentum included.
+The estimators are those of `adapters.training.algorithms.advantages`, the losses those of
+`adapters.reference.losses`, dynamic sampling that of
+`adapters.training.algorithms.dynamic_sampling`: what is found here is found about the code that
+trains larger models. A step that learns nothing (every advantage is 0, or the guard leaves it out)
+moves no weight, Adam's momentum included.
 
 Rollouts of a group stand together in a `Batch`. Dynamic sampling sorts groups and joins them anew,
 so batches can be cut into groups and put together again; how long their completions are may differ.
@@ -32,9 +33,14 @@ from adapters.lab.micro.world import Ending
 from adapters.reference.divergence import penalized_rewards
 from adapters.reference.loss_config import LossConfig, loss_config
 from adapters.reference.losses import Totals, aggregate, policy_loss
-from adapters.training.advantages import advantages
-from adapters.training.outcomes import dead_share, equal_rewards_share
-from adapters.training.sampling import DynamicSampling, Filling, SamplingConfig, TaskStream
+from adapters.training.algorithms.advantages import advantages
+from adapters.training.algorithms.dynamic_sampling import (
+    DynamicSampling,
+    Filling,
+    SamplingConfig,
+    TaskStream,
+)
+from adapters.training.algorithms.groups import dead_share, equal_rewards_share
 from toolgym.episode import Outcome
 
 CLIP_NORM: Final = 1.0

@@ -29,7 +29,7 @@ from adapters.lab.micro.tokens import (
     tokens_of,
 )
 from adapters.lab.starts import remembered_folder
-from toolgym.json_files import replace_file
+from toolgym.runs.files import replace_file
 
 BATCH: Final = 64
 RATE: Final = 4e-3

@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from adapters.lab.sql.tiny_start import ENVIRONMENT, TRAINING, Pair
 from adapters.reference.config import ReferenceConfig, reference_config
-from adapters.reference.record import Request
-from adapters.reference.rollout import Player, PlaySettings
+from adapters.reference.generation import Player, PlaySettings
+from adapters.reference.rollout import Request
 from adapters.reference.trainer import ReferenceTrainer
-from adapters.training.guard_config import GUARD_NAMES
-from adapters.training.playable import playable_tasks
-from adapters.training.policy import ChatModelPolicy
+from adapters.training.guards.config import GUARD_NAMES
+from adapters.training.models.chat_policy import ChatModelPolicy
+from adapters.training.models.playable import playable_tasks
 from toolgym import rollout
 
 GROUP_SIZE: Final = 8

@@ -28,10 +28,10 @@ from adapters.lab.starts import remembered_folder
 from adapters.tiny.corpus import mistakes, null_padded
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.examples import examples_of
-from adapters.training.policy import load_model
-from adapters.training.sloppy import Habit, SloppyPolicy
-from adapters.training.warmup import WarmupSettings, warm_up
+from adapters.training.models.chat_policy import load_model
+from adapters.training.models.noisy_demonstrator import Habit, SloppyPolicy
+from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.tokenized_examples import examples_of
 from adapters.trl import sft_dataset
 from toolgym import registration
 from toolgym.env import ToolEnv

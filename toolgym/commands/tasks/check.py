@@ -16,7 +16,7 @@ from toolgym.commands.tasks.options import EXPLORE, Databases, DataSet, Environm
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from toolgym.task_report import TaskReport
+    from toolgym.inspection import TaskReport
 
 Split = Annotated[str, typer.Option(help="A part of the data set.")]
 Shown = Annotated[int, typer.Option(min=0, help="Lines of refusals, faults and duplicates, each.")]
@@ -40,7 +40,7 @@ def check(
     """
     from toolgym import registration
     from toolgym.commands.evaluate import progress_bar
-    from toolgym.task_report import check_tasks
+    from toolgym.inspection import check_tasks
 
     options = arguments_for(env_id, dataset=dataset, split=split, databases=databases)
     tasks = registration.make(env_id, **options).tasks

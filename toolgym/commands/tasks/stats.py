@@ -1,7 +1,7 @@
 """`toolgym tasks stats`: how many tasks there are of each kind.
 
-The counting is `toolgym.task_stats`, the page `toolgym.report.task_page`; here the counts become a
-table or JSON.
+The counting is `toolgym.inspection`, the page `toolgym.report.small_pages`; here the counts become
+a table or JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from toolgym.commands.tasks.options import (
 )
 
 if TYPE_CHECKING:
-    from toolgym.task_stats import TaskStats
+    from toolgym.inspection import TaskStats
 
 Page = Annotated[
     Path | None, typer.Option("--html", help="Write a page with plots into this file, too.")
@@ -48,8 +48,8 @@ def stats(
         toolgym tasks stats tasks --html tasks.html
     """
     from toolgym.commands.evaluate import progress_bar
-    from toolgym.report.task_page import write_task_page
-    from toolgym.task_stats import count_tasks
+    from toolgym.inspection import count_tasks
+    from toolgym.report.small_pages import write_task_page
 
     found = task_sets(env_id, dataset, split, databases)
     with progress_bar("counted") as progress:

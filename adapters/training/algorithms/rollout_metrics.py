@@ -1,0 +1,138 @@
+"""What the rollouts of a step say of the run, as plain numbers, the same for every trainer.
+
+A trainer usually reports a reward and its spread over the batch. What tells whether anything can be
+learnt is the group (`outcomes`), and what tells whether the policy is still sound is how its turns
+were read: valid, repaired, failed. The names are those of `metric_names`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adapters.training.algorithms.groups import by_group, dead_share, equal_rewards_share
+from toolgym.episode import Outcome
+from toolgym.rollout import EpisodeRecord
+
+_NOTHING = Outcome(correct=False, progress_bin=0)
+_MACHINE = ("deadline", "too_much_memory")  # codes of what the machine's time or memory ended
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One finished rollout, small enough to be gathered across processes.
+
+    Attributes:
+        scored: False where a fault left it out; then nothing but its tokens and its end counts.
+        turns: The model's turns. One that ended the rollout without a call, before the episode was
+            over, is among them.
+        valid_turns: Those in which every call bound.
+        calls: Calls that were run or refused; `repairs`, `failures` and `deadlines` are counted
+            over them.
+        written: Tokens that the model wrote.
+        clipped: It was cut off inside a turn.
+        unfinished: It ran out of tokens or turns before the episode was over.
+    """
+
+    scored: bool
+    outcome: Outcome = _NOTHING
+    answered: bool = False
+    turns: int = 0
+    valid_turns: int = 0
+    calls: int = 0
+    repairs: int = 0
+    failures: int = 0
+    deadlines: int = 0
+    written: int = 0
+    clipped: bool = False
+    unfinished: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        episode: EpisodeRecord | None,
+        *,
+        written: int = 0,
+        stopped_early: bool = False,
+        clipped: bool = False,
+        unfinished: bool = False,
+    ) -> Figures:
+        """Read them off a closed episode.
+
+        Args:
+            episode: Its record; None where it could not begin.
+            written: Tokens that the model wrote.
+            stopped_early: The model's last turn, without a call, is not in the record.
+            clipped: The rollout was cut off inside a turn.
+            unfinished: It ran out of tokens or turns.
+        """
+        outcome = episode.outcome if episode is not None else None
+        if episode is None or outcome is None:
+            return cls(False, written=written, clipped=clipped, unfinished=unfinished)
+        turns = episode.turns
+        errors = [code for turn in turns if turn["calls"] for code in turn["errors"]]
+        return cls(
+            scored=True,
+            outcome=outcome,
+            answered=episode.answered,
+            turns=len(turns) + stopped_early,
+            valid_turns=sum(turn["valid"] for turn in turns),
+            calls=sum(len(turn["calls"]) for turn in turns),
+            repairs=sum(len(turn["repairs"]) for turn in turns),
+            failures=len(errors),
+            deadlines=sum(code in _MACHINE for code in errors),
+            written=written,
+            clipped=clipped,
+            unfinished=unfinished,
+        )
+
+
+def batch_metrics(
+    figures: Sequence[Figures], rewards: Sequence[float], groups: Sequence[int]
+) -> dict[str, float]:
+    """The numbers of one batch of rollouts.
+
+    Args:
+        figures: One per rollout.
+        rewards: What each was trained on; nan where unscored.
+        groups: Equal for the rollouts that are compared; members need not be adjacent.
+
+    Returns:
+        Those whose source is `rollouts`, by the names of `metric_names`; nan for a share or a mean
+        of nothing.
+    """
+    scored = [figure for figure in figures if figure.scored]
+    known = [reward for reward in rewards if math.isfinite(reward)]
+    outcomes = [figure.outcome if figure.scored else None for figure in figures]
+    earned = by_group(rewards, groups).values()
+    finite = [[reward for reward in group if math.isfinite(reward)] for group in earned]
+    turns, calls = (sum(f.turns for f in scored), sum(f.calls for f in scored))
+    return {
+        "reward": _mean(known),
+        "reward_std": _mean([statistics.stdev(group) for group in finite if len(group) > 1]),
+        "reward_max": max(known, default=math.nan),
+        "dead_groups": dead_share(outcomes, groups),
+        "zero_variance_groups": equal_rewards_share(rewards, groups),
+        "accuracy": _mean([figure.outcome.correct for figure in scored]),
+        "answered": _mean([figure.answered for figure in scored]),
+        "validity": _share(sum(figure.valid_turns for figure in scored), turns),
+        "turns": float(turns),
+        "repairs_per_call": _share(sum(figure.repairs for figure in scored), calls),
+        "tool_failures": _share(sum(figure.failures for figure in scored), calls),
+        "rollouts": float(len(figures)),
+        "faults": float(len(figures) - len(scored)),
+        "deadlines": float(sum(figure.deadlines for figure in scored)),
+        "completion_length": _mean([figure.written for figure in figures]),
+        "clipped": _mean([figure.clipped for figure in figures]),
+        "unfinished": _mean([figure.unfinished for figure in figures]),
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return _share(math.fsum(values), len(values))
+
+
+def _share(part: float, whole: int) -> float:
+    return part / whole if whole else math.nan

@@ -1,0 +1,189 @@
+"""What the guards remember of a run, and what of it a guard sees at one step.
+
+All of it is numbers in short windows, so the state is small, JSON can hold it, and a resumed run
+decides exactly as the run that was not interrupted.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import deque
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from adapters.training.guards.config import GuardConfig, GuardName
+from adapters.training.guards.evidence import Evidence, Misfit, misfit, teaches_nothing
+from toolgym.runs.metrics import broken, finite
+
+_NORMS: Final = 50  # gradient norms whose median is usual
+_LEAST_NORMS: Final = 10  # and how many of them make a median
+_TURNS: Final = 24  # where a trainer does not tell how many turns a batch had
+_BASELINES: Final = ("validity", "entropy", "tool_failures", "repairs_per_call")
+
+
+class Fall(NamedTuple):
+    """How validity changed over the update, or updates, between two batches of rollouts.
+
+    Attributes:
+        before: Validity of the batch that the update learnt from.
+        after: Validity of the next batch, sampled by the updated weights.
+        errors: By how many standard errors of the difference it fell.
+        is_collapse: It fell to a part of what it was.
+    """
+
+    before: float
+    after: float
+    errors: float
+    is_collapse: bool
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a guard sees at one step.
+
+    Attributes:
+        numbers: The step's metrics that exist.
+        broken: Keys of metrics that are not finite and always ought to be.
+        baseline: By metric the median of the first steps, once there are enough; of validity of
+            those there are, since a format that is lost must be missed from the second step on.
+        usual_norm: Median of the latest gradient norms; None while there are few.
+        fall: The change of validity; None where no update lies between two known values.
+        collapses: By update, the latest last, whether a collapse followed.
+        misfit: A ceiling for gradient norms that is below the usual one.
+        idle: What was seen since the last update, this step included; None where this step has
+            something to teach, and nobody leaves its update out.
+    """
+
+    numbers: Mapping[str, float]
+    broken: list[str]
+    baseline: Mapping[str, float]
+    usual_norm: float | None
+    fall: Fall | None
+    collapses: tuple[bool, ...]
+    misfit: Misfit | None = None
+    idle: Evidence | None = None
+
+
+@dataclass
+class History:
+    """The memory of all guards. Build it with the config whose windows it keeps."""
+
+    config: GuardConfig
+    first: dict[str, list[float]] = field(default_factory=dict)
+    norms: deque[float] = field(default_factory=lambda: deque(maxlen=_NORMS))
+    last_batch: tuple[float, float] | None = None  # validity and turns
+    pending: int = 0  # updates since that batch
+    collapses: deque[bool] = field(default_factory=deque)
+    measured: int = 0
+    collapsed: int = 0
+    updates: int = 0
+    skipped: int = 0
+    idle: Evidence = field(default_factory=Evidence)
+
+    def look(self, metrics: Mapping[str, Any]) -> Look:
+        """Take in the metrics of a step, and return what guards see of it."""
+        numbers = finite(metrics)
+        fall = self._fall(numbers)
+        baseline = self._baseline(numbers)
+        norm = numbers.get("grad_norm", 0.0)
+        enough = len(self.norms) >= _LEAST_NORMS
+        usual = statistics.median(self.norms) if enough else None
+        if norm > 0:
+            self.norms.append(norm)
+        above = misfit(self.norms, self.config)
+        return Look(numbers, broken(metrics), baseline, usual, fall, tuple(self.collapses), above)
+
+    def stand_still(self, look: Look, held: Sequence[GuardName]) -> Look:
+        """The look, with what was seen since anything was learnt.
+
+        Args:
+            look: Of this step.
+            held: The guards that leave its update out.
+        """
+        is_empty = teaches_nothing(look.numbers)
+        if not is_empty and not held:
+            self.idle = Evidence()
+            return look
+        self.idle.add(look.numbers, () if is_empty else held)
+        return replace(look, idle=self.idle)
+
+    def _baseline(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """The medians of the first steps, this step not among them."""
+        steps = self.config.baseline_steps
+        known = {
+            key: statistics.median(values)
+            for key, values in self.first.items()
+            if len(values) >= steps or (key == "validity" and values)
+        }
+        for key in _BASELINES:
+            values = self.first.setdefault(key, [])
+            is_lost = key == "validity" and not numbers.get(key)  # no measure of what was healthy
+            if key in numbers and len(values) < steps and not is_lost:
+                values.append(numbers[key])
+        return known
+
+    def _fall(self, numbers: Mapping[str, float]) -> Fall | None:
+        if "validity" not in numbers:
+            return None
+        share = min(1.0, max(0.0, numbers["validity"]))
+        now = (share, max(1.0, numbers.get("turns", _TURNS)))
+        before, self.last_batch = self.last_batch, now
+        was_updated, self.pending = self.pending > 0, 0
+        if before is None or not was_updated:
+            return None
+        fall = _compared(before, now, self.config)
+        self.measured += 1
+        self.collapsed += fall.is_collapse
+        self.collapses.append(fall.is_collapse)
+        while len(self.collapses) > self.config.collapse_window:
+            self.collapses.popleft()
+        return fall
+
+    def note(self, is_updated: bool) -> None:
+        """What became of the step's update."""
+        self.updates += is_updated
+        self.skipped += not is_updated
+        self.pending += is_updated
+
+    def forget_batch(self) -> None:
+        """The weights are others now: the next batch is not to be compared with the last."""
+        self.last_batch, self.pending = None, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the config, as JSON can hold it."""
+        return {
+            "first": {key: list(values) for key, values in self.first.items()},
+            "norms": list(self.norms),
+            "last_batch": list(self.last_batch) if self.last_batch else None,
+            "pending": self.pending,
+            "collapses": list(self.collapses),
+            "measured": self.measured,
+            "collapsed": self.collapsed,
+            "updates": self.updates,
+            "skipped": self.skipped,
+            "idle": self.idle.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from such a state."""
+        self.first = {key: list(values) for key, values in state["first"].items()}
+        self.norms = deque(state["norms"], maxlen=_NORMS)
+        batch = state["last_batch"]
+        self.last_batch = (batch[0], batch[1]) if batch else None
+        self.collapses = deque(state["collapses"])
+        self.pending, self.measured = state["pending"], state["measured"]
+        self.collapsed, self.updates = state["collapsed"], state["updates"]
+        self.skipped, self.idle = state["skipped"], Evidence(**deepcopy(state["idle"]))
+
+
+def _compared(before: tuple[float, float], after: tuple[float, float], config: GuardConfig) -> Fall:
+    """The fall between two shares of turns, in standard errors of two independent samples."""
+    (was, turns), (now, later) = before, after
+    together = (was * turns + now * later) / (turns + later)
+    error = math.sqrt(together * (1 - together) * (1 / turns + 1 / later))
+    errors = (was - now) / error if error > 0 else 0.0
+    is_collapse = was >= config.collapse_from and now <= config.collapse_ratio * was
+    return Fall(was, now, errors, is_collapse)

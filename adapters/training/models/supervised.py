@@ -1,0 +1,171 @@
+"""The supervised warm-up: a plain loop that teaches a model to talk as the demonstrations do.
+
+Cross-entropy on what the assistant wrote, nothing else. Padding is on the right, where causal
+attention never looks at it, so no mask is needed and attention takes its fast way.
+
+Batches are drawn from all examples and not from those of like length: length tells in which habit
+an episode was played (a guess is short), so such batches would pull the habits to and fro, and
+leave the model with the share of whichever came last. But what one batch drew goes through the
+model in passes of like length, whose gradients add up to that of the batch; and its last layer,
+from hidden states to the vocabulary, sees no more than the places before a learnt token. That is
+the same update for little more than half the work.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from adapters.training.models.muon import Muon, matrices_of
+from adapters.training.models.output_layer import sees_only
+from adapters.training.models.tokenized_examples import Example
+
+OnStep = Callable[[dict[str, float]], None]
+_PASS = 128  # tokens that a pass of its own costs as much time as, measured on the tiny model
+
+
+@dataclass(frozen=True)
+class WarmupSettings:
+    """How long and how fast.
+
+    Attributes:
+        steps: Optimizer steps; the examples are gone through as often as that takes.
+        batch: Examples per step.
+        learning_rate: After `ramp` steps; it then falls linearly to a tenth.
+        ramp: Steps of linear rise.
+        seed: Of the order of batches.
+        matrix_rate: Of the weight matrices, which Muon moves then; it rises and falls like the
+            other, which is that of all else. None: AdamW moves everything.
+    """
+
+    steps: int
+    batch: int = 16
+    learning_rate: float = 8e-3
+    ramp: int = 20
+    seed: int = 0
+    matrix_rate: float | None = None
+
+
+def warm_up(
+    model: PreTrainedModel,
+    examples: Sequence[Example],
+    settings: WarmupSettings,
+    on_step: OnStep | None = None,
+) -> None:
+    """Train the model in place.
+
+    Args:
+        model: A causal language model.
+        examples: What it is to imitate; at least one.
+        settings: How.
+        on_step: Called after each step with `step` (from 1), `loss` (nats per learnt token, of this
+            batch), `learning_rate` and `grad_norm`.
+    """
+    matrices = [] if settings.matrix_rate is None else matrices_of(model)
+    apart = {id(matrix) for matrix in matrices}
+    rest = [parameter for parameter in model.parameters() if id(parameter) not in apart]
+    adam = torch.optim.AdamW(rest, settings.learning_rate, betas=(0.9, 0.98), weight_decay=0.0)
+    muon = Muon(matrices)
+    batches = _batches(examples, settings)
+    model.train()
+    for step in range(1, settings.steps + 1):
+        height = _height(step, settings)
+        rate = settings.learning_rate * height
+        for group in adam.param_groups:
+            group["lr"] = rate
+        model.zero_grad()
+        loss = accumulate(model, next(batches))
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+        muon.step((settings.matrix_rate or 0.0) * height)
+        if on_step is not None:
+            told = {"step": step, "loss": loss, "learning_rate": rate}
+            on_step({**told, "grad_norm": float(norm)})
+    model.train(False)
+
+
+def _height(step: int, settings: WarmupSettings) -> float:
+    """What part of their highest the rates have: linear rise, then a linear fall to a tenth."""
+    rise = min(1.0, step / max(settings.ramp, 1))
+    fall = 1.0 - 0.9 * (step - 1) / max(settings.steps - 1, 1)
+    return min(rise, fall)
+
+
+def accumulate(model: PreTrainedModel, batch: Sequence[Example]) -> float:
+    """Add the gradient of a batch's mean loss to what the parameters hold.
+
+    Args:
+        model: A causal language model.
+        batch: At least one example, with a learnt token beyond the first among all of them.
+
+    Returns:
+        The loss: nats per learnt token.
+    """
+    learnt = sum(sum(example.learn[1:]) for example in batch)
+    total = 0.0
+    for part in passes([len(example.ids) for example in batch]):
+        ids, predicts = _padded([batch[place] for place in part])
+        ids, predicts = ids.to(model.device), predicts.to(model.device)
+        with sees_only(model, predicts):
+            logits = model(input_ids=ids, use_cache=False).logits
+        picked = logits[0] if logits.shape[:2] != ids.shape else logits[predicts]
+        wanted = ids.roll(-1, dims=1)[predicts]
+        loss = functional.cross_entropy(picked.float(), wanted, reduction="sum") / learnt
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += loss.item()
+    return total
+
+
+def passes(lengths: Sequence[int]) -> list[list[int]]:
+    """Divide the examples of a batch into passes of like length, so that all take the least time.
+
+    Args:
+        lengths: Tokens of each; at least one.
+
+    Returns:
+        The places of each pass, the shortest examples first.
+
+    >>> passes([50, 180, 52, 175])
+    [[0, 2], [3, 1]]
+    >>> passes([160, 180, 175])
+    [[0, 2, 1]]
+    """
+    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
+    # best[n]: what the n shortest cost, and where their last pass begins.
+    best = [(0, 0)]
+    for end in range(1, len(order) + 1):
+        width = lengths[order[end - 1]]
+        best.append(min((best[i][0] + (end - i) * width + _PASS, i) for i in range(end)))
+    cuts = [len(order)]
+    while cuts[-1]:
+        cuts.append(best[cuts[-1]][1])
+    return [order[start:end] for end, start in itertools.pairwise(cuts)][::-1]
+
+
+def _batches(examples: Sequence[Example], settings: WarmupSettings) -> Iterator[list[Example]]:
+    """Endless batches; each round holds every example once."""
+    draw = random.Random(f"toolgym-warmup-{settings.seed}")
+    while True:
+        order = list(range(len(examples)))
+        draw.shuffle(order)
+        for start in range(0, len(order), settings.batch):
+            yield [examples[i] for i in order[start : start + settings.batch]]
+
+
+def _padded(batch: Sequence[Example]) -> tuple[Tensor, Tensor]:
+    """Token ids, and where a learnt token comes next; both (B, L), padded on the right."""
+    width = max(len(example.ids) for example in batch)
+    ids = torch.zeros(len(batch), width, dtype=torch.long)
+    predicts = torch.zeros(len(batch), width, dtype=torch.bool)
+    for row, example in enumerate(batch):
+        length = len(example.ids)
+        ids[row, :length] = torch.tensor(example.ids)
+        predicts[row, : length - 1] = torch.tensor(example.learn[1:])
+    return ids, predicts

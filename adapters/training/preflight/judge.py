@@ -1,0 +1,201 @@
+"""From figures to findings: what makes training pointless, what makes it worse, what to change.
+
+The limits are wide on purpose. A preflight is to stop the run that cannot learn, not the one that
+will learn slowly; so a no-go needs a sample in which next to nothing works, and what is merely bad
+is a warning with its cure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from adapters.training.algorithms.groups import SAME, group_size
+from adapters.training.preflight.report import Finding, Level
+from adapters.training.preflight.sample import SampleFigures
+from adapters.training.runs.settings import TrainSettings
+from toolgym.curriculum import Trust
+from toolgym.curriculum.format_check import FormatFigures
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where a figure of the sample becomes a finding.
+
+    Attributes:
+        validity: Below this share of turns with bound calls training is pointless.
+        poor_validity: Below this it is worse.
+        failures: Above this share of calls that end in an error it is pointless.
+        many_failures: Above this it is worse.
+        repairs: Above this number of repairs per call it is worse: each costs reward.
+        unfinished: Above this share of rollouts that run out of tokens it is pointless.
+        many_unfinished: Above this it is worse.
+        answered: Below this share of episodes with an answer it is worse.
+        signal: Below this share of groups with different outcomes, at the group size of the run, it
+            is pointless.
+        live: Below this share of groups with right and wrong members it is worse.
+        entropy: Below this many nats per token the model hardly ever varies. Tiny models on tool
+            calls are healthy at .05 to .08, so it is far below.
+    """
+
+    validity: float = 0.5
+    poor_validity: float = 0.8
+    failures: float = 0.5
+    many_failures: float = 0.2
+    repairs: float = 0.5
+    unfinished: float = 0.5
+    many_unfinished: float = 0.1
+    answered: float = 0.8
+    signal: float = 0.1
+    live: float = 0.5
+    entropy: float = 1e-3
+
+
+def judge(
+    found: SampleFigures,
+    numbers: Mapping[str, float],
+    settings: TrainSettings,
+    limits: Limits,
+) -> Iterator[Finding]:
+    """The findings of a sample.
+
+    Args:
+        found: Its figures.
+        numbers: Those of `found`, and `entropy` where it could be measured.
+        settings: Of the training that is to come.
+        limits: Where a figure becomes a finding.
+    """
+    if numbers["faults"] == numbers["rollouts"]:
+        told = "The environment failed in every rollout."
+        yield Finding("faults", "no-go", told, "Run `toolgym eval` on it to see why.")
+        return
+    if numbers["faults"]:
+        told = f"The environment failed in {numbers['faults']:.0f} rollouts."
+        yield Finding("faults", "warn", told, "Above a fifth of them a run is stopped.")
+    yield from _calls(found, numbers, settings, limits)
+    yield from _room(numbers, settings, limits)
+    yield from _signal(found, numbers, settings, limits)
+    yield from _entropy(numbers, limits)
+
+
+def _calls(
+    found: SampleFigures, numbers: Mapping[str, float], settings: TrainSettings, limits: Limits
+) -> Iterator[Finding]:
+    """Whether what the model writes is understood."""
+    validity, failures = numbers["validity"], numbers["tool_failures"]
+    advice = _format_advice(numbers, settings)
+    seen = f"({_codes(found.errors)}), as in {found.example[:200]!r}."
+    is_poor = not validity >= limits.poor_validity  # nan too: there was no turn at all
+    is_hopeless = not validity >= limits.validity
+    if is_poor:
+        told = f"{validity:.0%} of the turns hold calls that can be bound {seen}"
+        yield Finding("validity", _level(is_hopeless), told, advice)
+    # A call that is not bound is a failure as well, so what follows from the first is not told.
+    if not is_hopeless and failures > (limits.failures if is_poor else limits.many_failures):
+        told = f"{failures:.0%} of the calls end in an error {seen}"
+        if not is_poor:
+            advice = "The calls are well written and ask for the wrong things: warm the model up on"
+            advice += " demonstrations, or begin with easier tasks."
+        yield Finding("tool_failures", _level(failures > limits.failures), told, advice)
+    if numbers["repairs_per_call"] > limits.repairs:
+        told = f"A call needs {numbers['repairs_per_call']:.2g} repairs ({_codes(found.repairs)})."
+        told += " The tools work all the same; each repaired call costs a little reward."
+        yield Finding("repairs_per_call", "warn", told, _format_advice(numbers, settings))
+
+
+def _format_advice(numbers: Mapping[str, float], settings: TrainSettings) -> str:
+    """What to change about calls that are not as they should be."""
+    if numbers["null_arguments"] > 0.1:
+        told = (
+            f"{numbers['null_arguments']:.0%} of the calls pass null for arguments, as a model does"
+            " that learnt from data in which Arrow has padded every call: make demonstrations with"
+            " `sft_dataset`, or give the column the feature type Json(), and warm up anew."
+        )
+        if settings.env_kwargs.get("parsing") == "strict":
+            told += ' parsing="strict" refuses such calls; take "lenient", which drops the nulls.'
+        return told
+    if settings.env_kwargs.get("parsing") == "strict":
+        return 'Take parsing="lenient", or warm the model up on demonstrations.'
+    return "Warm the model up on demonstrations (more --demos and --warmup-steps)."
+
+
+def _room(
+    numbers: Mapping[str, float], settings: TrainSettings, limits: Limits
+) -> Iterator[Finding]:
+    """Whether rollouts fit, and get to an answer."""
+    unfinished, answered = numbers["unfinished"], numbers["answered"]
+    if unfinished > limits.many_unfinished:
+        level = _level(unfinished > limits.unfinished)
+        told = (
+            f"{unfinished:.0%} of the rollouts run out of {settings.max_completion_length} tokens."
+        )
+        advice = "Raise --max-completion-length, or warm the model up so that it comes to an end."
+        if not numbers["validity"] >= limits.validity:
+            advice = "Rollouts may be shorter once their calls are understood: see `validity`."
+        yield Finding("unfinished", level, told, advice)
+    elif answered < limits.answered:
+        told = f"Only {answered:.0%} of the episodes end with an answer."
+        yield Finding("answered", "warn", told, "Raise --step-limit, or warm the model up.")
+
+
+def _signal(
+    found: SampleFigures, numbers: Mapping[str, float], settings: TrainSettings, limits: Limits
+) -> Iterator[Finding]:
+    """Whether tries at one task differ, so that there is something to prefer."""
+    size = settings.group_size
+    advice = size_advice(found, limits.live)
+    if numbers["reward_max"] - numbers["reward_min"] < SAME:
+        told = f"Every rollout earned {numbers['reward']:.3g}, so no gradient tells them apart."
+        yield Finding("reward_spread", "no-go", told, advice)
+    elif size == 1:
+        return  # tasks are compared with each other, not the tries of one
+    elif found.signal[size] < limits.signal:
+        told = f"{found.signal[size]:.0%} of groups of {size} have members with different"
+        yield Finding("signal", "no-go", f"{told} outcomes.", advice)
+    elif found.live[size] < limits.live:
+        told = f"{found.live[size]:.0%} of groups of {size} have right and wrong members."
+        yield Finding("live_groups", "warn", told, advice)
+    mismatch = FormatFigures()
+    for record in found.records:
+        mismatch.note(record)
+    for doubt in mismatch.doubts(Trust(validity=0.0, answered=0.0)):
+        what, _, cure = doubt.partition(": ")
+        yield Finding("answers", "warn", f"{_capital(what)}.", f"{_capital(cure)}.")
+
+
+def size_advice(found: SampleFigures, wanted: float) -> str:
+    """Which group size to take, or why none would help.
+
+    Args:
+        found: The figures of a sample.
+        wanted: The share of groups that should have right and wrong members.
+    """
+    if not found.numbers["validity"]:
+        return "No call of the model is understood, so it could not be right: see `validity`."
+    return group_size(found.counts, wanted=wanted).sentence
+
+
+def _entropy(numbers: Mapping[str, float], limits: Limits) -> Iterator[Finding]:
+    entropy = numbers.get("entropy")
+    if entropy is None:
+        return
+    if not math.isfinite(entropy):
+        told = "The model's probabilities are not finite."
+        yield Finding("entropy", "no-go", told, "Load other weights, or another dtype.")
+    elif entropy < limits.entropy:
+        told = f"Entropy is {entropy:.2g} nats per token: the model says nearly always the same."
+        advice = "Raise the temperature, or take an earlier checkpoint of the warm-up."
+        yield Finding("entropy", "warn", told, advice)
+
+
+def _level(is_hopeless: bool) -> Level:
+    return "no-go" if is_hopeless else "warn"
+
+
+def _codes(counted: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {code}" for code, number in list(counted.items())[:3]) or "no call"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,147 @@
+"""From nothing, or from a pretrained model, to one that talks to the environment's tools.
+
+Demonstrations are played, a tokenizer is made for them if the model is the tiny one, and the model
+imitates them. The result is a checkpoint folder that holds model and tokenizer; a run that is
+taken up again loads it and does nothing of this a second time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from adapters.tiny.corpus import mistakes, null_padded
+from adapters.tiny.model import build_model
+from adapters.tiny.tokenizer import train_tokenizer
+from adapters.training.models.chat_policy import load_model
+from adapters.training.models.demonstrations import demonstrate
+from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.tokenized_examples import examples_of
+from adapters.training.runs.progress import Watch
+from adapters.training.runs.settings import TrainSettings
+from toolgym import registration
+from toolgym.messages import Message
+from toolgym.runs.run import Run
+
+WARMUP = "warmup"
+_PADDED, _MISTAKEN = 300, 20  # transcripts that only the tokenizer sees
+
+Pair = tuple[PreTrainedModel, PreTrainedTokenizerBase]
+
+
+def prepare(settings: TrainSettings, run: Run, watch: Watch) -> Pair:
+    """The model as it is before reinforcement learning, and its tokenizer.
+
+    Raises:
+        ConfigurationError: The model cannot be loaded, or the environment has no expert.
+    """
+    folder = run.checkpoints / WARMUP
+    needs_none = not settings.is_tiny and not settings.warmup_steps
+    if folder.is_dir() or needs_none:
+        return prepared(settings, run)
+    run.cut_metrics("warmup", 0)
+    transcripts = _demonstrations(settings, watch)
+    model, tokenizer = _fresh(settings, transcripts)
+    if settings.warmup_steps:
+        _imitate(model, tokenizer, transcripts, settings, run, watch)
+    save(model, tokenizer, folder)
+    return model, tokenizer
+
+
+def prepared(settings: TrainSettings, run: Run) -> Pair:
+    """The same where `prepare` has been called before.
+
+    Raises:
+        ConfigurationError: The model cannot be loaded.
+    """
+    folder = run.checkpoints / WARMUP
+    return load_model(str(folder) if folder.is_dir() else settings.model, for_training=True)
+
+
+def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Write a checkpoint folder whole or not at all; one of the same name gives way."""
+    fresh = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    model.save_pretrained(fresh)
+    tokenizer.save_pretrained(fresh)
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.rename(folder)
+
+
+def use_threads(settings: TrainSettings) -> int:
+    """Set how many threads PyTorch computes with, and return it.
+
+    The tiny model is too small to share out. A second thread makes an idle machine a third faster,
+    and one that has other work ten times slower, since each thread waits for the other in a loop
+    (both measured on two cores); and one thread gives the same numbers on any number of cores.
+    `OMP_NUM_THREADS` goes before that, and a pretrained model takes what PyTorch gives it.
+    """
+    if settings.is_tiny and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+    return torch.get_num_threads()
+
+
+def _demonstrations(settings: TrainSettings, watch: Watch) -> list[list[Message]]:
+    with watch.phase("demonstrations", settings.demonstrations) as advance:
+        return demonstrate(
+            settings.env_id,
+            settings.demonstrations,
+            demonstrator=settings.demonstrator,
+            seed=settings.seed,
+            progress=lambda done, _: advance(done, ""),
+            **settings.training_kwargs,
+        )
+
+
+def _fresh(settings: TrainSettings, transcripts: Sequence[Sequence[Message]]) -> Pair:
+    if not settings.is_tiny:
+        return load_model(settings.model, for_training=True)
+    env = registration.make(settings.env_id, **settings.training_kwargs)
+    tools = env.tool_schemas()
+    ids = env.tasks.first_playable(_MISTAKEN).ids
+    padded = [null_padded(transcript, tools) for transcript in transcripts[:_PADDED]]
+    tokenizer = train_tokenizer([*transcripts, *padded, *mistakes(env, ids)])
+    return build_model(tokenizer, settings.seed, copying=settings.copying), tokenizer
+
+
+def _imitate(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    transcripts: Sequence[Sequence[Message]],
+    settings: TrainSettings,
+    run: Run,
+    watch: Watch,
+) -> None:
+    env = registration.make(settings.env_id, **settings.training_kwargs)
+    tools = env.tool_schemas()
+    examples = [e for each in transcripts for e in examples_of(each, tools, tokenizer)]
+    how = WarmupSettings(
+        settings.warmup_steps,
+        settings.warmup_batch,
+        settings.warmup_learning_rate,
+        ramp=min(20, settings.warmup_steps // 5),
+        seed=settings.seed,
+        matrix_rate=settings.warmup_matrix_rate,
+    )
+    with watch.phase("warm-up", settings.warmup_steps) as advance, _reproducible(settings.seed):
+
+        def on_step(numbers: dict[str, float]) -> None:
+            run.log_metrics({"phase": "warmup", **numbers})
+            advance(int(numbers["step"]), f"loss {numbers['loss']:.3f}")
+
+        warm_up(model, examples, how, on_step)
+
+
+@contextlib.contextmanager
+def _reproducible(seed: int) -> Iterator[None]:
+    """A random state of the seed's own, for models that have dropout; the old one comes back."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,273 @@
+"""The settings of a training run, each with what it means and why its default is what it is.
+
+One model holds them all, so that a run folder's `config.json` says everything and `--resume` needs
+nothing else. Two sets of defaults exist: the tiny model's, found by trial for a run of minutes on
+two CPU cores (others where rollouts are longer, or where a novice shows many ways), and a
+pretrained chat model's, which are careful. What was not given is filled in by `resolve`, so that
+what is saved is what was run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from adapters.training.models.noisy_demonstrator import has_novice
+from toolgym.errors import ConfigurationError
+from toolgym.unseen import PARTS, TASKS
+
+TINY: Final = "tiny"
+Control = Literal["shuffled-rewards"]
+Separation = Literal["evaluation without training", "training without evaluation", "divided"]
+
+
+class TrainSettings(BaseModel):
+    """What `toolgym train` was asked for, defaults filled in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    env_id: str
+    """The environment."""
+    model: str = TINY
+    """`tiny`, or the path or hub id of a chat model."""
+    trainer: str = "trl"
+    """Who does the reinforcement learning."""
+    trainer_options: dict[str, Any] = Field(default_factory=dict)
+    """Arguments of the trainer's own config, over those that these settings mean."""
+    lora: bool = False
+    """Reinforcement learning trains an adapter, which is merged into the model at its end."""
+    vllm: Literal["colocate", "server"] | None = None
+    """Who generates the rollouts: vLLM on the training GPU, or a server of its own; null: the
+    trainer."""
+    env_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """For the environment: data set, step limit, parsing, rewards; without the split."""
+    split: str | None = "train"
+    """Where demonstrations and training tasks come from; null for an environment without splits."""
+    evaluation_split: str | None = "dev"
+    """Where the evaluations' tasks come from; null where the environment has no splits."""
+    separation: Separation | None = None
+    """What was done so that no task of the evaluations is trained on; null where nothing need be
+    done, or nothing can be. See `adapters.training.runs.evaluations.separated`."""
+    seed: int = Field(0, ge=0)
+    """Of everything that draws."""
+
+    copying: float = Field(0.0, ge=0)
+    """How strongly the heads of the tiny model write back what they read, to begin with."""
+    demonstrations: int = Field(ge=1)
+    """Transcripts that the warm-up imitates."""
+    demonstrator: Literal["sloppy", "expert"]
+    """Who plays them: the tiny model needs habits to choose from, a pretrained one brings them."""
+    warmup_steps: int = Field(ge=0)
+    """Optimizer steps of imitation; 0 skips it."""
+    warmup_batch: int = Field(ge=1)
+    """Transcripts per step."""
+    warmup_learning_rate: float = Field(gt=0)
+    """At its highest."""
+    warmup_matrix_rate: float | None = Field(None, gt=0)
+    """Of the weight matrices where Muon moves them in imitation, at its highest; null: AdamW moves
+    all weights."""
+
+    steps: int = Field(ge=1)
+    """Steps of reinforcement learning."""
+    group_size: int = Field(ge=1)
+    """Rollouts of one task that are compared with each other. With few of them a group often has
+    one outcome only, and teaches nothing. 1 is for the reference trainer, with an estimator that
+    compares tasks."""
+    prompts: int = Field(ge=1)
+    """Tasks per step."""
+    learning_rate: float = Field(gt=0)
+    """Of the reinforcement learning, constant. Twice the tiny model's default wears down the form
+    of its calls within forty steps."""
+    temperature: float = Field(gt=0)
+    """Of the rollouts."""
+    max_completion_length: int = Field(ge=16)
+    """Tokens of one rollout, results of the tools included."""
+    save_every: int = Field(ge=1)
+    """Steps between checkpoints."""
+    control: Control | None = None
+    """`shuffled-rewards` hands each rollout the reward of another one: nothing can be learnt from
+    that, so whatever still improves has another cause."""
+
+    preflight: bool = True
+    """After the warm-up look whether the model can learn, and train nothing if it cannot."""
+    report_to: tuple[str, ...] = ()
+    """Dashboards that show the numbers too: `tensorboard`, `wandb`, `trackio`."""
+    eval_tasks: int = Field(192, ge=1)
+    """Tasks of an evaluation; of one on unseen items a quarter."""
+    eval_tries: int = Field(1, ge=0)
+    """Tries at each task in the evaluation that is sampled as in training; 0 leaves it out."""
+    max_new_tokens: int = Field(ge=1)
+    """Tokens of one turn in evaluations."""
+
+    @field_validator("group_size")
+    @classmethod
+    def _has_somebody_to_compare_with(cls, size: int, known: ValidationInfo) -> int:
+        if size < 2 and known.data.get("trainer") != "reference":
+            raise ValueError("2 at least; groups of one are for --trainer reference")
+        return size
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether the model is built here."""
+        return self.model == TINY
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older(cls, values: Any) -> Any:
+        """A run of an earlier version calls the split of its evaluations `held_out`."""
+        if not isinstance(values, dict) or "held_out" not in values:
+            return values
+        rest = {name: value for name, value in values.items() if name != "held_out"}
+        return {**rest, "evaluation_split": values["held_out"]}
+
+    @property
+    def training_kwargs(self) -> dict[str, Any]:
+        """For the environment that is trained in."""
+        own = _split(self.split)
+        if self.separation == "divided":
+            own["task_part"] = PARTS[0]
+        if self.separation == "training without evaluation":
+            unseen_by = _split(self.evaluation_split)
+            own["task_part"] = {"unseen_by": unseen_by, "kind": TASKS}
+        return {**self.env_kwargs, **own}
+
+    @property
+    def evaluation_kwargs(self) -> dict[str, Any]:
+        """For the environment that the model is measured in."""
+        own = _split(self.evaluation_split)
+        if self.separation == "divided":
+            own["task_part"] = PARTS[1]
+        if self.separation == "evaluation without training":
+            own["task_part"] = {"unseen_by": _split(self.split), "kind": TASKS}
+        return {**self.env_kwargs, **own}
+
+
+def _split(name: str | None) -> dict[str, Any]:
+    return {"split": name} if name else {}
+
+
+_TINY_DEFAULTS: Final[dict[str, Any]] = {
+    # When the warm-up ends, the model must be able to copy what a question names into a condition:
+    # sixty steps of reinforcement learning lose the sloppy habits, and mend no slip of copying.
+    # With AdamW and heads at random it could or could not, as the seed would have it.
+    "copying": 0.5,
+    "demonstrations": 4800,
+    "demonstrator": "sloppy",
+    "warmup_steps": 1200,
+    "warmup_batch": 8,
+    "warmup_learning_rate": 8e-3,
+    "warmup_matrix_rate": 2e-2,
+    "steps": 60,
+    "group_size": 8,
+    "prompts": 4,
+    "learning_rate": 1.5e-4,
+    "temperature": 1.0,
+    "max_completion_length": 256,
+    "max_new_tokens": 96,
+    "eval_tries": 2,
+    "save_every": 20,
+}
+_PLAIN_WARM_UP: Final[dict[str, Any]] = {
+    # By AdamW from heads at random, as those trainings were tuned.
+    "copying": 0.0,
+    "warmup_steps": 600,
+    "warmup_batch": 16,
+    "warmup_matrix_rate": None,
+}
+_TINY_ON_OTHER_DATA: Final[dict[str, Any]] = {
+    **_PLAIN_WARM_UP,
+    # Transcripts on a real database are three times as long as on "tiny", where 178 tokens are the
+    # longest rollout of an expert; here one in a hundred has more than 400.
+    "max_completion_length": 512,
+    "max_new_tokens": 192,
+}
+_TINY_WITH_A_NOVICE: Final[dict[str, Any]] = {
+    **_PLAIN_WARM_UP,
+    # A novice tries twenty ways, not three, so what is good is rare and takes more rollouts to
+    # find. Its calls copy nothing, so fewer steps of imitation do, and twice the learning rate
+    # costs no form (at four times it a model lost that). One operator a turn makes long rollouts:
+    # 856 tokens was the longest of 1,500.
+    "demonstrations": 4000,
+    "warmup_steps": 250,
+    "steps": 100,
+    "prompts": 8,
+    "learning_rate": 3e-4,
+    "max_completion_length": 1024,
+}
+_PRETRAINED_DEFAULTS: Final[dict[str, Any]] = {
+    "demonstrations": 256,
+    "demonstrator": "expert",
+    "warmup_steps": 32,
+    "warmup_batch": 4,
+    "warmup_learning_rate": 1e-5,
+    "steps": 60,
+    "group_size": 8,
+    "prompts": 4,
+    "learning_rate": 1e-6,
+    "temperature": 1.0,
+    "max_completion_length": 2048,
+    "max_new_tokens": 512,
+    "save_every": 20,
+}
+_ADAPTER_RATE: Final = 10.0  # an adapter that begins at 0 learns at ten times the rate
+
+
+def resolve(env_id: str, *, model: str | None = None, **given: Any) -> TrainSettings:
+    """The settings with defaults for what was not given.
+
+    Args:
+        env_id: The environment.
+        model: A path or hub id; None means the tiny model.
+        given: Fields of `TrainSettings`; None stands for "not given".
+
+    Raises:
+        ConfigurationError: A value is out of range; the message names option and range.
+    """
+    defaults = _TINY_DEFAULTS if model is None else _PRETRAINED_DEFAULTS
+    if model is None and (given.get("env_kwargs") or {}).get("dataset", TINY) != TINY:
+        defaults = {**defaults, **_TINY_ON_OTHER_DATA}
+    if model is None and has_novice(env_id):
+        defaults = {**defaults, **_TINY_WITH_A_NOVICE}
+    if given.get("lora"):
+        defaults = {**defaults, "learning_rate": _ADAPTER_RATE * defaults["learning_rate"]}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return _checked({**defaults, "env_id": env_id, "model": model or TINY, **chosen})
+
+
+def read_settings(saved: Any) -> TrainSettings:
+    """The settings of a run from its `config.json`.
+
+    Raises:
+        ConfigurationError: They are not there, or another version wrote them.
+    """
+    if not isinstance(saved, dict):
+        raise ConfigurationError(
+            "config.json has no `settings`: only a run that `toolgym train` began can be resumed."
+        )
+    return _checked(saved)
+
+
+def _checked(values: dict[str, Any]) -> TrainSettings:
+    try:
+        return TrainSettings.model_validate(values)
+    except ValidationError as problem:
+        found = "; ".join(
+            f"{_option(error['loc'])}: {error['msg'].removeprefix('Value error, ')}"
+            for error in problem.errors()
+        )
+        raise ConfigurationError(f"these settings are refused: {found}.") from None
+
+
+def _option(place: tuple[int | str, ...]) -> str:
+    """The option of `toolgym train` behind a field."""
+    name = "-".join(map(str, place)).replace("_", "-")
+    return "--demos" if name == "demonstrations" else f"--{name}"

@@ -1,0 +1,278 @@
+"""A step's groups, gathered draw by draw around TRL's own making of a generation batch.
+
+    draw -> keep the live groups -> draw as many more as are missing -> ... -> put them together
+
+Which groups are kept, how many more are drawn, and when it ends is decided by
+`adapters.training.algorithms.dynamic_sampling`; here its decisions meet TRL's batches. Places that
+no live group was found for hold dead groups whose tokens are masked. Each process fills its own
+places and all of them draw equally often, since TRL gathers inside every draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from adapters.training.algorithms.dynamic_sampling import DynamicSampling, Tally
+from adapters.training.algorithms.rollout_metrics import Figures
+from adapters.trl import dynamic_sampling
+from toolgym.errors import ConfigurationError
+
+# Rows of TRL's generation batches: taken out, put together again, masked.
+#
+# A batch is a dict of tensors with one row per rollout, padded to the longest of that batch:
+# prompts on the left, completions and whatever belongs to their tokens on the right. Rows of
+# several batches are padded to their common width. A row is masked by its `tool_mask`, which takes
+# its tokens out of the loss and leaves attention alone.
+
+Batch = dict[str, Any]
+
+_TOKEN = "token"  # what pads a sequence of tokens
+_LEFT: Final[dict[str, Any]] = {"prompt_ids": _TOKEN, "prompt_mask": 0}
+_RIGHT: Final[dict[str, Any]] = {
+    "completion_ids": _TOKEN,
+    "completion_mask": 0,
+    "tool_mask": 1,
+    "old_per_token_logps": 0.0,
+    "ref_per_token_logps": 0.0,
+    "sampling_per_token_logps": 0.0,
+    "importance_sampling_ratio": 1.0,  # TRL's VESPO takes the logarithm of padding too
+}
+_PER_ROW: Final = ("advantages",)
+_PER_BATCH: Final = ("num_items_in_batch",)
+
+
+def with_tool_mask(batch: Batch) -> Batch:
+    """The batch with a `tool_mask`, all ones where it had none."""
+    if "tool_mask" in batch:
+        return batch
+    return {**batch, "tool_mask": torch.ones_like(batch["completion_mask"])}
+
+
+def check_text_only(batch: Batch) -> None:
+    """Make sure that nothing in it is of a kind that cannot be taken apart by rows.
+
+    Raises:
+        ConfigurationError: It holds images, or something that a newer TRL has added.
+    """
+    strange = sorted(set(batch) - {*_LEFT, *_RIGHT, *_PER_ROW, *_PER_BATCH})
+    if strange:
+        raise ConfigurationError(
+            f"dynamic sampling cannot take {', '.join(strange)} of a batch apart: set"
+            " dynamic_sampling=False."
+        )
+
+
+def take_rows(batch: Batch, rows: Sequence[int]) -> Batch:
+    """Some rows of a batch, in the order they are named in."""
+    index = torch.tensor(list(rows), dtype=torch.long, device=batch["completion_ids"].device)
+    return {k: value if k in _PER_BATCH else value[index] for k, value in batch.items()}
+
+
+def mask_rows(batch: Batch, rows: Sequence[int]) -> Batch:
+    """The batch with these rows taken out of the loss."""
+    tool_mask = batch["tool_mask"].clone()
+    tool_mask[list(rows)] = 0
+    return {**batch, "tool_mask": tool_mask}
+
+
+def joined(parts: Sequence[Batch], pad_token: int) -> Batch:
+    """Several batches as one, padded to the widest of them.
+
+    Args:
+        parts: With the same keys; `num_items_in_batch` is that of the first.
+        pad_token: What fills up sequences of tokens.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    whole: Batch = {}
+    for key, first in parts[0].items():
+        if key in _PER_BATCH:
+            whole[key] = first
+            continue
+        width = max(part[key].shape[-1] for part in parts) if first.dim() > 1 else 0
+        filler = (_LEFT | _RIGHT).get(key)
+        filler = pad_token if filler == _TOKEN else filler
+        whole[key] = torch.cat([_padded(part[key], width, key, filler) for part in parts])
+    return whole
+
+
+def _padded(tensor: Tensor, width: int, key: str, filler: Any) -> Tensor:
+    """A tensor (B, T) widened to (B, width); one of another shape as it is."""
+    missing = width - tensor.shape[-1] if tensor.dim() > 1 else 0
+    if not missing:
+        return tensor
+    sides = (missing, 0) if key in _LEFT else (0, missing)
+    return functional.pad(tensor, sides, value=filler)
+
+
+def learnt_rows(batch: Batch) -> Tensor:
+    """Which rows have a token that the loss is taken over: (B,) of bool."""
+    mask: Tensor = batch["completion_mask"] * batch["tool_mask"]
+    return mask.any(dim=1)
+
+
+def loss_tokens(batch: Batch) -> Tensor:
+    """How many tokens of a batch the loss is taken over: a scalar."""
+    mask: Tensor = batch["completion_mask"]
+    return (mask * batch["tool_mask"] if "tool_mask" in batch else mask).sum()
+
+
+Rows = list[dict[str, Any]]
+"""Rows of the data set, each once for every member of its group."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What came of playing some groups.
+
+    Attributes:
+        batch: Of this process, as TRL makes it.
+        figures: Of all processes, in their order.
+        rewards: Of all processes; nan where unscored.
+        first: The first row of this process among those of all.
+    """
+
+    batch: Batch
+    figures: list[Figures]
+    rewards: list[float]
+    first: int
+
+    @property
+    def size(self) -> int:
+        """Rollouts of this process."""
+        return len(self.batch["completion_ids"])
+
+    @property
+    def own_figures(self) -> list[Figures]:
+        """Of this process."""
+        return self.figures[self.first : self.first + self.size]
+
+    @property
+    def own_rewards(self) -> list[float]:
+        """Of this process."""
+        return self.rewards[self.first : self.first + self.size]
+
+    def left_out(self, *, unfinished: bool) -> list[int]:
+        """Rows of this process that nothing is learnt from.
+
+        Args:
+            unfinished: Those that ran out of tokens or turns are among them, not only those that a
+                fault left unscored.
+        """
+        rows = enumerate(zip(self.own_figures, self.own_rewards, strict=True))
+        return [
+            row
+            for row, (figure, reward) in rows
+            if not (figure.scored and math.isfinite(reward)) or (unfinished and figure.unfinished)
+        ]
+
+
+class Table(NamedTuple):
+    """What a step is asked for.
+
+    Attributes:
+        draw: Plays rows.
+        rows_of: Turns tasks, by their positions in the data set, into rows.
+        exchange: Hands over this process' tally for those of all.
+        group_size: Members of a group.
+        pad_token: For `batches.joined`.
+    """
+
+    draw: Callable[[Rows], Draw]
+    rows_of: Callable[[Sequence[int]], Rows]
+    exchange: Callable[[Tally], Sequence[Sequence[int]]]
+    group_size: int
+    pad_token: int
+
+
+@dataclass
+class Step:
+    """What a step learns from.
+
+    Attributes:
+        batch: Of this process.
+        rewards: One per row; nan where unscored, and where a dead group stands in for a live one.
+        draws: Everything that was played for it.
+        sampling: What the filling says of itself; empty without dynamic sampling.
+    """
+
+    batch: Batch
+    rewards: list[float]
+    draws: list[Draw]
+    sampling: dict[str, float] = field(default_factory=dict)
+
+
+def drawn_once(table: Table, inputs: Rows) -> Step:
+    """A step without dynamic sampling: what was drawn is what is learnt from."""
+    draw = table.draw(inputs)
+    return Step(dynamic_sampling.with_tool_mask(draw.batch), draw.own_rewards, [draw])
+
+
+def filled(table: Table, inputs: Rows, sampling: DynamicSampling) -> Step:
+    """A step of live groups only, as far as `sampling` finds them.
+
+    Args:
+        table: How to play.
+        inputs: The rows that TRL has drawn for this process.
+        sampling: Decides; it is told the outcomes of all groups of all processes.
+    """
+    filling = sampling.begin(len(inputs) // table.group_size)
+    kept, spares, draws = list[Step](), list[Step](), list[Draw]()
+    while inputs:
+        draw = table.draw(inputs)
+        dynamic_sampling.check_text_only(draw.batch)
+        draws.append(draw)
+        sampling.note(_groups(draw.figures, table.group_size))
+        choice = filling.offer(_offered(draw, table.group_size))
+        kept += [_group(draw, place, table.group_size) for place in choice.keep]
+        spares += [_group(draw, place, table.group_size) for place in choice.spare]
+        count = filling.next_draw(table.exchange(filling.tally))
+        inputs = table.rows_of(sampling.refill(count)) if count else []
+    kept += [_masked(spare) for spare in spares[: filling.missing]]
+    batch = dynamic_sampling.joined([group.batch for group in kept], table.pad_token)
+    rewards = [reward for group in kept for reward in group.rewards]
+    return Step(batch, rewards, draws, filling.metrics())
+
+
+def _groups(figures: Sequence[Figures], size: int) -> list[list[Any]]:
+    """The outcomes of each group."""
+    starts = range(0, len(figures), size)
+    told = [figure.outcome if figure.scored else None for figure in figures]
+    return [told[start : start + size] for start in starts]
+
+
+def _offered(draw: Draw, size: int) -> list[list[Any]]:
+    """The outcomes of each group of this process; none where all of it is left out of the loss.
+
+    Such a group, of rollouts that ran out of tokens at different places, would take a place from
+    one that teaches something.
+    """
+    learnt = (
+        dynamic_sampling.learnt_rows(dynamic_sampling.with_tool_mask(draw.batch))
+        .view(-1, size)
+        .any(dim=1)
+    )
+    groups = _groups(draw.own_figures, size)
+    return [
+        told if teaches else [None] * size
+        for told, teaches in zip(groups, learnt.tolist(), strict=True)
+    ]
+
+
+def _group(draw: Draw, place: int, size: int) -> Step:
+    rows = range(place * size, (place + 1) * size)
+    batch = dynamic_sampling.take_rows(dynamic_sampling.with_tool_mask(draw.batch), rows)
+    return Step(batch, [draw.own_rewards[row] for row in rows], [])
+
+
+def _masked(group: Step) -> Step:
+    """A dead group as a stand-in: out of the loss, and out of the statistics of advantages."""
+    rows = range(len(group.rewards))
+    return Step(dynamic_sampling.mask_rows(group.batch, rows), [float("nan")] * len(rows), [])

@@ -1,0 +1,329 @@
+"""TRL's `environment_factory` from an environment id.
+
+TRL makes one object per rollout and reads it like this: every public method is a tool, shown to the
+model with its signature and docstring; `reset(**row)` begins an episode and returns what is added
+to the prompt; `get_reward()` ends it. An exception in a tool becomes a message to the model, an
+exception in `reset` or `get_reward` ends the run, and None as a reward leaves the rollout out. So
+the class made here shows the model the strict schema of each tool, takes whatever arguments arrive,
+and is one boundary: no fault of the environment gets through it. A rollout with a fault is told a
+neutral sentence, earns None, and is counted in `_tally`, by which
+`adapters.trl.fault_callback.FaultStop` ends a run that has too many.
+
+With `parsing="strict"` a call whose arguments do not bind raises instead, as a tool that is a plain
+Python function would, so that the wall can be compared with its absence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import inspect
+import logging
+import math
+import operator
+import re
+import threading
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from toolgym import registration
+from toolgym.env import ToolEnv
+from toolgym.errors import ConfigurationError
+from toolgym.forks import renew_in_child
+from toolgym.messages import turn_messages, user_prompt
+from toolgym.tasks import seed_of
+from toolgym.tools import ToolSpec
+
+# A tool's signature as TRL reads it.
+#
+# TRL shows a model what `transformers.utils.get_json_schema` makes of a method: types from
+# `__annotations__`, which arguments are required from `__signature__`, texts from a Google
+# docstring. The method itself takes anything, since a model sends arguments that no signature
+# foresees; a literal `**kwargs` would be offered to the model as an argument, so the two are kept
+# apart.
+
+_BASIC = (str, int, float, bool, type(None), list, dict)
+
+
+def tool_method(spec: ToolSpec) -> Callable[..., str]:
+    """A method with the tool's name, types and documentation that accepts any arguments at all.
+
+    It calls `self._call(name, args, kwargs)`.
+    """
+
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> str:
+        text: str = self._call(spec.name, args, kwargs)
+        return text
+
+    fields = spec.arguments.model_fields
+    kinds = {name: json_type(info.annotation) for name, info in fields.items()}
+    method.__name__ = spec.name
+    method.__qualname__ = f"RolloutEnvironment.{spec.name}"
+    method.__doc__ = docstring(spec)
+    method.__annotations__ = kinds
+    method.__signature__ = _signature(fields, kinds)  # type: ignore[attr-defined]
+    return method
+
+
+def docstring(spec: ToolSpec) -> str:
+    """Description and `Args`, one line per argument, in Google's layout."""
+    fields = spec.arguments.model_fields.items()
+    lines = [f"    {name}: {' '.join((info.description or name).split())}" for name, info in fields]
+    return "\n".join([spec.description, "", "Args:", *lines]) if lines else spec.description
+
+
+def json_type(annotation: Any) -> Any:
+    """The nearest type that TRL's schema reader knows; what it cannot express becomes `Any`.
+
+    >>> json_type(Annotated[str, "SQL"]), json_type(tuple[int, ...]), json_type(str | None)
+    (<class 'str'>, list[int], str | None)
+    """
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        return json_type(arguments[0])
+    if origin in (Union, types.UnionType):
+        return functools.reduce(operator.or_, map(json_type, arguments))
+    if origin in (list, set, frozenset, tuple):
+        kinds = {json_type(item) for item in arguments if item is not ...}
+        return list[kinds.pop()] if len(kinds) == 1 else list  # type: ignore[misc]
+    if origin is dict:
+        return dict[str, json_type(arguments[1])]  # type: ignore[misc]
+    if annotation in _BASIC or origin is Literal or _is_enumeration(annotation):
+        return annotation
+    if annotation in (set, frozenset, tuple):
+        return list
+    return dict if _has_named_fields(annotation) else Any
+
+
+def _is_enumeration(annotation: Any) -> bool:
+    return inspect.isclass(annotation) and issubclass(annotation, enum.Enum)
+
+
+def _has_named_fields(annotation: Any) -> bool:
+    if typing.is_typeddict(annotation) or dataclasses.is_dataclass(annotation):
+        return True
+    return inspect.isclass(annotation) and issubclass(annotation, BaseModel)
+
+
+def _signature(fields: dict[str, FieldInfo], kinds: dict[str, Any]) -> inspect.Signature:
+    """The arguments after `self`; from the first optional one on they are keyword-only."""
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
+    optional = False
+    for name, info in fields.items():
+        optional = optional or not info.is_required()
+        kind = (
+            inspect.Parameter.KEYWORD_ONLY if optional else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
+        default = inspect.Parameter.empty
+        if not info.is_required():
+            default = info.get_default(call_default_factory=True)
+        annotation = kinds[name]
+        parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+    return inspect.Signature(parameters)
+
+
+T = TypeVar("T")
+UNAVAILABLE = "The environment is not available. Stop here: this episode is not counted."
+_logger = logging.getLogger(__name__)
+
+
+class CallRefused(TypeError):
+    """A call that strict parsing did not bind; its text is the environment's error."""
+
+
+@dataclass(eq=False)
+class Tally:
+    """What became of the rollouts of one environment class.
+
+    Attributes:
+        rollouts: Episodes begun.
+        faults: Those of them that a fault left unscored.
+        latest: What the latest fault was; empty without any.
+    """
+
+    rollouts: int = 0
+    faults: int = 0
+    latest: str = ""
+
+    def __post_init__(self) -> None:
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Let go of a lock that a thread of the parent held."""
+        self._lock = threading.Lock()
+
+    def blame(self, what: str) -> None:
+        """Count a fault; the tools of different rollouts run in different threads."""
+        with self._lock:
+            self.faults += 1
+            self.latest = what
+
+
+class RolloutEnvironment:
+    """One rollout's environment as TRL sees it; `environment_factory` adds the tools."""
+
+    _env_id: ClassVar[str]
+    _env_kwargs: ClassVar[Mapping[str, Any]]
+    _spare: ClassVar[list[ToolEnv[Any]]]
+    _tally: ClassVar[Tally]
+
+    def __init__(self) -> None:
+        self._env: ToolEnv[Any] | None = None
+        self._begun = 0
+        self._is_open = False
+        self._is_unfinished = False
+        self._fault = "reset() was not called."
+
+    def reset(self, /, **row: Any) -> str:
+        """Begin the episode of a data set's row.
+
+        Args:
+            row: All its columns. `task_id` chooses the task, else `seed`; without both, the n-th
+                episode of every instance has the same task, so that a group still shares one
+                question. What an environment draws besides is the same in the whole group too, by
+                `seed`, else by the task.
+
+        Returns:
+            The user's message, for TRL to add to the prompt.
+        """
+        self._begun += 1
+        self._tally.rollouts += 1
+        self._is_open, self._is_unfinished, self._fault = False, False, ""
+        return self._guarded(functools.partial(self._begin, row), UNAVAILABLE)
+
+    def get_reward(self) -> float | None:
+        """Close the episode: its score, or None where a fault left it unscored."""
+        if self._fault:
+            return None
+        score = self._guarded(lambda: self._playing.finish(), math.nan)
+        if not math.isfinite(score):
+            self._blame("the episode was left unscored.")
+            return None
+        return score
+
+    # Nothing below is public: TRL would offer it to the model.
+
+    @property
+    def _playing(self) -> ToolEnv[Any]:
+        if self._env is None:
+            self._env = self._spare.pop() if self._spare else self._made()
+        return self._env
+
+    @classmethod
+    def _sample(cls) -> ToolEnv[Any]:
+        """An environment to look at, which a rollout will play in later."""
+        if not cls._spare:
+            cls._spare.append(cls._made())
+        return cls._spare[0]
+
+    @classmethod
+    def _made(cls) -> ToolEnv[Any]:
+        return registration.make(cls._env_id, **cls._env_kwargs)
+
+    def _begin(self, row: Mapping[str, Any]) -> str:
+        task_id, seed = row.get("task_id"), row.get("seed")
+        if task_id is not None:
+            chance = seed_of(str(task_id)) if seed is None else int(seed)
+            self._playing.reset(seed=chance, options={"task_id": task_id})
+        else:
+            self._playing.reset(seed=self._begun if seed is None else int(seed))
+        self._is_open = True
+        return _separator(row.get("prompt")) + user_prompt(self._playing)
+
+    def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """One tool call as TRL makes it: always a text, except that strict parsing raises."""
+        if self._fault:
+            return UNAVAILABLE
+        text = self._guarded(lambda: self._playing.call(name, *args, **kwargs), UNAVAILABLE)
+        if not self._fault and self._playing.parsing == "strict":
+            (call,) = self._playing.episode.turns[-1].calls
+            if call.error is not None:
+                raise CallRefused(text)
+        return text
+
+    def _say(self, action: Any) -> list[str]:
+        """A whole message of the model's: what each call in it returned, in order."""
+        if not self._fault:
+            self._guarded(lambda: self._playing.step(action), None)
+        if self._fault:
+            return [UNAVAILABLE]
+        return [told["content"] for told in turn_messages(self._playing.episode.turns[-1])[1:]]
+
+    def _is_over(self) -> bool:
+        return bool(self._fault) or self._playing.episode.over
+
+    def _played(self) -> ToolEnv[Any] | None:
+        """The environment with this rollout's episode; None where `reset` could not begin one."""
+        return self._env if self._is_open else None
+
+    def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
+        """Run something of the environment's; whatever it raises is a fault of this rollout."""
+        try:
+            return action()
+        except Exception as problem:  # noqa: BLE001 - the boundary: TRL would crash, or blame the model
+            self._blame(f"{type(problem).__name__}: {problem}")
+            return otherwise
+
+    def _blame(self, what: str) -> None:
+        self._fault = what
+        self._tally.blame(what)
+        _logger.warning("a rollout of %s is left out: %s", self._env_id, what)
+
+
+def environment_factory(env_id: str, **env_kwargs: Any) -> type[RolloutEnvironment]:
+    """A class for `GRPOTrainer(environment_factory=...)`.
+
+    Args:
+        env_id: A registered `ToolEnv`.
+        env_kwargs: For `gym.make`; give `training_dataset` the same.
+
+    Returns:
+        A class without constructor arguments. Its tools are the environment's; its name is that of
+        the environment's id, and TRL logs the reward under it.
+
+    Raises:
+        ConfigurationError: There is no such environment, it cannot be made with these arguments, or
+            TRL could not offer one of its tools.
+    """
+    env = registration.make(env_id, **env_kwargs)
+    hidden = [name for name in env.tools if name in ("reset", "get_reward") or name.startswith("_")]
+    if hidden:
+        raise ConfigurationError(f"TRL cannot offer {hidden} of {env_id}: rename these tools.")
+    members: dict[str, Any] = {name: tool_method(spec) for name, spec in env.tools.items()}
+    members |= {
+        "__doc__": f"{env_id} for TRL: {len(members)} tools, `reset` and `get_reward`.",
+        "__module__": __name__,
+        "_env_id": env_id,
+        "_env_kwargs": dict(env_kwargs),
+        "_spare": [env],
+        "_tally": Tally(),
+    }
+    return type(_class_name(env_id), (RolloutEnvironment,), members)
+
+
+def _class_name(env_id: str) -> str:
+    """`sqlgym/Explore-v0` becomes `ExploreEnvironment`."""
+    words = re.findall(r"[A-Za-z0-9]+", re.sub(r"-v\d+$", "", env_id.rpartition("/")[2]))
+    return (
+        "".join(word[:1].upper() + word[1:] for word in words).lstrip("0123456789") + "Environment"
+    )
+
+
+def _separator(prompt: Any) -> str:
+    """TRL glues what `reset` returns to the last message; a text that stands there needs a break.
+
+    Args:
+        prompt: The row's column of that name.
+    """
+    if not isinstance(prompt, list) or not prompt or not isinstance(prompt[-1], Mapping):
+        return ""
+    text = prompt[-1].get("content")
+    return "\n" if isinstance(text, str) and text and not text[-1].isspace() else ""

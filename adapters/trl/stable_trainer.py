@@ -1,0 +1,282 @@
+"""`StableGRPOTrainer`: GRPO that does not collapse, around TRL's own and without a copy of it.
+
+    a generation batch   drawn, dead groups replaced (`refill`), advantages estimated anew
+    an update            measured while it can still be left out (`step_numbers`), judged by the
+                         guards, made or not made (`guarding`)
+    a checkpoint         holds the guards' memory and where the refills stand, and falls between
+                         generation batches, so that a run that is taken up again is the same run
+
+Each part wraps a method of TRL's and calls it. What TRL computes of a loss stays TRL's.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from torch import Tensor
+
+from adapters.training.algorithms import advantages
+from adapters.training.algorithms.dynamic_sampling import (
+    DynamicSampling,
+    SamplingConfig,
+    Tally,
+    TaskStream,
+)
+from adapters.training.guards.fault_limit import TrainingStopped
+from adapters.training.guards.guards import Guards
+from adapters.training.guards.setup import Setup
+from adapters.training.preflight.rollout_room import room_finder
+from adapters.training.runs.progress import peak_memory
+from adapters.trl import dynamic_sampling
+from adapters.trl.config import TRLS_OWN, StableGRPOConfig
+from adapters.trl.dynamic_sampling import Draw, Rows, Step, Table, drawn_once, filled
+from adapters.trl.environment import RolloutEnvironment
+from adapters.trl.guard_callback import Guarding
+from adapters.trl.step_metrics import MEASURED, PREFIX, Fresh, StepNumbers, means, step_metrics
+from adapters.trl.tool_trainer import ToolGRPOTrainer
+from toolgym.errors import ConfigurationError
+from toolgym.runs.metrics import finite, recorded
+
+
+class StableGRPOTrainer(ToolGRPOTrainer):
+    """`ToolGRPOTrainer` with dynamic sampling, bounded advantages, and guards over every update.
+
+    Args:
+        model: The policy, or its path or hub id.
+        args: A `StableGRPOConfig`; all safety is chosen there.
+        kwargs: Those of `ToolGRPOTrainer`.
+
+    Raises:
+        ConfigurationError: The config is another one, or does not fit data set or processes.
+    """
+
+    def __init__(self, model: Any, *, args: StableGRPOConfig, **kwargs: Any) -> None:
+        if not isinstance(args, StableGRPOConfig):
+            raise ConfigurationError(
+                f"StableGRPOTrainer takes a StableGRPOConfig, got a {type(args).__name__}: make one"
+                " with the same arguments, or train with ToolGRPOTrainer."
+            )
+        super().__init__(model, args=args, **kwargs)
+        self._sampling = self._sampling_of(args) if args.dynamic_sampling else None
+        self._numbers = StepNumbers()
+        self._fresh = Fresh(self._numbers_of)
+        self._unlogged: list[dict[str, float]] = []
+        self._tokens = self._seconds = 0.0
+        self._sampler: Any = None
+        self._is_first_draw = True
+        self._guarding = Guarding(
+            Guards(args.guard_config(), self._setup(args, self._environment_pool[None][0])),
+            self._measured,
+            self._discard_rollouts,
+            self._is_between_batches,
+            self._catch_up,
+            remembered={"sampling": self._sampling} if self._sampling is not None else {},
+            acts=not args.only_warns,
+            snapshot_steps=args.snapshot_steps,
+            snapshot_keep=args.snapshot_keep,
+            wait=self.accelerator.wait_for_everyone,
+        )
+        self.add_callback(self._guarding)
+
+    def _sampling_of(self, args: StableGRPOConfig) -> DynamicSampling:
+        columns = getattr(self.train_dataset, "column_names", None) or ()
+        if not hasattr(self.train_dataset, "__len__") or not {"task_id", "seed"} & set(columns):
+            raise ConfigurationError(
+                "dynamic sampling draws tasks by their number, so it needs a data set with a length"
+                " and a column `task_id` or `seed`: make it with training_dataset, or set"
+                " dynamic_sampling=False."
+            )
+        stream = TaskStream(
+            len(self.train_dataset),
+            seed=args.seed,
+            process=self.accelerator.process_index,
+            processes=self.accelerator.num_processes,
+        )
+        return DynamicSampling(SamplingConfig(max_draws=args.max_draws), stream)
+
+    def _setup(self, args: StableGRPOConfig, environment: RolloutEnvironment) -> Setup:
+        rollouts, env = args.steps_per_generation * args.num_iterations, environment._playing
+        place, model = (environment._env_id, environment._env_kwargs), self.model
+        return Setup(
+            group_size=args.num_generations,
+            divides_by_std=args.divides_by_std,
+            kl_weight=args.beta,
+            learning_rate=args.learning_rate,
+            ratio_high=args.epsilon_high or args.epsilon,
+            updates_per_batch=max(1, rollouts // args.gradient_accumulation_steps),
+            has_sampling=args.dynamic_sampling,
+            parsing=env.parsing,
+            max_tokens=args.max_completion_length,
+            most_turns=args.max_tool_calling_iterations,
+            turns_needed=env.step_limit + 1,
+            room=room_finder(*place, model, self.processing_class),
+        )
+
+    # A generation batch ---------------------------------------------------------------------------
+
+    def _generate_and_score_completions(self, inputs: Rows) -> dict[str, Any]:
+        if not self.model.training:
+            return super()._generate_and_score_completions(inputs)
+        began = time.perf_counter()
+        self._is_first_draw = True
+        table = Table(
+            self._drawn, self._rows_of, self._exchange, self.num_generations, self._pad_token()
+        )
+        if self._sampling is not None:
+            step = filled(table, inputs, self._sampling)
+        else:
+            step = drawn_once(table, inputs)
+        batch = self._finished(step)
+        sampling = self._everyones(step.sampling)
+        self._note("train", self._numbers_of(step.draws) | sampling)
+        self._fresh.add(step.draws, {**sampling, "rollout_seconds": time.perf_counter() - began})
+        return batch
+
+    def _drawn(self, inputs: Rows) -> Draw:
+        draw = self._draw(inputs)
+        if self._is_first_draw:
+            self._show_some()
+        self._is_first_draw = False
+        left_out = draw.left_out(unfinished=self.mask_truncated_completions)
+        batch = dynamic_sampling.mask_rows(dynamic_sampling.with_tool_mask(draw.batch), left_out)
+        return Draw(batch, draw.figures, draw.rewards, draw.first)
+
+    def _rows_of(self, tasks: Sequence[int]) -> Rows:
+        rows = [self.train_dataset[task] for task in tasks]
+        return [dict(row) for row in rows for _ in range(self.num_generations)]
+
+    def _exchange(self, tally: Tally) -> list[Sequence[int]]:
+        return gather_object([tuple(tally)])  # type: ignore[no-any-return]
+
+    def _everyones(self, own: dict[str, float]) -> dict[str, float]:
+        """Numbers of the filling, of all processes together; all took equally many rounds."""
+        told: list[dict[str, float]] = gather_object([own])
+        return {
+            name: number if name == "sampling_rounds" else sum(each[name] for each in told)
+            for name, number in own.items()
+        }
+
+    def _finished(self, step: Step) -> dict[str, Any]:
+        """The batch with advantages of what is learnt from, and its tokens counted anew."""
+        batch, limit = dict(step.batch), self.args.advantage_clip
+        if self.args.estimator != TRLS_OWN:
+            batch["advantages"] = self._advantages(batch, step.rewards)
+        elif limit is not None:
+            batch["advantages"] = advantages.clipped(batch["advantages"], limit)
+        batch["num_items_in_batch"] = self.accelerator.gather(
+            dynamic_sampling.loss_tokens(batch)
+        ).sum()
+        return batch
+
+    def _advantages(self, batch: dict[str, Any], own_rewards: Sequence[float]) -> Tensor:
+        """Of this process, estimated over the rollouts of all; in double precision.
+
+        A group that is left out of the loss as a whole takes no part in the statistics. A rollout
+        that alone is left out is still one that the others did better than, or worse.
+        """
+        learnt = dynamic_sampling.learnt_rows(batch).view(-1, self.num_generations).any(dim=1)
+        counts = learnt.repeat_interleave(self.num_generations).cpu()
+        own = torch.tensor(own_rewards, dtype=torch.float64, device="cpu")
+        own = own.masked_fill(~counts, math.nan)
+        rewards = torch.tensor(gather_object(own.tolist()), dtype=torch.float64, device="cpu")
+        groups = torch.arange(len(rewards), device="cpu") // self.num_generations
+        found = advantages.advantages(
+            self.args.estimator, rewards, groups, limit=self.args.advantage_clip
+        )
+        first = self.accelerator.process_index * len(own)
+        return found[first : first + len(own)].to(batch["advantages"])
+
+    def _pad_token(self) -> int:
+        return int(self._tokenizer.pad_token_id)
+
+    # An update ------------------------------------------------------------------------------------
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Tensor:
+        loss: Tensor = super()._compute_loss(model, inputs)
+        if self.model.training:
+            tokens = self.accelerator.reduce(
+                dynamic_sampling.loss_tokens(inputs).float(), reduction="sum"
+            )
+            self._tokens = float(tokens)
+        return loss
+
+    def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Add a micro-batch's gradient, and take its numbers down."""
+        began = time.perf_counter()
+        loss: Tensor = super().training_step(*args, **kwargs)
+        mean = self.accelerator.gather(loss.detach().reshape(1)).mean().item()
+        self._numbers.note_micro_batch(mean, self._tokens, self._metrics["train"])
+        is_sharded = self.is_deepspeed_enabled or self.is_fsdp_enabled
+        if self.accelerator.sync_gradients and not is_sharded:
+            trained = [p for p in self.model.parameters() if p.requires_grad]
+            scaler = self.accelerator.scaler
+            self._numbers.note_gradient(trained, scaler.get_scale() if scaler else 1.0)
+        self._seconds += time.perf_counter() - began
+        return loss
+
+    def _measured(self) -> dict[str, float]:
+        """What the guards see of the step; rollouts only where there are new ones."""
+        played, update = self._fresh.told(), self._numbers.told()
+        if self.accelerator.scaler is not None:  # it makes such steps smaller by itself
+            update = {k: v for k, v in update.items() if k in finite(update)}
+        learnt = self._seconds - played.get("rollout_seconds", 0.0)
+        clock = {"update_seconds": learnt, "peak_memory": peak_memory(self.accelerator.device)}
+        self._unlogged.append({**played, **update, **clock})
+        self._numbers, self._seconds = StepNumbers(), 0.0
+        return {**played, **update}
+
+    def _discard_rollouts(self) -> None:
+        self._buffered_inputs = None
+        if self.use_vllm:
+            self._last_loaded_step = -1
+
+    def _is_between_batches(self) -> bool:
+        every: int = self.args.steps_per_generation * self.num_iterations
+        return bool(self._step % every == 0)
+
+    # A run ----------------------------------------------------------------------------------------
+
+    def _get_train_sampler(self, dataset: Any = None) -> Any:
+        self._sampler = super()._get_train_sampler(dataset)
+        return self._sampler
+
+    def _catch_up(self, epoch: float) -> None:
+        """Bring the order of tasks to the epoch that a checkpoint lies in.
+
+        A sampler that was made anew would deal the first epoch's order again.
+        """
+        if self._sampler is not None and self._sampler.shuffle:
+            for _ in range(int(epoch)):
+                torch.randperm(self._sampler.num_samples, generator=self._sampler.generator)
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Train, as TRL does.
+
+        Raises:
+            TrainingStopped: The guards ended the run; its text says why and what to change.
+        """
+        outcome = super().train(*args, **kwargs)
+        if self._guarding.stopped is not None:
+            raise TrainingStopped(*self._guarding.stopped)
+        return outcome
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log as TRL does, with what the guards have done, for callbacks and dashboards too."""
+        if "loss" in logs:
+            numbers = self._guarding.guards.metrics()
+            logs.update({PREFIX + name: number for name, number in numbers.items()})
+        super().log(logs, start_time)
+
+    def _told(self, logs: dict[str, float]) -> dict[str, float]:
+        """Numbers as they were measured go before those that were made fit to be shown."""
+        steps, self._unlogged = self._unlogged, []
+        trls = {k: v for k, v in step_metrics(logs).items() if k not in MEASURED}
+        told = {**trls, **means(steps), **self._guarding.guards.metrics()}
+        if "learning_rate" in told:
+            told["learning_rate"] *= self._guarding.guards.learning_rate_scale
+        return recorded(told)

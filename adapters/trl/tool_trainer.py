@@ -1,0 +1,301 @@
+"""`ToolGRPOTrainer`: TRL's `GRPOTrainer` on an environment of tools, with its own update.
+
+It adds to TRL's what a run on tools needs, each by wrapping a method and calling it, never by a
+copy, since copies drift: messages are read as in evaluation (`reading`), tools of different
+rollouts run at the same time (`crew`), a rollout stops with its episode (`stopping`) and is marked
+when it ran out before (`endings`), processes that generate together come equally often (`meeting`),
+groups are measured by outcome (`figures`), prompts show the tools by the schemas of evaluation and
+demonstrations, and encode control tokens in texts as text (`settings`), the reference of a KL
+penalty is the model as it is (`reference`), a run that loses too many rollouts ends (`faults`), and
+the control experiment shuffles rewards.
+
+The environment alone also works with a plain `GRPOTrainer`; then TRL's own limits hold: a malformed
+call ends the rollout without a word, a misspelt tool is "not found", and one turn more is generated
+after the answer.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from trl import GRPOTrainer
+
+from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
+from adapters.training.algorithms.workers import Workers
+from adapters.trl.config import StableGRPOConfig
+from adapters.trl.dynamic_sampling import Draw, Rows
+from adapters.trl.environment import RolloutEnvironment
+from adapters.trl.fault_callback import FaultStop
+from adapters.trl.reference_model import named_reference
+from adapters.trl.response_parsing import ReadingTokenizer
+from adapters.trl.settings import check_rows, check_tasks, fitted, prepare_tokenizer
+from adapters.trl.step_metrics import PREFIX, figures_of, step_metrics
+from adapters.trl.tool_loop import (
+    Crew,
+    End,
+    Generate,
+    Meeting,
+    Sequences,
+    ToolLoop,
+    Turns,
+    ended_only,
+    endings,
+    shared_prompts,
+)
+from toolgym.errors import ConfigurationError
+from toolgym.rollout import EpisodeRecord
+
+SHUFFLED_REWARDS = "shuffled-rewards"
+OnMetrics = Callable[[int, dict[str, float]], None]
+OnRollouts = Callable[[int, list[dict[str, Any]]], None]
+
+
+class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
+    """`GRPOTrainer` for one environment made by `environment_factory`.
+
+    Args:
+        model: The policy, or its path or hub id.
+        args: TRL's config; other keywords are passed to `GRPOTrainer` too.
+        environment_factory: The environment class.
+        reference: Path or hub id of the model that a KL penalty holds the policy to; None: the
+            model as it is now. An adapter is held to the model below it, whatever is named here.
+        control: None, or "shuffled-rewards": every reward goes to a random rollout of the batch, so
+            whatever is learnt then is not learnt from the environment.
+        on_metrics: Called with the optimizer step and its numbers, whenever TRL logs.
+        on_rollouts: Called with the step that a generation batch is for and some of its episodes.
+        transcripts: How many episodes of each batch `on_rollouts` gets, from the first group on.
+
+    Raises:
+        ConfigurationError: A row names a task that the environment does not have, there are too few
+            rows for a generation batch, model or reference cannot be loaded, or a keyword goes past
+            the environment.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        args: Any,
+        environment_factory: type[RolloutEnvironment],
+        reference: Path | str | None = None,
+        control: str | None = None,
+        on_metrics: OnMetrics | None = None,
+        on_rollouts: OnRollouts | None = None,
+        transcripts: int = 4,
+        **kwargs: Any,
+    ) -> None:
+        _check(control, kwargs)
+        args = _prepared(args, environment_factory, kwargs)
+        adapter = bool(kwargs.get("peft_config")) or hasattr(model, "peft_config")
+        with named_reference(model, args, reference, has_adapter=adapter), _loading(reference):
+            super().__init__(
+                model=model, args=args, environment_factory=environment_factory, **kwargs
+            )
+        self._control, self._transcripts = control, transcripts
+        self._on_metrics, self._on_rollouts = on_metrics, on_rollouts
+        self._workers = Workers(getattr(args, "tool_workers", StableGRPOConfig.tool_workers))
+        self._loop: ToolLoop | None = None
+        self._meeting: Meeting | None = None
+        self._ends: list[End] = []
+        self._played: tuple[list[Figures], list[float]] = ([], [])
+        self._read_as_in_evaluation()
+        if not any(isinstance(each, FaultStop) for each in self.callback_handler.callbacks):
+            self.add_callback(FaultStop(environment_factory))
+
+    def _read_as_in_evaluation(self) -> None:
+        env = self._environment_pool[None][0]._playing
+        prepare_tokenizer(self._tokenizer, env, self.args)  # TRL may have loaded it by itself
+        self.chat_template_kwargs: dict[str, Any] = self.args.chat_template_kwargs or {}
+        self._env_tools = {None: env.tool_schemas()}
+        self._is_lenient = env.parsing == "lenient"
+        if self._is_lenient:
+            self._tokenizer: Any = ReadingTokenizer(self._tokenizer, env.tools)
+
+    def _tool_call_loop(
+        self,
+        prompts: list[Any],
+        prompt_ids: list[list[int]],
+        completion_ids: list[list[int]],
+        completions: list[list[dict[str, Any]]],
+        *rest: Any,
+    ) -> Any:
+        """Play messages as they were written, and end the rollouts whose episodes are over."""
+        if self._is_lenient:
+            self._sync_tool_dicts = Crew(self.environments, completions, self._workers).tools()
+        has_images = any(rest[1:])  # they would have to be sorted too
+        if not has_images:
+            eos = self._tokenizer.eos_token_id
+            self._loop = ToolLoop(self.environments, completions, eos)
+        if self._loop is not None and self._generates_together():
+            self._meeting = Meeting(lambda n: gather_object([n]), min(prompt_ids, key=len))
+        try:
+            outcome = super()._tool_call_loop(
+                prompts, prompt_ids, completion_ids, completions, *rest
+            )
+            if self._loop is not None:
+                self._loop.mask(outcome[0])
+            if self._meeting is not None:
+                self._meeting.see_off(self._trls_turn(None, {}, 1))
+        finally:
+            self._loop = self._meeting = None
+        tool_mask, messages, ids = outcome[:3]
+        ends = {*self.eos_token_ids, self._tokenizer.pad_token_id}
+        self._ends = endings(self.environments, messages, ids, tool_mask, ends)
+        return outcome
+
+    def _generates_together(self) -> bool:
+        """Whether the processes meet inside generation, and so must generate equally often."""
+        if self.accelerator.num_processes == 1:
+            return False
+        return bool(self.use_vllm or self.is_deepspeed_enabled or self.is_fsdp_enabled)
+
+    def _generate_single_turn(
+        self,
+        prompt_ids: Sequences,
+        images: Any,
+        multimodal_fields: Any,
+        num_generations: int,
+        **named: Any,
+    ) -> Turns:
+        """Words of the model for every prompt, except where an episode is over."""
+        if self._loop is None and self.use_vllm and self.vllm_mode == "server":
+            # It is sent one prompt for a whole group, whose members a fault can make different.
+            is_shared = all(gather_object([shared_prompts(prompt_ids, num_generations)]))
+            num_generations = num_generations if is_shared else 1
+        generate = self._trls_turn(images, multimodal_fields, num_generations, **named)
+        if self._loop is None:
+            return generate(prompt_ids)
+        meet = self._meeting.joined if self._meeting is not None else ended_only
+        return self._loop.generate(prompt_ids, meet(generate))
+
+    def _trls_turn(self, *args: Any, **named: Any) -> Generate:
+        turn: Any = super()._generate_single_turn
+        return lambda sequences: turn(sequences, *args, **named)
+
+    def _calculate_rewards(
+        self,
+        inputs: list[dict[str, Any]],
+        prompts: list[Any],
+        completions: list[Any],
+        completion_ids_list: list[list[int]],
+    ) -> torch.Tensor:
+        """Rewards of all processes, (rollouts, reward functions); nan where unscored."""
+        early = [not environment._is_over() for environment in self.environments]
+        rewards: torch.Tensor = super()._calculate_rewards(
+            inputs, prompts, completions, completion_ids_list
+        )
+        if self._control == SHUFFLED_REWARDS and self.model.training:
+            rewards = rewards[self._shuffled_rows(rewards)]
+        rollouts = zip(self.environments, early, self._ends, strict=True)
+        own = [figures_of(*rollout) for rollout in rollouts]
+        weighted = rewards * self.reward_weights.to(rewards.device)
+        totals = weighted.nansum(dim=1).masked_fill(rewards.isnan().all(dim=1), math.nan)
+        self._played = (gather_object(own), totals.tolist())
+        return rewards
+
+    def _shuffled_rows(self, rewards: torch.Tensor) -> list[int]:
+        """Which row's reward each rollout gets; unscored rollouts keep theirs."""
+        rows = list(range(len(rewards)))
+        scored = [row for row in rows if not torch.isnan(rewards[row]).all()]
+        drawn = list(scored)
+        random.Random(f"toolgym-control-{self.args.seed}-{self._step}").shuffle(drawn)
+        for row, other in zip(scored, drawn, strict=True):
+            rows[row] = other
+        return rows
+
+    def _generate_and_score_completions(self, inputs: Rows) -> dict[str, Any]:
+        draw = self._draw(inputs)
+        self._show_some()
+        self._note("train" if self.model.training else "eval", self._numbers_of([draw]))
+        return draw.batch
+
+    def _draw(self, inputs: Rows) -> Draw:
+        """Play some rows of this process, once, as TRL does."""
+        batch = super()._generate_and_score_completions(inputs)
+        figures, rewards = self._played
+        return Draw(batch, figures, rewards, self.accelerator.process_index * len(inputs))
+
+    def _numbers_of(self, draws: Sequence[Draw]) -> dict[str, float]:
+        """The figures of all that was played for a generation batch."""
+        size = self.num_generations if self.model.training else self.num_generations_eval
+        figures = [figure for draw in draws for figure in draw.figures]
+        rewards = [reward for draw in draws for reward in draw.rewards]
+        return batch_metrics(figures, rewards, [row // size for row in range(len(figures))])
+
+    def _note(self, mode: str, numbers: dict[str, float]) -> None:
+        """Add figures to what TRL will log."""
+        for name, number in numbers.items():
+            self._metrics[mode][PREFIX + name].append(number)
+
+    def _show_some(self) -> None:
+        """Hand over some episodes, before the environments begin others."""
+        if self._on_rollouts and self.model.training and self.accelerator.is_main_process:
+            some = [environment._played() for environment in self.environments[: self._transcripts]]
+            env_id = type(self.environments[0])._env_id
+            shown = [
+                EpisodeRecord.of(env.episode, env_id).to_json() for env in some if env is not None
+            ]
+            self._on_rollouts(self.state.global_step + 1, shown)
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Train, as TRL does, and end the threads of the tools with it."""
+        with self._workers:
+            return super().train(*args, **kwargs)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log as TRL does, then hand the step's numbers on under our names."""
+        training = "loss" in logs
+        super().log(logs, start_time)
+        if training and self._on_metrics and self.accelerator.is_main_process:
+            self._on_metrics(self.state.global_step, self._told(logs))
+
+    def _told(self, logs: dict[str, float]) -> dict[str, float]:
+        """The numbers that `on_metrics` gets, from what was logged."""
+        return step_metrics(logs)
+
+
+@contextmanager
+def _loading(reference: Path | str | None) -> Iterator[None]:
+    """Say of a model that is not there which one it is."""
+    try:
+        yield
+    except OSError as problem:
+        named = f" or the reference {str(reference)!r}" if reference is not None else ""
+        raise ConfigurationError(
+            f"the model{named} cannot be loaded: give a folder that save_pretrained wrote, or an id"
+            f" of the hub. {problem}"
+        ) from problem
+
+
+def _prepared(
+    args: Any, environment_factory: type[RolloutEnvironment], keywords: Mapping[str, Any]
+) -> Any:
+    """The config for this environment, and data sets and tokenizer looked at."""
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # it warns of environment_factory
+    env = environment_factory._sample()
+    for name in ("train_dataset", "eval_dataset"):
+        check_tasks(keywords.get(name), env, name)
+    made = fitted(args, env.step_limit)
+    check_rows(keywords.get("train_dataset"), made)
+    if keywords.get("processing_class") is not None:
+        prepare_tokenizer(keywords["processing_class"], env, made)
+    return made
+
+
+def _check(control: str | None, keywords: Mapping[str, Any]) -> None:
+    """Refuse what would go past the environment, or is no control."""
+    if control not in (None, SHUFFLED_REWARDS):
+        raise ConfigurationError(f"control must be None or {SHUFFLED_REWARDS!r}, got {control!r}.")
+    if keywords.get("tools") or keywords.get("rollout_func"):
+        raise ConfigurationError(
+            "tools and rollout_func go past the environment, which would neither see nor score"
+            " them: make each tool a @tool of the environment."
+        )

@@ -1,0 +1,287 @@
+"""A run folder: all that a training run leaves behind, readable after a crash.
+
+    config.json      what was asked for, and `reproducibility`; written once, before anything else
+    metrics.jsonl    one JSON object a line: `phase`, `step` (from 1 within its phase), numbers
+    rollouts.jsonl   one episode a line: `phase`, `step` or null, and the episode's record
+    summary.json     how it ended; replaced as a whole, so it is never seen half written
+    checkpoints/     one folder for each, filled by the trainer
+    report.html      made from the files above by `toolgym.report`
+
+A run is written by one process and may be killed at any moment. So each record is one line, written
+at once; a last line that was cut off is dropped and told in `Run.notes`; a broken line before it is
+no accident of that kind, and is an error that names file and line. Nothing is ever overwritten: a
+name that is taken gets a counter. JSON has no nan and no infinity: both are written as null under
+their key, so a reader knows that the number was asked for and did not exist. No clock is read here:
+`seconds` is what the caller measured.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import platform
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from toolgym.errors import ConfigurationError
+from toolgym.runs.files import (
+    Record,
+    append_lines,
+    line_text,
+    object_text,
+    plain,
+    read_lines,
+    read_object,
+    replace_file,
+)
+
+CONFIG, SUMMARY = "config.json", "summary.json"
+METRICS, ROLLOUTS = "metrics.jsonl", "rollouts.jsonl"
+METRIC_PHASES = ("warmup", "grpo")
+"""The phases that have steps with metrics."""
+ITEMS = "-items"
+"""What follows the name of a phase in which the tasks are on items that were not trained on."""
+SAMPLED = "-sampled"
+"""What follows the name of a phase in which the model samples as it does in training."""
+ROLLOUT_PHASES = (
+    *("before", "after", "grpo"),
+    *(f"{when}{suffix}" for suffix in (ITEMS, SAMPLED) for when in ("before", "after")),
+)
+"""The evaluations around the training, the training itself, and the other evaluations: on unseen
+items, and sampled."""
+RECORDED_PACKAGES = (
+    *("toolgym", "gymnasium", "pydantic", "numpy", "sqlglot", "sqlite-utils", "json-repair"),
+    *("rapidfuzz", "torch", "transformers", "tokenizers", "trl", "datasets", "accelerate", "peft"),
+)
+"""What decides over a run's numbers."""
+
+
+class Run:
+    """One run folder. Build it with `Run.create` or `Run.open`.
+
+    Attributes:
+        path: The folder.
+        config: What `config.json` holds.
+        notes: Sentences about lines that were cut off and dropped while reading or appending.
+    """
+
+    def __init__(self, path: Path, config: Record) -> None:
+        self.path = path
+        self.config = config
+        self.notes: list[str] = []
+
+    @classmethod
+    def create(cls, path: Path | str, config: Mapping[str, Any]) -> Run:
+        """Make a new run folder; where `path` is taken, `path-2`, `path-3` and so on.
+
+        A folder that exists but is empty is not taken.
+
+        Raises:
+            ConfigurationError: `config` has something that JSON cannot hold, or the folder cannot
+                be made there.
+        """
+        record = plain(config, "config")
+        path = Path(path)
+        if path.name in ("", ".."):
+            path = path.resolve()
+        names = itertools.chain([path.name], (f"{path.name}-{n}" for n in itertools.count(2)))
+        folder = next(path.parent / name for name in names if _claim(path.parent / name, record))
+        return cls(folder, record)
+
+    @classmethod
+    def open(cls, path: Path | str) -> Run:
+        """A run folder that exists, complete or not.
+
+        Raises:
+            ConfigurationError: There is no such folder, or it has no readable `config.json`.
+        """
+        path = Path(path)
+        if not path.is_dir():
+            raise ConfigurationError(f"There is no run folder {path}; `toolgym train` makes one.")
+        if not (path / CONFIG).is_file():
+            inside = sorted(file.parent.name for file in path.glob(f"*/{CONFIG}"))
+            cure = (
+                f"It holds the runs {', '.join(inside)}: name one of them."
+                if inside
+                else "A run folder is made by `toolgym train`."
+            )
+            raise ConfigurationError(f"{path} is no run folder: {CONFIG} is missing. {cure}")
+        return cls(path, read_object(path / CONFIG))
+
+    @property
+    def name(self) -> str:
+        """The folder's own name."""
+        return self.path.resolve().name
+
+    def log_metrics(self, record: Mapping[str, Any]) -> None:
+        """Append the numbers of one step to `metrics.jsonl`.
+
+        Args:
+            record: `phase` (one of `METRIC_PHASES`), `step` (from 1) and numbers by name.
+
+        Raises:
+            ConfigurationError: Phase or step is not one, or JSON cannot hold a value.
+        """
+        self._append(METRICS, [_checked_metrics(plain(record, "metrics"))])
+
+    def metrics(self, phase: str | None = None) -> list[Record]:
+        """All records of `metrics.jsonl`, or those of one phase, in the order of writing.
+
+        Raises:
+            ConfigurationError: A line before the last is damaged; file and line are named.
+        """
+        records = self._lines(METRICS)
+        return [record for record in records if phase is None or record["phase"] == phase]
+
+    def cut_metrics(self, phase: str, after_step: int) -> None:
+        """Drop the records of a phase after a step, so that a resumed run can write them anew."""
+        self._cut(METRICS, phase, after_step)
+
+    def log_rollouts(self, rollouts: Iterable[Mapping[str, Any]]) -> None:
+        """Append episodes to `rollouts.jsonl`.
+
+        Args:
+            rollouts: `{"phase": ..., "step": int or None, **record}` each, with one of
+                `ROLLOUT_PHASES`; `step` is None before and after the training.
+
+        Raises:
+            ConfigurationError: Phase or step is not one, or JSON cannot hold a value. Nothing is
+                written then.
+        """
+        self._append(ROLLOUTS, [_checked_rollout(plain(item, "rollout")) for item in rollouts])
+
+    def rollouts(self, phase: str | None = None) -> Iterator[Record]:
+        """The episodes of `rollouts.jsonl`, or those of one phase, one at a time.
+
+        Raises:
+            ConfigurationError: A line before the last is damaged; file and line are named.
+        """
+        records = self._lines(ROLLOUTS)
+        return (record for record in records if phase is None or record["phase"] == phase)
+
+    def cut_rollouts(self, phase: str, after_step: int = 0) -> None:
+        """Drop the episodes of a phase after a step; those without a step all go."""
+        self._cut(ROLLOUTS, phase, after_step)
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Replace `summary.json` as a whole."""
+        replace_file(self.path / SUMMARY, [object_text(plain(summary, "summary"))])
+
+    @property
+    def summary(self) -> Record:
+        """What `summary.json` holds; empty as long as there is none."""
+        file = self.path / SUMMARY
+        return read_object(file) if file.is_file() else {}
+
+    @property
+    def is_complete(self) -> bool:
+        """The run came to its end and said so."""
+        return bool(self.summary.get("status") == "complete")
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of all checkpoints; it need not exist yet."""
+        return self.path / "checkpoints"
+
+    def checkpoint_dir(self, name: str) -> Path:
+        """The folder of one checkpoint, made where it is missing.
+
+        Raises:
+            ConfigurationError: The name is not that of one folder.
+        """
+        if name in ("", ".", "..") or "/" in name or "\\" in name:
+            raise ConfigurationError(f"{name!r} is no name for a checkpoint; use one without a /.")
+        folder = self.checkpoints / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _append(self, name: str, records: Sequence[Record]) -> None:
+        append_lines(self.path / name, records, whole=self._lines(name))
+
+    def _lines(self, name: str) -> Iterator[Record]:
+        check = _checked_metrics if name == METRICS else _checked_rollout
+        note = f"The last line of {name} was cut off and is left out."
+        return read_lines(self.path / name, check, lambda: self._note(note))
+
+    def _cut(self, name: str, phase: str, after_step: int) -> None:
+        if not (self.path / name).is_file():
+            return
+        kept = (
+            record
+            for record in self._lines(name)
+            if record["phase"] != phase or (record["step"] or math.inf) <= after_step
+        )
+        replace_file(self.path / name, (line_text(record) for record in kept))
+
+    def _note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+
+def reproducibility(packages: Sequence[str] = RECORDED_PACKAGES) -> Record:
+    """What else than config and seed decides over a run's numbers; goes into the config.
+
+    Returns:
+        `python`, `implementation`, `platform`, `machine`, `cpus`, `sqlite`, and `packages`: name to
+        version, the installed ones only.
+    """
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "sqlite": sqlite3.sqlite_version,
+        "packages": {name: found for name in packages if (found := _version(name)) is not None},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _claim(folder: Path, config: Record) -> bool:
+    """Make the folder and its config, or return False where something is there already."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            return False
+        with (folder / CONFIG).open("xb") as stream:  # of two processes, only one succeeds
+            stream.write(object_text(config))
+    except FileExistsError:
+        return False
+    except (NotADirectoryError, PermissionError) as problem:
+        raise ConfigurationError(
+            f"The run folder {folder} cannot be made: {problem.strerror}. Name another place."
+        ) from None
+    return True
+
+
+def _checked_metrics(record: Any) -> Record:
+    phase, step = _place(record, METRIC_PHASES)
+    if step is None:
+        raise ConfigurationError(f"metrics of phase {phase!r} need a `step`, a whole number from 1")
+    return dict(record)
+
+
+def _checked_rollout(record: Any) -> Record:
+    _place(record, ROLLOUT_PHASES)
+    return {"step": None, **record}
+
+
+def _place(record: Any, phases: tuple[str, ...]) -> tuple[str, int | None]:
+    if not isinstance(record, dict):
+        raise ConfigurationError(f"a record must be a JSON object, not {type(record).__name__}")
+    phase, step = record.get("phase"), record.get("step")
+    if phase not in phases:
+        raise ConfigurationError(f"`phase` must be one of {', '.join(phases)}, not {phase!r}")
+    if step is not None and (type(step) is not int or step < 1):
+        raise ConfigurationError(f"`step` must be a whole number from 1, not {step!r}")
+    return str(phase), step
