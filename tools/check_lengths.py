@@ -1,16 +1,20 @@
 """Count the lines of every file, function and opening docstring of the packages.
 
-The limits and the list of exceptions stand in `pyproject.toml` under `[tool.toolgym.lengths]`.
-A function's docstring is not counted, so that nobody pays for explaining; nor are its decorators.
-An exception says how long its file or function may be, and why; it fails the check as soon as it
-is not needed any more, or names something that is not there, so the list cannot outlive its
-reasons. Exit status 1 when anything is too long.
+Two limits each: what passes the first is named, what passes the second fails. A function's
+docstring is not counted, so that nobody pays for explaining; nor are its decorators. A module can
+be too short as well: a slice of a few lines that one other module imports is read with that one,
+and belongs into it.
+
+Limits and exceptions stand in `pyproject.toml` under `[tool.toolgym.lengths]`. An exception has a
+reason, and fails the check as soon as it is not needed any more, or names something that is not
+there, so the list cannot outlive its reasons. Exit status 1 when a length must change.
 """
 
 import ast
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,7 +76,7 @@ def complaints(found: list[Measured], limits: dict[str, Any]) -> Iterator[str]:
                     f"{longest}; tell the idea of the module there"
                 )
             continue
-        allowed, limit = exceptions.pop(item.name, None), limits[item.kind]
+        allowed, limit = exceptions.pop(item.name, None), limits[item.kind][1]
         ceiling = allowed["lines"] if allowed else limit
         if item.lines > ceiling:
             yield f"{item.name}: this {item.kind} has {item.lines} lines, {ceiling} are allowed"
@@ -82,12 +86,72 @@ def complaints(found: list[Measured], limits: dict[str, Any]) -> Iterator[str]:
         yield f"{name}: an exception for something that is not there; take it off the list"
 
 
+def warnings(found: list[Measured], limits: dict[str, Any]) -> Iterator[str]:
+    """One sentence for each file and function that is long, and not too long."""
+    for item in found:
+        if item.kind != "module-docstring" and item.name not in limits["exceptions"]:
+            first, second = limits[item.kind]
+            if first < item.lines <= second:
+                yield f"{item.name}: this {item.kind} has {item.lines} lines; near {first} is usual"
+
+
+def imported(path: Path, root: Path, modules: Mapping[str, str]) -> set[str]:
+    """The files of ours that a file imports, wherever in it.
+
+    Args:
+        path: The file.
+        root: Of the checkout.
+        modules: The dotted names of all modules, and their files.
+    """
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= (inner & modules.keys()) or {node.module}
+    return {modules[name] for name in names if name in modules} - {
+        path.relative_to(root).as_posix()
+    }
+
+
+def slices(paths: Sequence[Path], root: Path, limits: dict[str, Any]) -> Iterator[str]:
+    """One sentence for each short module that only one other of its package imports."""
+    files = {path.relative_to(root).as_posix(): path for path in paths}
+    modules = {
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in files
+    }
+    importers: dict[str, set[str]] = defaultdict(set)
+    for name, path in files.items():
+        for each in imported(path, root, modules):
+            importers[each].add(name)
+    listed = dict(limits["slices"])
+    for name, path in files.items():
+        users = importers[name]
+        is_short = len(path.read_text(encoding="utf-8").splitlines()) < limits["slice"]
+        same = {user.split("/")[0] for user in users} == {name.split("/")[0]}
+        is_slice = is_short and len(users) == 1 and same and not name.endswith("__init__.py")
+        reason = listed.pop(name, None)
+        if is_slice and reason is None:
+            yield (
+                f"{name}: fewer than {limits['slice']} lines, and only {min(users)} imports it;"
+                " fold it in there"
+            )
+        elif reason is not None and not is_slice:
+            yield f"{name}: no slice any more; take it off the list"
+    for name in listed:
+        yield f"{name}: a slice that is not there; take it off the list"
+
+
 def main(root: Path = ROOT) -> int:
-    """Print what is too long or needs no exception; return the exit status."""
+    """Print what is too long or too short, and what needs no exception; return the exit status."""
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    limits = settings["tool"]["toolgym"]["lengths"]
     files = sorted(path for package in PACKAGES for path in (root / package).rglob("*.py"))
     found = [item for path in files for item in measure(path, root)]
-    problems = list(complaints(found, settings["tool"]["toolgym"]["lengths"]))
+    for warning in warnings(found, limits):
+        print(f"warning: {warning}")
+    problems = [*complaints(found, limits), *slices(files, root, limits)]
     for problem in problems:
         print(problem)
     counted = sum(item.kind == "function" for item in found)

@@ -15,8 +15,7 @@ What that evaluator does, in our own words:
   So a row may be rejected whose integers and decimals sort differently, such as (1, '1.5').
 
 So `SELECT DISTINCT` and `SELECT` are the same to it, as are columns changed over, and anything
-empty is right wherever the gold is empty. `sqlgym.judging.judge.compare` with `match="sound"` is
-not so.
+empty is right wherever the gold is empty. `sqlgym.compare` with `match="sound"` is not so.
 Source: the rules of `test-suite-sql-eval`, Zhong, Yu and Klein 2020, arXiv:2010.02840.
 """
 
