@@ -47,7 +47,6 @@ ELSEWHERE = {
     "aflowgym.sandbox.subset": "hands a program to the interpreter that runs it",
     "aflowgym.sandbox.worker": "reads what the parent process wrote",
     "aflowgym.statistics.charts": "reads workflows that were parsed and printed again",
-    "sqlgym.database.text_functions": "runs inside a statement, under the bounds of tests/sqlgym",
     "sqlgym.datasets.layout": "reads what this package wrote",
     "sqlgym.datasets.rows": "reads lines of JSON, by the standard library",
     "sqlgym.datasets.spider": "reads files of JSON, by the standard library",

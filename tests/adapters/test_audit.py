@@ -328,7 +328,7 @@ def test_a_missing_database_leaves_it_undecided(people: Path) -> None:
 
 
 def test_the_second_rule_imports_nothing_of_the_first() -> None:
-    folder = Path(__file__).resolve().parents[2] / "sqlgym"
+    folder = Path(__file__).resolve().parents[2] / "sqlgym" / "judging"
     for name in ("recheck.py", "recheck_answers.py"):
         source = (folder / name).read_text("utf-8")
         ours = re.findall(r"^from ((?:sqlgym|toolgym)[\w.]*) import", source, re.M)

@@ -408,8 +408,8 @@ def test_the_page_lists_the_classes_and_the_tables_that_there_are():
     assert f"at most {windows} windows" in page
 
 
-@pytest.mark.parametrize("module", ["reading", "time"])
+@pytest.mark.parametrize("module", ["workflows", "diversity"])
 def test_the_examples_in_the_docstrings_are_true(module):
-    loaded = importlib.import_module(f"aflowgym.statistics_{module}")
+    loaded = importlib.import_module(f"aflowgym.statistics.{module}")
 
     assert doctest.testmod(loaded).failed == 0

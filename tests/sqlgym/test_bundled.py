@@ -159,8 +159,8 @@ def test_a_folder_of_text_without_questions_is_told_what_it_lacks(source):
 
 def test_processes_that_start_at_once_all_get_the_whole_folder(source, tmp_path):
     code = (
-        "import sys, pathlib; from sqlgym import bundled; source, cache = map(pathlib.Path, "
-        "sys.argv[1:]); print(flush=True); sys.stdin.readline(); "
+        "import sys, pathlib; from sqlgym.datasets import bundled; "
+        "source, cache = map(pathlib.Path, sys.argv[1:]); print(flush=True); sys.stdin.readline(); "
         "print(bundled.build(source, cache))"
     )
     command = [sys.executable, "-c", code, str(source), str(tmp_path / "cache")]

@@ -146,11 +146,11 @@ def test_what_the_machine_stopped_is_not_kept(folder, monkeypatch):
 WRITER = """
 import sys
 from pathlib import Path
-from sqlgym import verdicts
-verdicts.source_state = lambda pattern: "these"  # in all, even while somebody edits the source
+from sqlgym.tasks import gold_cache
+gold_cache.source_state = lambda pattern: "these"  # in all, even while somebody edits the source
 for n in range(400):
     sql = f"SELECT {sys.argv[2]}, {n}"
-    verdicts.keep(Path(sys.argv[1]), sql, verdicts.GoldVerdict("code", "x" * 300))
+    gold_cache.keep(Path(sys.argv[1]), sql, gold_cache.GoldVerdict("code", "x" * 300))
 """
 
 
