@@ -1,6 +1,9 @@
 """What changes the hash of an experiment's code, and what does not."""
 
 import itertools
+import re
+import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -10,6 +13,7 @@ from adapters.lab.code_hash import Code
 from adapters.lab.definitions import Sources
 from toolgym.errors import ConfigurationError
 
+ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENT = '''
 """An experiment."""
 from __future__ import annotations
@@ -282,3 +286,33 @@ def test_no_experiment_hangs_on_its_claims_and_figures(name):
     assert "def run" in texts
     assert not {"def figures", "def _figures", "class Prediction", "class Figure"} & texts
     assert not any(text.startswith(("EXPERIMENT", "PREDICTIONS")) for text in reached)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("name", "cell", "changes"),
+    [("post-episode", "loops", {}), ("fallback", "zero-std", {"updates": 1, "start_steps": 2})],
+)
+def test_every_function_of_ours_that_a_run_executes_is_reached(name, cell, changes):
+    pytest.importorskip("torch", reason="needs the extra `train`")
+    found, executed = experiment(name), set()
+    config = {**found.cells("smoke")[cell], **changes}
+    folders = [str(ROOT / each) for each in ("adapters", "toolgym")]
+
+    def note(frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(tuple(folders)):
+            executed.add(code.co_qualname.partition(".")[0])
+
+    sys.setprofile(note)
+    try:
+        found.run(config, 1)
+    finally:
+        sys.setprofile(None)
+    code = Code(Sources(("adapters", "toolgym")), ("aflowgym", "sqlgym"))
+    root = f"{found.run.__module__}:{found.run.__qualname__}"
+
+    defined = re.compile(r"^(?:class|(?:async )?def) (\w+)", re.MULTILINE)
+    names = {each for text in code.reached(root) for each in defined.findall(text)}
+    assert len(executed) > 20
+    assert executed - names <= {"<module>", "<lambda>"}
