@@ -1,9 +1,11 @@
 """Write the pages of the documentation that are made from the program.
 
 `docs/cli.md` is what `toolgym --help` and the help of each of our commands print,
-`docs/reference.md` the tables of `tools/make_reference.py`; of the data card `data/sql/README.md`
-the statistics are made (`tools/make_card.py`). A test compares the pages with the program, so they
-cannot drift; after a change of a command, a table or the data, run this and commit:
+`docs/reference.md` the tables of `tools/make_reference.py`; of `docs/architecture.md` the map of
+rooms is made from the imports (`tools/make_architecture.py`), and of the data card
+`data/sql/README.md` the statistics (`tools/make_card.py`). A test compares the pages with the
+program, so they cannot drift; after a change of a command, a table, the data or the rooms, run this
+and commit:
 
     python tools/make_docs.py
 """
@@ -19,6 +21,7 @@ from toolgym.plugins import COMMANDS, find_plugins
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tools.make_architecture import architecture_page
 from tools.make_card import card_page
 from tools.make_reference import reference_page
 
@@ -70,6 +73,7 @@ def cli_page() -> str:
 
 
 PAGES = {
+    "docs/architecture.md": architecture_page,
     "docs/cli.md": cli_page,
     "docs/reference.md": reference_page,
     "data/sql/README.md": card_page,
