@@ -157,9 +157,9 @@ def scores_of(
 
 def _policy(name: str, seed: int) -> policies.Policy:
     if name == "sloppy":
-        from adapters.training.models.noisy_demonstrator import SloppyPolicy
+        from adapters.training.models.noisy_demonstrator import NoisyDemonstrator
 
-        return SloppyPolicy(seed)
+        return NoisyDemonstrator(seed)
     return policies.load(name, seed=seed)
 
 

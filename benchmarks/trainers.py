@@ -40,7 +40,7 @@ from adapters.reference.generation import Speaker, Table
 from adapters.reference.trainer import ReferenceTrainer
 from adapters.training.models.chat_policy import load_model
 from adapters.training.runs.preparation import prepare
-from adapters.training.runs.progress import Silent
+from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import TrainSettings, resolve
 from adapters.trl.build import build_trainer
 from adapters.trl.tool_trainer import ToolGRPOTrainer
@@ -66,7 +66,7 @@ def is_tiny(model: str) -> bool:
 def warmed_up(folder: Path) -> str:
     """A model that has learnt to call tools, as `toolgym train` makes it."""
     run = Run.create(folder / "run", {})
-    prepare(settings_of(None, 1), run, Silent())
+    prepare(settings_of(None, 1), run, NoProgress())
     return str(run.checkpoints / "warmup")
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from adapters.training.preflight.report import Report
-    from adapters.training.runs.progress import Watch
+    from adapters.training.runs.progress import ProgressListener
     from adapters.training.runs.settings import TrainSettings
     from toolgym.runs.run import Run
 
@@ -181,9 +181,9 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
     from adapters.commands.train_run import Bars
     from adapters.training.preflight.run import Scope, preflight
     from adapters.training.runs.preparation import use_threads
-    from adapters.training.runs.progress import Silent
+    from adapters.training.runs.progress import NoProgress
 
-    watch: Watch = Silent() if quiet else Bars()
+    watch: ProgressListener = NoProgress() if quiet else Bars()
     disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
     use_threads(settings)
     model, tokenizer = _model(settings, watch)
@@ -194,7 +194,7 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
 
 
 def _model(
-    settings: TrainSettings, watch: Watch
+    settings: TrainSettings, watch: ProgressListener
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     from adapters.training.models.chat_policy import load_model
     from adapters.training.runs.preparation import prepare

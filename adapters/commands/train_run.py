@@ -36,7 +36,7 @@ from adapters.training.runs import phases
 from adapters.training.runs.dashboards import check_services, reported
 from adapters.training.runs.evaluations import Evaluation, evaluations, played_with, separated
 from adapters.training.runs.preparation import use_threads
-from adapters.training.runs.progress import Advance, Silent, Watch
+from adapters.training.runs.progress import Advance, NoProgress, ProgressListener
 from adapters.training.runs.reproducibility import differences, reproducibility
 from adapters.training.runs.settings import TrainSettings, read_settings
 from toolgym.commands import console
@@ -196,7 +196,7 @@ def _see_through(run: Run, settings: TrainSettings, quiet: bool, *, is_main: boo
     disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
     if not is_main:
         return _train_along(run, settings)
-    watch: Watch = Silent() if quiet else Bars()
+    watch: ProgressListener = NoProgress() if quiet else Bars()
     check = partial(look, settings, watch) if settings.preflight else None
     try:
         with reported(run, settings.report_to) as told:
@@ -226,7 +226,7 @@ def _train_along(run: Run, settings: TrainSettings) -> None:
 
 def look(
     settings: TrainSettings,
-    watch: Watch,
+    watch: ProgressListener,
     run: Run,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,

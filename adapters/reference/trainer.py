@@ -35,7 +35,7 @@ from adapters.reference.generation import Player, PlaySettings
 from adapters.reference.learner import Learner
 from adapters.reference.optimizer import Optimizer, make_ready
 from adapters.training.guards.config import Action
-from adapters.training.guards.decision import Decision, no_way_back, returned
+from adapters.training.guards.decision import Decision, no_snapshot_message, rollback_message
 from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
 from adapters.training.guards.guards import Guards
 from adapters.training.guards.setup import Setup
@@ -166,7 +166,7 @@ class ReferenceTrainer:
             self._optimizer.step(rate, norm)
         else:
             self._optimizer.discard()
-        self._tell(*decision.told)
+        self._tell(*decision.log_lines)
 
     def _tell(self, *lines: str) -> None:
         for line in lines if self._processes.is_main else ():
@@ -184,10 +184,10 @@ class ReferenceTrainer:
         place = self._guards.choose_snapshot(self._known_checkpoints())
         if place is None:
             cure = "Lower save_every or raise keep, or begin again with a longer warm-up."
-            raise TrainingStopped(self.step, no_way_back(self.step, reasons, cure))
+            raise TrainingStopped(self.step, no_snapshot_message(self.step, reasons, cure))
         tensors = self._checkpoints.load_weights(place, self._model)
         self._optimizer.load_state_dict(tensors["optimizer"])
-        self._tell(returned(self.step, place))
+        self._tell(rollback_message(self.step, place))
 
     def _tell_rollouts(self, gathered: Gathered) -> None:
         faults = self._processes.gather([rollout.fault for rollout in gathered.drawn])
@@ -212,7 +212,7 @@ class ReferenceTrainer:
         }
         tensors = {"optimizer": self._optimizer.state_dict()}
         if self._processes.is_main:
-            sound = self._guards.sound_steps
+            sound = self._guards.healthy_steps
             self._checkpoints.save(self.step, self._model, self._tokenizer, tensors, state, sound)
         self._processes.wait()
         self._saved = self.step

@@ -1,4 +1,4 @@
-"""`build_trainer`: a trainer for an environment on which only `train()` is left to call.
+"""`build_trainer`: a complete trainer for an environment, from a model and settings.
 
 A dict of settings, or a `StableGRPOConfig`, makes a `StableGRPOTrainer`. TRL's own `GRPOConfig`
 makes a `ToolGRPOTrainer`: tools as they should be, and TRL's update as it is.
@@ -32,7 +32,7 @@ def build_trainer(
     trainer_class: type[ToolGRPOTrainer] | None = None,
     **keywords: Any,
 ) -> ToolGRPOTrainer:
-    """A trainer on which only `train()` is left to call.
+    """A complete trainer for an environment; call its `train()`.
 
     Args:
         model: The policy, or its path or hub id.

@@ -111,8 +111,8 @@ class StableGRPOConfig(GRPOConfig):  # type: ignore[misc]
             setattr(self, name, has_accelerator)
         super().__post_init__()
         self._check_own()
-        for told in check_config(self):
-            _logger.warning("known to fail often: %s", told)
+        for warning in check_config(self):
+            _logger.warning("known to fail often: %s", warning)
 
     def _check_own(self) -> None:
         if self.estimator not in {*ESTIMATORS, TRLS_OWN}:
@@ -198,7 +198,7 @@ _CHOICES: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def check_values(config: Any) -> None:
-    """Hold the fields of a config to their types and ranges.
+    """Check the fields of a config against their types and ranges.
 
     Raises:
         ConfigurationError: The first that is something else, with what it can be.
@@ -207,17 +207,17 @@ def check_values(config: Any) -> None:
     for each in dataclasses.fields(config):
         value, kinds = getattr(config, each.name), _plain_kinds(hints[each.name])
         if kinds and value is not None and not _is_one_of(value, kinds):
-            wanted = " or ".join(_PLAIN[kind] for kind in kinds)
-            raise ConfigurationError(f"{each.name} must be {wanted}, got {value!r}.")
-    for name, (wanted, holds) in _RANGES.items():
+            expected = " or ".join(_PLAIN[kind] for kind in kinds)
+            raise ConfigurationError(f"{each.name} must be {expected}, got {value!r}.")
+    for name, (expected, holds) in _RANGES.items():
         value = getattr(config, name)
         if value is not None and not holds(value):
-            raise ConfigurationError(f"{name} must be {wanted}; got {value}.")
+            raise ConfigurationError(f"{name} must be {expected}; got {value}.")
     for name, choices in _CHOICES.items():
         if getattr(config, name) not in choices:
-            known = ", ".join(repr(choice) for choice in choices if isinstance(choice, str))
+            listed = ", ".join(repr(choice) for choice in choices if isinstance(choice, str))
             raise ConfigurationError(
-                f"{name} must be one of {known}; got {getattr(config, name)!r}."
+                f"{name} must be one of {listed}; got {getattr(config, name)!r}."
             )
 
 
@@ -372,4 +372,4 @@ def check_config(config: StableGRPOConfig) -> list[str]:
         reason = refusal(config)
         if reason is not None:
             raise ConfigurationError(f"these settings are known to fail: {reason}")
-    return [told for warning in _WARNED if (told := warning(config)) is not None]
+    return [text for warning in _WARNED if (text := warning(config)) is not None]

@@ -1,4 +1,4 @@
-"""The data set that `GRPOTrainer` draws its prompts from: one row per task.
+"""Data sets for TRL: prompts for `GRPOTrainer`, one row per task, and demonstrations.
 
 A row names its task, so that all rollouts of a group get the same question: TRL repeats the row for
 each of them and hands it to `reset`, which returns the question, and TRL adds that to the last
@@ -24,8 +24,6 @@ from toolgym.tries import seed_of_try, slots
 if TYPE_CHECKING:
     from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
-if TYPE_CHECKING:
-    from datasets import Dataset
 
 
 def training_dataset(
@@ -138,7 +136,7 @@ _SHOWN = 1500
 
 @dataclass(frozen=True)
 class FormatReport:
-    """A data set that is fit to be trained on.
+    """The report of `check_format` on a data set whose format is sound.
 
     Attributes:
         rows: How many were rendered.
@@ -154,7 +152,7 @@ class FormatReport:
 
 
 def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> FormatReport:
-    """Render every row and make sure that the model is shown what was meant.
+    """Render every row, and check that calls and results survive the chat template.
 
     Args:
         dataset: Column `messages`, and `tools` if there are any, as `sft_dataset` makes them.
@@ -257,7 +255,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _appears(part: Any, text: str) -> bool:
-    """As it is, or as JSON writes it, with or without escaped letters."""
+    """Whether a text has a value, as it is or as JSON writes it, letters escaped or not."""
     spelled = [str(part), json.dumps(part), json.dumps(part, ensure_ascii=False)]
     return any(spelling.strip('"') in text for spelling in spelled)
 

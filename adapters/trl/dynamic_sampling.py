@@ -1,6 +1,6 @@
-"""A step's groups, gathered draw by draw around TRL's own making of a generation batch.
+"""Dynamic sampling of a step's groups, around TRL's own making of a generation batch.
 
-    draw -> keep the live groups -> draw as many more as are missing -> ... -> put them together
+    play -> keep the live groups -> play as many more as are missing -> ... -> concatenate
 
 Which groups are kept, how many more are drawn, and when it ends is decided by
 `adapters.training.algorithms.dynamic_sampling`; here its decisions meet TRL's batches. Places that
@@ -33,7 +33,7 @@ from toolgym.errors import ConfigurationError
 
 Batch = dict[str, Any]
 
-_TOKEN = "token"  # what pads a sequence of tokens
+_TOKEN = "token"  # padded with the pad token
 _LEFT: Final[dict[str, Any]] = {"prompt_ids": _TOKEN, "prompt_mask": 0}
 _RIGHT: Final[dict[str, Any]] = {
     "completion_ids": _TOKEN,
@@ -56,7 +56,7 @@ def with_tool_mask(batch: Batch) -> Batch:
 
 
 def check_text_only(batch: Batch) -> None:
-    """Make sure that nothing in it is of a kind that cannot be taken apart by rows.
+    """Check that every entry of a batch can be split by rows.
 
     Raises:
         ConfigurationError: It holds images, or something that a newer TRL has added.
@@ -82,12 +82,12 @@ def mask_rows(batch: Batch, rows: Sequence[int]) -> Batch:
     return {**batch, "tool_mask": tool_mask}
 
 
-def joined(parts: Sequence[Batch], pad_token: int) -> Batch:
-    """Several batches as one, padded to the widest of them.
+def concatenate(parts: Sequence[Batch], pad_token: int) -> Batch:
+    """The concatenation of several batches, padded to the widest of them.
 
     Args:
         parts: With the same keys; `num_items_in_batch` is that of the first.
-        pad_token: What fills up sequences of tokens.
+        pad_token: The padding of sequences of tokens.
     """
     if len(parts) == 1:
         return parts[0]
@@ -113,13 +113,13 @@ def _padded(tensor: Tensor, width: int, key: str, filler: Any) -> Tensor:
 
 
 def learnt_rows(batch: Batch) -> Tensor:
-    """Which rows have a token that the loss is taken over: (B,) of bool."""
+    """The rows with a token that the loss is taken over: (B,) of bool."""
     mask: Tensor = batch["completion_mask"] * batch["tool_mask"]
     return mask.any(dim=1)
 
 
 def loss_tokens(batch: Batch) -> Tensor:
-    """How many tokens of a batch the loss is taken over: a scalar."""
+    """The number of tokens of a batch that the loss is taken over: a scalar."""
     mask: Tensor = batch["completion_mask"]
     return (mask * batch["tool_mask"] if "tool_mask" in batch else mask).sum()
 
@@ -129,8 +129,8 @@ Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Draw:
-    """What came of playing some groups.
+class PlayedBatch:
+    """The rollouts of one call of TRL's generation, with their outcomes and rewards.
 
     Attributes:
         batch: Of this process, as TRL makes it.
@@ -160,7 +160,7 @@ class Draw:
         return self.rewards[self.first : self.first + self.size]
 
     def left_out(self, *, unfinished: bool) -> list[int]:
-        """Rows of this process that nothing is learnt from.
+        """The rows of this process that are left out of the loss.
 
         Args:
             unfinished: Those that ran out of tokens or turns are among them, not only those that a
@@ -174,18 +174,18 @@ class Draw:
         ]
 
 
-class Table(NamedTuple):
-    """What a step is asked for.
+class StepSource(NamedTuple):
+    """The functions and sizes by which a step's groups are played.
 
     Attributes:
         draw: Plays rows.
         rows_of: Turns tasks, by their positions in the data set, into rows.
-        exchange: Hands over this process' tally for those of all.
-        group_size: Members of a group.
-        pad_token: For `batches.joined`.
+        exchange: Gathers this process' tally with those of all others.
+        group_size: The rollouts of a group.
+        pad_token: For `concatenate`.
     """
 
-    draw: Callable[[Rows], Draw]
+    draw: Callable[[Rows], PlayedBatch]
     rows_of: Callable[[Sequence[int]], Rows]
     exchange: Callable[[Tally], Sequence[Sequence[int]]]
     group_size: int
@@ -193,62 +193,62 @@ class Table(NamedTuple):
 
 
 @dataclass
-class Step:
-    """What a step learns from.
+class StepBatch:
+    """The training batch of a step, and all that was played for it.
 
     Attributes:
         batch: Of this process.
         rewards: One per row; nan where unscored, and where a dead group stands in for a live one.
-        draws: Everything that was played for it.
-        sampling: What the filling says of itself; empty without dynamic sampling.
+        draws: All batches that were played for it.
+        sampling: The metrics of dynamic sampling; empty without it.
     """
 
     batch: Batch
     rewards: list[float]
-    draws: list[Draw]
+    draws: list[PlayedBatch]
     sampling: dict[str, float] = field(default_factory=dict)
 
 
-def drawn_once(table: Table, inputs: Rows) -> Step:
-    """A step without dynamic sampling: what was drawn is what is learnt from."""
-    draw = table.draw(inputs)
-    return Step(dynamic_sampling.with_tool_mask(draw.batch), draw.own_rewards, [draw])
+def single_batch(source: StepSource, inputs: Rows) -> StepBatch:
+    """The batch of a step without dynamic sampling, which is played once."""
+    draw = source.draw(inputs)
+    return StepBatch(dynamic_sampling.with_tool_mask(draw.batch), draw.own_rewards, [draw])
 
 
-def filled(table: Table, inputs: Rows, sampling: DynamicSampling) -> Step:
-    """A step of live groups only, as far as `sampling` finds them.
+def fill_step(source: StepSource, inputs: Rows, sampling: DynamicSampling) -> StepBatch:
+    """The batch of a step of live groups only, as far as `sampling` finds them.
 
     Args:
-        table: How to play.
+        source: The functions to play groups with.
         inputs: The rows that TRL has drawn for this process.
-        sampling: Decides; it is told the outcomes of all groups of all processes.
+        sampling: Decides which groups to keep, by the outcomes of all processes.
     """
-    filling = sampling.begin(len(inputs) // table.group_size)
-    kept, spares, draws = list[Step](), list[Step](), list[Draw]()
+    filling = sampling.begin(len(inputs) // source.group_size)
+    live, dead, draws = list[StepBatch](), list[StepBatch](), list[PlayedBatch]()
     while inputs:
-        draw = table.draw(inputs)
+        draw = source.draw(inputs)
         dynamic_sampling.check_text_only(draw.batch)
         draws.append(draw)
-        sampling.note(_groups(draw.figures, table.group_size))
-        choice = filling.offer(_offered(draw, table.group_size))
-        kept += [_group(draw, place, table.group_size) for place in choice.keep]
-        spares += [_group(draw, place, table.group_size) for place in choice.spare]
-        count = filling.next_draw(table.exchange(filling.tally))
-        inputs = table.rows_of(sampling.refill(count)) if count else []
-    kept += [_masked(spare) for spare in spares[: filling.missing]]
-    batch = dynamic_sampling.joined([group.batch for group in kept], table.pad_token)
-    rewards = [reward for group in kept for reward in group.rewards]
-    return Step(batch, rewards, draws, filling.metrics())
+        sampling.note(_outcomes_by_group(draw.figures, source.group_size))
+        choice = filling.offer(_offered_outcomes(draw, source.group_size))
+        live += [_group(draw, place, source.group_size) for place in choice.keep]
+        dead += [_group(draw, place, source.group_size) for place in choice.spare]
+        count = filling.next_draw(source.exchange(filling.tally))
+        inputs = source.rows_of(sampling.refill(count)) if count else []
+    live += [_masked(group) for group in dead[: filling.missing]]
+    batch = dynamic_sampling.concatenate([group.batch for group in live], source.pad_token)
+    rewards = [reward for group in live for reward in group.rewards]
+    return StepBatch(batch, rewards, draws, filling.metrics())
 
 
-def _groups(figures: Sequence[Figures], size: int) -> list[list[Any]]:
+def _outcomes_by_group(figures: Sequence[Figures], size: int) -> list[list[Any]]:
     """The outcomes of each group."""
     starts = range(0, len(figures), size)
-    told = [figure.outcome if figure.scored else None for figure in figures]
-    return [told[start : start + size] for start in starts]
+    outcomes = [figure.outcome if figure.scored else None for figure in figures]
+    return [outcomes[start : start + size] for start in starts]
 
 
-def _offered(draw: Draw, size: int) -> list[list[Any]]:
+def _offered_outcomes(draw: PlayedBatch, size: int) -> list[list[Any]]:
     """The outcomes of each group of this process; none where all of it is left out of the loss.
 
     Such a group, of rollouts that ran out of tokens at different places, would take a place from
@@ -259,20 +259,20 @@ def _offered(draw: Draw, size: int) -> list[list[Any]]:
         .view(-1, size)
         .any(dim=1)
     )
-    groups = _groups(draw.own_figures, size)
+    groups = _outcomes_by_group(draw.own_figures, size)
     return [
-        told if teaches else [None] * size
-        for told, teaches in zip(groups, learnt.tolist(), strict=True)
+        outcomes if teaches else [None] * size
+        for outcomes, teaches in zip(groups, learnt.tolist(), strict=True)
     ]
 
 
-def _group(draw: Draw, place: int, size: int) -> Step:
+def _group(draw: PlayedBatch, place: int, size: int) -> StepBatch:
     rows = range(place * size, (place + 1) * size)
     batch = dynamic_sampling.take_rows(dynamic_sampling.with_tool_mask(draw.batch), rows)
-    return Step(batch, [draw.own_rewards[row] for row in rows], [])
+    return StepBatch(batch, [draw.own_rewards[row] for row in rows], [])
 
 
-def _masked(group: Step) -> Step:
+def _masked(group: StepBatch) -> StepBatch:
     """A dead group as a stand-in: out of the loss, and out of the statistics of advantages."""
     rows = range(len(group.rewards))
-    return Step(dynamic_sampling.mask_rows(group.batch, rows), [float("nan")] * len(rows), [])
+    return StepBatch(dynamic_sampling.mask_rows(group.batch, rows), [float("nan")] * len(rows), [])

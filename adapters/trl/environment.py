@@ -1,4 +1,4 @@
-"""TRL's `environment_factory` from an environment id.
+"""`environment_factory`: TRL's environment class, made from an environment id.
 
 TRL makes one object per rollout and reads it like this: every public method is a tool, shown to the
 model with its signature and docstring; `reset(**row)` begins an episode and returns what is added
@@ -139,13 +139,13 @@ class CallRefused(TypeError):
 
 
 @dataclass(eq=False)
-class Tally:
-    """What became of the rollouts of one environment class.
+class FaultTally:
+    """Counts of the rollouts and faults of one environment class.
 
     Attributes:
-        rollouts: Episodes begun.
-        faults: Those of them that a fault left unscored.
-        latest: What the latest fault was; empty without any.
+        rollouts: The number of episodes begun.
+        faults: The number of those that a fault left unscored.
+        latest: The text of the latest fault; empty without any.
     """
 
     rollouts: int = 0
@@ -157,7 +157,7 @@ class Tally:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Let go of a lock that a thread of the parent held."""
+        """Replace a lock that a thread of the parent process may hold."""
         self._lock = threading.Lock()
 
     def blame(self, what: str) -> None:
@@ -168,12 +168,12 @@ class Tally:
 
 
 class RolloutEnvironment:
-    """One rollout's environment as TRL sees it; `environment_factory` adds the tools."""
+    """The environment of one rollout as TRL sees it; `environment_factory` adds the tools."""
 
     _env_id: ClassVar[str]
     _env_kwargs: ClassVar[Mapping[str, Any]]
     _spare: ClassVar[list[ToolEnv[Any]]]
-    _tally: ClassVar[Tally]
+    _tally: ClassVar[FaultTally]
 
     def __init__(self) -> None:
         self._env: ToolEnv[Any] | None = None
@@ -239,7 +239,7 @@ class RolloutEnvironment:
         return _separator(row.get("prompt")) + user_prompt(self._playing)
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """One tool call as TRL makes it: always a text, except that strict parsing raises."""
+        """The text that one tool call returns to TRL; only strict parsing raises instead."""
         if self._fault:
             return UNAVAILABLE
         text = self._guarded(lambda: self._playing.call(name, *args, **kwargs), UNAVAILABLE)
@@ -249,13 +249,13 @@ class RolloutEnvironment:
                 raise CallRefused(text)
         return text
 
-    def _say(self, action: Any) -> list[str]:
-        """A whole message of the model's: what each call in it returned, in order."""
+    def _play_message(self, action: Any) -> list[str]:
+        """The results of the calls in one message of the model, in order."""
         if not self._fault:
             self._guarded(lambda: self._playing.step(action), None)
         if self._fault:
             return [UNAVAILABLE]
-        return [told["content"] for told in turn_messages(self._playing.episode.turns[-1])[1:]]
+        return [result["content"] for result in turn_messages(self._playing.episode.turns[-1])[1:]]
 
     def _is_over(self) -> bool:
         return bool(self._fault) or self._playing.episode.over
@@ -265,7 +265,7 @@ class RolloutEnvironment:
         return self._env if self._is_open else None
 
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
-        """Run something of the environment's; whatever it raises is a fault of this rollout."""
+        """Run an action of the environment; any exception is a fault of this rollout."""
         try:
             return action()
         except Exception as problem:  # noqa: BLE001 - the boundary: TRL would crash, or blame the model
@@ -304,7 +304,7 @@ def environment_factory(env_id: str, **env_kwargs: Any) -> type[RolloutEnvironme
         "_env_id": env_id,
         "_env_kwargs": dict(env_kwargs),
         "_spare": [env],
-        "_tally": Tally(),
+        "_tally": FaultTally(),
     }
     return type(_class_name(env_id), (RolloutEnvironment,), members)
 

@@ -1,7 +1,7 @@
 """`FaultStop`: the fault limit of `adapters.training`, as a callback of TRL's trainers.
 
 A fault in a tool cannot be raised through TRL, which would make it a message to the model. So it is
-counted where it happens (`factory.Tally`), and held against the limit at the end of each step.
+counted where it happens (`environment.FaultTally`), and checked against the limit after each step.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from adapters.training.guards.fault_limit import FaultLimit
 from adapters.trl.environment import RolloutEnvironment
-from adapters.trl.snapshots import keep, kept
+from adapters.trl.snapshots import load_state, save_state
 
 _STATE: Final = "toolgym-faults"
 
 
 class FaultStop(TrainerCallback):
-    """Ends a run with `EnvironmentFault` when too many rollouts are lost; see `FaultLimit`.
+    """A callback that ends a run with `EnvironmentFault` when too many rollouts are lost.
+
+    The share is that of `FaultLimit`.
 
     Args:
-        environment: What `environment_factory` returned.
+        environment: The class that `environment_factory` returned.
         limit: The share of rollouts that may be lost.
 
     >>> trainer = GRPOTrainer(..., environment_factory=environment,
@@ -36,9 +38,9 @@ class FaultStop(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Go on from a checkpoint's counts, if there are any."""
+        """Restore the counts of a checkpoint, if there are any."""
         self._limit = FaultLimit(state.max_steps, self._share)
-        counts = kept(state, _STATE)
+        counts = load_state(state, _STATE)
         if counts is not None:
             self._limit.load_state_dict(counts)
 
@@ -56,4 +58,4 @@ class FaultStop(TrainerCallback):
         if self._limit is None:
             return
         self._limit.note(state.global_step, played, lost, self._tally.latest)
-        keep(state, _STATE, self._limit.state_dict())
+        save_state(state, _STATE, self._limit.state_dict())

@@ -1,4 +1,4 @@
-"""The reference of a KL penalty is the model as it is when training begins.
+"""The reference model of the KL penalty: the policy as it is when training begins.
 
 TRL builds the reference by loading the policy's name once more. For a policy that was warmed up in
 memory that name is the base model's, or nothing: the penalty then pulls towards a model that has
@@ -27,7 +27,7 @@ FOLDER = "reference"
 def named_reference(
     model: Any, config: GRPOConfig, folder: Path | str | None, *, has_adapter: bool
 ) -> Iterator[None]:
-    """While this lasts, the policy's name leads to the reference.
+    """A context in which the policy's name leads to its reference model.
 
     Args:
         model: The policy, or its path, in which case that is the reference too.

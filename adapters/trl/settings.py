@@ -1,4 +1,4 @@
-"""Settings with which GRPO on a tool environment trains, and the checks that come before it.
+"""GRPO settings that fit tool environments, and checks of data set and tokenizer.
 
 TRL's own defaults suit a large model on a GPU. Some of them train nothing here, or fail without a
 word: bf16 and gradient checkpointing on a CPU, one log line in ten steps, a data set with fewer
@@ -36,7 +36,7 @@ DEFAULTS: dict[str, Any] = {
     "report_to": "none",
     "save_strategy": "no",
 }
-"""What a dict of settings for TRL's own `GRPOConfig` means where it says nothing.
+"""Defaults of a dict of settings for TRL's own `GRPOConfig`.
 
 Dr. GRPO without scaling (Liu et al. 2025, arXiv:2503.20783): no division by a group's standard
 deviation, so that a small lead stays small.
@@ -56,7 +56,7 @@ def grpo_config(
     step_limit: int,
     config_class: type[GRPOConfig] = StableGRPOConfig,
 ) -> GRPOConfig:
-    """A config from itself or from settings that go over the defaults.
+    """A config for this environment, from a config or from settings over the defaults.
 
     Args:
         config: A finished config (which is copied, not changed), or a dict of its arguments.
@@ -81,7 +81,7 @@ def grpo_config(
 
 
 def fitted(config: GRPOConfig, step_limit: int) -> GRPOConfig:
-    """A copy that keeps the columns a row is reset by, and lets an episode use its budget.
+    """A copy of a config that keeps all columns, and lets an episode use its budget of calls.
 
     Args:
         config: Any config of TRL's.
@@ -95,7 +95,7 @@ def fitted(config: GRPOConfig, step_limit: int) -> GRPOConfig:
 
 
 def check_rows(dataset: Any, config: GRPOConfig) -> None:
-    """Make sure that there is a question for each group of a generation batch.
+    """Check that a data set has a row for each group of a generation batch.
 
     Raises:
         ConfigurationError: There are too few rows, with which TRL would train zero steps.
@@ -111,7 +111,7 @@ def check_rows(dataset: Any, config: GRPOConfig) -> None:
 
 
 def check_tasks(dataset: Any, env: ToolEnv[Any], name: str) -> None:
-    """Make sure that the environment has the tasks that the rows of a data set name.
+    """Check that the environment has the tasks that the rows of a data set name.
 
     Args:
         dataset: One, or a dict of them; those without a column `task_id` are left alone.
@@ -128,9 +128,9 @@ def check_tasks(dataset: Any, env: ToolEnv[Any], name: str) -> None:
     columns = getattr(dataset, "column_names", None)
     if not isinstance(dataset, Sized) or not isinstance(columns, list) or "task_id" not in columns:
         return
-    known = {*env.tasks.ids, *env.tasks.refused}
+    task_ids = {*env.tasks.ids, *env.tasks.refused}
     named = [str(task) for task in dataset["task_id"] if task is not None]  # type: ignore[index]
-    strange = [task for task in dict.fromkeys(named) if task not in known]
+    strange = [task for task in dict.fromkeys(named) if task not in task_ids]
     if strange:
         raise ConfigurationError(
             f"{name} names {len(strange)} tasks that the environment does not have, {strange[0]!r}"
@@ -142,17 +142,19 @@ def check_tasks(dataset: Any, env: ToolEnv[Any], name: str) -> None:
 def prepare_tokenizer(
     tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any], config: GRPOConfig
 ) -> None:
-    """Let TRL accept any chat template, and ask for control tokens in texts to be encoded as text.
+    """Make TRL accept any chat template, and have control tokens in texts encoded as text.
 
     TRL reads responses of known templates only. Our parser finds the calls, so for another template
     it is enough to say that a response is text. The strict wall keeps TRL's own reading.
     """
-    known = any(getattr(tokenizer, name, None) for name in ("response_template", "response_schema"))
-    if not known and env.parsing == "lenient":
+    has_schema = any(
+        getattr(tokenizer, name, None) for name in ("response_template", "response_schema")
+    )
+    if not has_schema and env.parsing == "lenient":
         try:
             add_response_schema(tokenizer)
         except ValueError:
             tokenizer.response_template = _PLAIN_RESPONSES
-    wanted = dict(config.chat_template_kwargs or {})
-    if not SANITIZED.keys() & wanted.keys() and can_sanitize(tokenizer, env):
-        config.chat_template_kwargs = {**wanted, **SANITIZED}
+    options = dict(config.chat_template_kwargs or {})
+    if not SANITIZED.keys() & options.keys() and can_sanitize(tokenizer, env):
+        config.chat_template_kwargs = {**options, **SANITIZED}

@@ -1,6 +1,6 @@
-"""Snapshots: what a run goes back to when its guards roll it back.
+"""`Snapshots`: the states that a run's guards roll it back to.
 
-A snapshot is what an update moves and nothing else: the weights that are trained (of LoRA, the
+A snapshot has what an update changes and nothing else: the weights that are trained (of LoRA, the
 adapter), the optimizer's state and the schedule's. They are files, since a run that was killed and
 taken up again must find the same ones; those that are later than the checkpoint it goes on from are
 thrown away, and old ones only when a checkpoint has made sure that they are not needed any more.
@@ -24,7 +24,7 @@ _NAME = re.compile(r"step-(\d+)\.pt")
 
 
 class Snapshots:
-    """The snapshots of one run.
+    """The snapshot files of one run.
 
     Args:
         folder: Where they lie; every process has to see it.
@@ -50,9 +50,9 @@ class Snapshots:
         self._writes, self._wait = writes, wait
 
     def steps(self) -> list[int]:
-        """The steps after which one was taken, 0 for the one before the first step."""
-        found = [_NAME.fullmatch(path.name) for path in self._folder.glob("step-*.pt")]
-        return sorted(int(match.group(1)) for match in found if match)
+        """The steps after which a snapshot was taken, 0 for the one before the first step."""
+        matches = [_NAME.fullmatch(path.name) for path in self._folder.glob("step-*.pt")]
+        return sorted(int(match.group(1)) for match in matches if match)
 
     def take(self, step: int) -> None:
         """Write the snapshot of a step, whole or not at all."""
@@ -64,16 +64,16 @@ class Snapshots:
         self._wait()
 
     def restore(self, step: int) -> None:
-        """Put weights, optimizer and schedule back to where they were."""
-        held = torch.load(self._path(step), map_location="cpu", weights_only=True)
+        """Load weights, optimizer and schedule from the snapshot of a step."""
+        snapshot = torch.load(self._path(step), map_location="cpu", weights_only=True)
         with torch.no_grad():
             for name, parameter in self._trained().items():
-                parameter.copy_(held["weights"][name])
-        self._optimizer.load_state_dict(held["optimizer"])
-        self._scheduler.load_state_dict(held["scheduler"])
+                parameter.copy_(snapshot["weights"][name])
+        self._optimizer.load_state_dict(snapshot["optimizer"])
+        self._scheduler.load_state_dict(snapshot["scheduler"])
 
-    def keep(self, latest: int, upto: int | None = None) -> None:
-        """Throw away all but the first and some of the latest.
+    def prune(self, latest: int, upto: int | None = None) -> None:
+        """Delete all snapshots but the first and some of the latest.
 
         Args:
             latest: How many of the latest stay.
@@ -81,15 +81,15 @@ class Snapshots:
         """
         steps = self.steps()
         past = [step for step in steps if upto is None or step <= upto]
-        staying = {0, *past[-latest:]}
+        kept = {0, *past[-latest:]}
         if self._writes:
             for step in steps:
-                if step not in staying:
+                if step not in kept:
                     self._path(step).unlink(missing_ok=True)
         self._wait()
 
     def clear(self) -> None:
-        """Throw all of them away."""
+        """Delete all snapshots."""
         if self._writes:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._wait()
@@ -111,21 +111,21 @@ class Snapshots:
         }
 
 
-# What a checkpoint of transformers' `Trainer` keeps for us, beside what it keeps itself.
+# Our own state in the checkpoints of transformers' `Trainer`.
 #
 # `trainer_state.json` has room for the states of callbacks, and is the last file that a checkpoint
 # gets: where it is whole, all of it is there, and a checkpoint without it is passed over. What is
 # put there is JSON.
 
 
-def kept(state: TrainerState, name: str) -> Any:
-    """What the checkpoint that a run goes on from has kept under a name; None without one."""
-    places: Any = state.stateful_callbacks or {}
-    return places.get(name)
+def load_state(state: TrainerState, name: str) -> Any:
+    """The state under a name in the checkpoint that a run is resumed from; None without one."""
+    states: Any = state.stateful_callbacks or {}
+    return states.get(name)
 
 
-def keep(state: TrainerState, name: str, value: dict[str, Any]) -> None:
-    """Let the next checkpoint keep a value under a name."""
-    places: Any = state.stateful_callbacks or {}
-    held: Any = {**places, name: value}
-    state.stateful_callbacks = held
+def save_state(state: TrainerState, name: str, value: dict[str, Any]) -> None:
+    """Put a state under a name into the next checkpoint."""
+    states: Any = state.stateful_callbacks or {}
+    updated: Any = {**states, name: value}
+    state.stateful_callbacks = updated

@@ -1,10 +1,11 @@
-"""`StableGRPOTrainer`: GRPO that does not collapse, around TRL's own and without a copy of it.
+"""`StableGRPOTrainer`: TRL's GRPO with dynamic sampling, bounded advantages and guards.
 
-    a generation batch   drawn, dead groups replaced (`refill`), advantages estimated anew
-    an update            measured while it can still be left out (`step_numbers`), judged by the
-                         guards, made or not made (`guarding`)
-    a checkpoint         holds the guards' memory and where the refills stand, and falls between
-                         generation batches, so that a run that is taken up again is the same run
+    a generation batch   is played, its dead groups replaced (`dynamic_sampling`), its advantages
+                         estimated anew
+    an update            is measured while it can still be left out (`step_metrics`), judged by the
+                         guards, made or not made (`guard_callback`)
+    a checkpoint         holds the guards' memory and the state of dynamic sampling, and falls
+                         between generation batches, so that a resumed run is the same run
 
 Each part wraps a method of TRL's and calls it. What TRL computes of a loss stays TRL's.
 """
@@ -34,10 +35,24 @@ from adapters.training.preflight.rollout_room import room_finder
 from adapters.training.runs.progress import peak_memory
 from adapters.trl import dynamic_sampling
 from adapters.trl.config import TRLS_OWN, StableGRPOConfig
-from adapters.trl.dynamic_sampling import Draw, Rows, Step, Table, drawn_once, filled
+from adapters.trl.dynamic_sampling import (
+    PlayedBatch,
+    Rows,
+    StepBatch,
+    StepSource,
+    fill_step,
+    single_batch,
+)
 from adapters.trl.environment import RolloutEnvironment
-from adapters.trl.guard_callback import Guarding
-from adapters.trl.step_metrics import MEASURED, PREFIX, Fresh, StepNumbers, means, step_metrics
+from adapters.trl.guard_callback import GuardCallback
+from adapters.trl.step_metrics import (
+    MEASURED,
+    PREFIX,
+    PendingMetrics,
+    StepNumbers,
+    means,
+    step_metrics,
+)
 from adapters.trl.tool_trainer import ToolGRPOTrainer
 from toolgym.errors import ConfigurationError
 from toolgym.runs.metrics import finite, recorded
@@ -64,24 +79,24 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         super().__init__(model, args=args, **kwargs)
         self._sampling = self._sampling_of(args) if args.dynamic_sampling else None
         self._numbers = StepNumbers()
-        self._fresh = Fresh(self._numbers_of)
+        self._pending = PendingMetrics(self._metrics_of)
         self._unlogged: list[dict[str, float]] = []
         self._tokens = self._seconds = 0.0
         self._sampler: Any = None
         self._is_first_draw = True
-        self._guarding = Guarding(
+        self._guard_callback = GuardCallback(
             Guards(args.guard_config(), self._setup(args, self._environment_pool[None][0])),
-            self._measured,
+            self._collect_metrics,
             self._discard_rollouts,
             self._is_between_batches,
             self._catch_up,
-            remembered={"sampling": self._sampling} if self._sampling is not None else {},
+            stateful={"sampling": self._sampling} if self._sampling is not None else {},
             acts=not args.only_warns,
             snapshot_steps=args.snapshot_steps,
             snapshot_keep=args.snapshot_keep,
             wait=self.accelerator.wait_for_everyone,
         )
-        self.add_callback(self._guarding)
+        self.add_callback(self._guard_callback)
 
     def _sampling_of(self, args: StableGRPOConfig) -> DynamicSampling:
         columns = getattr(self.train_dataset, "column_names", None) or ()
@@ -124,27 +139,31 @@ class StableGRPOTrainer(ToolGRPOTrainer):
             return super()._generate_and_score_completions(inputs)
         began = time.perf_counter()
         self._is_first_draw = True
-        table = Table(
-            self._drawn, self._rows_of, self._exchange, self.num_generations, self._pad_token()
+        source = StepSource(
+            self._play_and_mask,
+            self._rows_of,
+            self._exchange,
+            self.num_generations,
+            self._pad_token(),
         )
         if self._sampling is not None:
-            step = filled(table, inputs, self._sampling)
+            step = fill_step(source, inputs, self._sampling)
         else:
-            step = drawn_once(table, inputs)
-        batch = self._finished(step)
-        sampling = self._everyones(step.sampling)
-        self._note("train", self._numbers_of(step.draws) | sampling)
-        self._fresh.add(step.draws, {**sampling, "rollout_seconds": time.perf_counter() - began})
+            step = single_batch(source, inputs)
+        batch = self._with_advantages(step)
+        sampling = self._sum_over_processes(step.sampling)
+        self._note("train", self._metrics_of(step.draws) | sampling)
+        self._pending.add(step.draws, {**sampling, "rollout_seconds": time.perf_counter() - began})
         return batch
 
-    def _drawn(self, inputs: Rows) -> Draw:
-        draw = self._draw(inputs)
+    def _play_and_mask(self, inputs: Rows) -> PlayedBatch:
+        draw = self._play_rows(inputs)
         if self._is_first_draw:
-            self._show_some()
+            self._report_rollouts()
         self._is_first_draw = False
         left_out = draw.left_out(unfinished=self.mask_truncated_completions)
         batch = dynamic_sampling.mask_rows(dynamic_sampling.with_tool_mask(draw.batch), left_out)
-        return Draw(batch, draw.figures, draw.rewards, draw.first)
+        return PlayedBatch(batch, draw.figures, draw.rewards, draw.first)
 
     def _rows_of(self, tasks: Sequence[int]) -> Rows:
         rows = [self.train_dataset[task] for task in tasks]
@@ -153,16 +172,16 @@ class StableGRPOTrainer(ToolGRPOTrainer):
     def _exchange(self, tally: Tally) -> list[Sequence[int]]:
         return gather_object([tuple(tally)])  # type: ignore[no-any-return]
 
-    def _everyones(self, own: dict[str, float]) -> dict[str, float]:
-        """Numbers of the filling, of all processes together; all took equally many rounds."""
-        told: list[dict[str, float]] = gather_object([own])
+    def _sum_over_processes(self, own: dict[str, float]) -> dict[str, float]:
+        """Metrics of dynamic sampling over all processes; all took equally many rounds."""
+        gathered: list[dict[str, float]] = gather_object([own])
         return {
-            name: number if name == "sampling_rounds" else sum(each[name] for each in told)
+            name: number if name == "sampling_rounds" else sum(each[name] for each in gathered)
             for name, number in own.items()
         }
 
-    def _finished(self, step: Step) -> dict[str, Any]:
-        """The batch with advantages of what is learnt from, and its tokens counted anew."""
+    def _with_advantages(self, step: StepBatch) -> dict[str, Any]:
+        """The batch with its advantages, and its tokens counted anew."""
         batch, limit = dict(step.batch), self.args.advantage_clip
         if self.args.estimator != TRLS_OWN:
             batch["advantages"] = self._advantages(batch, step.rewards)
@@ -174,7 +193,7 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         return batch
 
     def _advantages(self, batch: dict[str, Any], own_rewards: Sequence[float]) -> Tensor:
-        """Of this process, estimated over the rollouts of all; in double precision.
+        """Advantages of this process, estimated over the rollouts of all; in double precision.
 
         A group that is left out of the loss as a whole takes no part in the statistics. A rollout
         that alone is left out is still one that the others did better than, or worse.
@@ -185,11 +204,11 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         own = own.masked_fill(~counts, math.nan)
         rewards = torch.tensor(gather_object(own.tolist()), dtype=torch.float64, device="cpu")
         groups = torch.arange(len(rewards), device="cpu") // self.num_generations
-        found = advantages.advantages(
+        gathered = advantages.advantages(
             self.args.estimator, rewards, groups, limit=self.args.advantage_clip
         )
         first = self.accelerator.process_index * len(own)
-        return found[first : first + len(own)].to(batch["advantages"])
+        return gathered[first : first + len(own)].to(batch["advantages"])
 
     def _pad_token(self) -> int:
         return int(self._tokenizer.pad_token_id)
@@ -206,7 +225,7 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         return loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Add a micro-batch's gradient, and take its numbers down."""
+        """Add a micro-batch's gradient, and record its metrics."""
         began = time.perf_counter()
         loss: Tensor = super().training_step(*args, **kwargs)
         mean = self.accelerator.gather(loss.detach().reshape(1)).mean().item()
@@ -219,9 +238,9 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         self._seconds += time.perf_counter() - began
         return loss
 
-    def _measured(self) -> dict[str, float]:
-        """What the guards see of the step; rollouts only where there are new ones."""
-        played, update = self._fresh.told(), self._numbers.told()
+    def _collect_metrics(self) -> dict[str, float]:
+        """The step's metrics for the guards; of rollouts only where there are new ones."""
+        played, update = self._pending.pop(), self._numbers.metrics()
         if self.accelerator.scaler is not None:  # it makes such steps smaller by itself
             update = {k: v for k, v in update.items() if k in finite(update)}
         learnt = self._seconds - played.get("rollout_seconds", 0.0)
@@ -261,22 +280,22 @@ class StableGRPOTrainer(ToolGRPOTrainer):
             TrainingStopped: The guards ended the run; its text says why and what to change.
         """
         outcome = super().train(*args, **kwargs)
-        if self._guarding.stopped is not None:
-            raise TrainingStopped(*self._guarding.stopped)
+        if self._guard_callback.stopped is not None:
+            raise TrainingStopped(*self._guard_callback.stopped)
         return outcome
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log as TRL does, with what the guards have done, for callbacks and dashboards too."""
+        """Log as TRL does, with the guards' metrics, for callbacks and dashboards too."""
         if "loss" in logs:
-            numbers = self._guarding.guards.metrics()
+            numbers = self._guard_callback.guards.metrics()
             logs.update({PREFIX + name: number for name, number in numbers.items()})
         super().log(logs, start_time)
 
-    def _told(self, logs: dict[str, float]) -> dict[str, float]:
-        """Numbers as they were measured go before those that were made fit to be shown."""
+    def _metrics_of_log(self, logs: dict[str, float]) -> dict[str, float]:
+        """The step's metrics; those measured here replace those that TRL cleaned for display."""
         steps, self._unlogged = self._unlogged, []
         trls = {k: v for k, v in step_metrics(logs).items() if k not in MEASURED}
-        told = {**trls, **means(steps), **self._guarding.guards.metrics()}
-        if "learning_rate" in told:
-            told["learning_rate"] *= self._guarding.guards.learning_rate_scale
-        return recorded(told)
+        metrics = {**trls, **means(steps), **self._guard_callback.guards.metrics()}
+        if "learning_rate" in metrics:
+            metrics["learning_rate"] *= self._guard_callback.guards.learning_rate_scale
+        return recorded(metrics)

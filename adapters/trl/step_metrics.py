@@ -1,8 +1,8 @@
-"""The raw numbers of an update, as they are while it can still be left out.
+"""Raw metrics of an update, measured while it can still be left out, and TRL's names for them.
 
 What TRL logs comes too late and too clean for a guard: it is written after the optimizer has moved,
 a loss that is nan is shown as an average of earlier ones, and a micro-batch without a token counts
-as entropy 0. Here each micro-batch is taken down as it passes, with nan as nan, numbers of tokens
+as entropy 0. Here each micro-batch is taken down as it passes, with nan as nan, metrics per token
 are weighed by tokens, and the gradient is measured when it is complete and before it is clipped,
 which would spread one nan over all of it.
 """
@@ -18,9 +18,9 @@ import torch
 from torch import nn
 
 from adapters.training.algorithms.rollout_metrics import Figures
-from adapters.trl.dynamic_sampling import Draw
+from adapters.trl.dynamic_sampling import PlayedBatch
 from adapters.trl.environment import RolloutEnvironment
-from adapters.trl.tool_loop import End
+from adapters.trl.tool_loop import RolloutEnd
 from toolgym.rollout import EpisodeRecord
 from toolgym.runs.metrics import METRICS, recorded
 
@@ -36,7 +36,7 @@ MEASURED: Final = frozenset(_PER_TOKEN.values())
 
 
 class StepNumbers:
-    """The micro-batches of one optimizer step, all processes together."""
+    """Metrics of the micro-batches of one optimizer step, all processes together."""
 
     def __init__(self) -> None:
         self._losses: list[float] = []
@@ -47,11 +47,11 @@ class StepNumbers:
     def note_micro_batch(
         self, loss: float, tokens: float, logged: Mapping[str, Sequence[float]]
     ) -> None:
-        """Take down a micro-batch whose gradient was just added.
+        """Record a micro-batch whose gradient was just added.
 
         Args:
             loss: Its part of the step's loss.
-            tokens: That the loss was taken over.
+            tokens: The number that the loss was taken over.
             logged: TRL's own lists of metrics, whose last entries are this micro-batch's.
         """
         self._losses.append(loss)
@@ -65,19 +65,19 @@ class StepNumbers:
 
         Args:
             parameters: Those that are trained.
-            scale: What the loss was multiplied by, as fp16 does.
+            scale: The factor on the loss, as fp16 has one.
         """
         trained = list(parameters)
         norm, broken = gradient_norm(trained)
         self._gradient = {"grad_norm": norm / scale, "nonfinite_gradients": float(broken)}
         self._gradient["nonfinite_weights"] = float(count_nonfinite(trained))
 
-    def told(self) -> dict[str, float]:
-        """The numbers of the step so far, by the names of `metric_names`."""
-        told = {"loss": sum(self._losses)}
+    def metrics(self) -> dict[str, float]:
+        """The metrics of the step so far, by the names of `toolgym.runs.metrics`."""
+        metrics = {"loss": sum(self._losses)}
         if any(self._tokens):
-            told |= {name: self._weighed(values) for name, values in self._shown.items()}
-        return {**told, "learnt_tokens": math.fsum(self._tokens), **self._gradient}
+            metrics |= {name: self._weighed(values) for name, values in self._shown.items()}
+        return {**metrics, "learnt_tokens": math.fsum(self._tokens), **self._gradient}
 
     def _weighed(self, values: Sequence[float]) -> float:
         """The mean over tokens; micro-batches without any do not count."""
@@ -105,10 +105,10 @@ def count_nonfinite(parameters: Iterable[nn.Parameter]) -> int:
     return int((~torch.stack([flag.to(flags[0].device) for flag in flags])).sum()) if flags else 0
 
 
-# The numbers of a step between TRL's log and ours.
+# The names of a step's metrics in TRL's log, and here.
 #
-# What the rollouts of a step say of the run is taken by
-# `adapters.training.algorithms.rollout_metrics`, as for every trainer. TRL counts groups with equal
+# The metrics of a step's rollouts come from `adapters.training.algorithms.rollout_metrics`, as for
+# every trainer. TRL counts groups with equal
 # rewards only, and under one of its settings counts them wrongly, so its own numbers of rewards are
 # passed over; those of the update keep their values and get our names. Numbers of a step that was
 # filled up with further draws are over all that was drawn.
@@ -129,11 +129,11 @@ _FROM_TRL: Final = {
 }
 
 
-def figures_of(environment: RolloutEnvironment, stopped_early: bool, end: End) -> Figures:
-    """What a rollout says of the run, once its reward was asked for.
+def figures_of(environment: RolloutEnvironment, stopped_early: bool, end: RolloutEnd) -> Figures:
+    """The metrics of one rollout, once its reward was asked for.
 
     Args:
-        environment: It.
+        environment: The rollout's.
         stopped_early: The model stopped before the episode was over.
         end: How it ended.
     """
@@ -148,7 +148,7 @@ def figures_of(environment: RolloutEnvironment, stopped_early: bool, end: End) -
 
 
 def step_metrics(logs: Mapping[str, Any]) -> dict[str, float]:
-    """Our names for what TRL logged of one optimizer step.
+    """The metrics that TRL logged for one optimizer step, by our names.
 
     What is missing or has nothing to be a share of is left out; what broke stays as it is.
     """
@@ -157,41 +157,41 @@ def step_metrics(logs: Mapping[str, Any]) -> dict[str, float]:
     return recorded(named)
 
 
-# What was played since the last step, told once, however many generation batches it took.
+# Metrics of the rollouts since the last step, reported once, over one or more generation batches.
 #
 # With more steps of accumulation than a generation batch has micro-batches, a step learns from
 # several batches, and with fewer, several steps learn from one. The guards judge a step by all that
 # was played for it, and by nothing that an earlier step was judged by.
 
 
-class Fresh:
-    """Draws that no step has told of yet.
+class PendingMetrics:
+    """Metrics of played batches that no optimizer step has reported yet.
 
     Args:
-        numbers_of: The figures of some draws, all groups alike.
+        metrics_of: The metrics of some played batches, all groups alike.
     """
 
-    def __init__(self, numbers_of: Callable[[Sequence[Draw]], dict[str, float]]) -> None:
-        self._numbers_of = numbers_of
-        self._draws: list[Draw] = []
+    def __init__(self, metrics_of: Callable[[Sequence[PlayedBatch]], dict[str, float]]) -> None:
+        self._metrics_of = metrics_of
+        self._draws: list[PlayedBatch] = []
         self._sums: dict[str, float] = {}
 
-    def add(self, draws: Sequence[Draw], sums: Mapping[str, float]) -> None:
-        """Note a generation batch.
+    def add(self, draws: Sequence[PlayedBatch], sums: Mapping[str, float]) -> None:
+        """Add a generation batch.
 
         Args:
-            draws: All that was played for it; only figures and rewards are held.
+            draws: All batches played for it; only figures and rewards are kept.
             sums: Other numbers of it, which add up over batches.
         """
         self._draws += [replace(draw, batch={}) for draw in draws]
         for name, number in sums.items():
             self._sums[name] = self._sums.get(name, 0.0) + number
 
-    def told(self) -> dict[str, float]:
-        """The numbers of what is new; empty where nothing is."""
-        told = {**self._numbers_of(self._draws), **self._sums} if self._draws else {}
+    def pop(self) -> dict[str, float]:
+        """The metrics since the last call, which are then cleared; empty where there are none."""
+        metrics = {**self._metrics_of(self._draws), **self._sums} if self._draws else {}
         self._draws, self._sums = [], {}
-        return told
+        return metrics
 
 
 def means(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -201,8 +201,8 @@ def means(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """
     keys = dict.fromkeys(key for step in steps for key in step)
     values = {key: [step[key] for step in steps if key in step] for key in keys}
-    known = {
-        key: those if METRICS[key].breaks else [each for each in those if math.isfinite(each)]
-        for key, those in values.items()
+    counted = {
+        key: column if METRICS[key].breaks else [each for each in column if math.isfinite(each)]
+        for key, column in values.items()
     }
-    return {key: sum(those) / len(those) for key, those in known.items() if those}
+    return {key: sum(column) / len(column) for key, column in counted.items() if column}

@@ -1,13 +1,13 @@
-"""`ToolGRPOTrainer`: TRL's `GRPOTrainer` on an environment of tools, with its own update.
+"""`ToolGRPOTrainer`: TRL's `GRPOTrainer` on tool environments, with TRL's own update.
 
 It adds to TRL's what a run on tools needs, each by wrapping a method and calling it, never by a
-copy, since copies drift: messages are read as in evaluation (`reading`), tools of different
-rollouts run at the same time (`crew`), a rollout stops with its episode (`stopping`) and is marked
-when it ran out before (`endings`), processes that generate together come equally often (`meeting`),
-groups are measured by outcome (`figures`), prompts show the tools by the schemas of evaluation and
+copy, since copies drift: messages are parsed as in evaluation (`response_parsing`), tools of
+different rollouts run at the same time, a rollout stops with its episode and is marked when it ran
+out before, collective generation stays in step across processes (all `tool_loop`), groups are
+measured by outcome (`step_metrics`), prompts show the tools by the schemas of evaluation and
 demonstrations, and encode control tokens in texts as text (`settings`), the reference of a KL
-penalty is the model as it is (`reference`), a run that loses too many rollouts ends (`faults`), and
-the control experiment shuffles rewards.
+penalty is the model as it is (`reference_model`), a run that loses too many rollouts ends
+(`fault_callback`), and the control experiment shuffles rewards.
 
 The environment alone also works with a plain `GRPOTrainer`; then TRL's own limits hold: a malformed
 call ends the rollout without a word, a misspelt tool is "not found", and one turn more is generated
@@ -31,23 +31,23 @@ from trl import GRPOTrainer
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.algorithms.workers import Workers
 from adapters.trl.config import StableGRPOConfig
-from adapters.trl.dynamic_sampling import Draw, Rows
+from adapters.trl.dynamic_sampling import PlayedBatch, Rows
 from adapters.trl.environment import RolloutEnvironment
 from adapters.trl.fault_callback import FaultStop
 from adapters.trl.reference_model import named_reference
-from adapters.trl.response_parsing import ReadingTokenizer
+from adapters.trl.response_parsing import ParsingTokenizer
 from adapters.trl.settings import check_rows, check_tasks, fitted, prepare_tokenizer
 from adapters.trl.step_metrics import PREFIX, figures_of, step_metrics
 from adapters.trl.tool_loop import (
-    Crew,
-    End,
     Generate,
-    Meeting,
+    ParallelToolRunner,
+    RolloutEnd,
     Sequences,
+    SynchronisedGeneration,
     ToolLoop,
     Turns,
-    ended_only,
-    endings,
+    local_generation,
+    rollout_ends,
     shared_prompts,
 )
 from toolgym.errors import ConfigurationError
@@ -103,8 +103,8 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self._on_metrics, self._on_rollouts = on_metrics, on_rollouts
         self._workers = Workers(getattr(args, "tool_workers", StableGRPOConfig.tool_workers))
         self._loop: ToolLoop | None = None
-        self._meeting: Meeting | None = None
-        self._ends: list[End] = []
+        self._synchronised: SynchronisedGeneration | None = None
+        self._ends: list[RolloutEnd] = []
         self._played: tuple[list[Figures], list[float]] = ([], [])
         self._read_as_in_evaluation()
         if not any(isinstance(each, FaultStop) for each in self.callback_handler.callbacks):
@@ -117,7 +117,7 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self._env_tools = {None: env.tool_schemas()}
         self._is_lenient = env.parsing == "lenient"
         if self._is_lenient:
-            self._tokenizer: Any = ReadingTokenizer(self._tokenizer, env.tools)
+            self._tokenizer: Any = ParsingTokenizer(self._tokenizer, env.tools)
 
     def _tool_call_loop(
         self,
@@ -127,32 +127,36 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         completions: list[list[dict[str, Any]]],
         *rest: Any,
     ) -> Any:
-        """Play messages as they were written, and end the rollouts whose episodes are over."""
+        """TRL's tool loop with parallel tools, stopping each rollout with its episode."""
         if self._is_lenient:
-            self._sync_tool_dicts = Crew(self.environments, completions, self._workers).tools()
+            self._sync_tool_dicts = ParallelToolRunner(
+                self.environments, completions, self._workers
+            ).tools()
         has_images = any(rest[1:])  # they would have to be sorted too
         if not has_images:
             eos = self._tokenizer.eos_token_id
             self._loop = ToolLoop(self.environments, completions, eos)
         if self._loop is not None and self._generates_together():
-            self._meeting = Meeting(lambda n: gather_object([n]), min(prompt_ids, key=len))
+            self._synchronised = SynchronisedGeneration(
+                lambda n: gather_object([n]), min(prompt_ids, key=len)
+            )
         try:
             outcome = super()._tool_call_loop(
                 prompts, prompt_ids, completion_ids, completions, *rest
             )
             if self._loop is not None:
                 self._loop.mask(outcome[0])
-            if self._meeting is not None:
-                self._meeting.see_off(self._trls_turn(None, {}, 1))
+            if self._synchronised is not None:
+                self._synchronised.drain(self._trls_turn(None, {}, 1))
         finally:
-            self._loop = self._meeting = None
+            self._loop = self._synchronised = None
         tool_mask, messages, ids = outcome[:3]
         ends = {*self.eos_token_ids, self._tokenizer.pad_token_id}
-        self._ends = endings(self.environments, messages, ids, tool_mask, ends)
+        self._ends = rollout_ends(self.environments, messages, ids, tool_mask, ends)
         return outcome
 
     def _generates_together(self) -> bool:
-        """Whether the processes meet inside generation, and so must generate equally often."""
+        """Whether generation is collective, so that processes must generate equally often."""
         if self.accelerator.num_processes == 1:
             return False
         return bool(self.use_vllm or self.is_deepspeed_enabled or self.is_fsdp_enabled)
@@ -165,16 +169,16 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         num_generations: int,
         **named: Any,
     ) -> Turns:
-        """Words of the model for every prompt, except where an episode is over."""
+        """One generated turn per prompt, except where an episode is over."""
         if self._loop is None and self.use_vllm and self.vllm_mode == "server":
-            # It is sent one prompt for a whole group, whose members a fault can make different.
+            # The server gets one prompt for a group, whose members a fault can make different.
             is_shared = all(gather_object([shared_prompts(prompt_ids, num_generations)]))
             num_generations = num_generations if is_shared else 1
         generate = self._trls_turn(images, multimodal_fields, num_generations, **named)
         if self._loop is None:
             return generate(prompt_ids)
-        meet = self._meeting.joined if self._meeting is not None else ended_only
-        return self._loop.generate(prompt_ids, meet(generate))
+        wrap = self._synchronised.wrap if self._synchronised is not None else local_generation
+        return self._loop.generate(prompt_ids, wrap(generate))
 
     def _trls_turn(self, *args: Any, **named: Any) -> Generate:
         turn: Any = super()._generate_single_turn
@@ -202,41 +206,41 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         return rewards
 
     def _shuffled_rows(self, rewards: torch.Tensor) -> list[int]:
-        """Which row's reward each rollout gets; unscored rollouts keep theirs."""
+        """The row whose reward each rollout gets; unscored rollouts keep theirs."""
         rows = list(range(len(rewards)))
         scored = [row for row in rows if not torch.isnan(rewards[row]).all()]
-        drawn = list(scored)
-        random.Random(f"toolgym-control-{self.args.seed}-{self._step}").shuffle(drawn)
-        for row, other in zip(scored, drawn, strict=True):
+        shuffled = list(scored)
+        random.Random(f"toolgym-control-{self.args.seed}-{self._step}").shuffle(shuffled)
+        for row, other in zip(scored, shuffled, strict=True):
             rows[row] = other
         return rows
 
     def _generate_and_score_completions(self, inputs: Rows) -> dict[str, Any]:
-        draw = self._draw(inputs)
-        self._show_some()
-        self._note("train" if self.model.training else "eval", self._numbers_of([draw]))
+        draw = self._play_rows(inputs)
+        self._report_rollouts()
+        self._note("train" if self.model.training else "eval", self._metrics_of([draw]))
         return draw.batch
 
-    def _draw(self, inputs: Rows) -> Draw:
+    def _play_rows(self, inputs: Rows) -> PlayedBatch:
         """Play some rows of this process, once, as TRL does."""
         batch = super()._generate_and_score_completions(inputs)
         figures, rewards = self._played
-        return Draw(batch, figures, rewards, self.accelerator.process_index * len(inputs))
+        return PlayedBatch(batch, figures, rewards, self.accelerator.process_index * len(inputs))
 
-    def _numbers_of(self, draws: Sequence[Draw]) -> dict[str, float]:
-        """The figures of all that was played for a generation batch."""
+    def _metrics_of(self, draws: Sequence[PlayedBatch]) -> dict[str, float]:
+        """The metrics of all rollouts played for a generation batch."""
         size = self.num_generations if self.model.training else self.num_generations_eval
         figures = [figure for draw in draws for figure in draw.figures]
         rewards = [reward for draw in draws for reward in draw.rewards]
         return batch_metrics(figures, rewards, [row // size for row in range(len(figures))])
 
     def _note(self, mode: str, numbers: dict[str, float]) -> None:
-        """Add figures to what TRL will log."""
+        """Add metrics to those that TRL will log."""
         for name, number in numbers.items():
             self._metrics[mode][PREFIX + name].append(number)
 
-    def _show_some(self) -> None:
-        """Hand over some episodes, before the environments begin others."""
+    def _report_rollouts(self) -> None:
+        """Report some episodes, before the environments begin others."""
         if self._on_rollouts and self.model.training and self.accelerator.is_main_process:
             some = [environment._played() for environment in self.environments[: self._transcripts]]
             env_id = type(self.environments[0])._env_id
@@ -251,20 +255,20 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
             return super().train(*args, **kwargs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log as TRL does, then hand the step's numbers on under our names."""
+        """Log as TRL does, then report the step's metrics under our names."""
         training = "loss" in logs
         super().log(logs, start_time)
         if training and self._on_metrics and self.accelerator.is_main_process:
-            self._on_metrics(self.state.global_step, self._told(logs))
+            self._on_metrics(self.state.global_step, self._metrics_of_log(logs))
 
-    def _told(self, logs: dict[str, float]) -> dict[str, float]:
-        """The numbers that `on_metrics` gets, from what was logged."""
+    def _metrics_of_log(self, logs: dict[str, float]) -> dict[str, float]:
+        """The metrics for `on_metrics`, from TRL's log."""
         return step_metrics(logs)
 
 
 @contextmanager
 def _loading(reference: Path | str | None) -> Iterator[None]:
-    """Say of a model that is not there which one it is."""
+    """A context that names the model which cannot be loaded."""
     try:
         yield
     except OSError as problem:
@@ -278,7 +282,7 @@ def _loading(reference: Path | str | None) -> Iterator[None]:
 def _prepared(
     args: Any, environment_factory: type[RolloutEnvironment], keywords: Mapping[str, Any]
 ) -> Any:
-    """The config for this environment, and data sets and tokenizer looked at."""
+    """The config for this environment, after checks of data sets and tokenizer."""
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # it warns of environment_factory
     env = environment_factory._sample()
     for name in ("train_dataset", "eval_dataset"):
@@ -291,7 +295,7 @@ def _prepared(
 
 
 def _check(control: str | None, keywords: Mapping[str, Any]) -> None:
-    """Refuse what would go past the environment, or is no control."""
+    """Check that no keyword bypasses the environment, and that the control exists."""
     if control not in (None, SHUFFLED_REWARDS):
         raise ConfigurationError(f"control must be None or {SHUFFLED_REWARDS!r}, got {control!r}.")
     if keywords.get("tools") or keywords.get("rollout_func"):

@@ -16,7 +16,7 @@ import torch
 
 from adapters.training.guards.checks import Guard
 from adapters.training.guards.config import GUARD_NAMES, Action
-from adapters.training.guards.decision import Decision, Finding
+from adapters.training.guards.decision import Decision, GuardFinding
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Run:
     diagnosis: str = ""
     log: list[str] = field(default_factory=list)
 
-    def trips(self, guard: str) -> list[tuple[int, Finding]]:
+    def trips(self, guard: str) -> list[tuple[int, GuardFinding]]:
         """When it tripped, and what it found."""
         return [(d.step, f) for d in self.decisions for f in d.findings if f.guard == guard]
 
@@ -152,7 +152,7 @@ def check_all_actions(run: Run, guard: Guard, case: Case) -> None:
         CHECKS[finding.action](run, step, finding)
 
 
-def check_warned(run: Run, step: int, finding: Finding) -> None:
+def check_warned(run: Run, step: int, finding: GuardFinding) -> None:
     """The update is made, and the user is told."""
     assert run.decisions[step - 1].update
     assert run.states[step].moved(run.states[step - 1]).any()
@@ -162,7 +162,7 @@ def check_warned(run: Run, step: int, finding: Finding) -> None:
     assert any(finding.advice[0] in line for line in lines)
 
 
-def check_left_out(run: Run, step: int, finding: Finding) -> None:
+def check_left_out(run: Run, step: int, finding: GuardFinding) -> None:
     """Neither weights nor the optimizer's state move."""
     assert is_same(run.states[step], run.states[step - 1])
     made = run.numbers(step - 1)["updates"] if step > 1 else 0.0
@@ -170,7 +170,7 @@ def check_left_out(run: Run, step: int, finding: Finding) -> None:
     assert run.numbers(step)["guard_severity"] == finding.action.severity
 
 
-def check_lowered(run: Run, step: int, finding: Finding) -> None:
+def check_lowered(run: Run, step: int, finding: GuardFinding) -> None:
     """The rate is halved; the step's own update is made at it, unless it is left out."""
     check_rate(run, step)
     assert is_same(run.states[step], run.states[step - 1]) == finding.drops_update
@@ -185,7 +185,7 @@ def check_rate(run: Run, step: int) -> None:
     assert run.numbers(step + 1)["learning_rate"] == pytest.approx(run.rate * after)
 
 
-def check_returned(run: Run, step: int, finding: Finding) -> None:
+def check_returned(run: Run, step: int, finding: GuardFinding) -> None:
     """Weights and optimizer are those of an earlier step, and the rate is halved."""
     place = run.returns[step]
     assert place < step - 1
@@ -195,7 +195,7 @@ def check_returned(run: Run, step: int, finding: Finding) -> None:
     check_rate(run, step)
 
 
-def check_stopped(run: Run, step: int, finding: Finding) -> None:
+def check_stopped(run: Run, step: int, finding: GuardFinding) -> None:
     """The last update is left out, and the diagnosis says what was seen and what to change."""
     check_left_out(run, step, finding)
     assert len(run.told) == step
@@ -204,7 +204,7 @@ def check_stopped(run: Run, step: int, finding: Finding) -> None:
     assert f"1. {finding.advice[0]}" in run.diagnosis
 
 
-CHECKS: dict[Action, Callable[[Run, int, Finding], None]] = {
+CHECKS: dict[Action, Callable[[Run, int, GuardFinding], None]] = {
     Action.WARN: check_warned,
     Action.SKIP: check_left_out,
     Action.LOWER_LR: check_lowered,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from adapters.commands import audit as on_the_command_line
-from adapters.training.models.noisy_demonstrator import SloppyPolicy
+from adapters.training.models.noisy_demonstrator import NoisyDemonstrator
 from adapters.training.runs.audit import audit, sample
 from adapters.training.runs.settings import resolve
 from sqlgym.datasets.family import SqlTaskFamily
@@ -54,7 +54,7 @@ def recorded(folder: Path, env_id: str = EXPLORE, policy: Any = None) -> Run:
     run = Run.create(folder, {"settings": settings.model_dump()})
     for phase, step in (("before", None), ("grpo", 3), ("after", None)):
         kwargs = settings.training_kwargs if phase == "grpo" else settings.evaluation_kwargs
-        records = played(env_id, policy or SloppyPolicy(1), **kwargs)
+        records = played(env_id, policy or NoisyDemonstrator(1), **kwargs)
         run.log_rollouts({"phase": phase, "step": step, **r.to_json()} for r in records)
     return run
 
@@ -151,7 +151,7 @@ def test_a_family_without_a_second_rule_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("env_id", [EXPLORE, SQL])
 @pytest.mark.parametrize("careless", [False, True])
 def test_the_rules_agree_on_the_bundled_tasks(env_id: str, careless: bool) -> None:
-    policy = SloppyPolicy(0, {"careless": 1.0}, 0.0) if careless else policies.expert()
+    policy = NoisyDemonstrator(0, {"careless": 1.0}, 0.0) if careless else policies.expert()
     env = registration.make(env_id, split="dev")
     records = played(env_id, policy, 126, split="dev")
 
@@ -166,7 +166,7 @@ def test_the_rules_agree_on_the_bundled_tasks(env_id: str, careless: bool) -> No
 def test_the_rules_agree_on_real_spider(spider: Path, env_id: str) -> None:
     kwargs = {"dataset": str(spider), "split": "dev"}
     env = registration.make(env_id, **kwargs)
-    for policy in (policies.expert(), SloppyPolicy(0, {"careless": 1.0}, 0.0)):
+    for policy in (policies.expert(), NoisyDemonstrator(0, {"careless": 1.0}, 0.0)):
         for record in played(env_id, policy, 200, **kwargs):
             task = env.tasks.require(record.task_id)
             assert recheck(env, task, record.to_json()["turns"]) == record.correct, task.gold_sql

@@ -331,13 +331,13 @@ def test_the_report_names_each_evaluation_and_an_older_run_claims_nothing(tmp_pa
 
 
 def test_an_audit_knows_the_tasks_of_the_second_evaluation(tmp_path: Path) -> None:
-    from adapters.training.models.noisy_demonstrator import SloppyPolicy
+    from adapters.training.models.noisy_demonstrator import NoisyDemonstrator
     from toolgym import rollout
 
     settings = of(EXPLORE, env_kwargs={"dataset": "tiny"})
     run = Run.create(tmp_path / "run", {"settings": settings.model_dump()})
     second = evaluations(settings)[1]
-    played = rollout.evaluate(EXPLORE, SloppyPolicy(1), n=6, **second.env_kwargs)
+    played = rollout.evaluate(EXPLORE, NoisyDemonstrator(1), n=6, **second.env_kwargs)
     run.log_rollouts({"phase": "before-items", "step": None, **r.to_json()} for r in played.records)
 
     found = audit(run)

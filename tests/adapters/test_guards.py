@@ -622,7 +622,7 @@ def test_a_ceiling_that_fits_lowers_the_rate_at_its_third_trip_as_before():
 
 def test_what_is_found_again_is_told_at_growing_distances_with_how_often():
     guards = Guards(GuardConfig(actions={"all_invalid": ("skip",), "nothing_learnt": ()}))
-    told = {d.step: d.told for d in watch(guards, 230, validity=0.0) if d.told}
+    told = {d.step: d.log_lines for d in watch(guards, 230, validity=0.0) if d.log_lines}
     lines = {step: [line for line in ls if "all_invalid" in line] for step, ls in told.items()}
     lines = {step: ls for step, ls in lines.items() if ls}
     assert list(lines) == [1, 2, 4, 8, 16, 32, 64, 128, 228]  # after a hundred steps in any case
@@ -636,7 +636,7 @@ def test_what_is_found_again_is_told_at_growing_distances_with_how_often():
 
 def test_what_grows_worse_and_every_return_and_end_is_told():
     guards = Guards(GuardConfig(actions={"non_finite": ("skip", *["roll_back"] * 4, "stop")}))
-    told = [d.told for d in watch(guards, 6, loss=math.nan)]
+    told = [d.log_lines for d in watch(guards, 6, loss=math.nan)]
     assert [line.split(",")[1].split()[0] for (line,) in told] == [
         "skip",
         *["roll_back"] * 4,
@@ -646,8 +646,10 @@ def test_what_grows_worse_and_every_return_and_end_is_told():
 
 def test_where_guards_only_warn_the_lines_say_so():
     decisions = watch(Guards(GuardConfig(only_warn=True)), 4, loss=math.nan)
-    assert [bool(d.told) for d in decisions] == [True, True, False, True]
-    assert all(line.startswith(f"step {d.step}, warn, non") for d in decisions for line in d.told)
+    assert [bool(d.log_lines) for d in decisions] == [True, True, False, True]
+    assert all(
+        line.startswith(f"step {d.step}, warn, non") for d in decisions for line in d.log_lines
+    )
 
 
 # When a roll-back is forgotten

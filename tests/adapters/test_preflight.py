@@ -42,7 +42,7 @@ from adapters.training.preflight.sample import (
     update_seconds,
 )
 from adapters.training.runs.preparation import save
-from adapters.training.runs.progress import Silent
+from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import TrainSettings, resolve
 from toolgym import ConfigurationError, Task, ToolEnv, registration
 from toolgym.cli import told_in_sentences
@@ -115,7 +115,7 @@ def test_null_padded_calls_are_a_no_go_under_strict_parsing_and_the_report_says_
 ) -> None:
     settings = of_notes(env_kwargs={"parsing": "strict"})
 
-    report = preflight(settings, *null_padded_model, Silent(), scope=QUICK)
+    report = preflight(settings, *null_padded_model, NoProgress(), scope=QUICK)
 
     assert report.verdict == "no-go"
     assert "unexpected_argument" in stops(report)["validity"]
@@ -128,7 +128,7 @@ def test_null_padded_calls_are_a_no_go_under_strict_parsing_and_the_report_says_
 def test_the_same_model_is_a_go_with_default_parsing_and_a_warning(
     null_padded_model: tuple[Any, Any],
 ) -> None:
-    report = preflight(of_notes(), *null_padded_model, Silent(), scope=QUICK)
+    report = preflight(of_notes(), *null_padded_model, NoProgress(), scope=QUICK)
 
     assert report.verdict == "go"
     assert stops(report) == {}
@@ -150,7 +150,7 @@ def test_a_null_padded_tiny_model_is_a_no_go_under_strict_parsing_and_else_a_go(
     for parsing in ("strict", "lenient"):
         env_kwargs = {"dataset": "tiny", "parsing": parsing}
         settings = resolve(EXPLORE, env_kwargs=env_kwargs, max_completion_length=384)
-        reports[parsing] = preflight(settings, model, tokenizer, Silent(), needs=check_template)
+        reports[parsing] = preflight(settings, model, tokenizer, NoProgress(), needs=check_template)
 
     assert reports["strict"].verdict == "no-go"
     assert "null for arguments" in stops(reports["strict"])["validity"]
@@ -165,7 +165,7 @@ def test_a_model_from_clean_calls_needs_no_repairs_under_either_parsing(
 ) -> None:
     for parsing in ("strict", "lenient"):
         settings = of_notes(env_kwargs={"parsing": parsing})
-        report = preflight(settings, *clean_model, Silent(), scope=QUICK, needs=check_template)
+        report = preflight(settings, *clean_model, NoProgress(), scope=QUICK, needs=check_template)
         assert report.go
         assert report.figures["repairs_per_call"] < 0.1
         assert report.figures["seconds_per_step"] > 0
@@ -175,7 +175,7 @@ def test_a_model_that_never_learnt_to_call_is_a_no_go(clean_model: tuple[Any, An
     tokenizer = clean_model[1]
     model = build_model(tokenizer, size=TinySize(hidden=64, heads=2, feed_forward=128))
 
-    report = preflight(of_notes(), model, tokenizer, Silent(), scope=QUICK)
+    report = preflight(of_notes(), model, tokenizer, NoProgress(), scope=QUICK)
 
     assert "Warm the model up" in stops(report)["validity"]
     assert report.reasons[0].startswith("validity: ")
@@ -187,8 +187,8 @@ def test_model_and_random_state_are_as_before(clean_model: tuple[Any, Any]) -> N
     model.train(True)
     state = torch.random.get_rng_state()
     try:
-        first = preflight(of_notes(), model, tokenizer, Silent(), scope=QUICK)
-        second = preflight(of_notes(), model, tokenizer, Silent(), scope=QUICK)
+        first = preflight(of_notes(), model, tokenizer, NoProgress(), scope=QUICK)
+        second = preflight(of_notes(), model, tokenizer, NoProgress(), scope=QUICK)
     finally:
         is_training = model.training
         model.train(False)
@@ -206,7 +206,7 @@ def test_model_and_random_state_are_as_before(clean_model: tuple[Any, Any]) -> N
 def test_rollouts_that_run_out_of_tokens_are_a_no_go(clean_model: tuple[Any, Any]) -> None:
     short = of_notes(max_completion_length=16)
 
-    report = preflight(short, *clean_model, Silent(), scope=QUICK)
+    report = preflight(short, *clean_model, NoProgress(), scope=QUICK)
 
     assert "rollouts of the expert do not fit into 16 tokens" in stops(report)["room"]
     assert "rollouts" not in report.figures
@@ -255,7 +255,7 @@ def test_a_template_is_a_no_go_that(
     assert [finding.level for finding in findings] == ["no-go"]
     assert words in findings[0].reason
     assert stops(
-        preflight(of_notes(), clean_model[0], tokenizer, Silent(), scope=QUICK)
+        preflight(of_notes(), clean_model[0], tokenizer, NoProgress(), scope=QUICK)
     ).keys() == {"template"}
 
 
@@ -323,7 +323,12 @@ def test_a_template_that_rewrites_earlier_turns_stops_the_reference_trainer_only
 
     reports = {
         trainer: preflight(
-            of_notes(trainer=trainer), model, changed, Silent(), scope=QUICK, needs=check_template
+            of_notes(trainer=trainer),
+            model,
+            changed,
+            NoProgress(),
+            scope=QUICK,
+            needs=check_template,
         )
         for trainer in ("reference", "trl")
     }
@@ -513,7 +518,7 @@ def test_an_update_that_does_not_fit_into_memory_is_a_warning(
 
     hook = model.register_forward_pre_hook(refuse)
     try:
-        report = preflight(of_notes(), model, tokenizer, Silent(), scope=QUICK)
+        report = preflight(of_notes(), model, tokenizer, NoProgress(), scope=QUICK)
     finally:
         hook.remove()
 
@@ -533,13 +538,13 @@ def test_a_run_keeps_the_report_and_is_stopped_by_a_no_go(
     strict = of_notes(env_kwargs={"parsing": "strict"})
 
     with pytest.raises(NoGo, match=r"nothing was trained:\n- validity: "):
-        before_training(run, strict, *null_padded_model, Silent())
+        before_training(run, strict, *null_padded_model, NoProgress())
     kept = json.loads((run.path / "preflight.json").read_text())
     assert kept["verdict"] == "no-go"
 
-    assert before_training(run, of_notes(), *null_padded_model, Silent()) is not None
+    assert before_training(run, of_notes(), *null_padded_model, NoProgress()) is not None
     assert json.loads((run.path / "preflight.json").read_text())["verdict"] == "go"
-    assert before_training(run, of_notes(), *null_padded_model, Silent()) is None
+    assert before_training(run, of_notes(), *null_padded_model, NoProgress()) is None
 
 
 @pytest.fixture(scope="module")
@@ -613,4 +618,4 @@ def test_wrong_use_is_told_in_a_sentence(arguments: list[object], words: str) ->
 
 def test_nothing_to_look_at_is_wrong_use(clean_model: tuple[Any, Any]) -> None:
     with pytest.raises(ConfigurationError, match="two tries"):
-        preflight(of_notes(), *clean_model, Silent(), scope=Scope(tries=1))
+        preflight(of_notes(), *clean_model, NoProgress(), scope=Scope(tries=1))

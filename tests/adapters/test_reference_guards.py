@@ -17,7 +17,7 @@ import torch
 
 from adapters.training.guards.checks import GUARDS, Guard
 from adapters.training.guards.config import GUARD_NAMES, Action
-from adapters.training.guards.decision import returned
+from adapters.training.guards.decision import rollback_message
 from tests.adapters.guard_proofs import (
     Case,
     Run,
@@ -306,7 +306,7 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
         assert (
             run.states[step].optimizer["updates"] == 0 < run.states[step - 1].optimizer["updates"]
         )
-        assert returned(step, place) in run.log
+        assert rollback_message(step, place) in run.log
     assert run.numbers(3)["learning_rate"] == pytest.approx(run.numbers(1)["learning_rate"] / 2)
     assert is_same(random[0], random[1])
     assert is_same(random[2], random[3])

@@ -10,7 +10,7 @@ import pytest
 from adapters.training.models.demonstrations import LAST_WORD, demonstrate
 from adapters.training.models.noisy_demonstrator import (
     HABITS,
-    SloppyPolicy,
+    NoisyDemonstrator,
     careless,
     without_conditions,
 )
@@ -117,7 +117,7 @@ def test_what_stumbled_is_not_learnt_and_what_follows_is() -> None:
 def test_the_careless_answer_what_their_own_query_returned() -> None:
     env = registration.make(EXPLORE, **TINY)
     observation, _ = env.reset(seed=0)
-    policy = SloppyPolicy(habits={"careful": 0.0, "careless": 1.0, "guess": 0.0}, stumbles=0.0)
+    policy = NoisyDemonstrator(habits={"careful": 0.0, "careless": 1.0, "guess": 0.0}, stumbles=0.0)
 
     while not env.episode.over:
         (action,) = policy.act([Situation(0, env, observation, 0)])

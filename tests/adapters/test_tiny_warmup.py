@@ -19,7 +19,7 @@ from adapters.training.models.muon import Muon, matrices_of, orthogonal
 from adapters.training.models.supervised import WarmupSettings, accumulate, passes, warm_up
 from adapters.training.models.tokenized_examples import Example, examples_of
 from adapters.training.runs.preparation import prepare
-from adapters.training.runs.progress import Silent
+from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
 from toolgym import ConfigurationError, registration
 from toolgym.runs.run import Run
@@ -219,7 +219,7 @@ def test_after_its_warm_up_the_tiny_model_copies_what_the_question_names(
     """
     settings = resolve(EXPLORE, env_kwargs={"dataset": "tiny"}, seed=seed)
 
-    model, tokenizer = prepare(settings, Run.create(tmp_path / "run", {}), Silent())
+    model, tokenizer = prepare(settings, Run.create(tmp_path / "run", {}), NoProgress())
 
     held_out = demonstrate(EXPLORE, 192, demonstrator="expert", dataset="tiny", split="dev")
     assert right_conditions(model, tokenizer, held_out) >= 0.6

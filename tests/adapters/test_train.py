@@ -18,7 +18,7 @@ from adapters.commands.train_run import next_folder
 from adapters.commands.train_with_trl import train_with_trl
 from adapters.training.guards.config import GuardConfig
 from adapters.training.runs import phases
-from adapters.training.runs.progress import Silent
+from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
 from tests.adapters.test_train_processes import launched
 from toolgym.cli import main
@@ -267,7 +267,7 @@ def warmed_up(folder: Path, source: Path, env_id: str, **changes: object) -> dic
     settings = resolve(env_id, env_kwargs={"dataset": "tiny"}, **changes)
     run = Run.create(folder, {"settings": settings.model_dump()})
     shutil.copytree(source / "checkpoints" / "warmup", run.checkpoints / "warmup")
-    return phases.train(run, settings, train_with_trl, Silent())
+    return phases.train(run, settings, train_with_trl, NoProgress())
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from adapters.commands import train_run
 from adapters.commands.train_with_trl import last_checkpoint, train_with_trl
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.runs import phases
-from adapters.training.runs.progress import Advance, Silent
+from adapters.training.runs.progress import Advance, NoProgress
 from adapters.training.runs.settings import resolve
 from toolgym.cli import main
 from toolgym.runs.metrics import METRICS
@@ -70,7 +70,7 @@ def without_clock(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return begin(tmp_path_factory.mktemp("undisturbed") / "run", Silent())
+    return begin(tmp_path_factory.mktemp("undisturbed") / "run", NoProgress())
 
 
 @pytest.mark.parametrize(("phase", "step"), [("warm-up", 7), ("GRPO", 3)])
@@ -82,7 +82,7 @@ def test_an_interrupted_run_ends_as_one_that_was_not(
     run = Run.open(tmp_path / "run")
     assert run.summary["status"] == "interrupted"
 
-    summary = phases.train(run, SETTINGS, train_with_trl, Silent())
+    summary = phases.train(run, SETTINGS, train_with_trl, NoProgress())
 
     assert without_clock(run.metrics()) == without_clock(undisturbed.metrics())
     assert list(run.rollouts()) == list(undisturbed.rollouts())

@@ -15,7 +15,7 @@ from transformers import TrainerCallback
 
 from adapters.training.guards.checks import GUARDS, Guard
 from adapters.training.guards.config import GUARD_NAMES
-from adapters.training.guards.decision import returned
+from adapters.training.guards.decision import rollback_message
 from adapters.training.guards.fault_limit import TrainingStopped
 from tests.adapters.guard_proofs import (
     Case,
@@ -69,14 +69,14 @@ def make(tiny_model: Any, tokenizer: Any, tmp_path: Path) -> Make:
 def reasons_of(trainer: Any) -> list[tuple[str, ...]]:
     """Filled with why the guards did what they did, step by step."""
     told: list[tuple[str, ...]] = []
-    observe = trainer._guarding.guards.observe
+    observe = trainer._guard_callback.guards.observe
 
     def observed(*args: Any) -> Any:
         decision = observe(*args)
         told.append(decision.reasons)
         return decision
 
-    trainer._guarding.guards.observe = observed
+    trainer._guard_callback.guards.observe = observed
     return told
 
 
@@ -283,7 +283,7 @@ def play(tiny_model: Any, tokenizer: Any, tmp_path: Path) -> Callable[..., Run]:
             settings={**ONE_AT_A_TIME, **settings},
             on_metrics=lambda step, numbers: run.told.append(numbers),
         )
-        watch(trainer._guarding.guards, run)
+        watch(trainer._guard_callback.guards, run)
         if harm is not None:
             trainer.add_callback(harm)
         states = recorded(trainer)
@@ -362,14 +362,14 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
 
     guards = {"collapse_errors": 1.0}
     trainer = make(script, settings={"snapshot_steps": 1, "max_steps": 5, "guards": guards})
-    back = trainer._guarding._roll_back
+    back = trainer._guard_callback._roll_back
 
     def watched(*args: Any) -> None:
         random.append(torch.get_rng_state())
         back(*args)
         random.append(torch.get_rng_state())
 
-    trainer._guarding._roll_back = watched
+    trainer._guard_callback._roll_back = watched
     trainer.train()
 
     states = trainer.recorder
@@ -380,7 +380,7 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
     assert not same(states.schedule[3], states.schedule[2])
     assert same(*random)
     assert len(set(asked)) == 5
-    assert returned(4, 2) in caplog.text
+    assert rollback_message(4, 2) in caplog.text
 
 
 # One at a time, with what else there is to see
@@ -579,6 +579,6 @@ def test_a_way_back_that_is_not_there_is_a_stop(make: Make) -> None:
     trainer = make(
         fallback_in(1, 2), settings={"guards": {"actions": {"all_invalid": ["roll_back"]}}}
     )
-    trainer._guarding.guards._sound.clear()
+    trainer._guard_callback.guards._healthy_steps.clear()
     with pytest.raises(TrainingStopped, match=r"(?s)there are none.*Lower snapshot_steps"):
         trainer.train()

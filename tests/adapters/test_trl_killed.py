@@ -15,7 +15,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.commands.train_with_trl import last_checkpoint, train_with_trl
 from adapters.training.runs import phases
-from adapters.training.runs.progress import Silent
+from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import TrainSettings, resolve
 from toolgym.runs.metrics import METRICS
 from toolgym.runs.run import Run
@@ -59,7 +59,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
     run = Run.create(
         tmp_path_factory.mktemp("whole") / "run", {"settings": settings().model_dump()}
     )
-    phases.train(run, settings(), train_with_trl, Silent())
+    phases.train(run, settings(), train_with_trl, NoProgress())
     return run
 
 
@@ -116,7 +116,7 @@ def test_under_lora_what_is_measured_and_saved_is_model_and_adapter_together(
     wanted = settings(lora=True).model_copy(update={"steps": 4})
     run = Run.create(tmp_path / "lora", {"settings": wanted.model_dump()})
     shutil.copytree(whole.checkpoints / "warmup", run.checkpoints / "warmup")
-    phases.train(run, wanted, train_with_trl, Silent())
+    phases.train(run, wanted, train_with_trl, NoProgress())
     base, _ = load_model(str(run.checkpoints / "warmup"), for_training=True)
     checkpoint, step = last_checkpoint(run)
     assert step == 4

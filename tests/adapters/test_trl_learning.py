@@ -137,13 +137,13 @@ def test_a_group_nobody_of_whom_is_learnt_from_takes_no_place_of_a_live_one(make
 def observed(trainer: Any) -> list[dict[str, float]]:
     """Filled with what the guards are told, step by step."""
     told: list[dict[str, float]] = []
-    observe = trainer._guarding.guards.observe
+    observe = trainer._guard_callback.guards.observe
 
     def noted(step: int, numbers: dict[str, float]) -> Any:
         told.append(dict(numbers))
         return observe(step, numbers)
 
-    trainer._guarding.guards.observe = noted
+    trainer._guard_callback.guards.observe = noted
     return told
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.trl.tool_loop import Meeting, shared_prompts
+from adapters.trl.tool_loop import SynchronisedGeneration, shared_prompts
 
 pytestmark = pytest.mark.torch
 
@@ -35,15 +35,15 @@ class Gathering:
 
     def play(self, process: int, turns: list[int]) -> list[Any]:
         """A loop that generates as many sequences as `turns` says, turn by turn."""
-        meeting = Meeting(lambda number: self.exchange(process, number), FILLER)
+        meeting = SynchronisedGeneration(lambda number: self.exchange(process, number), FILLER)
 
         def generate(sequences: list[list[int]]) -> Any:
             self.generated[process].append(len(sequences))
             return [[*ids, 1] for ids in sequences], [[-1.0]] * len(sequences)
 
-        turn = meeting.joined(generate)
+        turn = meeting.wrap(generate)
         said = [turn([[process, i] for i in range(count)])[0] for count in turns]
-        meeting.see_off(generate)
+        meeting.drain(generate)
         return said
 
 

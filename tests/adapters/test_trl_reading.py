@@ -9,8 +9,8 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.training.algorithms.workers import Workers
 from adapters.trl import environment_factory, settings
-from adapters.trl.response_parsing import ReadingTokenizer
-from adapters.trl.tool_loop import Crew
+from adapters.trl.response_parsing import ParsingTokenizer
+from adapters.trl.tool_loop import ParallelToolRunner
 
 pytestmark = pytest.mark.torch
 
@@ -56,10 +56,10 @@ def test_a_call_in_the_models_own_format_runs_with_its_arguments(
     tokenizer = make_tokenizer(template)
     settings.prepare_tokenizer(tokenizer, env, Config())
     prompt, call = spoken(tokenizer, env.tool_schemas())
-    reader = ReadingTokenizer(tokenizer, env.tools)
+    reader = ParsingTokenizer(tokenizer, env.tools)
     message = reader.parse_response(call, prefix=prompt, tools=env.tool_schemas())
     (each,) = message["tool_calls"]
-    (tools,) = Crew([environment], [[message]], Workers(1)).tools()
+    (tools,) = ParallelToolRunner([environment], [[message]], Workers(1)).tools()
     result = tools[each["function"]["name"]](**each["function"]["arguments"])
     assert result == str(2 * len(ARGUMENTS["text"]))
     assert [ran.arguments for ran in env.episode.turns[-1].calls] == [ARGUMENTS]
@@ -69,7 +69,7 @@ def test_a_call_in_the_models_own_format_runs_with_its_arguments(
 def test_a_turn_without_a_call_is_text(tokenizer: Any, text: str) -> None:
     env = environment_factory(NOTES)()._playing
     settings.prepare_tokenizer(tokenizer, env, Config())
-    reader = ReadingTokenizer(tokenizer, env.tools)
+    reader = ParsingTokenizer(tokenizer, env.tools)
     ids = tokenizer(text + "<|im_end|>", add_special_tokens=False)["input_ids"]
     message = reader.parse_response(ids, prefix=tokenizer("<|im_start|>assistant\n")["input_ids"])
     assert not message.get("tool_calls")
@@ -81,9 +81,9 @@ def test_every_call_of_a_message_gets_its_own_result(tokenizer: Any) -> None:
     environment.reset(task_id="note-1")
     calls = [{"name": "count", "arguments": {"text": "a" * n}} for n in (1, 2)]
     text = "".join(f"<tool_call>{json.dumps(call)}</tool_call>" for call in calls)
-    reader = ReadingTokenizer(tokenizer, environment._playing.tools)
+    reader = ParsingTokenizer(tokenizer, environment._playing.tools)
     message = reader.parse_response(tokenizer(text)["input_ids"])
-    (tools,) = Crew([environment], [[message]], Workers(1)).tools()
+    (tools,) = ParallelToolRunner([environment], [[message]], Workers(1)).tools()
     results = [tools[each["function"]["name"]]() for each in message["tool_calls"]]
     assert [result.split("\n")[0] for result in results] == ["1", "2"]
     assert results[1].endswith("(1 call left)")
@@ -94,9 +94,9 @@ def test_a_rollout_with_a_fault_answers_every_call_of_a_message(tokenizer: Any) 
     environment = environment_factory(NOTES)()
     environment.reset(task_id="nowhere")
     text = '<tool_call>{"name": "explode", "arguments": {}}</tool_call>' * 2
-    reader = ReadingTokenizer(tokenizer, environment._playing.tools)
+    reader = ParsingTokenizer(tokenizer, environment._playing.tools)
     message = reader.parse_response(tokenizer(text)["input_ids"])
-    (tools,) = Crew([environment], [[message]], Workers(1)).tools()
+    (tools,) = ParallelToolRunner([environment], [[message]], Workers(1)).tools()
     results = [tools[each["function"]["name"]]() for each in message["tool_calls"]]
     assert len(results) == 2
     assert "not counted" in results[0]
@@ -104,6 +104,6 @@ def test_a_rollout_with_a_fault_answers_every_call_of_a_message(tokenizer: Any) 
 
 
 def test_the_reader_is_the_tokenizer_in_everything_else(tokenizer: Any) -> None:
-    reader = ReadingTokenizer(tokenizer, {})
+    reader = ParsingTokenizer(tokenizer, {})
     assert reader("abc") == tokenizer("abc")
     assert (reader.eos_token_id, reader.pad_token) == (tokenizer.eos_token_id, tokenizer.pad_token)

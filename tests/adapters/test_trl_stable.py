@@ -103,8 +103,8 @@ def test_a_step_learns_from_live_groups_only_and_draws_others_for_the_dead(make:
     trainer = make(even_notes_live, settings={**TWO_GROUPS, "max_steps": 3, "max_draws": 8})
     keep_batches(trainer)
     learnt = []
-    trainer._guarding.on_step_end, end = None, trainer._guarding.on_step_end
-    trainer._guarding.on_step_end = lambda *a, **k: (
+    trainer._guard_callback.on_step_end, end = None, trainer._guard_callback.on_step_end
+    trainer._guard_callback.on_step_end = lambda *a, **k: (
         learnt.extend(tasks_learnt(trainer)),
         end(*a, **k),
     )[1]

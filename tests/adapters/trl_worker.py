@@ -113,7 +113,7 @@ def main(folder: Path, out: Path, script: str, settings: dict[str, Any]) -> None
     told = {
         "world": trainer.accelerator.num_processes,
         "numbers": seen,
-        "guards": trainer._guarding.guards.state_dict(),
+        "guards": trainer._guard_callback.guards.state_dict(),
         "sampling": trainer._sampling.state_dict() if trainer._sampling is not None else None,
         "batches": trainer.batches,
         "asked": server.asked if server is not None else [],

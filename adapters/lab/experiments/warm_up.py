@@ -36,7 +36,7 @@ from adapters.lab.sql.tiny_grpo import (
 )
 from adapters.lab.sql.tiny_start import ENVIRONMENT, Pair, TinyStart, started
 from adapters.training.preflight.run import Scope, preflight
-from adapters.training.runs.progress import Silent
+from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
 
 QUESTIONS: Final = (100, 200)
@@ -156,7 +156,7 @@ def _looked_at(pair: Pair, seed: int) -> dict[str, Any]:
         trainer="reference",
         seed=seed,
     )
-    report = preflight(settings, *pair, Silent(), scope=SCOPE)
+    report = preflight(settings, *pair, NoProgress(), scope=SCOPE)
     record: dict[str, Any] = {"go": report.go, "reasons": report.reasons}
     for key in _FIGURES:
         value = report.figures.get(key)

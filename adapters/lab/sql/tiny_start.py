@@ -29,7 +29,7 @@ from adapters.tiny.corpus import mistakes, null_padded
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.models.chat_policy import load_model
-from adapters.training.models.noisy_demonstrator import Habit, SloppyPolicy
+from adapters.training.models.noisy_demonstrator import Habit, NoisyDemonstrator
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
 from adapters.trl import sft_dataset
@@ -128,7 +128,7 @@ def exported(n: int, seed: int, guesses: float) -> list[Transcript]:
     The claim's tool took a text, and a column that Arrow describes cannot hold texts and numbers.
     """
     habits: dict[Habit, float] = {"careful": 1 - guesses, "guess": guesses}
-    policy = SloppyPolicy(seed, habits, stumbles=0.0)
+    policy = NoisyDemonstrator(seed, habits, stumbles=0.0)
     rows = sft_dataset(ENVIRONMENT, n=n, seed=seed, policy=policy, **TRAINING)
     transcripts: list[Transcript] = [list(row["messages"]) for row in rows]
     for call in (c for t in transcripts for m in t for c in m.get("tool_calls") or []):

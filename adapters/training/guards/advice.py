@@ -1,4 +1,4 @@
-"""What to change, for each guard that trips: the most likely cause first.
+"""Advice on settings for each guard that trips: the most likely cause first.
 
 The causes are those that were seen. Where a step tells which it was (rollouts out of tokens, tasks
 that nobody solves, a ceiling below the usual norm), its cure comes first, or alone where no other
@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 from adapters.training.guards.checks import is_spike
 from adapters.training.guards.config import GuardConfig, GuardName
 from adapters.training.guards.evidence import Cause, Evidence, Misfit
-from adapters.training.guards.history import Look
+from adapters.training.guards.history import Observation
 from adapters.training.guards.setup import Setup
 
 
-class Seen(NamedTuple):
-    """What a step tells of the cause.
+class CauseHint(NamedTuple):
+    """The cause of a trip, as far as the step's metrics show it.
 
     Attributes:
         causes: Of nothing being learnt, the likeliest first.
@@ -34,8 +34,8 @@ class Seen(NamedTuple):
     ceiling: float | None = None
 
 
-def seen_by(guard: GuardName, look: Look, config: GuardConfig) -> Seen:
-    """What a guard that trips may know of the cause.
+def hint_of(guard: GuardName, observation: Observation, config: GuardConfig) -> CauseHint:
+    """The cause that a guard's trip points to, by the observation of its step.
 
     Args:
         guard: Its name.
@@ -43,30 +43,32 @@ def seen_by(guard: GuardName, look: Look, config: GuardConfig) -> Seen:
         config: Of the guards.
     """
     if guard == "grad_norm":
-        if is_spike(look, config):
-            return Seen()
-        is_early = look.usual_norm is None and look.misfit is None
-        return Seen(misfit=look.misfit, ceiling=config.grad_norm_ceiling if is_early else None)
-    if guard == "nothing_learnt" and look.idle is not None:
-        causes = look.idle.causes(config.solved)
-        held = tuple(look.idle.held) if Cause.HELD in causes else ()
-        return Seen(causes, held, look.misfit)
+        if is_spike(observation, config):
+            return CauseHint()
+        is_early = observation.usual_norm is None and observation.misfit is None
+        return CauseHint(
+            misfit=observation.misfit, ceiling=config.grad_norm_ceiling if is_early else None
+        )
+    if guard == "nothing_learnt" and observation.idle is not None:
+        causes = observation.idle.causes(config.solved)
+        held = tuple(observation.idle.held) if Cause.HELD in causes else ()
+        return CauseHint(causes, held, observation.misfit)
     if guard not in _BY_ROLLOUTS:
-        return Seen()
+        return CauseHint()
     step = Evidence()
-    step.add(look.numbers)
+    step.add(observation.metrics)
     lost = (Cause.FAULTS, Cause.OUT_OF_TOKENS)
-    return Seen(tuple(cause for cause in step.causes(config.solved)[:1] if cause in lost))
+    return CauseHint(tuple(cause for cause in step.causes(config.solved)[:1] if cause in lost))
 
 
 def _no_std(setup: Setup) -> str | None:
     if setup.divides_by_std is False:
         return None
-    told = "Do not divide by a group's standard deviation (estimator `group_centered`, in TRL"
-    told += " scale_rewards='none'):"
+    rule = "Do not divide by a group's standard deviation (estimator `group_centered`, in TRL"
+    rule += " scale_rewards='none'):"
     if setup.group_size == 2:
-        return f"{told} in groups of 2 it makes every advantage the same size, whatever the gap."
-    return f"{told} it makes the smallest gap as large as any other."
+        return f"{rule} in groups of 2 it makes every advantage the same size, whatever the gap."
+    return f"{rule} it makes the smallest gap as large as any other."
 
 
 def _larger_groups(setup: Setup) -> str | None:
@@ -263,26 +265,26 @@ _BY_CAUSE: Final[dict[Cause, tuple[Cure, ...]]] = {
 _BY_ROLLOUTS: Final = ("all_invalid", "flat_reward", "dead_groups")
 
 
-def advice(guard: GuardName, setup: Setup, seen: Seen | None = None) -> tuple[str, ...]:
-    """What to change when a guard trips, the likeliest cure first.
+def advice(guard: GuardName, setup: Setup, hint: CauseHint | None = None) -> tuple[str, ...]:
+    """Sentences that say which settings to change when a guard trips, the likeliest cure first.
 
     Args:
         guard: Its name.
         setup: The trainer's settings.
-        seen: What the step tells of the cause.
+        hint: The cause, as far as the step shows it.
 
     >>> advice("repairs", Setup(kl_weight=0.02))[1]
     'Raise the weight of the KL term (it is 0.02).'
     """
-    causes, held, misfit, ceiling = seen or Seen()
+    causes, held, misfit, ceiling = hint or CauseHint()
     if misfit is not None and (guard == "grad_norm" or "grad_norm" in held):
         return (_other_ceiling(misfit),)
-    told = [cure(setup) for cause in causes for cure in _BY_CAUSE[cause]]
-    told += [sentence for name in held for sentence in advice(name, setup)]
+    lines = [cure(setup) for cause in causes for cure in _BY_CAUSE[cause]]
+    lines += [sentence for name in held for sentence in advice(name, setup)]
     if guard != "nothing_learnt" or not causes:
-        told += [cure(setup) for cure in _CURES[guard]]
+        lines += [cure(setup) for cure in _CURES[guard]]
     if ceiling is not None:
-        told.append(
+        lines.append(
             f"If such norms are usual in this run, raise grad_norm_ceiling (it is {ceiling:g})."
         )
-    return tuple(dict.fromkeys(sentence for sentence in told if sentence is not None))
+    return tuple(dict.fromkeys(sentence for sentence in lines if sentence is not None))

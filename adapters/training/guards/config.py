@@ -1,4 +1,4 @@
-"""What the guards may do and where each begins to: actions, names and thresholds.
+"""Configuration of the guards: actions, names and thresholds.
 
 Thresholds are relative wherever a healthy value depends on model and task: a tiny model on tool
 calls is healthy at .05 to .08 nats of entropy, where a fixed floor of .5 would stop every run. The
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Action(StrEnum):
-    """What a trainer has to do, the mildest first."""
+    """An action that guards ask of the trainer, the mildest first."""
 
     OK = "ok"
     """Update."""

@@ -1,9 +1,9 @@
-"""What the guards decide at a step, and what of it the user is told.
+"""The guards' decision at a step, and its lines in the user's log.
 
-Both trainers carry decisions out in their own way, and tell of them in these words. What is found
-again and again is told the first time, the second, the fourth, the eighth and so on, with how often
-it was seen: said at every step it hides all else, and said once it is forgotten. A return to
-earlier weights and the end of a run are told whenever they happen.
+Both trainers carry decisions out in their own way, and log them in these words. A finding that
+recurs is logged the first time, the second, the fourth, the eighth and so on, with its count:
+logged at every step it hides all else, and logged once it is forgotten. A roll-back and the end of
+a run are logged whenever they happen.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from adapters.training.guards.config import Action, GuardName
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One guard that tripped.
+class GuardFinding:
+    """The finding of one guard that tripped.
 
     Attributes:
         guard: Its name.
-        action: What it asks for.
-        reason: What was seen, with the numbers.
-        advice: What to change, the likeliest cure first.
+        action: The action that it asks for.
+        reason: The observation that tripped it, with the numbers.
+        advice: Settings to change, the likeliest cure first.
         drops_update: The step's update must not be made, whatever the action.
     """
 
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do at a step.
+    """The joint decision of all guards on a step.
 
     Attributes:
         step: The step.
@@ -50,92 +50,92 @@ class Decision:
         findings: The guards that tripped, in the order of `GUARDS`.
         update: Whether to make the step's update.
         learning_rate_scale: What the trainer's own learning rate is multiplied by from now on.
-        told: Lines for the user's log.
+        log_lines: Lines for the user's log.
         diagnosis: Why to stop and what to change, for the user; empty unless the action is `stop`.
     """
 
     step: int
     action: Action
-    findings: tuple[Finding, ...]
+    findings: tuple[GuardFinding, ...]
     update: bool
     learning_rate_scale: float
-    told: tuple[str, ...] = ()
+    log_lines: tuple[str, ...] = ()
     diagnosis: str = ""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """`guard: what was seen`, of each guard that tripped."""
+        """`guard: reason` of each guard that tripped."""
         return tuple(f"{finding.guard}: {finding.reason}" for finding in self.findings)
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to change, of the severest finding first, each sentence once."""
+        """The advice of all findings, of the severest first, each sentence once."""
         order = sorted(self.findings, key=lambda finding: -finding.action.severity)
         return tuple(dict.fromkeys(line for finding in order for line in finding.advice))
 
 
 @dataclass
-class _Known:
-    """What was told of a guard: how often it tripped, and when and how it was told last."""
+class _ReportState:
+    """The log state of a guard: count of its trips, step and severity of its last line."""
 
     times: int = 0
     step: int = 0
     severity: int = 0
 
 
-class Telling:
-    """Chooses what is told, and puts it into words.
+class FindingReporter:
+    """A log filter for recurring findings, which also words their lines.
 
     Args:
-        memory: Steps after which a finding is told again in any case.
+        memory: Steps after which a finding is logged again in any case.
     """
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
-        self._known: dict[str, _Known] = {}
+        self._logged: dict[str, _ReportState] = {}
 
-    def lines(self, step: int, findings: Sequence[Finding], action: Action) -> tuple[str, ...]:
-        """The lines of a step.
+    def lines(self, step: int, findings: Sequence[GuardFinding], action: Action) -> tuple[str, ...]:
+        """The log lines of a step.
 
         Args:
             step: The step.
             findings: The guards that tripped.
-            action: What is done: less than a finding asks for where guards only warn, and more
+            action: The action taken: less than a finding asks for where guards only warn, and more
                 where it would have been rolled back once too often.
         """
         return tuple(line for each in findings if (line := self._line(step, each, action)))
 
-    def _line(self, step: int, finding: Finding, action: Action) -> str:
-        """What is told of a finding; empty where nothing is."""
+    def _line(self, step: int, finding: GuardFinding, action: Action) -> str:
+        """The log line of a finding; empty where it is not due."""
         asked = finding.action
         does = action if asked is Action.ROLL_BACK else min(asked, action, key=_severity)
-        known = self._known.setdefault(finding.guard, _Known())
-        known.times += 1
-        is_news = known.times == 1 or does.severity > known.severity
-        is_due = known.times.bit_count() == 1 or step - known.step >= self._memory
+        logged = self._logged.setdefault(finding.guard, _ReportState())
+        logged.times += 1
+        is_news = logged.times == 1 or does.severity > logged.severity
+        is_due = logged.times.bit_count() == 1 or step - logged.step >= self._memory
         if not (is_news or is_due or does in (Action.ROLL_BACK, Action.STOP)):
             return ""
-        known.step, known.severity = step, does.severity
+        logged.step, logged.severity = step, does.severity
         cures = finding.advice if is_news else finding.advice[:1]
-        often = f" Seen {known.times} times so far." if known.times > 1 else ""
-        told = " ".join((f"{finding.reason}.", *cures))
-        return f"step {step}, {does.value}, {finding.guard}: {told}{often}"
+        often = f" Seen {logged.times} times so far." if logged.times > 1 else ""
+        message = " ".join((f"{finding.reason}.", *cures))
+        return f"step {step}, {does.value}, {finding.guard}: {message}{often}"
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps, as JSON can hold it."""
-        return {name: [k.times, k.step, k.severity] for name, k in self._known.items()}
+        """The state for a checkpoint, as JSON can hold it."""
+        return {name: [k.times, k.step, k.severity] for name, k in self._logged.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state."""
-        self._known = {name: _Known(*known) for name, known in state.items()}
+        """Restore such a state."""
+        self._logged = {name: _ReportState(*values) for name, values in state.items()}
 
 
 def _severity(action: Action) -> int:
     return action.severity
 
 
-def returned(step: int, place: int) -> str:
-    """What the user is told of a roll-back.
+def rollback_message(step: int, place: int) -> str:
+    """The log line of a roll-back.
 
     Args:
         step: At which it is made.
@@ -148,8 +148,8 @@ def returned(step: int, place: int) -> str:
     )
 
 
-def no_way_back(step: int, reasons: Sequence[str], cure: str) -> str:
-    """Why a run ends whose guards ask for a return that cannot be made.
+def no_snapshot_message(step: int, reasons: Sequence[str], cure: str) -> str:
+    """The diagnosis of a run that ends for want of a healthy snapshot to roll back to.
 
     Args:
         step: At which it ends.

@@ -1,4 +1,4 @@
-"""What was seen of rollouts while nothing was learnt, and what it says of the cause.
+"""Evidence on the cause of steps that teach nothing, from the metrics of their rollouts.
 
 A step teaches nothing where the loss is taken over no token, where the gradient is 0, or where
 guards leave the update out. Which of the causes it was decides over what to change: rollouts that
@@ -24,7 +24,7 @@ _ROOM: Final = 2.0  # times the largest of them is a ceiling that fits
 
 
 class Cause(StrEnum):
-    """Why nothing was learnt."""
+    """The cause of steps that teach nothing."""
 
     HELD = "held"
     """Guards left the updates out, though there was something to learn."""
@@ -44,7 +44,7 @@ class Cause(StrEnum):
 
 @dataclass
 class Evidence:
-    """Numbers of steps, added up.
+    """Sums of metrics over consecutive steps.
 
     Attributes:
         steps: How many.
@@ -70,7 +70,7 @@ class Evidence:
     held: dict[GuardName, int] = field(default_factory=dict)
 
     def add(self, numbers: Mapping[str, float], held: Sequence[GuardName] = ()) -> None:
-        """Add a step.
+        """Add the metrics of a step.
 
         Args:
             numbers: Its metrics.
@@ -90,11 +90,11 @@ class Evidence:
             self.held[name] = self.held.get(name, 0) + 1
 
     def share(self, count: float) -> float:
-        """What part of the rollouts that is; 0 where none was counted."""
+        """A count as a share of the rollouts; 0 where none was counted."""
         return count / self.rollouts if self.rollouts else 0.0
 
     def causes(self, solved: float) -> tuple[Cause, ...]:
-        """Why nothing was learnt, the likeliest first.
+        """Causes of nothing being learnt, the likeliest first.
 
         Args:
             solved: The share of right rollouts from which tasks are learnt.
@@ -103,13 +103,13 @@ class Evidence:
             return (Cause.HELD,)
         lost = {Cause.FAULTS: self.faults, Cause.OUT_OF_TOKENS: self.unfinished}
         shares = {cause: self.share(count) for cause, count in lost.items()}
-        found = sorted((c for c in shares if shares[c] >= _SOME), key=lambda c: -shares[c])
-        if found and shares[found[0]] >= _MOST:
-            return tuple(found)
-        return (self._outcome(solved), *found)
+        secondary = sorted((c for c in shares if shares[c] >= _SOME), key=lambda c: -shares[c])
+        if secondary and shares[secondary[0]] >= _MOST:
+            return tuple(secondary)
+        return (self._outcome(solved), *secondary)
 
     def _outcome(self, solved: float) -> Cause:
-        """What the outcomes of the scored rollouts say."""
+        """The cause that the outcomes of the scored rollouts point to."""
         scored = self.rollouts - self.faults
         if scored <= 0 or self.share(self.alike) < _MOST:
             return Cause.UNKNOWN
@@ -119,7 +119,7 @@ class Evidence:
         return Cause.HARD if rate <= 1 - solved else Cause.DIVIDED
 
     def state_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The sums, as JSON can hold them."""
         return asdict(self)
 
 
@@ -132,8 +132,8 @@ def teaches_nothing(numbers: Mapping[str, float]) -> bool:
     return numbers.get("learnt_tokens") == 0 or numbers.get("grad_norm") == 0
 
 
-def told(evidence: Evidence, cause: Cause) -> str:
-    """What was seen, in a few words with the numbers."""
+def describe_cause(evidence: Evidence, cause: Cause) -> str:
+    """A clause on the evidence for a cause, with the numbers."""
     scored = max(evidence.rollouts - evidence.faults, 1.0)
     right = f"{evidence.right / scored:.0%} of the rollouts were right"
     if cause is Cause.HELD:
@@ -169,7 +169,7 @@ class Misfit(NamedTuple):
 
 
 def misfit(norms: Sequence[float], config: GuardConfig) -> Misfit | None:
-    """Whether the ceiling is below the usual norm; None where it is not, or is not known yet."""
+    """The misfit of a ceiling below the usual norm; None where it fits, or is not known yet."""
     ceiling = config.grad_norm_ceiling
     if ceiling is None or len(norms) < _LEAST_NORMS:
         return None

@@ -1,8 +1,8 @@
-"""When the environment keeps failing, the run stops and says why.
+"""`FaultLimit`: the stop of a run whose environment keeps failing.
 
 A rollout that a fault of the machine left unscored is left out of training, so one bad moment costs
 one rollout. But a run whose database has vanished would go on for hours and learn nothing. (Where
-it is the model that cannot go on, guards end the run with `stopped.TrainingStopped`.)
+it is the model that cannot go on, guards end the run with `TrainingStopped`, below.)
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class FaultLimit:
             EnvironmentFault: The share of faults is above the limit.
         """
         self._steps.append((rollouts, faults))
-        played = sum(counted[0] for counted in self._steps)
-        lost = sum(counted[1] for counted in self._steps)
+        played = sum(counts[0] for counts in self._steps)
+        lost = sum(counts[1] for counts in self._steps)
         if lost > self._limit * played * max(1.0, self._window / len(self._steps)):
             raise EnvironmentFault(
                 f"training stopped at step {step}: the environment failed in {lost} of the last"
@@ -65,11 +65,11 @@ class FaultLimit:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """The state for a checkpoint."""
         return {"steps": [list(step) for step in self._steps]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state."""
+        """Restore such a state."""
         self._steps = deque(((int(r), int(f)) for r, f in state["steps"]), maxlen=WINDOW)
 
 
@@ -81,7 +81,7 @@ class FaultLimit:
 
 
 class TrainingStopped(Exception):
-    """Guards ended the run.
+    """The end of a run by its guards.
 
     Args:
         step: The optimizer step whose update was not made.

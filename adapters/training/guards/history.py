@@ -1,4 +1,4 @@
-"""What the guards remember of a run, and what of it a guard sees at one step.
+"""The guards' memory of a run (`History`), and a guard's view of one step (`Observation`).
 
 All of it is numbers in short windows, so the state is small, JSON can hold it, and a resumed run
 decides exactly as the run that was not interrupted.
@@ -24,8 +24,8 @@ _TURNS: Final = 24  # where a trainer does not tell how many turns a batch had
 _BASELINES: Final = ("validity", "entropy", "tool_failures", "repairs_per_call")
 
 
-class Fall(NamedTuple):
-    """How validity changed over the update, or updates, between two batches of rollouts.
+class ValidityDrop(NamedTuple):
+    """The change of validity between two batches of rollouts, over the updates between them.
 
     Attributes:
         before: Validity of the batch that the update learnt from.
@@ -41,27 +41,27 @@ class Fall(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a guard sees at one step.
+class Observation:
+    """A guard's view of one optimizer step: its metrics, and the run's history up to it.
 
     Attributes:
-        numbers: The step's metrics that exist.
+        metrics: Those of the step that exist and are finite.
         broken: Keys of metrics that are not finite and always ought to be.
         baseline: By metric the median of the first steps, once there are enough; of validity of
             those there are, since a format that is lost must be missed from the second step on.
         usual_norm: Median of the latest gradient norms; None while there are few.
-        fall: The change of validity; None where no update lies between two known values.
+        drop: The change of validity; None where no update lies between two known values.
         collapses: By update, the latest last, whether a collapse followed.
         misfit: A ceiling for gradient norms that is below the usual one.
-        idle: What was seen since the last update, this step included; None where this step has
-            something to teach, and nobody leaves its update out.
+        idle: Evidence gathered since the last update, this step included; None where this step has
+            something to teach, and no guard leaves its update out.
     """
 
-    numbers: Mapping[str, float]
+    metrics: Mapping[str, float]
     broken: list[str]
     baseline: Mapping[str, float]
     usual_norm: float | None
-    fall: Fall | None
+    drop: ValidityDrop | None
     collapses: tuple[bool, ...]
     misfit: Misfit | None = None
     idle: Evidence | None = None
@@ -69,7 +69,7 @@ class Look:
 
 @dataclass
 class History:
-    """The memory of all guards. Build it with the config whose windows it keeps."""
+    """The memory of all guards, with the windows of a config."""
 
     config: GuardConfig
     first: dict[str, list[float]] = field(default_factory=dict)
@@ -83,10 +83,10 @@ class History:
     skipped: int = 0
     idle: Evidence = field(default_factory=Evidence)
 
-    def look(self, metrics: Mapping[str, Any]) -> Look:
-        """Take in the metrics of a step, and return what guards see of it."""
+    def observe(self, metrics: Mapping[str, Any]) -> Observation:
+        """Record the metrics of a step, and return the guards' observation of it."""
         numbers = finite(metrics)
-        fall = self._fall(numbers)
+        drop = self._validity_drop(numbers)
         baseline = self._baseline(numbers)
         norm = numbers.get("grad_norm", 0.0)
         enough = len(self.norms) >= _LEAST_NORMS
@@ -94,26 +94,28 @@ class History:
         if norm > 0:
             self.norms.append(norm)
         above = misfit(self.norms, self.config)
-        return Look(numbers, broken(metrics), baseline, usual, fall, tuple(self.collapses), above)
+        return Observation(
+            numbers, broken(metrics), baseline, usual, drop, tuple(self.collapses), above
+        )
 
-    def stand_still(self, look: Look, held: Sequence[GuardName]) -> Look:
-        """The look, with what was seen since anything was learnt.
+    def with_evidence(self, observation: Observation, held: Sequence[GuardName]) -> Observation:
+        """The observation with the evidence gathered since the last step that taught something.
 
         Args:
             look: Of this step.
             held: The guards that leave its update out.
         """
-        is_empty = teaches_nothing(look.numbers)
+        is_empty = teaches_nothing(observation.metrics)
         if not is_empty and not held:
             self.idle = Evidence()
-            return look
-        self.idle.add(look.numbers, () if is_empty else held)
-        return replace(look, idle=self.idle)
+            return observation
+        self.idle.add(observation.metrics, () if is_empty else held)
+        return replace(observation, idle=self.idle)
 
     def _baseline(self, numbers: Mapping[str, float]) -> dict[str, float]:
         """The medians of the first steps, this step not among them."""
         steps = self.config.baseline_steps
-        known = {
+        medians = {
             key: statistics.median(values)
             for key, values in self.first.items()
             if len(values) >= steps or (key == "validity" and values)
@@ -123,9 +125,9 @@ class History:
             is_lost = key == "validity" and not numbers.get(key)  # no measure of what was healthy
             if key in numbers and len(values) < steps and not is_lost:
                 values.append(numbers[key])
-        return known
+        return medians
 
-    def _fall(self, numbers: Mapping[str, float]) -> Fall | None:
+    def _validity_drop(self, numbers: Mapping[str, float]) -> ValidityDrop | None:
         if "validity" not in numbers:
             return None
         share = min(1.0, max(0.0, numbers["validity"]))
@@ -134,22 +136,22 @@ class History:
         was_updated, self.pending = self.pending > 0, 0
         if before is None or not was_updated:
             return None
-        fall = _compared(before, now, self.config)
+        drop = _drop_between(before, now, self.config)
         self.measured += 1
-        self.collapsed += fall.is_collapse
-        self.collapses.append(fall.is_collapse)
+        self.collapsed += drop.is_collapse
+        self.collapses.append(drop.is_collapse)
         while len(self.collapses) > self.config.collapse_window:
             self.collapses.popleft()
-        return fall
+        return drop
 
     def note(self, is_updated: bool) -> None:
-        """What became of the step's update."""
+        """Record whether the step's update was made."""
         self.updates += is_updated
         self.skipped += not is_updated
         self.pending += is_updated
 
     def forget_batch(self) -> None:
-        """The weights are others now: the next batch is not to be compared with the last."""
+        """Drop the last batch's validity: after a roll-back the next batch has other weights."""
         self.last_batch, self.pending = None, 0
 
     def state_dict(self) -> dict[str, Any]:
@@ -168,7 +170,7 @@ class History:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state."""
+        """Restore the memory from such a state."""
         self.first = {key: list(values) for key, values in state["first"].items()}
         self.norms = deque(state["norms"], maxlen=_NORMS)
         batch = state["last_batch"]
@@ -179,11 +181,13 @@ class History:
         self.skipped, self.idle = state["skipped"], Evidence(**deepcopy(state["idle"]))
 
 
-def _compared(before: tuple[float, float], after: tuple[float, float], config: GuardConfig) -> Fall:
-    """The fall between two shares of turns, in standard errors of two independent samples."""
+def _drop_between(
+    before: tuple[float, float], after: tuple[float, float], config: GuardConfig
+) -> ValidityDrop:
+    """The drop between two shares of turns, in standard errors of two independent samples."""
     (was, turns), (now, later) = before, after
     together = (was * turns + now * later) / (turns + later)
     error = math.sqrt(together * (1 - together) * (1 / turns + 1 / later))
     errors = (was - now) / error if error > 0 else 0.0
     is_collapse = was >= config.collapse_from and now <= config.collapse_ratio * was
-    return Fall(was, now, errors, is_collapse)
+    return ValidityDrop(was, now, errors, is_collapse)

@@ -1,4 +1,4 @@
-"""What a trainer knows of its settings, as the guards' advice needs it.
+"""`Setup`: the trainer's settings that the guards' advice depends on.
 
 A cure that a run has already taken is not told again, and one that is known to fail is named as
 such. How many tokens a rollout needs is found out only when that is the question.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Room(NamedTuple):
-    """What a rollout needs, and what the model leaves it.
+    """The tokens that a rollout needs, and those that the model has for it.
 
     Attributes:
         expert: Tokens of the longest of some rollouts of the environment's expert, results of tools
@@ -26,7 +26,7 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True)
 class Setup:
-    """What a trainer knows of its settings; None where it does not.
+    """The trainer's settings, None where they are not known.
 
     Attributes:
         group_size: Rollouts of a task that are compared.

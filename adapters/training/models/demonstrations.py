@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
-from adapters.training.models.noisy_demonstrator import SloppyPolicy
+from adapters.training.models.noisy_demonstrator import NoisyDemonstrator
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
@@ -56,7 +56,7 @@ def demonstrate(
     ids = env.tasks.shuffle(seed).first_playable(n).ids
     if not ids:
         raise ConfigurationError(f"no task of {env.tasks.name} is playable.")
-    policy: Policy = SloppyPolicy(seed) if demonstrator == "sloppy" else ExpertPolicy()
+    policy: Policy = NoisyDemonstrator(seed) if demonstrator == "sloppy" else ExpertPolicy()
     transcripts = []
     for slot in range(n):
         transcripts.append(_play(env, policy, slot, ids[slot % len(ids)], seed))

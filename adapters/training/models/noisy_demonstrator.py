@@ -2,7 +2,7 @@
 
 Reinforcement learning can only make likelier what a model sometimes does. A model from scratch does
 nothing yet, so it first imitates; and if it imitated an expert to perfection, nothing would be left
-to improve. `SloppyPolicy` therefore masters every call, and the right way is among its habits, but
+to improve. `NoisyDemonstrator` masters every call, and the right way is among its habits, but
 most of the time it forgets the condition of a query or answers without asking. (A clean expert
 imitated only halfway does not do: its mistakes are slips of copying, spread over everything, and a
 few thousand rollouts cannot mend those.)
@@ -41,7 +41,7 @@ _GUESSES: Final = 100
 _LONGEST_LOSS: Final = 24  # characters that a garbled call has lost at most
 
 
-class SloppyPolicy:
+class NoisyDemonstrator:
     """The expert on a careless day: each episode is played in one habit, drawn by its seed.
 
     Args:

@@ -44,7 +44,7 @@ from adapters.training.preflight.sample import (
     play_sample,
     update_seconds,
 )
-from adapters.training.runs.progress import Watch
+from adapters.training.runs.progress import ProgressListener
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
 from toolgym.env import ToolEnv
@@ -91,7 +91,7 @@ def preflight(
     settings: TrainSettings,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    watch: Watch,
+    watch: ProgressListener,
     *,
     scope: Scope | None = None,
     needs: Needs | None = None,
@@ -132,7 +132,7 @@ def before_training(
     settings: TrainSettings,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    watch: Watch,
+    watch: ProgressListener,
     *,
     needs: Needs | None = None,
 ) -> Report | None:

@@ -29,7 +29,7 @@ from adapters.training.models.chat_policy import ChatModelPolicy
 from adapters.training.runs.evaluations import Evaluation, evaluations
 from adapters.training.runs.gain import gain_sentence
 from adapters.training.runs.preparation import prepare, prepared, save
-from adapters.training.runs.progress import Advance, Watch
+from adapters.training.runs.progress import Advance, ProgressListener
 from adapters.training.runs.settings import TrainSettings
 from toolgym import rollout
 from toolgym.runs.run import Run
@@ -88,7 +88,7 @@ def train(
     run: Run,
     settings: TrainSettings,
     trainer: Trainer,
-    watch: Watch,
+    watch: ProgressListener,
     check: Check | None = None,
 ) -> dict[str, Any]:
     """Do what is left to do of a run, and return its summary.
@@ -149,7 +149,7 @@ def measured(
     when: str,
     policies: Policies,
     settings: TrainSettings,
-    watch: Watch,
+    watch: ProgressListener,
     note: Callable[..., Any],
 ) -> list[dict[str, Any]]:
     """Make the evaluations, and return what the summary tells of them.
@@ -182,7 +182,7 @@ def measure(
     evaluation: Evaluation,
     policy: ChatModelPolicy,
     settings: TrainSettings,
-    watch: Watch,
+    watch: ProgressListener,
 ) -> dict[str, Any]:
     """Play the tasks of an evaluation, keep the transcripts in the run, and return the figures."""
     phase = f"{when}{evaluation.suffix}"

@@ -23,7 +23,7 @@ from adapters.training.models.chat_policy import load_model
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
-from adapters.training.runs.progress import Watch
+from adapters.training.runs.progress import ProgressListener
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
 from toolgym.messages import Message
@@ -35,7 +35,7 @@ _PADDED, _MISTAKEN = 300, 20  # transcripts that only the tokenizer sees
 Pair = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 
-def prepare(settings: TrainSettings, run: Run, watch: Watch) -> Pair:
+def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
     """The model as it is before reinforcement learning, and its tokenizer.
 
     Raises:
@@ -88,7 +88,7 @@ def use_threads(settings: TrainSettings) -> int:
     return torch.get_num_threads()
 
 
-def _demonstrations(settings: TrainSettings, watch: Watch) -> list[list[Message]]:
+def _demonstrations(settings: TrainSettings, watch: ProgressListener) -> list[list[Message]]:
     with watch.phase("demonstrations", settings.demonstrations) as advance:
         return demonstrate(
             settings.env_id,
@@ -117,7 +117,7 @@ def _imitate(
     transcripts: Sequence[Sequence[Message]],
     settings: TrainSettings,
     run: Run,
-    watch: Watch,
+    watch: ProgressListener,
 ) -> None:
     env = registration.make(settings.env_id, **settings.training_kwargs)
     tools = env.tool_schemas()

@@ -1,6 +1,7 @@
-"""Whoever looks on while a run goes through its phases: the command line, a test, nobody.
+"""Progress events of a run's phases, and their listeners: the command line's bars, a test, nobody.
 
-The phases report here and nowhere else, so that nothing below the command line prints.
+The phases report here and nowhere else, so that nothing below the command line prints. `Silent` is
+the former name of `NoProgress`, which version 0.1.0 documents and which goes on to work.
 """
 
 from __future__ import annotations
@@ -14,35 +15,39 @@ from typing import Protocol
 import torch
 
 Advance = Callable[[int, str], None]
-"""Called with how much of a phase is done, and a word on how it stands."""
+"""Callback with the units of a phase done so far, and a note on its state."""
 
 
-class Watch(Protocol):
-    """Is told of each phase."""
+class ProgressListener(Protocol):
+    """Receiver of the progress events of each phase."""
 
     def phase(self, title: str, total: int) -> AbstractContextManager[Advance]:
-        """A phase of `total` units begins; it ends with the context."""
+        """A context that lasts as long as a phase of `total` units."""
         ...
 
 
-class Silent:
-    """Looks away."""
+class NoProgress:
+    """A `ProgressListener` that ignores every event."""
 
     @contextmanager
     def phase(self, title: str, total: int) -> Iterator[Advance]:
-        """Nothing is shown."""
+        """A context whose callback does nothing."""
         yield lambda done, note: None
 
 
-# How much memory a run has held at most, for whoever has to fit it onto a machine.
+Silent = NoProgress
+"""The documented name of `NoProgress` in version 0.1.0."""
+
+
+# Peak memory of a run, which decides on what machine it fits.
 #
-# On a GPU that is what its tensors took; elsewhere what the process took, which Linux tells in KiB
-# and macOS in bytes.
+# On a GPU that is the memory of its tensors; elsewhere that of the process, which Linux reports in
+# KiB and macOS in bytes.
 
 
 def peak_memory(device: torch.device) -> float:
-    """The most that the process, or its GPU, has held, in MiB."""
+    """Peak memory of the GPU's tensors, or else of the process, in MiB."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return held / (2**20 if sys.platform == "darwin" else 2**10)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
