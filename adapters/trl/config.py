@@ -230,7 +230,7 @@ def _plain_kinds(hint: Any) -> list[type]:
 
 
 def _is_one_of(value: Any, kinds: list[type]) -> bool:
-    """As Python's types are, but that True is no number and a whole number is one."""
+    """Whether a value has one of the types; True is no number, and an int is a float, too."""
     if isinstance(value, bool):
         return bool in kinds
     return isinstance(value, tuple(kinds)) or (isinstance(value, int) and float in kinds)

@@ -146,17 +146,17 @@ class PlayedBatch:
 
     @property
     def size(self) -> int:
-        """Rollouts of this process."""
+        """The number of rollouts of this process."""
         return len(self.batch["completion_ids"])
 
     @property
     def own_figures(self) -> list[Figures]:
-        """Of this process."""
+        """The figures of this process' rollouts."""
         return self.figures[self.first : self.first + self.size]
 
     @property
     def own_rewards(self) -> list[float]:
-        """Of this process."""
+        """The rewards of this process' rollouts."""
         return self.rewards[self.first : self.first + self.size]
 
     def left_out(self, *, unfinished: bool) -> list[int]:

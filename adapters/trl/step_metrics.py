@@ -100,7 +100,7 @@ def gradient_norm(parameters: Iterable[nn.Parameter]) -> tuple[float, int]:
 
 
 def count_nonfinite(parameters: Iterable[nn.Parameter]) -> int:
-    """How many parameters have a nan or an infinity in them."""
+    """The number of parameters that have a nan or an infinity in them."""
     flags = [parameter.detach().isfinite().all() for parameter in parameters]
     return int((~torch.stack([flag.to(flags[0].device) for flag in flags])).sum()) if flags else 0
 

@@ -218,8 +218,8 @@ def _what_is_trained(setup: Setup) -> str | None:
 def _other_ceiling(misfit: Misfit) -> str:
     return (
         f"Set grad_norm_ceiling to {misfit.fits:g}, or leave it out: it is {misfit.ceiling:g}, and"
-        f" the median of the last {misfit.known} gradient norms is {misfit.usual:.3g}, so it leaves"
-        " out more updates than it lets pass, and no lower learning rate changes that."
+        f" the median of the last {misfit.measured} gradient norms is {misfit.usual:.3g}, so it"
+        " leaves out more updates than it lets pass, and no lower learning rate changes that."
     )
 
 

@@ -158,13 +158,13 @@ class Misfit(NamedTuple):
     Attributes:
         ceiling: As it is set.
         usual: Median of the norms that were measured.
-        known: How many those were.
+        measured: The number of those norms.
         fits: A ceiling that would let them pass.
     """
 
     ceiling: float
     usual: float
-    known: int
+    measured: int
     fits: float
 
 

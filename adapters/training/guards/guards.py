@@ -66,7 +66,7 @@ class Guards:
 
         Args:
             step: The optimizer step, from 1; it goes on counting after a roll-back.
-            metrics: By the names of `metric_names`, as they are: a loss that is nan must be seen.
+            metrics: Raw values, named as in `toolgym.runs.metrics`: a nan loss must be seen.
                 Of all processes together, so that each of them decides the same.
         """
         self._step = step
@@ -187,7 +187,7 @@ class Guards:
         return list(self._healthy_steps)
 
     def metrics(self) -> dict[str, float]:
-        """The guards' own metrics after the last `observe`, by the names of `metric_names`."""
+        """The guards' own metrics after the last `observe`, named as in `toolgym.runs.metrics`."""
         history = self._history
         numbers = {
             "guard_severity": float(self._last.severity),

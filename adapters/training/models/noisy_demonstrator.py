@@ -42,7 +42,7 @@ _LONGEST_LOSS: Final = 24  # characters that a garbled call has lost at most
 
 
 class NoisyDemonstrator:
-    """The expert on a careless day: each episode is played in one habit, drawn by its seed.
+    """An expert with mistakes: each episode is played in one habit, drawn by its seed.
 
     Args:
         seed: Of all that is drawn.
