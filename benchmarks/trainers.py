@@ -36,7 +36,7 @@ from transformers.trainer_callback import PrinterCallback
 
 from adapters.reference import generation, learner
 from adapters.reference.config import ReferenceConfig, reference_config
-from adapters.reference.generation import Speaker, Table
+from adapters.reference.generation import ActiveSequence, DecodeLoop
 from adapters.reference.trainer import ReferenceTrainer
 from adapters.training.models.chat_policy import load_model
 from adapters.training.runs.preparation import prepare
@@ -198,73 +198,75 @@ class Stepper:
         """One batch played, one update made."""
         with self._clock.part(f"{name} step"):
             with self._clock.part(f"{name} rollout"):
-                gathered = self._trainer._gatherer.gather(self._trainer.step + 1)
-            self._trainer._learn_from(gathered, 0.0)
+                played = self._trainer._batch_sampler.sample(self._trainer.step + 1)
+            self._trainer._update_from(played, 0.0)
 
 
 # What the tricks are held against ------------------------------------------------------------
 
 
-class ResultsByToken(Table):
+class ResultsByToken(DecodeLoop):
     """Results of tools are read like generated tokens, one in each pass."""
 
-    def _listen(self, workers: Any) -> None:
+    def _step_environments(self, workers: Any) -> None:
         feed, self._decoder.feed = self._decoder.feed, lambda *arguments: None  # type: ignore
-        held = [(speaker, speaker.held) for speaker in self._seats[self._speaking :]]
-        super()._listen(workers)
+        lengths = [(sequence, sequence.cached_length) for sequence in self._slots[self._active :]]
+        super()._step_environments(workers)
         self._decoder.feed = feed  # type: ignore[method-assign]
-        for speaker, before in held:
-            if speaker.ending is None:
-                tokens = [*speaker.prompt, *speaker.completion]
-                speaker.unfed = tokens[before:]
+        for sequence, before in lengths:
+            if sequence.ending is None:
+                tokens = [*sequence.prompt, *sequence.completion]
+                sequence.pending_tokens = tokens[before:]
 
-    def _speak(self) -> None:
-        behind = [len(s.unfed) > 1 for s in self._seats[: self._speaking]]
+    def _decode_step(self) -> None:
+        behind = [len(s.pending_tokens) > 1 for s in self._slots[: self._active]]
         if not any(behind):
-            return super()._speak()
-        speakers = self._seats[: self._speaking]
-        self._decoder.feed(0, [s.unfed[:1] for s in speakers], [s.held for s in speakers])
-        for speaker in speakers:
-            speaker.unfed = speaker.unfed[1:] or speaker.unfed
+            return super()._decode_step()
+        sequences = self._slots[: self._active]
+        self._decoder.feed(
+            0, [s.pending_tokens[:1] for s in sequences], [s.cached_length for s in sequences]
+        )
+        for sequence in sequences:
+            sequence.pending_tokens = sequence.pending_tokens[1:] or sequence.pending_tokens
 
 
-class EverySeat(Table):
+class EverySlot(DecodeLoop):
     """Rollouts that wait or are over take part in every pass."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._all, feed = len(self._seats), self._decoder.feed
+        self._all, feed = len(self._slots), self._decoder.feed
 
         def fill(first: int, tokens: Sequence[Any], starts: Sequence[int]) -> Any:
             if first == 0 and all(len(ids) == 1 for ids in tokens):
-                others: list[Speaker] = self._seats[len(tokens) :]
-                starts = [*starts, *(s.held for s in others)]
+                others: list[ActiveSequence] = self._slots[len(tokens) :]
+                starts = [*starts, *(s.cached_length for s in others)]
                 starts += [0] * (self._all - len(starts))
                 tokens = [*tokens, *[[0]] * (self._all - len(tokens))]
             return feed(first, tokens, starts)
 
         self._decoder.feed = fill  # type: ignore[method-assign]
 
-    def _speak(self) -> None:
-        draw = self._draw.tokens
-        self._draw.tokens = lambda logits, *rest: draw(logits[: self._speaking], *rest)  # type: ignore
-        super()._speak()
-        self._draw.tokens = draw  # type: ignore[method-assign]
+    def _decode_step(self) -> None:
+        sample = self._sampler.sample
+        self._sampler.sample = lambda logits, *rest: sample(logits[: self._active], *rest)  # type: ignore
+        super()._decode_step()
+        self._sampler.sample = sample  # type: ignore[method-assign]
 
 
-class EveryPrompt(Table):
+class EveryPrompt(DecodeLoop):
     """Every rollout reads its prompt, though its group shares it."""
 
-    def _open(self) -> None:
-        prompts = [speaker.prompt[:-1] for speaker in self._seats]
+    def _prefill(self) -> None:
+        prompts = [sequence.prompt[:-1] for sequence in self._slots]
         self._decoder.feed(0, prompts, [0] * len(prompts))
-        for speaker in self._seats:
-            speaker.unfed = speaker.prompt[-1:]
-        self._speaking = len(self._seats)
+        for sequence in self._slots:
+            sequence.pending_tokens = sequence.prompt[-1:]
+        self._active = len(self._slots)
 
 
-class Patient(Table):
-    """The environments are listened to when nobody speaks any more."""
+class Patient(DecodeLoop):
+    """The environments step when no sequence is active any more."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments[:-1], 2.0)
@@ -286,10 +288,10 @@ def without(place: Any, name: str, other: Any) -> Iterator[None]:
 
 
 TRICKS: dict[str, tuple[Any, str, Any]] = {
-    "results read a token at a time": (generation, "Table", ResultsByToken),
-    "nobody leaves the batch": (generation, "Table", EverySeat),
-    "every prompt read for itself": (generation, "Table", EveryPrompt),
-    "listening when all wait": (generation, "Table", Patient),
+    "results read a token at a time": (generation, "DecodeLoop", ResultsByToken),
+    "nobody leaves the batch": (generation, "DecodeLoop", EverySlot),
+    "every prompt read for itself": (generation, "DecodeLoop", EveryPrompt),
+    "listening when all wait": (generation, "DecodeLoop", Patient),
     "logits of all tokens": (learner, "sees_only", _all_logits),
 }
 
@@ -356,8 +358,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         model = options.model or warmed_up(folder)
-        if options.held:
-            print(held(options.held, model, folder))
+        if options.cached_length:
+            print(held(options.cached_length, model, folder))
             return
         settings = settings_of(model, 1)
         print(

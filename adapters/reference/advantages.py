@@ -1,8 +1,8 @@
-"""Advantages of a batch: what `adapters.training` estimates, for the tokens of this trainer.
+"""Advantages of a batch, by the estimators of `adapters.training.algorithms.advantages`.
 
-The estimators know rewards and groups. What else decides over who is compared with whom is told
-here: rollouts that were left out, a divergence that is charged in the reward, turns that have an
-advantage each, and tokens on which good and bad rollouts do not differ.
+The estimators know rewards and groups. This module adds what a trainer has besides: rollouts that
+are left out of the loss, a KL penalty in the reward, turn-level advantages spread over tokens, and
+tokens on which good and bad rollouts do not differ.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from adapters.training.algorithms.conflict_tokens import conflict_weights
 from adapters.training.algorithms.turn_credit import token_advantages
 
 
-def compare(
+def compute_advantages(
     batch: Batch,
     reference: Tensor | None,
     config: ReferenceConfig,
     processes: Processes | None = None,
 ) -> Tensor:
-    """How much better each rollout was than what it is compared with.
+    """The advantages of a batch.
 
     Groups none of whose rollouts takes part in the loss take no part in the statistics either; a
     rollout that alone is left out (it ran out of tokens) is still one that the others did better
     than.
 
     Args:
-        batch: All that this process has of it.
+        batch: The rollouts of this process.
         reference: [N, T] float, log-probabilities under the reference, or None.
-        config: Which estimator, and what is done to its result.
-        processes: That have the rest; None: there is no rest.
+        config: The estimator and its options.
+        processes: The processes that hold the rest of the batch; None: there is one process.
 
     Returns:
         [N], or [N, T] where tokens of a rollout differ.
@@ -47,46 +47,46 @@ def compare(
             rewards,
             batch.log_probs,
             reference,
-            batch.learnt,
+            batch.loss_mask,
             beta=config.loss.beta,
             limit=config.loss.kl_limit,
         )
-    found = _estimated(batch, rewards, config, processes or Processes())
+    values = _estimate(batch, rewards, config, processes or Processes())
     if config.advantages in TURN_ESTIMATORS:
-        found = token_advantages(found, batch.turn_of_token)
+        values = token_advantages(values, batch.turn_of_token)
     if not config.spare_conflicts:
-        return found
-    weights = conflict_weights(batch.tokens, batch.lengths, found, batch.groups)
-    return weights * (found if found.dim() == 2 else found[:, None])
+        return values
+    weights = conflict_weights(batch.tokens, batch.lengths, values, batch.groups)
+    return weights * (values if values.dim() == 2 else values[:, None])
 
 
-def _estimated(
+def _estimate(
     batch: Batch, rewards: Tensor, config: ReferenceConfig, processes: Processes
 ) -> Tensor:
-    """What the estimator says of this process' rollouts, beside those of all others."""
-    width = max(processes.gather([batch.taken.shape[1]]))
-    missing = (0, width - batch.taken.shape[1])
-    turns = (pad(batch.turn_rewards, missing), pad(batch.taken, missing))
-    own = (rewards, batch.groups, batch.learnt.any(dim=1), *turns)
-    earned, groups, learns, turn_rewards, taken = (
+    """The estimates of this process' rollouts, with statistics over those of all processes."""
+    width = max(processes.gather([batch.turn_mask.shape[1]]))
+    padding = (0, width - batch.turn_mask.shape[1])
+    turns = (pad(batch.turn_rewards, padding), pad(batch.turn_mask, padding))
+    own = (rewards, batch.groups, batch.loss_mask.any(dim=1), *turns)
+    all_rewards, groups, has_loss, turn_rewards, turn_mask = (
         torch.cat(parts) for parts in zip(*processes.gather([own]), strict=True)
     )
-    has_learner = ((groups[:, None] == groups) & learns).any(dim=1)
-    found = advantages(
+    has_learner = ((groups[:, None] == groups) & has_loss).any(dim=1)
+    values = advantages(
         config.advantages,
-        earned,
+        all_rewards,
         groups,
-        scored=earned.isfinite() & has_learner,
+        scored=all_rewards.isfinite() & has_learner,
         step_rewards=turn_rewards,
-        taken=taken,
+        taken=turn_mask,
         discount=config.turn_discount,
         limit=config.advantage_limit,
     )
-    before = sum(processes.gather([len(batch)])[: processes.rank])
-    found = found[before : before + len(batch)]
-    return found if found.dim() == 1 else found[:, : batch.taken.shape[1]]
+    first = sum(processes.gather([len(batch)])[: processes.rank])
+    values = values[first : first + len(batch)]
+    return values if values.dim() == 1 else values[:, : batch.turn_mask.shape[1]]
 
 
-def learnt_tokens(batch: Batch) -> float:
-    """How many tokens the loss is taken over."""
-    return float(torch.count_nonzero(batch.learnt))
+def count_loss_tokens(batch: Batch) -> float:
+    """The number of tokens in the loss."""
+    return float(torch.count_nonzero(batch.loss_mask))

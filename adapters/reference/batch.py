@@ -1,7 +1,7 @@
-"""Rollouts as tensors, and how they are cut into passes.
+"""Batches: rollouts as padded tensors, and the forward passes they are split into.
 
     tokens     N x T   completions, from their first token on, padded on the right
-    learnt     N x T   the loss is taken here: sampled by the policy, and the rollout counts
+    loss_mask  N x T   the tokens in the loss: sampled by the policy, in a rollout that counts
 
 A pass is a few rollouts of like length, prompt and completion end to end, padded on the right,
 where causal attention never looks: so no mask is needed, and attention takes its fast way. How the
@@ -21,39 +21,39 @@ from adapters.reference.rollout import Rollout
 
 @dataclass(frozen=True)
 class Batch:
-    """N rollouts, T tokens of the longest completion, S turns of the one with most.
+    """A batch of N rollouts, with T tokens of the longest completion and at most S turns.
 
     Attributes:
         prompts: Token ids before each completion.
         tokens: [N, T] int.
         lengths: [N] int, tokens of each completion.
-        learnt: [N, T] bool.
-        log_probs: [N, T] float, those that the tokens were drawn with; 0 elsewhere.
+        loss_mask: [N, T] bool, the tokens in the loss.
+        log_probs: [N, T] float, of the sampled tokens when they were sampled; 0 elsewhere.
         turn_of_token: [N, T] int, the turn that sampled each token; -1 where none did.
         rewards: [N] float, nan where unscored.
         groups: [N] int.
         turn_rewards: [N, S] float.
-        taken: [N, S] bool, which turns there were.
+        turn_mask: [N, S] bool, which turns there were.
     """
 
     prompts: list[list[int]]
     tokens: Tensor
     lengths: Tensor
-    learnt: Tensor
+    loss_mask: Tensor
     log_probs: Tensor
     turn_of_token: Tensor
     rewards: Tensor
     groups: Tensor
     turn_rewards: Tensor
-    taken: Tensor
+    turn_mask: Tensor
 
     @classmethod
-    def of(cls, rollouts: Sequence[Rollout], counts: Sequence[bool]) -> Batch:
-        """Put rollouts side by side.
+    def of(cls, rollouts: Sequence[Rollout], in_loss: Sequence[bool]) -> Batch:
+        """The batch of some rollouts.
 
         Args:
             rollouts: At least one.
-            counts: Whether the loss is taken over each.
+            in_loss: Whether each takes part in the loss.
         """
         width = max(1, *(len(rollout.completion) for rollout in rollouts))
         turns = max(1, *(len(rollout.turns) for rollout in rollouts))
@@ -62,63 +62,63 @@ class Batch:
             prompts=[rollout.prompt for rollout in rollouts],
             tokens=_padded([rollout.completion for rollout in rollouts], width, 0),
             lengths=torch.tensor([len(rollout.completion) for rollout in rollouts]),
-            learnt=mask & torch.tensor(counts)[:, None],
+            loss_mask=mask & torch.tensor(in_loss)[:, None],
             log_probs=_padded([rollout.log_probs for rollout in rollouts], width, 0.0),
             turn_of_token=_padded([_turn_numbers(rollout) for rollout in rollouts], width, -1),
             rewards=torch.tensor([float(rollout.reward) for rollout in rollouts]),
             groups=torch.tensor([rollout.request.group for rollout in rollouts]),
             turn_rewards=_padded([rollout.turn_rewards for rollout in rollouts], turns, 0.0),
-            taken=_padded([[1] * len(r.turns) for r in rollouts], turns, 0).bool(),
+            turn_mask=_padded([[1] * len(r.turns) for r in rollouts], turns, 0).bool(),
         )
 
     def __len__(self) -> int:
         return len(self.prompts)
 
     def passes(self, tokens: int) -> Iterator[Pass]:
-        """Cut the rollouts that have anything to learn into passes.
+        """The forward passes over the rollouts that have tokens in the loss.
 
         Args:
-            tokens: Of one pass at most, padding included, unless a single rollout has more.
+            tokens: Most tokens of one pass, padding included, unless a single rollout has more.
         """
         lengths = [len(p) + int(n) for p, n in zip(self.prompts, self.lengths, strict=True)]
-        rows = [row for row in range(len(self)) if self.learnt[row].any()]
+        rows = [row for row in range(len(self)) if self.loss_mask[row].any()]
         rows.sort(key=lambda row: lengths[row])
-        chosen: list[int] = []
+        pending: list[int] = []
         for row in rows:
-            if chosen and lengths[row] * (len(chosen) + 1) > tokens:
-                yield self._pass(chosen)
-                chosen = []
-            chosen.append(row)
-        if chosen:
-            yield self._pass(chosen)
+            if pending and lengths[row] * (len(pending) + 1) > tokens:
+                yield self._pass(pending)
+                pending = []
+            pending.append(row)
+        if pending:
+            yield self._pass(pending)
 
     def _pass(self, rows: list[int]) -> Pass:
         texts = [self.prompts[r] + self.tokens[r, : self.lengths[r]].tolist() for r in rows]
         width = int(self.lengths[rows].max())
-        learnt = self.learnt[rows, :width]
+        loss_mask = self.loss_mask[rows, :width]
         predicts = torch.zeros(len(rows), max(map(len, texts)), dtype=torch.bool)
         for place, row in enumerate(rows):
             before = len(self.prompts[row]) - 1  # a token is predicted where the one before stands
-            found = learnt[place, : self.lengths[row]]
-            predicts[place, before : before + len(found)] = found
-        return Pass(rows, _padded(texts, predicts.shape[1], 0), predicts, learnt)
+            in_loss = loss_mask[place, : self.lengths[row]]
+            predicts[place, before : before + len(in_loss)] = in_loss
+        return Pass(rows, _padded(texts, predicts.shape[1], 0), predicts, loss_mask)
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Some rows of a batch, for one forward pass.
+    """The rows of a batch that share one forward pass.
 
     Attributes:
-        rows: Which.
+        rows: Their numbers in the batch.
         ids: [n, L] int, prompts and completions.
-        predicts: [n, L] bool, where a learnt token is predicted.
-        learnt: [n, t] bool, the same tokens in the completions, in the same order.
+        predicts: [n, L] bool, the positions that predict a token in the loss.
+        loss_mask: [n, t] bool, the same tokens in the completions, in the same order.
     """
 
     rows: list[int]
     ids: Tensor
     predicts: Tensor
-    learnt: Tensor
+    loss_mask: Tensor
 
 
 def _turn_numbers(rollout: Rollout) -> list[int]:

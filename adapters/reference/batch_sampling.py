@@ -1,10 +1,10 @@
-"""Gathering what one batch learns from: tasks are drawn, played, and, if asked for, replaced.
+"""Batch sampling: the tasks and rollouts of one batch, with dynamic sampling of live groups.
 
-Without dynamic sampling the groups are those that were drawn. With it, dead groups give way to
+Without dynamic sampling the groups are those of the first draw. With it, dead groups give way to
 others until the batch is full or the cap is reached
 (`adapters.training.algorithms.dynamic_sampling`); what could not be filled are dead groups that
-take no part in the loss. The numbers of a batch describe everything that was drawn, since only that
-says how good the policy is: of the groups that were kept, half the rollouts are right by choice.
+take no part in the loss. The metrics of a batch are over all rollouts played for it, since only
+those say how good the policy is: of the groups that were kept, half the rollouts are right by choice.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from toolgym.episode import Outcome
 _Group = list[Rollout]
 
 
-class Gathered(NamedTuple):
-    """A batch.
+class PlayedBatch(NamedTuple):
+    """The rollouts of one batch, and the metrics of all that were played for it.
 
     Attributes:
-        rollouts: Those in it that are this process' own, group after group.
-        counts: Whether the loss is taken over each.
-        drawn: All that this process played for it.
-        metrics: Numbers of the rollouts that all processes drew, and of the sampling.
+        rollouts: The rollouts of this process, group after group.
+        in_loss: Whether each takes part in the loss.
+        sampled: All rollouts that this process played for the batch.
+        metrics: Of the rollouts that all processes played, and of the sampling.
     """
 
     rollouts: list[Rollout]
-    counts: list[bool]
-    drawn: list[Rollout]
+    in_loss: list[bool]
+    sampled: list[Rollout]
     metrics: dict[str, float]
 
 
-class Gatherer:
-    """Fills batches.
+class BatchSampler:
+    """The sampler of batches: draws tasks, plays groups, and replaces dead ones.
 
     Args:
-        player: Plays.
-        task_ids: What tasks are drawn from.
+        player: The generator of rollouts.
+        task_ids: The tasks to draw from.
         config: Sizes, seed, sampling.
-        processes: Each gathers its share.
+        processes: Each plays its share of the groups.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Gatherer:
     ) -> None:
         self._player, self._ids, self._config = player, list(task_ids), config
         self._processes = processes
-        self._places = processes.share_of(config.prompts)
+        self._groups_per_batch = processes.share_of(config.prompts)
         self._tasks, refills = (
             TaskStream(
                 len(self._ids),
@@ -76,37 +76,39 @@ class Gatherer:
             DynamicSampling(config.sampling, refills) if config.sampling is not None else None
         )
 
-    def gather(self, step: int) -> Gathered:
-        """Play what the batch of a step needs.
+    def sample(self, step: int) -> PlayedBatch:
+        """Play the groups of a step's batch.
 
         Args:
             step: The first step that learns from it; it names the random numbers.
         """
-        first = self._play(step, self._tasks.take(self._places), 0)
+        initial = self._play(step, self._tasks.take(self._groups_per_batch), 0)
         if self._sampling is None:
-            return self._put_together(first, [], first, {})
-        filling = self._sampling.begin(self._places)
-        kept, spares, drawn, fresh = list[_Group](), list[_Group](), list[_Group](), first
-        while fresh:
-            choice = filling.offer([self._outcomes(group) for group in fresh])
-            kept += [fresh[place] for place in choice.keep]
-            spares += [fresh[place] for place in choice.spare]
-            drawn += fresh
+            return self._batch_of(initial, [], initial, {})
+        filling = self._sampling.begin(self._groups_per_batch)
+        kept, dead_groups, sampled, new = list[_Group](), list[_Group](), list[_Group](), initial
+        while new:
+            choice = filling.offer([self._outcomes(group) for group in new])
+            kept += [new[place] for place in choice.keep]
+            dead_groups += [new[place] for place in choice.spare]
+            sampled += new
             more = self._sampling.refill(
                 filling.next_draw(self._processes.gather([tuple(filling.tally)]))
             )
-            fresh = self._play(step, more, len(drawn)) if more else []
-        self._sampling.note(self._processes.gather([[r.outcome for r in group] for group in drawn]))
-        numbers = self._processes.sum_of(filling.metrics())
-        numbers["sampling_rounds"] /= self._processes.size  # which all draw equally often
-        return self._put_together(kept, spares[: filling.missing], drawn, numbers)
+            new = self._play(step, more, len(sampled)) if more else []
+        self._sampling.note(
+            self._processes.gather([[r.outcome for r in group] for group in sampled])
+        )
+        metrics = self._processes.sum_of(filling.metrics())
+        metrics["sampling_rounds"] /= self._processes.size  # which all draw equally often
+        return self._batch_of(kept, dead_groups[: filling.missing], sampled, metrics)
 
-    def _play(self, step: int, tasks: Sequence[int], begun: int) -> list[_Group]:
-        """One group for each task; `begun` groups of the step were played before."""
+    def _play(self, step: int, tasks: Sequence[int], played_before: int) -> list[_Group]:
+        """One group for each task, after the groups of the step that were `played_before`."""
         size, seed = self._config.group_size, self._config.seed
         numbers = [
             self._processes.size * place + self._processes.rank
-            for place in range(begun, begun + len(tasks))
+            for place in range(played_before, played_before + len(tasks))
         ]
         played = self._player.play(
             [
@@ -116,41 +118,41 @@ class Gatherer:
             ]
         )
         if self._config.control is not None:
-            played = _shuffled(played, f"toolgym-control-{seed}-{step}-{begun}")
+            played = _shuffle_rewards(played, f"toolgym-control-{seed}-{step}-{played_before}")
         return [played[start : start + size] for start in range(0, len(played), size)]
 
-    def _put_together(
+    def _batch_of(
         self,
         kept: Sequence[_Group],
-        masked: Sequence[_Group],
-        drawn: Sequence[_Group],
+        dead: Sequence[_Group],
+        sampled: Sequence[_Group],
         sampling: dict[str, float],
-    ) -> Gathered:
-        played = [rollout for group in drawn for rollout in group]
-        told = [(figures_of(rollout), rollout.reward, rollout.request.group) for rollout in played]
-        figures, rewards, groups = zip(*self._processes.gather(told), strict=True)
-        numbers = batch_metrics(figures, rewards, groups)
-        counts = [self._counts(rollout) for group in kept for rollout in group]
-        counts += [False for group in masked for _ in group]
-        rollouts = [rollout for group in (*kept, *masked) for rollout in group]
-        return Gathered(rollouts, counts, played, numbers | sampling)
+    ) -> PlayedBatch:
+        played = [rollout for group in sampled for rollout in group]
+        rows = [(figures_of(rollout), rollout.reward, rollout.request.group) for rollout in played]
+        figures, rewards, groups = zip(*self._processes.gather(rows), strict=True)
+        metrics = batch_metrics(figures, rewards, groups)
+        in_loss = [self._is_in_loss(rollout) for group in kept for rollout in group]
+        in_loss += [False for group in dead for _ in group]
+        rollouts = [rollout for group in (*kept, *dead) for rollout in group]
+        return PlayedBatch(rollouts, in_loss, played, metrics | sampling)
 
     def _outcomes(self, group: _Group) -> list[Outcome | None]:
-        """Of its members; None where the loss leaves all of them out, so that they are replaced."""
-        teaches = any(map(self._counts, group))
+        """The outcomes of a group; all None where the loss leaves it out: it is then replaced."""
+        teaches = any(map(self._is_in_loss, group))
         return [rollout.outcome if teaches else None for rollout in group]
 
-    def _counts(self, rollout: Rollout) -> bool:
+    def _is_in_loss(self, rollout: Rollout) -> bool:
         may_learn = self._config.learn_from_unfinished or not rollout.is_unfinished
         return rollout.scored and may_learn
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps, as JSON can hold it."""
+        """The state for a checkpoint, as JSON can hold it."""
         sampling = self._sampling.state_dict() if self._sampling is not None else None
         return {"tasks": self._tasks.state_dict(), "sampling": sampling}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state.
+        """Restore a state of `state_dict`.
 
         Raises:
             ConfigurationError: It is the state of other tasks or of another seed.
@@ -161,7 +163,7 @@ class Gatherer:
 
 
 def figures_of(rollout: Rollout) -> Figures:
-    """The figures of a rollout."""
+    """The counts of a rollout that batch metrics are computed from."""
     return Figures.of(
         rollout.episode,
         written=rollout.sampled,
@@ -170,12 +172,12 @@ def figures_of(rollout: Rollout) -> Figures:
     )
 
 
-def _shuffled(rollouts: Sequence[Rollout], name: str) -> list[Rollout]:
+def _shuffle_rewards(rollouts: Sequence[Rollout], name: str) -> list[Rollout]:
     """Each scored rollout with the reward of a random one; unscored ones keep theirs."""
     rewards = [rollout.reward for rollout in rollouts if rollout.scored]
     random.Random(name).shuffle(rewards)
-    drawn = iter(rewards)
+    sampled = iter(rewards)
     return [
-        dataclasses.replace(rollout, reward=next(drawn) if rollout.scored else math.nan)
+        dataclasses.replace(rollout, reward=next(sampled) if rollout.scored else math.nan)
         for rollout in rollouts
     ]

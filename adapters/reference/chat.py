@@ -1,4 +1,4 @@
-"""Between conversations and tokens, in the one direction that never looks back.
+"""The chat format: prompts and tool results as tokens, appended and never rendered again.
 
 A rollout is a growing list of tokens. The prompt is rendered once; a turn is the tokens that were
 sampled; and what comes between a turn and the next (the end of one message, the results, the
@@ -38,7 +38,7 @@ _CURE = (
 
 
 class ChatFormat:
-    """How one tokenizer writes the chats of one environment.
+    """The chat template of one tokenizer, for the chats of one environment.
 
     Args:
         model: Declares, with the tokenizer, which tokens end a turn.
@@ -88,10 +88,10 @@ class ChatFormat:
         chats = self._encoded([[*_INVENTED, *reply] for reply in replies])
         return [_after(chat, self.stop, self._stops_before) for chat in chats]
 
-    def spoken(self, turn: Sequence[int]) -> str:
-        """A turn as the environment reads it: without the token that ended it."""
-        kept = turn[:-1] if turn and turn[-1] in self.stop else turn
-        return self._opening + self._text(kept)
+    def response(self, turn: Sequence[int]) -> str:
+        """The text of a turn as the environment reads it: without the token that ended it."""
+        without_stop = turn[:-1] if turn and turn[-1] in self.stop else turn
+        return self._opening + self._text(without_stop)
 
     def _text(self, tokens: Sequence[int]) -> str:
         return str(
@@ -124,7 +124,7 @@ class ChatFormat:
 def check_template(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]
 ) -> None:
-    """Make sure that a chat may be put together from a prompt, turns, and what follows each.
+    """Check that a chat can be assembled from the prompt, the turns, and the results after each.
 
     Args:
         model: The policy.
@@ -162,14 +162,14 @@ def _growing_chat(env: ToolEnv[Any]) -> Iterator[tuple[list[Message], list[Messa
     ]
     so_far = prompt_messages(env)
     for reply in replies:
-        spoken = call if reply[0]["role"] == "tool" else "toolgym_remark"
-        so_far = [*so_far, {"role": "assistant", "content": spoken}]
+        response = call if reply[0]["role"] == "tool" else "toolgym_remark"
+        so_far = [*so_far, {"role": "assistant", "content": response}]
         yield so_far, reply
         so_far = [*so_far, *reply]
 
 
 def _after(tokens: Sequence[int], stop: frozenset[int], count: int) -> list[int]:
-    """What stands behind the `count`-th stop token, or behind the last with -1; else nothing."""
+    """The tokens behind the `count`-th stop token, or behind the last with -1; else none."""
     places = [place for place, token in enumerate(tokens) if token in stop]
     if not places or count > len(places):
         return []

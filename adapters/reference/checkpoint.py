@@ -1,11 +1,11 @@
-"""Checkpoints: a folder that is whole or is not there, and from which a run goes on to the bit.
+"""Checkpoints: folders written atomically, from which a run resumes to the bit.
 
     checkpoint-N/        a model folder (`from_pretrained` reads it), and beside the weights
       optimizer.pt       AdamW's state, float32 weights where the model has others, random states
       trainer_state.json step, drawn tasks, guards; written last
 
 A checkpoint is written under another name and renamed when it is complete, so a process that is
-killed at any moment leaves the one before it. What is drawn is named, not counted (`draw`), so no
+killed at any moment leaves the one before it. Sampling is seeded by names (`generation`), so no
 generator's position has to be kept for rollouts; PyTorch's global ones are, for models that draw by
 themselves.
 """
@@ -30,20 +30,20 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        folder: Where they are; it need not exist yet.
-        keep: How many are kept.
+        folder: Their folder; it need not exist yet.
+        keep: The number of checkpoints to keep.
     """
 
     def __init__(self, folder: Path, keep: int) -> None:
         self._folder, self._keep = folder, keep
 
     def steps(self) -> list[int]:
-        """After which steps there is one, in order."""
-        found = (
+        """The steps that have a checkpoint, in order."""
+        suffixes = (
             path.name.removeprefix("checkpoint-") for path in self._folder.glob("checkpoint-*")
         )
-        whole = [n for n in found if n.isdigit() and (self._place(int(n)) / _STATE).is_file()]
-        return sorted(map(int, whole))
+        complete = [n for n in suffixes if n.isdigit() and (self._place(int(n)) / _STATE).is_file()]
+        return sorted(map(int, complete))
 
     def save(
         self,
@@ -54,7 +54,7 @@ class Checkpoints:
         state: Mapping[str, Any],
         sound: Collection[int] = (),
     ) -> None:
-        """Write one, and remove the oldest of those that are too many.
+        """Write a checkpoint, and remove the oldest ones beyond `keep`.
 
         Args:
             step: Steps done.
@@ -66,18 +66,18 @@ class Checkpoints:
                 stays, however many came after it.
         """
         place = self._place(step)
-        fresh = place.with_name(f".{place.name}.new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
-        model.save_pretrained(fresh)
-        tokenizer.save_pretrained(fresh)
-        torch.save({**tensors, "random": _random_states()}, fresh / _TENSORS)
-        (fresh / _STATE).write_text(json.dumps({"global_step": step, **state}))
+        temporary = place.with_name(f".{place.name}.new")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        model.save_pretrained(temporary)
+        tokenizer.save_pretrained(temporary)
+        torch.save({**tensors, "random": _random_states()}, temporary / _TENSORS)
+        (temporary / _STATE).write_text(json.dumps({"global_step": step, **state}))
         shutil.rmtree(place, ignore_errors=True)
-        fresh.rename(place)
+        temporary.rename(place)
         steps = self.steps()
-        staying = {*steps[-self._keep :], max(set(steps) & set(sound), default=step)}
-        for old in set(steps) - staying:
+        kept = {*steps[-self._keep :], max(set(steps) & set(sound), default=step)}
+        for old in set(steps) - kept:
             shutil.rmtree(self._place(old))
 
     def load_weights(self, step: int, model: PreTrainedModel) -> Mapping[str, Any]:

@@ -1,9 +1,9 @@
-"""The settings of the reference trainer, each with what it means and why its default is what it is.
+"""The settings of the reference trainer, each with its meaning and the reason for its default.
 
 They are for any model; the defaults are careful ones for a pretrained chat model. What is not here
 is fixed for a reason: tokens are drawn from the whole distribution (`top_p` and `top_k` would make
 the recorded log-probabilities those of another policy), and the model is trained without dropout
-(with it, the policy that learns is not the one that spoke).
+(with it, the policy that learns is not the one that generated).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from toolgym.errors import ConfigurationError, refused_fields
 
 
 class ReferenceConfig(BaseModel):
-    """What `ReferenceTrainer` is told."""
+    """The settings of `ReferenceTrainer`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -110,7 +110,7 @@ class ReferenceConfig(BaseModel):
 
     @field_validator("loss", mode="before")
     @classmethod
-    def _named(cls, given: Any, known: ValidationInfo) -> Any:
+    def _named(cls, given: Any, info: ValidationInfo) -> Any:
         """A loss by its name, with changes."""
         if isinstance(given, str):
             given = {"name": given}
@@ -118,17 +118,17 @@ class ReferenceConfig(BaseModel):
             return given
         options = {str(key): value for key, value in given.items()}
         whole = {**LOSSES.get(str(options["name"]), {}), **options}
-        if whole.get("aggregation") == "constant" and "max_completion_length" in known.data:
-            options.setdefault("constant_length", known.data["max_completion_length"])
+        if whole.get("aggregation") == "constant" and "max_completion_length" in info.data:
+            options.setdefault("constant_length", info.data["max_completion_length"])
         return loss_config(**options)
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
-        known = [*ESTIMATORS, *TURN_ESTIMATORS]
-        if self.advantages not in known:
+        estimators = [*ESTIMATORS, *TURN_ESTIMATORS]
+        if self.advantages not in estimators:
             raise ValueError(
                 f"there is no advantage estimator {self.advantages!r}; choose among"
-                f" {', '.join(known)}."
+                f" {', '.join(estimators)}."
             )
         if self.loss.kl_in_reward and self.advantages in TURN_ESTIMATORS:
             raise ValueError(

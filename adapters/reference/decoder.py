@@ -1,4 +1,4 @@
-"""The model as a rollout uses it: tokens of some seats in, the distribution after each out.
+"""The batched decoder: a causal language model over a KV cache with one slot per rollout.
 
 Nothing here knows an architecture. The one call is `model(input_ids, attention_mask, position_ids,
 past_key_values)`, as any causal language model of `transformers` takes it, with a mask that is
@@ -7,7 +7,7 @@ every row has its own positions; what fills up a short row writes behind the row
 next token overwrites it.
 
 Whether a model keeps to this contract is not looked up but measured: `check_model` runs a ragged
-batch over two turns, seats swapped in between, and compares with plain forward passes. A model with
+batch over two turns, slots swapped in between, and compares with plain forward passes. A model with
 recurrent layers or with a mask of its own fails there, before a training begins. It is compared in
 float32, whatever the model computes in: the rounding of half precision is larger than what a wrong
 position changes, and turns the choice of experts.
@@ -28,44 +28,44 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 from toolgym.errors import ConfigurationError
 
-# A KV cache of seats: every rollout keeps its own, and a token's column is its position.
+# A KV cache of slots: every rollout has its own, and a token's column is its position.
 #
 # `transformers` keeps one rectangle for a whole batch: a short prompt is padded on the left, a row
 # that waits drags holes along, and each step copies everything to make it one column wider. Here
-# the keys and values of a rollout's token number p stand in column p of its seat, so nothing is
+# the keys and values of a rollout's token number p stand in column p of its slot, so nothing is
 # padded, nothing has holes, and a step writes in place. What a query may look at follows from
 # positions alone: the columns up to its own. What lies beyond is left over from earlier and is
-# overwritten before anybody looks.
+# overwritten before any query reads it.
 #
-# The seats that take part in a forward pass are neighbours, so that the model is handed a view of
+# The slots that take part in a forward pass are neighbours, so that the model is handed a view of
 # them and no copy. `move` and `swap` bring them together.
 #
-#     keys, values   (seats, heads, columns, size of a head), one pair for each layer
+#     keys, values   (slots, heads, columns, size of a head), one pair for each layer
 
 _GROWTH = 64  # columns are added by at least so many
 
 
 @dataclass
 class _Window:
-    """Where the next forward pass reads and writes; shared by all layers.
+    """The slots and columns of the next forward pass; shared by all layers.
 
     Attributes:
-        seats: How many seats there are.
-        first: The first seat that takes part.
-        rows: The seats that take part, (rows, 1).
-        columns: Where each new token goes, (rows, tokens).
-        width: Columns that are handed to the model.
+        slots: The number of slots.
+        first: The first slot of the pass.
+        rows: The slots of the pass, (rows, 1).
+        columns: The column of each new token, (rows, tokens).
+        width: The number of columns that the model reads.
     """
 
-    seats: int
+    slots: int
     first: int
     rows: Tensor
     columns: Tensor
     width: int
 
 
-class _SeatLayer(CacheLayerMixin):
-    """Keys and values of one layer."""
+class _SlotLayer(CacheLayerMixin):
+    """The keys and values of one layer."""
 
     is_sliding = False
     keys: Tensor
@@ -77,8 +77,8 @@ class _SeatLayer(CacheLayerMixin):
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Nothing yet; `update` makes room."""
-        self.keys = self._room(key_states, 0)
-        self.values = self._room(value_states, 0)
+        self.keys = self._zeros(key_states, 0)
+        self.values = self._zeros(value_states, 0)
         self.is_initialized = True
 
     def update(
@@ -108,37 +108,37 @@ class _SeatLayer(CacheLayerMixin):
         """No limit."""
         return -1
 
-    def _room(self, like: Tensor, columns: int) -> Tensor:
+    def _zeros(self, like: Tensor, columns: int) -> Tensor:
         # Zeros, since what is masked still takes part in a sum, and nan times 0 is nan.
-        return like.new_zeros(self._window.seats, like.shape[1], columns, like.shape[3])
+        return like.new_zeros(self._window.slots, like.shape[1], columns, like.shape[3])
 
     def _widened(self, old: Tensor) -> Tensor:
         columns = max(self._window.width, old.shape[2] + old.shape[2] // 4)
-        wider = self._room(old, -(-columns // _GROWTH) * _GROWTH)
+        wider = self._zeros(old, -(-columns // _GROWTH) * _GROWTH)
         wider[:, :, : old.shape[2]] = old
         return wider
 
 
-class SeatCache(Cache):
-    """The cache of a batch of rollouts, for `model(past_key_values=...)`.
+class SlotCache(Cache):
+    """The KV cache of a batch of rollouts, for `model(past_key_values=...)`.
 
     Args:
-        seats: Rollouts at most.
+        slots: Rollouts at most.
         device: Where the model computes.
     """
 
-    def __init__(self, seats: int, device: torch.device) -> None:
+    def __init__(self, slots: int, device: torch.device) -> None:
         nothing = torch.zeros(0, 1, dtype=torch.long, device=device)
         # Not by way of `self`: a cycle would keep all keys and values alive through the update,
         # until Python happens to look for cycles.
-        window = self._window = _Window(seats, 0, nothing, nothing, 0)
-        super().__init__(layer_class_to_replicate=lambda: _SeatLayer(window))  # type: ignore[arg-type]
+        window = self._window = _Window(slots, 0, nothing, nothing, 0)
+        super().__init__(layer_class_to_replicate=lambda: _SlotLayer(window))  # type: ignore[arg-type]
 
     def point(self, first: int, columns: Tensor, width: int) -> None:
-        """Say where the next forward pass reads and writes.
+        """Set the slots and columns of the next forward pass.
 
         Args:
-            first: Seat of the batch's first row; the others follow.
+            first: Slot of the batch's first row; the others follow.
             columns: Column of every new token, (rows, tokens).
             width: Columns that the model is shown.
         """
@@ -148,25 +148,25 @@ class SeatCache(Cache):
 
     @torch.inference_mode()
     def move(self, sources: Sequence[int], columns: int) -> None:
-        """Fill seat i with what is in seat `sources[i]`, its first columns only."""
+        """Copy the first columns of slot `sources[i]` into slot i."""
         if list(sources) == list(range(len(sources))):
             return
-        for kept in self._tensors():
-            chosen = torch.tensor(sources, device=kept.device)
-            kept[: len(sources), :, :columns] = kept[chosen, :, :columns]
+        for cached in self._tensors():
+            chosen = torch.tensor(sources, device=cached.device)
+            cached[: len(sources), :, :columns] = cached[chosen, :, :columns]
 
     @torch.inference_mode()
     def swap(self, one: int, other: int, columns: int) -> None:
-        """Let two seats change places, their first columns only."""
-        for kept in self._tensors():
-            aside = kept[one, :, :columns].clone()
-            kept[one, :, :columns] = kept[other, :, :columns]
-            kept[other, :, :columns] = aside
+        """Swap the first columns of two slots."""
+        for cached in self._tensors():
+            aside = cached[one, :, :columns].clone()
+            cached[one, :, :columns] = cached[other, :, :columns]
+            cached[other, :, :columns] = aside
 
     def _tensors(self) -> Iterator[Tensor]:
         """Keys and values of every layer."""
         for layer in self.layers:
-            if isinstance(layer, _SeatLayer):
+            if isinstance(layer, _SlotLayer):
                 yield layer.keys
                 yield layer.values
 
@@ -177,15 +177,15 @@ _KINDS = {"full_attention", "sliding_attention"}
 
 
 class Decoder:
-    """Feeds seats of a `SeatCache` to a model.
+    """A model that reads new tokens of the slots of a `SlotCache`.
 
     Args:
         model: A causal language model, in evaluation mode.
-        seats: Rollouts at most.
+        slots: Rollouts at most.
     """
 
-    def __init__(self, model: PreTrainedModel, seats: int) -> None:
-        self.cache = SeatCache(seats, model.device)
+    def __init__(self, model: PreTrainedModel, slots: int) -> None:
+        self.cache = SlotCache(slots, model.device)
         self._model = model
         self._has_additive_mask = model.config._attn_implementation != "sdpa"
         config = model.config.get_text_config()
@@ -194,11 +194,11 @@ class Decoder:
 
     @torch.inference_mode()
     def feed(self, first: int, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
-        """Append tokens to the seats from `first` on.
+        """Append tokens to the slots from `first` on, in one forward pass.
 
         Args:
-            tokens: New ones of each seat; at least one each.
-            starts: How many each seat holds already.
+            tokens: The new tokens of each slot; at least one each.
+            starts: The number of tokens each slot holds already.
 
         Returns:
             Logits after the last column of the batch, (rows, vocabulary): those of a row are its
@@ -224,28 +224,31 @@ class Decoder:
         return logits[:, -1]
 
     def _mask(self, columns: Tensor, width: int) -> Tensor | dict[str, Tensor]:
-        """Which columns each query may look at, (rows, 1, queries, width); by kind of layer."""
+        """The attention mask, (rows, 1, queries, width); by kind of layer where kinds differ."""
         own = columns[:, None, :, None]
         every = torch.arange(width, device=columns.device)
-        seen = every <= own
+        visible = every <= own
         if self._window is None:
-            return self._written(seen)
-        near = self._written(seen & (every > own - self._window))
+            return self._mask_for_model(visible)
+        near = self._mask_for_model(visible & (every > own - self._window))
         if not self._kinds:
             return near
-        return {k: near if k == "sliding_attention" else self._written(seen) for k in self._kinds}
+        return {
+            k: near if k == "sliding_attention" else self._mask_for_model(visible)
+            for k in self._kinds
+        }
 
-    def _written(self, seen: Tensor) -> Tensor:
-        """A mask as this model's attention reads it: true or false, or something to add."""
+    def _mask_for_model(self, visible: Tensor) -> Tensor:
+        """The mask in the form of this model's attention: boolean, or additive."""
         if not self._has_additive_mask:
-            return seen
+            return visible
         dtype = self._model.dtype
-        hidden = torch.full_like(seen, torch.finfo(dtype).min, dtype=dtype)
-        return hidden.masked_fill(seen, 0.0)
+        hidden = torch.full_like(visible, torch.finfo(dtype).min, dtype=dtype)
+        return hidden.masked_fill(visible, 0.0)
 
 
 def check_model(model: PreTrainedModel) -> None:
-    """Make sure that this model computes with a cache of seats what it computes without.
+    """Check that a model computes the same logits with a `SlotCache` as without a cache.
 
     Raises:
         ConfigurationError: It does not, or cannot be called so.
@@ -277,9 +280,9 @@ def check_model(model: PreTrainedModel) -> None:
 @torch.inference_mode()
 def _cached_error(model: PreTrainedModel) -> float:
     """The largest difference to plain forward passes, in standard deviations of the logits."""
-    words = model.config.get_text_config().vocab_size
-    draw = torch.Generator().manual_seed(0)
-    texts = [torch.randint(words, (n,), generator=draw).tolist() for n in (23, 31, 17)]
+    vocab_size = model.config.get_text_config().vocab_size
+    generator = torch.Generator().manual_seed(0)
+    texts = [torch.randint(vocab_size, (n,), generator=generator).tolist() for n in (23, 31, 17)]
     decoder = Decoder(model, len(texts))
     for parts in ((0, (9, 14, 3)), (1, (22, 15, 16))):  # a prompt, then the result of a tool
         turn, ends = parts
@@ -289,28 +292,30 @@ def _cached_error(model: PreTrainedModel) -> float:
             decoder.cache.swap(0, 1, 14)
             texts[0], texts[1] = texts[1], texts[0]
             decoder.feed(0, [[texts[0][14]], [texts[1][9]]], [14, 9])
-    held = [22, 15, 16]
-    cached = decoder.feed(0, [[t[n]] for t, n in zip(texts, held, strict=True)], held)
+    cached_lengths = [22, 15, 16]
+    cached = decoder.feed(
+        0, [[t[n]] for t, n in zip(texts, cached_lengths, strict=True)], cached_lengths
+    )
     plain = [
         model(input_ids=torch.tensor([t[: n + 1]], device=model.device)).logits[0, -1]
-        for t, n in zip(texts, held, strict=True)
+        for t, n in zip(texts, cached_lengths, strict=True)
     ]
-    fresh = torch.stack(plain)
-    return float(((cached - fresh).abs().max() / fresh.std()).float())
+    uncached = torch.stack(plain)
+    return float(((cached - uncached).abs().max() / uncached.std()).float())
 
 
 @contextmanager
 def _in_float32(model: PreTrainedModel) -> Iterator[None]:
-    """With weights in float32; afterwards the model has its own again, the same tensors."""
-    coarse = [t for t in (*model.parameters(), *model.buffers()) if t.dtype in _HALF]
-    kept = [tensor.data for tensor in coarse]
+    """A context in which the weights are float32; the model's own tensors come back after it."""
+    half_precision = [t for t in (*model.parameters(), *model.buffers()) if t.dtype in _HALF]
+    originals = [tensor.data for tensor in half_precision]
     try:
-        for tensor in coarse:
+        for tensor in half_precision:
             tensor.data = tensor.data.float()
         yield
     finally:
-        for tensor, own in zip(coarse, kept, strict=True):
-            tensor.data = own
+        for tensor, original in zip(half_precision, originals, strict=True):
+            tensor.data = original
 
 
 def _refusal(model: PreTrainedModel, what: str) -> ConfigurationError:

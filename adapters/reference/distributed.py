@@ -1,4 +1,4 @@
-"""Several processes that train one model, each with whole groups of rollouts of its own.
+"""Data parallelism: processes that train one model, each on whole groups of rollouts.
 
 `torchrun` or `accelerate launch` starts them; where neither did, there is one, and nothing here
 does anything. Every process holds the whole model. They exchange three things: what rollouts
@@ -25,11 +25,11 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class Processes:
-    """This process among those that train together.
+    """The group of training processes, seen from this one.
 
     Attributes:
-        rank: Which one it is, from 0.
-        size: How many there are.
+        rank: The number of this process, from 0.
+        size: The number of processes.
     """
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class Processes:
 
     @property
     def is_main(self) -> bool:
-        """It is the one that writes files and tells numbers."""
+        """Whether this process writes files and reports metrics."""
         return self.rank == 0
 
     def share_of(self, prompts: int) -> int:
-        """How many of a batch's tasks each process plays.
+        """The number of a batch's tasks that each process plays.
 
         Raises:
             ConfigurationError: They cannot be dealt evenly.
@@ -77,30 +77,30 @@ class Processes:
         return summed
 
     def add_up(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Add up the gradients of all processes in place; who has none has zeros."""
+        """All-reduce the gradients in place by sum; a missing gradient counts as zeros."""
         if self.size == 1:
             return
-        learnt = list(parameters)
-        if not any(self.gather([any(parameter.grad is not None for parameter in learnt)])):
+        trained = list(parameters)
+        if not any(self.gather([any(parameter.grad is not None for parameter in trained)])):
             return
-        for parameter in learnt:
+        for parameter in trained:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             torch.distributed.all_reduce(parameter.grad)
 
     def place(self, model: M) -> M:
-        """Move a model to this process' own device; what all have loaded is often on one GPU."""
+        """Move a model to this process' own device: all processes often load it onto one GPU."""
         if self.size > 1:
             model.to(self._device)
         return model
 
     def align(self, tensors: Iterable[Tensor]) -> None:
-        """Overwrite tensors with those of process 0."""
+        """Broadcast the tensors of process 0 into those of the others."""
         if self.size > 1:
             for tensor in tensors:
                 torch.distributed.broadcast(tensor, 0)
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Wait for all processes at a barrier."""
         if self.size > 1:
             torch.distributed.barrier()

@@ -1,4 +1,4 @@
-"""How far the policy is from a reference: three estimates per token, and the gradient of each.
+"""The KL divergence from a reference: three estimates per token, and the gradient of each.
 
 With d = log pi - log pi_ref at a sampled token and rho = pi / pi_old:
 
@@ -30,7 +30,7 @@ Estimate = Literal["k1", "k2", "k3"]
 def divergence(
     estimate: Estimate, logprobs: Tensor, ref_logprobs: Tensor, ratio: Tensor, limit: float
 ) -> Tensor:
-    """The penalty of each token, to be averaged over tokens sampled by the old policy.
+    """The KL penalty of each token, to be averaged over tokens sampled by the old policy.
 
         k1:  rho d                  gradient  rho (d + 1) grad log pi
         k2:  d^2 / 2                          d grad log pi
@@ -72,7 +72,7 @@ def penalized_rewards(
     beta: float,
     limit: float,
 ) -> Tensor:
-    """KL in the reward: what a rollout earned, less what it moved away from the reference.
+    """Rewards less a KL penalty: the reward of a rollout minus beta times its divergence.
 
         r'_i = r_i - beta sum_t clamp(log pi_old - log pi_ref, -limit, limit)
 

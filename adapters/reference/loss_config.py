@@ -1,4 +1,4 @@
-"""What a loss is made of, and the losses of the field by their names.
+"""Loss settings: ratio, surrogate, aggregation and KL, and the losses of papers by name.
 
 A paper's loss is one choice of each: which ratio, how it is kept in bounds, what the sum over
 tokens is divided by. `loss_config("gspo")` gives the choices of a paper, any of which can be

@@ -1,4 +1,4 @@
-"""The loss of a batch: how much likelier each sampled token should become, and within what bounds.
+"""The policy loss of a batch: clipped surrogate, KL penalty and entropy bonus.
 
 It reads as it is computed: the ratio of each token to the policy that sampled it, the surrogate
 that turns ratio and advantage into a value per token, the divergence from the reference, the sum
@@ -27,7 +27,7 @@ from adapters.reference.loss_config import LossConfig
 
 
 class Loss(NamedTuple):
-    """The loss, and what is to be known of it.
+    """The loss and its metrics.
 
     Attributes:
         value: Scalar with gradient.
@@ -44,14 +44,14 @@ class Loss(NamedTuple):
 
 @dataclass(frozen=True)
 class Totals:
-    """What there is to divide by, over all parts of a step.
+    """The numbers of rollouts and tokens of a step, by which losses are divided.
 
     Sum them up with `+`. Where gradients are averaged over processes afterwards, as DDP does, take
     the totals of all processes divided by how many there are.
 
     Attributes:
-        rollouts: Those with a token that counts.
-        tokens: Those that count.
+        rollouts: The rollouts with a token in the loss.
+        tokens: The tokens in the loss.
     """
 
     rollouts: float
@@ -123,7 +123,7 @@ def policy_loss(
 
 
 def log_ratio(gaps: Tensor, counted: Tensor, config: LossConfig) -> Tensor:
-    """The log-probability of what was sampled, less that under the policy that sampled it.
+    """The log-ratio of the policy to the policy that sampled, by token or by sequence.
 
         token:     l_t = log pi - log pi_old
         sequence:  l   = 1/|o| sum_t l_t
@@ -153,7 +153,7 @@ def limited_exp(logs: Tensor, config: LossConfig) -> Tensor:
 
 
 def surrogate(ratio: Tensor, logprobs: Tensor, lead: Tensor, config: LossConfig) -> Tensor:
-    """What each token adds to the loss for its advantage A.
+    """The surrogate loss of each token with its advantage A.
 
         clip:   -min(min(rho, dual_clip) A, clamp(rho, 1 - epsilon_low, 1 + epsilon_high) A)
         cispo:  -sg(clamp(rho, 1 - epsilon_low, 1 + epsilon_high)) A log pi          sg: no gradient
@@ -181,7 +181,7 @@ def surrogate(ratio: Tensor, logprobs: Tensor, lead: Tensor, config: LossConfig)
 
 
 def aggregate(per_token: Tensor, counted: Tensor, totals: Totals, config: LossConfig) -> Tensor:
-    """Sum tokens up and divide, by what the aggregation counts.
+    """The sum over tokens, divided by rollouts, tokens or a constant.
 
         sample:    1/N sum_i 1/|o_i| sum_t x_{i,t}          N = rollouts of the step that count
         token:     1/(sum_i |o_i|) sum_i sum_t x_{i,t}

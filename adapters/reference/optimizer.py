@@ -1,7 +1,7 @@
 """The optimizer: AdamW on float32 weights, whatever the model computes in.
 
 A model in bfloat16 has eight bits for a weight, and an update of a thousandth of it is rounded
-away. So the weights that are learnt are kept in float32 beside the model, gradients are added up in
+away. So master weights are kept in float32 beside the model, gradients are added up in
 float32 as they arrive, and the model gets the rounded result. That is no more memory than a float32
 model with gradients and its half-precision copy take. Where the model is float32 itself, both are
 the same tensors.
@@ -28,26 +28,26 @@ from toolgym.errors import ConfigurationError
 
 
 class Optimizer:
-    """Makes updates of a model from the gradients that `backward` leaves.
+    """AdamW on the float32 master weights of a model, with schedule and clipping.
 
     Args:
         model: Its parameters that require gradients are trained.
-        config: Learning rate and all that goes with it.
-        processes: Whose gradients are added up; None: there is one.
+        config: Learning rate, schedule, betas, decay and clipping.
+        processes: The processes whose gradients are summed; None: there is one.
     """
 
     def __init__(
         self, model: nn.Module, config: ReferenceConfig, processes: Processes | None = None
     ) -> None:
         self._config, self._processes = config, processes or Processes()
-        self._own = [p for p in model.parameters() if p.requires_grad]
-        self._learnt = [_master(parameter) for parameter in self._own]
-        for own, learnt in zip(self._own, self._learnt, strict=True):
-            if own is not learnt:
-                hook = _adding_to(learnt)
-                own.register_post_accumulate_grad_hook(hook)  # type: ignore[no-untyped-call]
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        self._masters = [_master_weight(parameter) for parameter in self._parameters]
+        for parameter, master in zip(self._parameters, self._masters, strict=True):
+            if parameter is not master:
+                hook = _gradient_hook(master)
+                parameter.register_post_accumulate_grad_hook(hook)  # type: ignore[no-untyped-call]
         self._adam = torch.optim.AdamW(
-            self._learnt,
+            self._masters,
             lr=config.learning_rate,
             betas=config.betas,
             weight_decay=config.weight_decay,
@@ -63,17 +63,17 @@ class Optimizer:
         return config.learning_rate * rise * falls[config.decay]
 
     def gradient(self) -> tuple[Tensor, int]:
-        """Complete the gradient: its norm, and how many parameters have one that is not finite.
+        """Sum the gradient over processes: its norm, and the number of nonfinite gradients.
 
         To be called once, after the last backward pass of a step.
         """
-        self._processes.add_up(self._learnt)
-        grads = [p.grad for p in self._learnt if p.grad is not None]
-        return _norm(grads, self._learnt[0].device)
+        self._processes.add_up(self._masters)
+        grads = [p.grad for p in self._masters if p.grad is not None]
+        return _norm(grads, self._masters[0].device)
 
     def nonfinite_weights(self) -> int:
-        """How many parameters hold a nan or an infinity."""
-        return _norm([p.detach() for p in self._learnt], self._learnt[0].device)[1]
+        """The number of parameters that hold a nan or an infinity."""
+        return _norm([p.detach() for p in self._masters], self._masters[0].device)[1]
 
     def step(self, rate: float, norm: Tensor) -> None:
         """Update the weights.
@@ -84,79 +84,81 @@ class Optimizer:
         """
         for group in self._adam.param_groups:
             group["lr"] = rate
-        with_gradient = [p for p in self._learnt if p.grad is not None]
+        with_gradient = [p for p in self._masters if p.grad is not None]
         clip_grads_with_norm_(with_gradient, self._config.max_grad_norm, norm)
         self._adam.step()
         self._updates += 1
-        self._hand_over()
+        self._copy_to_model()
         self.discard()
 
     def discard(self) -> None:
-        """Forget the gradients; nothing moves."""
-        for own, learnt in zip(self._own, self._learnt, strict=True):
-            own.grad = learnt.grad = None
+        """Drop the gradients without an update."""
+        for parameter, master in zip(self._parameters, self._masters, strict=True):
+            parameter.grad = master.grad = None
 
     def state_dict(self) -> dict[str, Any]:
-        """AdamW's state, where the schedule is, and float32 weights where the model has others."""
-        apart = [
-            None if own is learnt else learnt.detach()
-            for own, learnt in zip(self._own, self._learnt, strict=True)
+        """AdamW's state, updates made, and master weights where they are not the model's own."""
+        masters = [
+            None if parameter is master else master.detach()
+            for parameter, master in zip(self._parameters, self._masters, strict=True)
         ]
-        return {"adam": self._adam.state_dict(), "updates": self._updates, "weights": apart}
+        return {"adam": self._adam.state_dict(), "updates": self._updates, "weights": masters}
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from such a state; the model's own weights have been loaded before."""
+        """Restore a state of `state_dict`; the model's own weights have been loaded before."""
         self._adam.load_state_dict(state["adam"])
         self._updates = state["updates"]
-        for own, learnt, saved in zip(self._own, self._learnt, state["weights"], strict=True):
-            learnt.copy_(own if saved is None else saved)  # None: the model's were the exact ones
-        self._hand_over()
+        for parameter, master, saved in zip(
+            self._parameters, self._masters, state["weights"], strict=True
+        ):
+            master.copy_(parameter if saved is None else saved)  # None: shared with the model
+        self._copy_to_model()
         self.discard()
 
     @torch.no_grad()
-    def _hand_over(self) -> None:
-        for own, learnt in zip(self._own, self._learnt, strict=True):
-            if own is not learnt:
-                own.copy_(learnt)
+    def _copy_to_model(self) -> None:
+        for parameter, master in zip(self._parameters, self._masters, strict=True):
+            if parameter is not master:
+                parameter.copy_(master)
 
 
-def _master(parameter: nn.Parameter) -> nn.Parameter:
-    """The float32 weights behind a parameter: itself, or a copy."""
+def _master_weight(parameter: nn.Parameter) -> nn.Parameter:
+    """The float32 master weight of a parameter: itself, or a copy."""
     if parameter.dtype in (torch.float32, torch.float64):
         return parameter
     return nn.Parameter(parameter.detach().float().clone())
 
 
-def _adding_to(learnt: nn.Parameter) -> Any:
-    """Called whenever the model's parameter has a gradient: moves it to the float32 weights."""
+def _gradient_hook(master: nn.Parameter) -> Any:
+    """A hook that moves a parameter's gradient to its master weight as soon as it exists."""
 
-    def add(own: Tensor) -> None:
-        if own.grad is not None:
-            fresh = own.grad.float()
-            learnt.grad = fresh if learnt.grad is None else learnt.grad.add_(fresh)
-            own.grad = None
+    def add(parameter: Tensor) -> None:
+        if parameter.grad is not None:
+            gradient = parameter.grad.float()
+            master.grad = gradient if master.grad is None else master.grad.add_(gradient)
+            parameter.grad = None
 
     return add
 
 
 def _norm(tensors: list[Tensor], device: torch.device) -> tuple[Tensor, int]:
-    """The norm of all of them together, and how many have an element that is not finite."""
+    """The global norm, and the number of tensors with a nonfinite element."""
     if not tensors:
         return torch.zeros((), device=device), 0
     norms = torch.stack([torch.linalg.vector_norm(tensor) for tensor in tensors])
     return torch.linalg.vector_norm(norms), int((~norms.isfinite()).sum())
 
 
-# The model as it is trained: its number format, no dropout, activations kept or computed again.
+# Preparation of the model: dtype, no dropout, gradient checkpointing.
 #
-# The policy that learns has to be the policy that spoke: the same weights, read with the same
-# positions, with nothing drawn at random on the way. Whether that holds in training mode, which
-# gradient checkpointing needs, is measured, since models spell dropout in many ways.
+# The policy that learns has to be the policy that generated the rollouts: the same weights, read
+# with the same positions, without dropout. Whether that holds in training mode, which gradient
+# checkpointing needs, is measured, since models spell dropout in many ways.
 
 
 def make_ready(model: PreTrainedModel, config: ReferenceConfig) -> None:
-    """Make a model ready to be trained, in place.
+    """Prepare a model for training, in place.
 
     Raises:
         ConfigurationError: It does not compute in training mode what it computes in evaluation.
@@ -173,7 +175,7 @@ def make_ready(model: PreTrainedModel, config: ReferenceConfig) -> None:
         # transformers 5.23 gave it another name, and warns of the old one.
         enable = getattr(model, "activation_checkpointing_enable", None)
         (enable or model.gradient_checkpointing_enable)()
-        _train_like_evaluating(model)
+        _enter_training_mode(model)
 
 
 def _set_dtype(model: PreTrainedModel, dtype: torch.dtype) -> None:
@@ -189,13 +191,13 @@ def _set_dtype(model: PreTrainedModel, dtype: torch.dtype) -> None:
 
 
 @torch.no_grad()
-def _train_like_evaluating(model: PreTrainedModel) -> None:
-    """Put it into training mode, in which alone activations are checkpointed."""
+def _enter_training_mode(model: PreTrainedModel) -> None:
+    """Put the model into training mode, which checkpointing needs, and check its logits there."""
     ids = torch.arange(16, device=model.device)[None] % model.config.get_text_config().vocab_size
 
     def logits() -> Tensor:
-        found: Tensor = model(input_ids=ids, use_cache=False).logits
-        return found.float()
+        output: Tensor = model(input_ids=ids, use_cache=False).logits
+        return output.float()
 
     expected = logits()
     model.train(True)

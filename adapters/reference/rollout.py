@@ -1,11 +1,11 @@
-"""One finished rollout as the trainer sees it: tokens, who wrote them, and what they earned.
+"""Rollouts: the tokens of one finished episode, their mask and log-probabilities, and rewards.
 
     prompt            | completion
     system, question  | turn, results, turn, results, ..., turn
                       | 1111  0000000  1111  0000000  ...  1111      mask: 1 = sampled by the policy
 
 The tokens are those that the model read and wrote, never decoded and encoded again, and every
-sampled one has the log-probability that it was drawn with.
+sampled one has the log-probability that it was sampled with.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """A rollout that is to be played.
+    """The request for one rollout.
 
     Attributes:
-        task_id: Of the environment.
-        group: Rollouts with the same number are compared with each other.
-        stream: Names the random numbers; the same name on the same task draws the same.
+        task_id: A task of the environment.
+        group: Rollouts with the same number form one group.
+        stream: The name of the random numbers; the same name on the same task samples the same.
     """
 
     task_id: str
@@ -49,20 +49,20 @@ class Request:
 
     @property
     def name(self) -> str:
-        """What its random numbers are seeded with, the policy's and the environment's."""
+        """The name that seeds its random numbers, the policy's and the environment's."""
         return f"{self.stream}-{self.task_id}"
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """What became of a request.
+    """The rollout of a request.
 
     Attributes:
-        request: It.
+        request: The request.
         prompt: Tokens before the first turn; empty where a fault let no episode begin.
         completion: Tokens after it: turns, and what came back between them.
         mask: For each token of the completion, 1 where the policy sampled it, else 0.
-        log_probs: For each, the log-probability it was drawn with; 0.0 where it was not drawn.
+        log_probs: For each, the log-probability it was sampled with; 0.0 where it was not sampled.
         turns: First token of each turn in the completion, and the one after its last.
         turn_rewards: What each turn changed of the score; what closing the episode changed belongs
             to the last. They sum to the reward.
@@ -86,25 +86,25 @@ class Rollout:
 
     @property
     def scored(self) -> bool:
-        """No fault left it out."""
+        """Whether it has a reward; a fault leaves none."""
         return math.isfinite(self.reward)
 
     @property
     def truncated(self) -> bool:
-        """It ended without an answer: out of tokens or out of calls."""
+        """Whether it ended without an answer: out of tokens or out of calls."""
         return self.is_unfinished or self.ending is Ending.OUT_OF_CALLS
 
     @property
     def is_unfinished(self) -> bool:
-        """The tokens ran out before the episode was over."""
+        """Whether the tokens ran out before the episode was over."""
         return self.ending in (Ending.CUT_OFF, Ending.NO_ROOM)
 
     @property
     def outcome(self) -> Outcome | None:
-        """What tells it apart in its group; None where it is unscored."""
+        """The outcome of its episode; None where it is unscored."""
         return self.episode.outcome if self.episode is not None and self.scored else None
 
     @property
     def sampled(self) -> int:
-        """Tokens that the policy wrote."""
+        """The number of tokens that the policy sampled."""
         return sum(self.mask)

@@ -1,10 +1,10 @@
-"""The loop: play, compare, learn, decide, update.
+"""The training loop: rollouts, advantages, gradient, guards, update.
 
-    gather      play a batch of groups with the current weights           (gathering, rollout)
-    compare     how much better than its group was each rollout           (comparing)
-    learn       the loss of the batch and its gradient                    (losses, learner)
-    decide      whether to make the update, and what else to do           (training.guards)
-    update      AdamW on float32 weights                                  (optimizer)
+    rollouts    play a batch of groups with the current weights      (batch_sampling, generation)
+    advantages  estimate them from the rewards of the groups         (advantages)
+    gradient    of the loss of the batch                             (losses, learner)
+    guards      decide whether to make the update, or to roll back   (training.guards)
+    update      AdamW on float32 weights                             (optimizer)
 
 A step is one update, made or left out. Its metrics are known before the weights move, so what the
 guards decide can be done exactly. A checkpoint holds all that decides over what comes next; a run
@@ -23,9 +23,9 @@ from typing import Any
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.reference.advantages import compare, learnt_tokens
+from adapters.reference.advantages import compute_advantages, count_loss_tokens
 from adapters.reference.batch import Batch
-from adapters.reference.batch_sampling import Gathered, Gatherer
+from adapters.reference.batch_sampling import BatchSampler, PlayedBatch
 from adapters.reference.chat import check_template
 from adapters.reference.checkpoint import Checkpoints, restore_random
 from adapters.reference.config import ReferenceConfig
@@ -51,18 +51,18 @@ _logger = logging.getLogger(__name__)
 
 
 class ReferenceTrainer:
-    """Trains a model in place.
+    """The GRPO trainer of a model, whose weights it updates in place.
 
     Args:
         model: The policy, on the device to train on; each of several processes moves it to its own.
         tokenizer: With a chat template that renders tools.
         env_id: A registered `ToolEnv`.
-        checkpoints: Folder of the run's checkpoints; the last one in it is gone on from.
+        checkpoints: Folder of the run's checkpoints; training resumes from the last one.
         config: The settings.
         env_kwargs: For `gym.make`.
-        on_metrics: Called after each step with it and its numbers (`metric_names`).
+        on_metrics: Called after each step with it and its metrics (`metric_names`).
         on_rollouts: Called with the first step that learns from a batch and some of its episodes.
-        transcripts: How many of a batch `on_rollouts` gets.
+        transcripts: The number of episodes of a batch that `on_rollouts` gets.
 
     Raises:
         ConfigurationError: Model, template, environment and settings do not go together.
@@ -86,10 +86,10 @@ class ReferenceTrainer:
         self._processes = Processes()
         make_ready(self._processes.place(model), config)
         player = Player(model, tokenizer, env_id, env_kwargs, play_settings(config))
-        tasks = _checked_tasks(player, tokenizer, config)
+        tasks = _check_and_list_tasks(player, tokenizer, config)
         self._processes.align(parameter.data for parameter in model.parameters())
-        self._gatherer = Gatherer(player, tasks, config, self._processes)
-        # What it shall stay close to is what it is now, before any checkpoint is loaded.
+        self._batch_sampler = BatchSampler(player, tasks, config, self._processes)
+        # The reference is the model as it is now, before any checkpoint is loaded.
         reference = copy.deepcopy(model) if config.loss.beta else None
         self._learner = Learner(model, reference, config, self._processes)
         self._optimizer = Optimizer(model, config, self._processes)
@@ -107,106 +107,111 @@ class ReferenceTrainer:
             EnvironmentFault: The environment keeps failing.
             ConfigurationError: The checkpoint is of another model, other tasks or another seed.
         """
-        known = self._known_checkpoints()
-        if known:
-            self._resume(known[-1])
+        checkpoints = self._checkpoint_steps()
+        if checkpoints:
+            self._resume(checkpoints[-1])
         else:
             self._save()
         while self.step < self._config.steps:
             began = time.perf_counter()
-            gathered = self._gatherer.gather(self.step + 1)
-            played = time.perf_counter() - began
-            self._tell_rollouts(gathered)
-            self._learn_from(gathered, played)
+            played = self._batch_sampler.sample(self.step + 1)
+            rollout_seconds = time.perf_counter() - began
+            self._report_rollouts(played)
+            self._update_from(played, rollout_seconds)
             if self.step - self._saved >= self._config.save_every:
                 self._save()
         if self._saved < self.step:
             self._save()
 
-    def _learn_from(self, gathered: Gathered, played: float) -> None:
+    def _update_from(self, played: PlayedBatch, rollout_seconds: float) -> None:
         """Make the updates of one batch."""
         began = time.perf_counter()
-        batch = Batch.of(gathered.rollouts, gathered.counts)
-        before = self._learner.old_log_probs(batch)
+        batch = Batch.of(played.rollouts, played.in_loss)
+        old_log_probs = self._learner.old_log_probs(batch)
         reference = self._learner.reference_log_probs(batch)
-        lead = compare(batch, reference, self._config, self._processes)
-        told = {**gathered.metrics, "rollout_seconds": played}
+        advantages = compute_advantages(batch, reference, self._config, self._processes)
+        metrics = {**played.metrics, "rollout_seconds": rollout_seconds}
         for _ in range(min(self._config.updates_per_batch, self._config.steps - self.step)):
             self.step += 1
-            norm, learnt = self._gradient(batch, lead, before, reference)
-            told |= learnt
-            decision = self._guards.observe(self.step, told)
+            norm, update_metrics = self._gradient(batch, advantages, old_log_probs, reference)
+            metrics |= update_metrics
+            decision = self._guards.observe(self.step, metrics)
             rate = self._optimizer.rate() * decision.learning_rate_scale
-            self._carry_out(decision, rate, norm)
+            self._apply(decision, rate, norm)
             seconds, began = time.perf_counter() - began, time.perf_counter()
-            told |= {"learning_rate": rate, "update_seconds": seconds}
-            self._tell_metrics(told | self._guards.metrics())
+            metrics |= {"learning_rate": rate, "update_seconds": seconds}
+            self._report_metrics(metrics | self._guards.metrics())
             if decision.action is Action.STOP:
                 raise TrainingStopped(self.step, decision.diagnosis)
             if decision.action is Action.ROLL_BACK:
                 return self._roll_back(decision.reasons)
-            told = {}
+            metrics = {}
 
     def _gradient(
-        self, batch: Batch, lead: Tensor, before: Tensor | None, reference: Tensor | None
+        self,
+        batch: Batch,
+        advantages: Tensor,
+        old_log_probs: Tensor | None,
+        reference: Tensor | None,
     ) -> tuple[Tensor, dict[str, float]]:
-        """Compute the gradient of a batch: its norm, and the numbers of the update to be."""
-        found = self._learner.accumulate(batch, lead, before, reference)
+        """Compute the gradient of a batch: its norm, and the metrics of the coming update."""
+        loss_metrics = self._learner.accumulate(batch, advantages, old_log_probs, reference)
         norm, broken = self._optimizer.gradient()
         return norm, {
-            **found,
+            **loss_metrics,
             "grad_norm": float(norm),
-            **self._processes.sum_of({"learnt_tokens": learnt_tokens(batch)}),
+            **self._processes.sum_of({"learnt_tokens": count_loss_tokens(batch)}),
             "nonfinite_gradients": float(broken),
             "nonfinite_weights": float(self._optimizer.nonfinite_weights()),
         }
 
-    def _carry_out(self, decision: Decision, rate: float, norm: Tensor) -> None:
+    def _apply(self, decision: Decision, rate: float, norm: Tensor) -> None:
         if decision.update:
             self._optimizer.step(rate, norm)
         else:
             self._optimizer.discard()
-        self._tell(*decision.log_lines)
+        self._log(*decision.log_lines)
 
-    def _tell(self, *lines: str) -> None:
+    def _log(self, *lines: str) -> None:
         for line in lines if self._processes.is_main else ():
             _logger.warning("%s", line)
 
     def _roll_back(self, reasons: Sequence[str] = ()) -> None:
-        """Go back to weights, optimizer and schedule of the last healthy checkpoint.
+        """Restore weights, optimizer and schedule of the last healthy checkpoint.
 
-        Steps, tasks and PyTorch's random numbers go on: rollouts are drawn by the number of their
-        step, so what led here is not drawn again.
+        Steps, tasks and PyTorch's random numbers go on: rollouts are sampled by the number of their
+        step, so those that led here are not sampled again.
 
         Raises:
             TrainingStopped: There is none.
         """
-        place = self._guards.choose_snapshot(self._known_checkpoints())
+        place = self._guards.choose_snapshot(self._checkpoint_steps())
         if place is None:
             cure = "Lower save_every or raise keep, or begin again with a longer warm-up."
             raise TrainingStopped(self.step, no_snapshot_message(self.step, reasons, cure))
         tensors = self._checkpoints.load_weights(place, self._model)
         self._optimizer.load_state_dict(tensors["optimizer"])
-        self._tell(rollback_message(self.step, place))
+        self._log(rollback_message(self.step, place))
 
-    def _tell_rollouts(self, gathered: Gathered) -> None:
-        faults = self._processes.gather([rollout.fault for rollout in gathered.drawn])
-        lost = [fault for fault in faults if fault]
-        self._faults.note(self.step + 1, len(faults), len(lost), lost[-1] if lost else "")
+    def _report_rollouts(self, played: PlayedBatch) -> None:
+        faults = self._processes.gather([rollout.fault for rollout in played.sampled])
+        messages = [fault for fault in faults if fault]
+        latest = messages[-1] if messages else ""
+        self._faults.note(self.step + 1, len(faults), len(messages), latest)
         if self._on_rollouts is not None and self._processes.is_main:
-            some = [r.episode for r in gathered.rollouts[: self._shown]]
-            told = [episode.to_json() for episode in some if episode is not None]
-            self._on_rollouts(self.step + 1, told)
+            episodes = [r.episode for r in played.rollouts[: self._shown]]
+            transcripts = [episode.to_json() for episode in episodes if episode is not None]
+            self._on_rollouts(self.step + 1, transcripts)
 
-    def _tell_metrics(self, numbers: Mapping[str, float]) -> None:
-        """Hand them on, without those that had nothing to be a share of."""
+    def _report_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Report the metrics of a step, without shares of nothing."""
         if self._on_metrics is not None and self._processes.is_main:
-            known = {**numbers, "peak_memory": peak_memory(self._model.device)}
-            self._on_metrics(self.step, recorded(known))
+            with_memory = {**metrics, "peak_memory": peak_memory(self._model.device)}
+            self._on_metrics(self.step, recorded(with_memory))
 
     def _save(self) -> None:
         state = {
-            "gatherer": self._gatherer.state_dict(),
+            "gatherer": self._batch_sampler.state_dict(),
             "guards": self._guards.state_dict(),
             "faults": self._faults.state_dict(),
         }
@@ -217,13 +222,13 @@ class ReferenceTrainer:
         self._processes.wait()
         self._saved = self.step
 
-    def _known_checkpoints(self) -> list[int]:
-        """After which steps there are some, as process 0 sees it before it writes another."""
+    def _checkpoint_steps(self) -> list[int]:
+        """The steps that have one, as process 0 sees them before it writes another."""
         return self._processes.gather([self._checkpoints.steps()])[0]
 
     def _resume(self, step: int) -> None:
         state = self._checkpoints.load_state(step)
-        self._gatherer.load_state_dict(state["gatherer"])
+        self._batch_sampler.load_state_dict(state["gatherer"])
         self._guards.load_state_dict(state["guards"])
         self._faults.load_state_dict(state["faults"])
         tensors = self._checkpoints.load_weights(step, self._model)
@@ -233,7 +238,7 @@ class ReferenceTrainer:
 
 
 def play_settings(config: ReferenceConfig) -> PlaySettings:
-    """How a trainer with these settings plays."""
+    """The generation settings of a trainer with this config."""
     return PlaySettings(
         temperature=config.temperature,
         max_tokens=config.max_completion_length,
@@ -242,10 +247,10 @@ def play_settings(config: ReferenceConfig) -> PlaySettings:
     )
 
 
-def _checked_tasks(
+def _check_and_list_tasks(
     player: Player, tokenizer: PreTrainedTokenizerBase, config: ReferenceConfig
 ) -> list[str]:
-    """The tasks to draw from; model and template are held against what they must keep to."""
+    """The tasks to draw from, after checks of the model and its chat template."""
     ids = list(playable_tasks(player.env.tasks, None, config.seed).ids)
     player.env.reset(options={"task_id": ids[0]})
     check_model(player.model)

@@ -284,7 +284,7 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
     random, asked = list[torch.Tensor](), list[str]()
 
     def prepare(trainer: Any) -> None:
-        back, play = trainer._roll_back, trainer._gatherer._player.play
+        back, play = trainer._roll_back, trainer._batch_sampler._player.play
 
         def watched(*args: Any) -> None:
             torch.rand(1)  # as a model does that draws by itself
@@ -296,7 +296,7 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
             asked.extend(request.name for request in requests)
             return play(requests)
 
-        trainer._roll_back, trainer._gatherer._player.play = watched, played
+        trainer._roll_back, trainer._batch_sampler._player.play = watched, played
 
     options = {**FAR_TOO_FAST, "decay": "linear", "steps": 4}
     run = train(tmp_path, guards=alone("update_collapse"), prepare=prepare, **options)

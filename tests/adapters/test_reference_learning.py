@@ -12,7 +12,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from adapters.reference.advantages import compare
+from adapters.reference.advantages import compute_advantages
 from adapters.reference.batch import Batch
 from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.learner import Learner
@@ -112,13 +112,13 @@ def test_the_gradient_is_that_of_the_plain_way(family: str, tokens_per_pass: int
     )
     model, counts = random_model(family), [True, True, False, True, True, True]
     batch = Batch.of(make_rollouts(), counts)
-    reference, lead = torch.full(batch.tokens.shape, -3.0), torch.linspace(-1, 1, 6)
+    reference, advantages = torch.full(batch.tokens.shape, -3.0), torch.linspace(-1, 1, 6)
     log_probs, entropy = plain_log_probs(model, batch, 0.7)
     expected = policy_loss(
         log_probs,
         batch.log_probs,
-        lead,
-        batch.learnt,
+        advantages,
+        batch.loss_mask,
         config=settings.loss,
         ref_logprobs=reference,
         entropy=entropy,
@@ -127,7 +127,7 @@ def test_the_gradient_is_that_of_the_plain_way(family: str, tokens_per_pass: int
     wanted = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
 
-    found = Learner(model, None, settings).accumulate(batch, lead, batch.log_probs, reference)
+    found = Learner(model, None, settings).accumulate(batch, advantages, batch.log_probs, reference)
 
     assert found["loss"] == pytest.approx(float(expected.value.detach()), rel=1e-9)
     assert found["entropy"] == pytest.approx(float(expected.metrics["entropy"]), rel=1e-9)
@@ -144,7 +144,7 @@ def test_narrow_bounds_take_no_gradient_from_a_fresh_batch(updates: int) -> None
     model, batch = random_model(), Batch.of(make_rollouts(), [True] * 6)
     exact = plain_log_probs(model, batch, 1.0)[0].detach()
     noise = 0.01 * torch.randn(exact.shape, generator=torch.Generator().manual_seed(1))
-    batch = dataclasses.replace(batch, log_probs=(exact + noise) * batch.learnt)
+    batch = dataclasses.replace(batch, log_probs=(exact + noise) * batch.loss_mask)
     clipped = {}
     for old in ("recorded", "computed"):
         loss = {"name": "gspo", "old_log_probs": old}
@@ -180,7 +180,7 @@ def test_reference_log_probs_stand_at_learnt_tokens_only() -> None:
 
     found = Learner(model, model, settings).reference_log_probs(batch)
 
-    expected = plain_log_probs(model, batch, 0.9)[0].detach() * batch.learnt
+    expected = plain_log_probs(model, batch, 0.9)[0].detach() * batch.loss_mask
     assert found is not None
     torch.testing.assert_close(found.double(), expected, atol=1e-6, rtol=0)
     assert Learner(model, None, settings).reference_log_probs(batch) is None
@@ -199,8 +199,8 @@ def test_every_rollout_that_counts_is_in_one_pass_and_no_pass_is_too_large() -> 
         assert part.ids[places].tolist() == [
             token
             for row in part.rows
-            for token, learnt in zip(batch.tokens[row], batch.learnt[row], strict=True)
-            if learnt
+            for token, loss_mask in zip(batch.tokens[row], batch.loss_mask[row], strict=True)
+            if loss_mask
         ]
 
 
@@ -213,8 +213,8 @@ def test_groups_without_a_counting_rollout_stay_out_of_the_statistics() -> None:
     settings = config(advantages="batch_normalized_baseline")
     counts = [True, True, True, False, False, False]
 
-    few = compare(Batch.of(alone[:4], counts[:4]), None, settings)
-    many = compare(Batch.of([*alone[:4], *wild], counts), None, settings)
+    few = compute_advantages(Batch.of(alone[:4], counts[:4]), None, settings)
+    many = compute_advantages(Batch.of([*alone[:4], *wild], counts), None, settings)
 
     assert many[:4].tolist() == pytest.approx(few.tolist())
     assert few[3] > 0  # left out of the loss, and still what the other is compared with
@@ -225,14 +225,16 @@ def test_turn_level_advantages_reach_the_tokens_of_their_turn() -> None:
     rollouts = make_rollouts()
     batch = Batch.of(rollouts, [True] * 6)
 
-    lead = compare(batch, None, config(advantages="turn_centered", advantage_limit=None))
+    advantages = compute_advantages(
+        batch, None, config(advantages="turn_centered", advantage_limit=None)
+    )
 
-    assert lead.shape == batch.tokens.shape
+    assert advantages.shape == batch.tokens.shape
     for row, rollout in enumerate(rollouts):
         for start, end in rollout.turns:
-            assert len(set(lead[row, start:end].tolist())) == 1
+            assert len(set(advantages[row, start:end].tolist())) == 1
     between = batch.turn_of_token < 0
-    assert lead[between].abs().max() == 0
+    assert advantages[between].abs().max() == 0
 
 
 def test_spared_conflicts_take_the_common_beginning_out_of_the_worse() -> None:
@@ -242,10 +244,10 @@ def test_spared_conflicts_take_the_common_beginning_out_of_the_worse() -> None:
     batch = Batch.of([good, bad], [True, True])
     plain = config(advantages="group_centered")
 
-    lead = compare(batch, None, plain.model_copy(update={"spare_conflicts": True}))
+    advantages = compute_advantages(batch, None, plain.model_copy(update={"spare_conflicts": True}))
 
-    assert compare(batch, None, plain).tolist() == [0.5, -0.5]
-    assert lead[:, 0].tolist() == [1.0, 0.0]
+    assert compute_advantages(batch, None, plain).tolist() == [0.5, -0.5]
+    assert advantages[:, 0].tolist() == [1.0, 0.0]
 
 
 def test_divergence_in_the_reward_is_taken_off_before_comparing() -> None:
@@ -256,12 +258,14 @@ def test_divergence_in_the_reward_is_taken_off_before_comparing() -> None:
         loss={"name": "grpo", "beta": 0.5, "kl_in_reward": True},
     )
     reference = batch.log_probs.clone()
-    reference[0] -= batch.learnt[0] * 0.1
+    reference[0] -= batch.loss_mask[0] * 0.1
 
-    lead, untouched = (compare(batch, r, settings) for r in (reference, batch.log_probs))
+    advantages, untouched = (
+        compute_advantages(batch, r, settings) for r in (reference, batch.log_probs)
+    )
 
-    expected = -0.5 * 0.1 * float(batch.learnt[0].sum()) / 2
-    assert float(lead[0] - untouched[0]) == pytest.approx(expected, rel=1e-5)
+    expected = -0.5 * 0.1 * float(batch.loss_mask[0].sum()) / 2
+    assert float(advantages[0] - untouched[0]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_half_precision_loses_no_small_update() -> None:

@@ -22,7 +22,7 @@ import transformers
 from torch import Tensor
 
 from adapters.reference.decoder import Decoder
-from adapters.reference.generation import Draw, Player, PlaySettings
+from adapters.reference.generation import Player, PlaySettings, Sampler
 from adapters.reference.rollout import Ending, Request, Rollout
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
@@ -102,15 +102,17 @@ def sound(number: int) -> list[str]:
     return [*detours, call("read", note=f"note-{number}"), call("answer", value=10 + number)]
 
 
-class Script(Draw):
+class Script(Sampler):
     """Draws what the script says, then at random; log-probabilities are the model's own."""
 
     def __init__(self, sayings: Sequence[list[int]], *draw: Any) -> None:
         super().__init__(*draw)
         self.sayings = [iter(tokens) for tokens in sayings]
 
-    def _chosen(self, log_probs: Tensor, rollouts: Sequence[int], drawn: Sequence[int]) -> Tensor:
-        chosen = super()._chosen(log_probs, rollouts, drawn)
+    def _sampled(
+        self, log_probs: Tensor, rollouts: Sequence[int], positions: Sequence[int]
+    ) -> Tensor:
+        chosen = super()._sampled(log_probs, rollouts, positions)
         scripted = [next(self.sayings[r], int(c)) for r, c in zip(rollouts, chosen, strict=True)]
         return torch.tensor(scripted)
 
@@ -121,7 +123,7 @@ class ScriptedPlayer(Player):
     script: dict[str, list[str]]
     tokenizer: Any
 
-    def _draw(self, requests: Sequence[Request]) -> Draw:
+    def _sampler(self, requests: Sequence[Request]) -> Sampler:
         said = ["".join(self.script.get(request.stream, [])) for request in requests]
         ids = [self.tokenizer(text, add_special_tokens=False)["input_ids"] for text in said]
         names = [f"{request.stream}-{request.task_id}" for request in requests]
@@ -521,15 +523,15 @@ def test_playing_leaves_the_model_as_it_was(player: Any, compact_model: Any) -> 
 
 def test_tokens_are_drawn_by_their_probabilities() -> None:
     logits = torch.tensor([[2.0, 1.0, 0.0, -30.0, 0.5]])
-    draw = Draw(["a"], 2.0, 4000, torch.device("cpu"))
+    sampler = Sampler(["a"], 2.0, 4000, torch.device("cpu"))
     expected = torch.softmax(logits[0] / 2.0, dim=0)
 
-    drawn = [draw.tokens(logits, [0], [n]) for n in range(4000)]
+    samples = [sampler.sample(logits, [0], [n]) for n in range(4000)]
 
-    counts = torch.bincount(torch.tensor([tokens[0] for tokens, _ in drawn]), minlength=5)
+    counts = torch.bincount(torch.tensor([tokens[0] for tokens, _ in samples]), minlength=5)
     spread = (expected * (1 - expected) / 4000).sqrt()
     assert ((counts / 4000 - expected).abs() <= 4 * spread + 1e-9).all()
-    for (token,), (log_prob,) in drawn[:20]:
+    for (token,), (log_prob,) in samples[:20]:
         assert log_prob == pytest.approx(math.log(expected[token]), abs=1e-6)
 
 

@@ -519,7 +519,7 @@ def test_an_update_that_is_left_out_moves_nothing(make: Any) -> None:
     def narrow(step: int, numbers: dict[str, float]) -> None:
         kept.append(weights(trainer.model))
         if step == 2:
-            player = trainer._gatherer._player
+            player = trainer._batch_sampler._player
             player.settings = dataclasses.replace(player.settings, max_tokens=3)
 
     others: dict[str, Any] = dict.fromkeys(("all_invalid", "update_collapse", "validity"), ())
@@ -562,7 +562,7 @@ def test_shuffled_rewards_are_the_same_rewards_elsewhere(make: Any) -> None:
     plain = make(control=None, steps=1)
     shuffled = make(control="shuffled-rewards", steps=1)
 
-    one, other = (trainer._gatherer.gather(1) for trainer in (plain, shuffled))
+    one, other = (trainer._batch_sampler.sample(1) for trainer in (plain, shuffled))
 
     rewards = [[rollout.reward for rollout in gathered.rollouts] for gathered in (one, other)]
     assert sorted(rewards[0]) == sorted(rewards[1])
@@ -571,7 +571,7 @@ def test_shuffled_rewards_are_the_same_rewards_elsewhere(make: Any) -> None:
 
 def test_an_environment_that_keeps_failing_ends_the_run(make: Any) -> None:
     trainer = make(steps=20)
-    trainer._gatherer._player.play = _lost(trainer._gatherer._player.play)
+    trainer._batch_sampler._player.play = _lost(trainer._batch_sampler._player.play)
 
     with pytest.raises(EnvironmentFault, match=r"failed in 40 of the last 40 .*the disk is gone"):
         trainer.train()

@@ -1,7 +1,7 @@
-"""Advantage estimators: how much better a rollout was than what it is compared with.
+"""Advantage estimators: pure functions from the rewards of a batch to advantages.
 
-Each is a pure function from the rewards of a batch to one number per rollout, by its own name; the
-turn-level ones (`turn_credit`) give one per turn. In all of them a rollout that a fault left
+Each has its own name and gives one advantage per rollout; the turn-level ones (`turn_credit`) give
+one per turn. In all of them a rollout that a fault left
 unscored gets 0 and moves nobody's baseline, the members of a group need not stand together, and
 statistics are over everything that is passed: gather the batch of all processes first.
 
@@ -34,15 +34,15 @@ from toolgym.errors import ConfigurationError
 
 
 class Estimator(Protocol):
-    """From rewards [N] and group numbers [N] to advantages [N]."""
+    """An estimator: rewards [N] and group numbers [N] to advantages [N]."""
 
     def __call__(self, rewards: Tensor, groups: Tensor, *, scored: Tensor | None = None) -> Tensor:
-        """Estimate; `scored` [N] bool says who takes part, None: whose reward is finite."""
+        """Estimate; `scored` [N] bool masks the rollouts, None: those with a finite reward."""
         ...
 
 
 class TurnEstimator(Protocol):
-    """From rewards of turns [N, S] and group numbers [N] to advantages of turns [N, S]."""
+    """A turn-level estimator: turn rewards [N, S] and groups [N] to advantages [N, S]."""
 
     def __call__(
         self,
@@ -53,14 +53,14 @@ class TurnEstimator(Protocol):
         scored: Tensor | None = None,
         discount: float = 1.0,
     ) -> Tensor:
-        """Estimate; `taken` [N, S] bool says which turns there were."""
+        """Estimate; `taken` [N, S] bool is the turn mask."""
         ...
 
 
 def group_normalized(
     rewards: Tensor, groups: Tensor, *, scored: Tensor | None = None, eps: float = STD_EPS
 ) -> Tensor:
-    """GRPO: the lead over the group, in standard deviations of the group.
+    """GRPO: rewards centred and divided by the standard deviation of their group.
 
         A_i = (r_i - mean_g r) / (std_g r + eps)          std with n - 1
 
@@ -78,7 +78,7 @@ def group_normalized(
 
 
 def group_centered(rewards: Tensor, groups: Tensor, *, scored: Tensor | None = None) -> Tensor:
-    """Dr. GRPO: the lead over the group, in units of reward.
+    """Dr. GRPO: rewards centred by group, in units of reward.
 
         A_i = r_i - mean_g r
 
@@ -92,7 +92,7 @@ def group_centered(rewards: Tensor, groups: Tensor, *, scored: Tensor | None = N
 
 
 def leave_one_out(rewards: Tensor, groups: Tensor, *, scored: Tensor | None = None) -> Tensor:
-    """RLOO: what a rollout earned above the mean of the others in its group.
+    """RLOO: rewards less the mean of the other rollouts in the group.
 
         A_i = r_i - (sum_{j != i} r_j) / (n - 1) = n / (n - 1) (r_i - mean_g r)
 
@@ -115,7 +115,7 @@ def leave_one_out(rewards: Tensor, groups: Tensor, *, scored: Tensor | None = No
 def batch_scaled(
     rewards: Tensor, groups: Tensor, *, scored: Tensor | None = None, floor: float = STD_FLOOR
 ) -> Tensor:
-    """Lite PPO: the lead over the group, in standard deviations of all rewards of the batch.
+    """Lite PPO: rewards centred by group, divided by the standard deviation of the batch.
 
         A_i = (r_i - mean_g r) / max(std_batch r + 1e-4, floor)
 
@@ -138,7 +138,7 @@ def batch_normalized(
     tokens: Tensor | None = None,
     floor: float = STD_FLOOR,
 ) -> Tensor:
-    """REINFORCE++: the lead over the whole batch, in its standard deviations; groups do not matter.
+    """REINFORCE++: rewards centred and scaled by the whole batch, without regard to groups.
 
         A_i = (r_i - mean_batch r) / max(std_batch r + 1e-4, floor)
 
@@ -161,7 +161,7 @@ def batch_normalized_baseline(
     tokens: Tensor | None = None,
     floor: float = STD_FLOOR,
 ) -> Tensor:
-    """REINFORCE++ with baseline: the lead over the group, in the batch's deviations of such leads.
+    """REINFORCE++ with baseline: rewards centred by group, divided by their deviation in the batch.
 
         a_i = r_i - mean_g r,          A_i = a_i / max(std_batch a + 1e-4, floor)
 
@@ -178,7 +178,7 @@ def batch_normalized_baseline(
 
 
 def clipped(advantages: Tensor, limit: float) -> Tensor:
-    """Cut advantages off at plus and minus `limit`; any shape.
+    """Advantages clipped to plus and minus `limit`; any shape.
 
     Groups of n with one right member give it (n - 1)/sqrt(n) under `group_normalized`: 2.5 for 8.
     """
@@ -193,12 +193,12 @@ ESTIMATORS: Final[Mapping[str, Estimator]] = {
     "batch_normalized": batch_normalized,
     "batch_normalized_baseline": batch_normalized_baseline,
 }
-"""By name, those that give one number per rollout."""
+"""Estimators of one advantage per rollout, by name."""
 TURN_ESTIMATORS: Final[Mapping[str, TurnEstimator]] = {
     "turn_centered": turn_centered,
     "turn_normalized": turn_normalized,
 }
-"""By name, those that give one number per turn."""
+"""Estimators of one advantage per turn, by name."""
 
 
 def advantages(
@@ -220,7 +220,7 @@ def advantages(
         groups: [N] int, equal for the rollouts of one task.
         scored: [N] bool; None: those with a finite reward.
         step_rewards: [N, S] float, only for the turn-level ones.
-        taken: [N, S] bool, which turns there were.
+        taken: [N, S] bool, the turn mask.
         discount: Of later turns.
         limit: Cut off at plus and minus this; None: nothing is cut.
 

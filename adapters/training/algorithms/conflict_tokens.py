@@ -1,4 +1,4 @@
-"""Conflict tokens: what a good and a bad rollout have in common at their beginnings or their ends.
+"""Conflict tokens: common prefixes and suffixes of rollouts with advantages of opposite sign.
 
 Every rollout of a group opens with the same `<tool_call>{"name": "` and closes with the same
 tokens. The good ones push those up, the bad ones push them down, and a group in which most are bad
@@ -26,7 +26,7 @@ def conflict_weights(
     *,
     amplify: float = 2.0,
 ) -> Tensor:
-    """What to multiply the advantage of each token by.
+    """The weight of each token's advantage.
 
         w_{i,t} = 0         where t is a conflict token and A_i < 0
                   amplify   where t is a conflict token and A_i > 0
@@ -54,20 +54,22 @@ def conflict_weights(
     signs = (signs if signs.dim() == 2 else signs[:, None]).expand(tokens.shape)
     signs = torch.where(present, signs, torch.zeros_like(signs))
     backwards = (lengths[:, None] - 1 - places).clamp(min=0)
-    leading = _runs(tokens, signs, present, groups)
-    turned = _runs(tokens.gather(1, backwards), signs.gather(1, backwards), present, groups)
-    conflict = leading | (turned.gather(1, backwards) & present)
+    prefixes = _opposed_prefixes(tokens, signs, present, groups)
+    reversed_suffixes = _opposed_prefixes(
+        tokens.gather(1, backwards), signs.gather(1, backwards), present, groups
+    )
+    conflict = prefixes | (reversed_suffixes.gather(1, backwards) & present)
     weights = torch.ones_like(signs)
     weights = torch.where(conflict & (signs > 0), amplify, weights)
     return torch.where(conflict & (signs < 0), 0.0, weights)
 
 
-def _runs(tokens: Tensor, signs: Tensor, present: Tensor, groups: Tensor) -> Tensor:
-    """The run from the first token on that is met by the other sign: [N, T] bool."""
+def _opposed_prefixes(tokens: Tensor, signs: Tensor, present: Tensor, groups: Tensor) -> Tensor:
+    """The prefix of each rollout that occurs in one of the other sign too: [N, T] bool."""
     opposed = torch.zeros_like(present)
     for group in set(groups.tolist()):
         rows = (groups == group).nonzero().squeeze(1)
-        words, side, there = tokens[rows], signs[rows], present[rows]
-        same = (words[:, None] == words[None, :]) & there[:, None] & there[None, :]
-        opposed[rows] = (same & (side[:, None] * side[None, :] < 0)).any(dim=1)
+        ids, sign, inside = tokens[rows], signs[rows], present[rows]
+        same = (ids[:, None] == ids[None, :]) & inside[:, None] & inside[None, :]
+        opposed[rows] = (same & (sign[:, None] * sign[None, :] < 0)).any(dim=1)
     return opposed.int().cumprod(dim=1).bool()

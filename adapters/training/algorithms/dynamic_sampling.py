@@ -1,17 +1,17 @@
-"""Dynamic sampling: a step learns from live groups, and further tasks are drawn until it has them.
+"""Dynamic sampling: groups of one outcome are replaced by further tasks until a step is full.
 
     draw the step's groups -> keep the live ones -> draw as many more as are still missing -> ...
 
-A group is dead when all its members had the same outcome (`outcomes`), even where their costs
+A group is dead when all its members had the same outcome (`groups`), even where their costs
 differ: what it would teach is the noise of a call more or less. Which groups are kept depends on
 nothing but that and their order, so with tasks drawn at random a kept group is distributed as a
 live group is, and has the expected gradient of one. (A `TaskStream` repeats no task within a round;
 simulated, that makes no difference from eight tasks on.) A cap holds the number of groups a step
 may draw; places that are still empty then hold dead groups whose tokens the trainer masks.
 
-What one step has is a `Filling`; it decides, the trainer plays. Several processes each have their
-own and draw equally often: they exchange tallies, from which each computes the same next draw.
-Where tasks for refills come from is a `TaskStream`, whose whole state is one number.
+A `Filling` holds the groups of one step; it decides, the trainer plays. Several processes each have
+their own and draw equally often: they exchange tallies, from which each computes the same next
+draw. Where tasks for refills come from is a `TaskStream`, whose whole state is one number.
 
 Paper: Yu et al. 2025 (DAPO), arXiv:2503.14476, section 3.2, for groups of equal accuracy.
 """
@@ -43,7 +43,7 @@ Group = Sequence[Outcome | None]
 
 
 class SamplingConfig(BaseModel):
-    """How far dynamic sampling goes."""
+    """The settings of dynamic sampling."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,17 +54,17 @@ class SamplingConfig(BaseModel):
 
 
 class TaskStream:
-    """Tasks without end: each comes once before any comes twice, in an order of the seed.
+    """An endless stream of tasks: shuffled rounds, each with every task once.
 
     Processes that share a seed take turns, so no two get the same task of a round. The state is
     the number of tasks taken by all processes together, which take equally many.
 
     Args:
-        size: Tasks there are; they are told by their position.
-        seed: Of the order.
+        size: The number of tasks; a task is given by its position.
+        seed: The seed of the order.
         name: Streams of other names have other orders.
-        process: Whose turn, from 0.
-        processes: How many take turns.
+        process: The number of this process, from 0.
+        processes: The number of processes that take turns.
 
     Raises:
         ConfigurationError: There is no task, or no such process.
@@ -102,11 +102,11 @@ class TaskStream:
         return self._order[1][place]
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps; the same for all processes."""
+        """The state for a checkpoint; the same for all processes."""
         return {"taken": self._taken, "size": self._size, "key": self._key}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint; the number of processes may be another one.
+        """Restore a state; the number of processes may have changed.
 
         Raises:
             ConfigurationError: It is the state of other tasks or of another seed.
@@ -120,11 +120,11 @@ class TaskStream:
 
 
 class Choice(NamedTuple):
-    """What becomes of the groups of one draw, by their positions in it.
+    """The kept and the spare groups of one draw, by their positions in it.
 
     Attributes:
-        keep: Learnt from.
-        spare: Dead groups to hold, since they may have to stand in empty places.
+        keep: Live groups to learn from.
+        spare: Dead groups to hold, since they may have to fill empty places.
     """
 
     keep: list[int]
@@ -132,7 +132,7 @@ class Choice(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """How one process stands: what processes exchange before each draw, as three whole numbers."""
+    """The counts of one process that all exchange before each draw: missing, live and drawn."""
 
     missing: int
     live: int
@@ -140,7 +140,7 @@ class Tally(NamedTuple):
 
 
 class Filling:
-    """The groups of one step being gathered by one process. Made by `DynamicSampling.begin`.
+    """The groups that one process has collected for a step. Made by `DynamicSampling.begin`.
 
     Args:
         places: Groups that this process learns from in the step.
@@ -152,7 +152,7 @@ class Filling:
         self._kept = self._spares = self._live = self._drawn = self._rounds = 0
 
     def offer(self, groups: Sequence[Group]) -> Choice:
-        """Sort the groups of one draw.
+        """Add the groups of one draw, and choose which to keep.
 
         First come, first kept: nothing else may decide, or the kept would be a biased sample.
         """
@@ -170,16 +170,16 @@ class Filling:
 
     @property
     def missing(self) -> int:
-        """Places still empty. Once `next_draw` is 0: how many of the spares to mask and put in."""
+        """The number of empty places. Once `next_draw` is 0: of spare groups to mask and put in."""
         return self._places - self._kept
 
     @property
     def tally(self) -> Tally:
-        """How this process stands."""
+        """The counts of this process."""
         return Tally(self.missing, self._live, self._drawn)
 
     def next_draw(self, tallies: Iterable[Sequence[int]] | None = None) -> int:
-        """How many groups every process has to draw now; 0 when the step is to begin.
+        """The number of groups that every process has to draw now; 0 when the step is to begin.
 
         As many as the emptiest process should need at the share of live groups seen so far, but no
         more than a step has places, since a full draw is what memory was found to hold.
@@ -195,7 +195,7 @@ class Filling:
         return max(0, min(math.ceil(worst / share), self._places, left))
 
     def metrics(self) -> dict[str, float]:
-        """The numbers of this process, by the names of `metric_names`."""
+        """The sampling metrics of this process, by the names of `metric_names`."""
         return {
             "drawn_groups": float(self._drawn),
             "dropped_groups": float(self._drawn - self._live),
@@ -206,11 +206,11 @@ class Filling:
 
 
 class DynamicSampling:
-    """What dynamic sampling keeps from step to step: the refill stream and the success rates.
+    """The state of dynamic sampling between steps: the refill stream and the success rates.
 
     Args:
-        config: How far it goes.
-        stream: Where tasks for refills come from.
+        config: Its settings.
+        stream: The tasks for refills.
     """
 
     def __init__(self, config: SamplingConfig, stream: TaskStream) -> None:
@@ -218,7 +218,7 @@ class DynamicSampling:
         self._counts: deque[Counts] = deque(maxlen=_REMEMBERED)
 
     def begin(self, places: int) -> Filling:
-        """Begin to gather a step.
+        """Start the groups of a step.
 
         Raises:
             ConfigurationError: There is no place; groups must lie whole in one process.
@@ -231,23 +231,23 @@ class DynamicSampling:
         return Filling(places, math.floor(places * self._config.max_draws))
 
     def refill(self, count: int) -> list[int]:
-        """The positions of this process' next tasks."""
+        """The positions of the next tasks for this process."""
         return self._stream.take(count)
 
     def note(self, groups: Iterable[Group]) -> None:
-        """Remember how often the rollouts of each group were right, of all processes if at hand."""
+        """Record the number of right rollouts in each group, of all processes if at hand."""
         self._counts.extend(counts_of(outcomes) for outcomes in groups)
 
     def advice(self) -> GroupSizeAdvice:
-        """The group size that the latest groups speak for."""
+        """The group size that the latest groups recommend."""
         return group_size(list(self._counts))
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps, as JSON can hold it."""
+        """The state for a checkpoint, as JSON can hold it."""
         return {"stream": self._stream.state_dict(), "counts": [list(c) for c in self._counts]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint.
+        """Restore a state of `state_dict`.
 
         Raises:
             ConfigurationError: It is the state of other tasks or of another seed.

@@ -1,10 +1,10 @@
-"""Means, leads and spreads within groups and over a batch, for whatever is normalised by them.
+"""Group and batch statistics of rewards: deviations from means, and standard deviations.
 
 A group is given by a number per rollout, and its members need not stand together. Each function
-works on the table of who is compared with whom, so nothing is sorted, no order of addition depends
+works on an N x N membership mask, so nothing is sorted, no order of addition depends
 on a device's scheduling, and a rollout that a fault left unscored drops out of every sum.
 
-Where all have earned the same, nobody leads: that is exactly 0 here, not the rounding of a mean,
+Where all rewards are equal, every deviation is exactly 0 here, not the rounding of a mean,
 since divided by a small deviation such a rest would be an advantage, and an update would follow
 where there is nothing to learn.
 
@@ -28,7 +28,7 @@ the cost of a call, .01: without the floor that would become an advantage of ful
 
 
 def scored_mask(rewards: Tensor, scored: Tensor | None) -> Tensor:
-    """Which rollouts count.
+    """The mask of the scored rollouts.
 
     Args:
         rewards: [N] float; anything where unscored, usually nan.
@@ -46,7 +46,7 @@ def zero_unless(counted: Tensor, values: Tensor) -> Tensor:
 
 
 def group_members(groups: Tensor, counted: Tensor) -> Tensor:
-    """Who is compared with whom.
+    """The membership mask of the groups.
 
     Args:
         groups: [N] int, equal for the rollouts of one task.
@@ -59,7 +59,7 @@ def group_members(groups: Tensor, counted: Tensor) -> Tensor:
 
 
 def group_lead(values: Tensor, members: Tensor) -> Tensor:
-    """Each value less the mean of its group, exactly 0 where the group has one value.
+    """Each value less the mean of its group, exactly 0 where all values of the group are equal.
 
     Args:
         values: [N] float, 0 where nothing counts.
@@ -114,7 +114,7 @@ def batch_std(values: Tensor, counted: Tensor, weights: Tensor | None = None) ->
 
 
 def floored(std: Tensor, floor: float) -> Tensor:
-    """What to divide by: max(std + 1e-4, floor)."""
+    """The divisor max(std + 1e-4, floor)."""
     return (std + STD_EPS).clamp(min=floor)
 
 

@@ -1,9 +1,9 @@
-"""Which groups can teach anything, and how large a group must be so that many can.
+"""Groups of rollouts: dead and live ones, their shares, and advice on the group size.
 
 A group is all rollouts of one task in one step. What tells its members apart is their outcome:
 correct or not, and the bin of the best progress. A group is dead when its scored members all have
 the same outcome; where their rewards differ all the same, it is by the cost of a call more or less.
-Other trainers count groups with equal rewards instead, so both are told here. A rollout that a
+Other trainers count groups with equal rewards instead, so both shares are here. A rollout that a
 fault left unscored has no outcome and no reward (None; nan or infinity is no reward either), and a
 group with fewer than two scored members has nothing to compare.
 
@@ -81,7 +81,7 @@ def _several(members: Mapping[int, list[T]]) -> list[list[T]]:
 
 
 def counts_of(outcomes: Iterable[Outcome | None]) -> Counts:
-    """How many of one group's scored members are right, and how many are scored."""
+    """The numbers of right and of scored members of one group."""
     scored = [outcome for outcome in outcomes if outcome is not None]
     return sum(outcome.correct for outcome in scored), len(scored)
 
@@ -142,7 +142,7 @@ def _fitted(known: Sequence[Counts], size: int) -> float:
 
 @dataclass(frozen=True)
 class GroupSizeAdvice:
-    """How many rollouts of a task to compare.
+    """Advice on the group size.
 
     Attributes:
         shares: By group size the share of groups with right and wrong members.

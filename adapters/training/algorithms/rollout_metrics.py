@@ -1,8 +1,8 @@
-"""What the rollouts of a step say of the run, as plain numbers, the same for every trainer.
+"""Batch metrics of rollouts: rewards, groups, validity and lengths, the same for every trainer.
 
 A trainer usually reports a reward and its spread over the batch. What tells whether anything can be
-learnt is the group (`outcomes`), and what tells whether the policy is still sound is how its turns
-were read: valid, repaired, failed. The names are those of `metric_names`.
+learnt is the group (`groups`), and what tells whether the policy is still healthy is how its turns
+were parsed: valid, repaired, failed. The names are those of `metric_names`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MACHINE = ("deadline", "too_much_memory")  # codes of what the machine's time o
 
 @dataclass(frozen=True)
 class Figures:
-    """One finished rollout, small enough to be gathered across processes.
+    """The counts of one finished rollout, small enough to be gathered across processes.
 
     Attributes:
         scored: False where a fault left it out; then nothing but its tokens and its end counts.
@@ -59,7 +59,7 @@ class Figures:
         clipped: bool = False,
         unfinished: bool = False,
     ) -> Figures:
-        """Read them off a closed episode.
+        """The counts of a closed episode.
 
         Args:
             episode: Its record; None where it could not begin.
@@ -92,7 +92,7 @@ class Figures:
 def batch_metrics(
     figures: Sequence[Figures], rewards: Sequence[float], groups: Sequence[int]
 ) -> dict[str, float]:
-    """The numbers of one batch of rollouts.
+    """The metrics of one batch of rollouts.
 
     Args:
         figures: One per rollout.
@@ -104,15 +104,15 @@ def batch_metrics(
         of nothing.
     """
     scored = [figure for figure in figures if figure.scored]
-    known = [reward for reward in rewards if math.isfinite(reward)]
+    scored_rewards = [reward for reward in rewards if math.isfinite(reward)]
     outcomes = [figure.outcome if figure.scored else None for figure in figures]
     earned = by_group(rewards, groups).values()
     finite = [[reward for reward in group if math.isfinite(reward)] for group in earned]
     turns, calls = (sum(f.turns for f in scored), sum(f.calls for f in scored))
     return {
-        "reward": _mean(known),
+        "reward": _mean(scored_rewards),
         "reward_std": _mean([statistics.stdev(group) for group in finite if len(group) > 1]),
-        "reward_max": max(known, default=math.nan),
+        "reward_max": max(scored_rewards, default=math.nan),
         "dead_groups": dead_share(outcomes, groups),
         "zero_variance_groups": equal_rewards_share(rewards, groups),
         "accuracy": _mean([figure.outcome.correct for figure in scored]),

@@ -1,4 +1,4 @@
-"""Credit for turns: what a turn earned from then on, against what the others earned from then on.
+"""Turn-level advantages: the return from each turn on, less a leave-one-out baseline.
 
 The estimators of a whole rollout give its every token one number, so a good third turn pays for a
 bad first one. Environments here tell the reward of every step (the differences of the running
@@ -30,7 +30,7 @@ from adapters.training.algorithms.group_statistics import (
 
 
 def turn_returns(step_rewards: Tensor, taken: Tensor, discount: float = 1.0) -> Tensor:
-    """What each turn and those after it earned.
+    """The discounted return of each turn.
 
         G_{i,s} = sum_{u >= s} discount^(u - s) r_{i,u}
 
@@ -60,7 +60,7 @@ def turn_centered(
     scored: Tensor | None = None,
     discount: float = 1.0,
 ) -> Tensor:
-    """Turn-level credit: the return from a turn on, above the mean of the others' at that turn.
+    """Turn-level advantages: the return from a turn on, less the mean of the others' at that turn.
 
         A_{i,s} = G_{i,s} - (sum_{j != i} G_{j,s}) / (n - 1)          n = scored ones of the group
 
@@ -94,7 +94,7 @@ def turn_normalized(
     discount: float = 1.0,
     floor: float = STD_FLOOR,
 ) -> Tensor:
-    """`turn_centered` in standard deviations of all turns of the batch: one scale for all of them.
+    """`turn_centered` divided by the standard deviation of all turns of the batch.
 
         A'_{i,s} = A_{i,s} / max(std_batch A + 1e-4, floor)
 
@@ -118,7 +118,7 @@ def turn_normalized(
 
 
 def token_advantages(per_turn: Tensor, turn_of_token: Tensor) -> Tensor:
-    """Hand each turn's advantage to its tokens.
+    """The advantage of each token: that of its turn.
 
     Args:
         per_turn: [N, S] float.

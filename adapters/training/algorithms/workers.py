@@ -1,4 +1,4 @@
-"""The tools of different rollouts at the same time, where that is faster.
+"""Worker threads for the tool calls of different rollouts, used where they are faster.
 
 A tool that waits for a sandbox or a network leaves the processor to the others, and threads make a
 batch of them as fast as one. A tool that takes a tenth of a millisecond is only made slower by
@@ -27,7 +27,7 @@ another reason, such as a file that was opened."""
 
 
 class Workers:
-    """Applies functions to items; a context manager, which ends the threads.
+    """A pool of threads that maps functions over items; a context manager.
 
     Args:
         threads: At most; with 1 everything is done one after another.
@@ -45,7 +45,7 @@ class Workers:
         self._in_threads: dict[Callable[..., Any], int] = {}
 
     def renew(self) -> None:
-        """Begin without threads, also in a process that was forked off."""
+        """Reset to no threads, also in a forked process."""
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
@@ -72,7 +72,7 @@ class Workers:
         return list(self._pool.map(function, items))
 
     def _alone(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """In this thread, and timed."""
+        """The results, computed in this thread and timed."""
         start = time.perf_counter()
         results = [function(item) for item in items]
         self._seconds[function] = (time.perf_counter() - start) / len(items)
