@@ -4,7 +4,8 @@ Without dynamic sampling the groups are those of the first draw. With it, dead g
 others until the batch is full or the cap is reached
 (`adapters.training.algorithms.dynamic_sampling`); what could not be filled are dead groups that
 take no part in the loss. The metrics of a batch are over all rollouts played for it, since only
-those say how good the policy is: of the groups that were kept, half the rollouts are right by choice.
+those say how good the policy is: of the groups that were kept, half the rollouts are right by
+choice.
 """
 
 from __future__ import annotations
