@@ -358,8 +358,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         model = options.model or warmed_up(folder)
-        if options.cached_length:
-            print(held(options.cached_length, model, folder))
+        if options.held:
+            print(held(options.held, model, folder))
             return
         settings = settings_of(model, 1)
         print(

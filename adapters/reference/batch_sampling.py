@@ -177,8 +177,8 @@ def _shuffle_rewards(rollouts: Sequence[Rollout], name: str) -> list[Rollout]:
     """Each scored rollout with the reward of a random one; unscored ones keep theirs."""
     rewards = [rollout.reward for rollout in rollouts if rollout.scored]
     random.Random(name).shuffle(rewards)
-    sampled = iter(rewards)
+    shuffled = iter(rewards)
     return [
-        dataclasses.replace(rollout, reward=next(sampled) if rollout.scored else math.nan)
+        dataclasses.replace(rollout, reward=next(shuffled) if rollout.scored else math.nan)
         for rollout in rollouts
     ]

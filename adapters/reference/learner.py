@@ -66,7 +66,7 @@ class Learner:
         self,
         batch: Batch,
         advantages: Tensor,
-        before: Tensor | None,
+        old_log_probs: Tensor | None,
         reference: Tensor | None,
     ) -> dict[str, float]:
         """Accumulate the gradients of a batch in the parameters.
@@ -74,8 +74,8 @@ class Learner:
         Args:
             batch: The rollouts of this process.
             advantages: [N] or [N, T] float.
-            before: [N, T] float, log-probabilities that ratios are taken to, or None for the
-                model's own, as it is.
+            old_log_probs: [N, T] float, under the policy that sampled, or None for the model's
+                own, as it is.
             reference: [N, T] float, log-probabilities under the reference, or None.
 
         Returns:
@@ -88,7 +88,7 @@ class Learner:
             predictions = self._predict(self._model, part, self._config.loss.entropy_bonus > 0)
             loss = policy_loss(
                 predictions.log_probs,
-                None if before is None else self._part_of(before, part),
+                None if old_log_probs is None else self._part_of(old_log_probs, part),
                 self._part_of(advantages, part),
                 part.loss_mask.to(self._model.device),
                 config=self._config.loss,

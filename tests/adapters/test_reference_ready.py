@@ -166,7 +166,7 @@ def test_reading_in_pieces_changes_nothing(temperature: float, monkeypatch: Any)
     logits = torch.randn(50, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     chosen = torch.arange(50) % 40
     for at_once in (10**6, 40 * 7):
-        monkeypatch.setattr(learner, "_AT_ONCE", at_once)
+        monkeypatch.setattr(learner, "_LOGITS_AT_ONCE", at_once)
         given = logits.clone().requires_grad_()
         log_probs, entropy = learner._log_probs_and_entropies(given, chosen, temperature, True)
         (log_probs.sum() + 0.1 * (entropy**2).sum()).backward()
