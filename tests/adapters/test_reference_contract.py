@@ -119,7 +119,7 @@ def test_any_ragged_feeding_gives_the_logits_of_plain_passes(data: st.DataObject
         texts[one], texts[other] = texts[other], texts[one]
 
 
-def test_seats_that_are_left_are_filled_by_those_behind() -> None:
+def test_freed_slots_are_filled_by_the_sequences_behind_them() -> None:
     model = random_model("Qwen3", head_dim=16, initializer_range=0.3).train(False)
     texts = [[5, 6, 7], [8, 9, 10, 11], [12, 13], [14]]
     decoder = Decoder(model, 4)
