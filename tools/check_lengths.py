@@ -14,13 +14,16 @@ import ast
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.import_graph import imports, module_of, source_files
+
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("toolgym", "sqlgym", "aflowgym", "adapters")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -95,38 +98,16 @@ def warnings(found: list[Measured], limits: dict[str, Any]) -> Iterator[str]:
                 yield f"{item.name}: this {item.kind} has {item.lines} lines; near {first} is usual"
 
 
-def imported(path: Path, root: Path, modules: Mapping[str, str]) -> set[str]:
-    """The files of ours that a file imports, wherever in it.
-
-    Args:
-        path: The file.
-        root: Of the checkout.
-        modules: The dotted names of all modules, and their files.
-    """
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            inner = {f"{node.module}.{alias.name}" for alias in node.names}
-            names |= (inner & modules.keys()) or {node.module}
-    return {modules[name] for name in names if name in modules} - {
-        path.relative_to(root).as_posix()
-    }
-
-
 def slices(paths: Sequence[Path], root: Path, limits: dict[str, Any]) -> Iterator[str]:
     """One sentence for each short module that only one other of its package imports."""
-    files = {path.relative_to(root).as_posix(): path for path in paths}
-    modules = {
-        name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in files
-    }
+    names = {module_of(path, root): path.relative_to(root).as_posix() for path in paths}
     importers: dict[str, set[str]] = defaultdict(set)
-    for name, path in files.items():
-        for each in imported(path, root, modules):
-            importers[each].add(name)
+    for module, targets in imports(root).items():
+        for target in targets:
+            importers[names[target]].add(names[module])
     listed = dict(limits["slices"])
-    for name, path in files.items():
+    for path in paths:
+        name = path.relative_to(root).as_posix()
         users = importers[name]
         is_short = len(path.read_text(encoding="utf-8").splitlines()) < limits["slice"]
         same = {user.split("/")[0] for user in users} == {name.split("/")[0]}
@@ -147,7 +128,7 @@ def main(root: Path = ROOT) -> int:
     """Print what is too long or too short, and what needs no exception; return the exit status."""
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     limits = settings["tool"]["toolgym"]["lengths"]
-    files = sorted(path for package in PACKAGES for path in (root / package).rglob("*.py"))
+    files = source_files(root)
     found = [item for path in files for item in measure(path, root)]
     for warning in warnings(found, limits):
         print(f"warning: {warning}")

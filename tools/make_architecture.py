@@ -7,16 +7,15 @@ room begins with. An arrow that follows from two others is left out of a picture
 
 import ast
 import tomllib
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from pathlib import Path
 
+from tools.import_graph import PACKAGES, imports
 from tools.make_reference import table
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- made by tools/make_docs.py -->", "<!-- end -->"
-PACKAGES = ("toolgym", "sqlgym", "aflowgym", "adapters")
 DRAWN = ("sqlgym", "aflowgym", "adapters", "adapters.training")
 """Folders of which the rooms are drawn. Those of `toolgym` are many small ones in many layers."""
 
@@ -36,7 +35,7 @@ def architecture_page() -> str:
 
 def rooms_map() -> str:
     """The picture of the packages, then a section for each."""
-    arrows = imports()
+    arrows = imports(ROOT)
     parts = [picture(between(arrows, ""))]
     for package in PACKAGES:
         parts.append(f"### `{package}`")
@@ -49,33 +48,6 @@ def rooms_map() -> str:
 def _inside(folder: str, arrows: Mapping[str, Set[str]]) -> str:
     head = [] if "." not in folder else [f"Inside `{folder}`:"]
     return "\n\n".join([*head, picture(between(arrows, folder)), _sentences(folder)])
-
-
-def imports() -> dict[str, set[str]]:
-    """Which modules each module imports, in functions and for type hints too."""
-    files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-    modules = {_module(path): path for path in files}
-    found: dict[str, set[str]] = defaultdict(set)
-    for module, path in modules.items():
-        for name in _names(path):
-            while name and name not in modules:
-                name = name.rpartition(".")[0]
-            if name and name != module:
-                found[module].add(name)
-    return found
-
-
-def _module(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _names(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def between(arrows: Mapping[str, Set[str]], folder: str) -> dict[str, set[str]]:
