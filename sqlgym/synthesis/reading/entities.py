@@ -27,13 +27,13 @@ from toolgym.errors import ToolError
 # answer that gives it is well defined.
 
 _LAST_NAMES = ("last name", "surname", "family name")
-_ENDINGS = frozenset(["ID", "code", "number", "key"])
+_IDENTIFIERS = frozenset(["ID", "code", "number", "key"])
 
 
 def named(column: str, table_words: tuple[str, ...]) -> bool:
     """Whether a column is named like the key of its table: `id`, `singer_id`."""
     words = words_of(column)
-    if not words or words[-1] not in _ENDINGS:
+    if not words or words[-1] not in _IDENTIFIERS:
         return False
     return len(words) == 1 or words[:-1] == table_words[-len(words) + 1 :]
 
@@ -110,9 +110,6 @@ def _is_unique_together(database: Database, entity: Entity, fields: tuple[Field,
     except ToolError:
         return False
     return bool(found.rows[0][0] == 0)
-
-
-_IDENTIFIERS = frozenset(["ID", "code", "number", "key"])
 
 
 def entity_of(database: Database, read: TableRead, keys: list[ForeignKey]) -> Entity:
