@@ -72,15 +72,14 @@ def _verdict(
     surer = sampled is not None and _is_chance(sampled) and not _is_chance(greedy)
     decisive = sampled or greedy
     if settings.control is not None:
-        told = f"{told}. Rewards were shuffled, so nothing could be learnt; {_control(decisive)}"
-        return f"{told} {SURER}" if surer else told
-    if surer:
-        return f"{told}, a difference that chance explains. {SURER}"
-    if _is_chance(decisive):
-        return f"{told}, a difference that chance explains."
-    if _rose(decisive):
-        return f"{told}. {_kind(settings)}"
-    return f"{told}: training did harm. Look at validity and entropy in the report."
+        told += f". Rewards were shuffled, so nothing could be learnt; {_control(decisive)}"
+    elif _is_chance(decisive):
+        told += ", a difference that chance explains."
+    elif _rose(decisive):
+        told += f". {_kind(settings)}"
+    else:
+        told += ": training did harm. Look at validity and entropy in the report."
+    return f"{told} {SURER}" if surer else told
 
 
 def _rose(evaluation: Mapping[str, Any]) -> bool:
