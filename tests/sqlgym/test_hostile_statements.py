@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[2]
 MOST_MIB = 256
 MOST_TIMES = 4
 """As much processor time as the plain statement that spends its budget of steps, so many times."""
+TRIES = 3
+"""What took longer is measured again: of several times the smallest is the statement's own."""
 A_FEW = [
     "formats.blob_number",
     "formats.adding_up",
@@ -77,4 +79,8 @@ def test_all_hostile_statements_come_back_within_their_bounds(path):
         for each in sorted(took, key=lambda each: -each[key])[:20]:
             print(f"{each['name']:36} {each['got'][:20]:20} {each['mib']:8} {each['seconds']:8}")
     assert_all_come_back(took)
-    assert [each for each in took if each["seconds"] > MOST_TIMES * plain] == []
+    slow = {each["name"]: each["seconds"] for each in took if each["seconds"] > MOST_TIMES * plain}
+    for _ in range(TRIES - 1):
+        again = {each["name"]: each["seconds"] for each in measured(path, *slow)} if slow else {}
+        slow = {name: seconds for name, seconds in again.items() if seconds > MOST_TIMES * plain}
+    assert slow == {}
