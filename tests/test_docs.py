@@ -31,19 +31,18 @@ from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.sandbox import open_sandbox
 from aflowgym.tasks.named_sets import DRAWS
 from sqlgym.database import description, memory, schema, statement_size, turnstile
-from sqlgym.database.database import open_database
+from sqlgym.database.database import MOST_OPEN, open_database
 from sqlgym.database.diagnosis import SQL_ERRORS
 from sqlgym.database.limits import Limits
-from sqlgym.database.pool import MOST_OPEN
 from sqlgym.database.query_result import CACHE_BYTES, CACHE_ENTRIES
 from sqlgym.database.render import LONG_VALUE, MAX_CHARS, MAX_ROWS
 from sqlgym.datasets.bundled import dataset_folder
 from sqlgym.datasets.load import REFUSALS, load_tasks
 from sqlgym.datasets.rows import STREAMED
-from sqlgym.datasets.synthesis_cache import SynthesisOptions
+from sqlgym.datasets.synthesised import SynthesisOptions
 from sqlgym.datasets.tiny_worlds import SEEDS
 from sqlgym.envs import explore
-from sqlgym.envs.progress import TABLES
+from sqlgym.envs.explore import TABLES
 from sqlgym.judging.answers import GoldAnswer, matches, refusal
 from sqlgym.judging.judge import LIMITS as JUDGED
 from sqlgym.judging.several_results import several_results
@@ -491,11 +490,7 @@ def test_a_config_that_the_pages_point_to_explains_each_of_its_settings(file, co
 @pytest.mark.parametrize(
     ("rule", "shared"),
     [
-        (
-            "sqlgym/judging/recheck.py",
-            {"sqlgym.database.text_functions", "sqlgym.judging.recheck_answers"},
-        ),
-        ("sqlgym/judging/recheck_answers.py", {"sqlgym.judging.nfc"}),
+        ("sqlgym/judging/recheck.py", {"sqlgym.database.functions", "sqlgym.judging.nfc"}),
         ("aflowgym/envs/recheck.py", set()),
     ],
 )
@@ -506,7 +501,7 @@ def test_a_second_rule_shares_with_the_first_no_more_than_the_page_says(rule, sh
 
     ours = {each for each in used if each and each.partition(".")[0] in ("sqlgym", "aflowgym")}
     assert ours == shared
-    assert shared - named <= {"sqlgym.judging.recheck_answers"}  # a part of the rule itself
+    assert shared == named
 
 
 def test_no_page_names_a_place_on_one_machine():

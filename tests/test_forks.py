@@ -14,8 +14,7 @@ from aflowgym.backends.sharing import Shared
 from aflowgym.sandbox import choosing
 from aflowgym.sandbox.unsafe import UnsafeSandbox
 from sqlgym.database import database as database_module
-from sqlgym.database.database import Database, open_database
-from sqlgym.database.pool import ConnectionPool
+from sqlgym.database.database import ConnectionPool, Database, open_database
 from sqlgym.database.query_result import ResultCache
 from sqlgym.database.turnstile import Turnstile
 from toolgym import registration, sqlite_forks

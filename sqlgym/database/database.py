@@ -1,4 +1,4 @@
-"""One SQLite file that agents may ask anything and that gives nothing but rows.
+"""An SQLite file that agents may ask anything and that gives nothing but rows.
 
 `open_database` gives every caller of a process the same `Database` for the same file, so that the
 rollouts of a group, which ask the same things, share one cache of results. A statement runs on a
@@ -8,6 +8,10 @@ SQL is a `ToolError`, what is wrong with the file an `EnvironmentFault`, and not
 Results and errors are cached by the text of the SQL, but for what the clock or the machine's memory
 stopped: that may go well the next time. A file is taken to be immutable while it is open; one that
 changed on disk (other size or modification time) is another `Database`.
+
+A guarded connection costs a file descriptor and a page cache, and only one thread may use it at a
+time: a thread borrows one for one statement, and the pool keeps at most `MOST_OPEN` open over all
+databases and closes the one that has been idle longest. Nobody holds two, so waiting always ends.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,16 +29,118 @@ from weakref import WeakValueDictionary
 from sqlgym.database import diagnosis
 from sqlgym.database.guard import GuardedConnection
 from sqlgym.database.limits import Limits
-from sqlgym.database.pool import process_pool
 from sqlgym.database.query_result import QueryResult, ResultCache
 from sqlgym.database.schema import Schema
 from sqlgym.database.sqlite_file import machine_fault, quoted
 from sqlgym.database.turnstile import TURNSTILE
 from toolgym.errors import EnvironmentFault, ToolError
-from toolgym.forks import renew_in_child
+from toolgym.forks import leave_to_parent, renew_in_child
 from toolgym.lazy import lazy
 
-__all__ = ["Database", "Limits", "QueryResult", "ResultCache", "open_database"]
+__all__ = [
+    "ConnectionPool",
+    "Database",
+    "Limits",
+    "QueryResult",
+    "ResultCache",
+    "open_database",
+    "process_pool",
+]
+
+MOST_OPEN = 64
+"""Connections of one process; far below the usual limit of 1,024 open files."""
+
+
+class ConnectionPool:
+    """Lends guarded connections, at most `most` at a time, and keeps the idle ones warm.
+
+    Args:
+        most: How many may be open at once, lent and idle together.
+    """
+
+    def __init__(self, most: int = MOST_OPEN) -> None:
+        self._most = most
+        self._idle: OrderedDict[Hashable, list[GuardedConnection]] = OrderedDict()
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin with nothing open; connections of a parent stay as they are."""
+        leave_to_parent(self._idle)
+        self._open = 0
+        self._idle = OrderedDict()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
+
+    def take(self, key: Hashable, connect: Callable[[], GuardedConnection]) -> GuardedConnection:
+        """A connection to `key` for the calling thread alone, until it is given back.
+
+        Args:
+            key: Names the file; connections with one key are interchangeable.
+            connect: Opens a new one; what it raises passes through.
+        """
+        found = self._take_idle(key)
+        if found is not None:
+            return found
+        try:
+            return connect()
+        except BaseException:
+            with self._lock:
+                self._open -= 1
+                self._changed.notify()
+            raise
+
+    def give_back(self, key: Hashable, connection: GuardedConnection) -> None:
+        """Return a connection that `take` handed out under the same key."""
+        with self._lock:
+            self._idle.setdefault(key, []).append(connection)
+            self._idle.move_to_end(key)
+            if self._waiting:
+                self._changed.notify()
+
+    def close_idle(self, key: Hashable | None = None) -> None:
+        """Close idle connections: those of one file, or all."""
+        with self._lock:
+            keys = list(self._idle) if key is None else [key]
+            closing = [connection for each in keys for connection in self._idle.pop(each, [])]
+            self._open -= len(closing)
+            self._changed.notify_all()
+        for connection in closing:
+            connection.close()
+
+    def _take_idle(self, key: Hashable) -> GuardedConnection | None:
+        """An idle connection; or None, with the right to open one more."""
+        with self._lock:
+            while True:
+                if key in self._idle:
+                    return self._pop(key)
+                if self._open < self._most:
+                    self._open += 1
+                    return None
+                if self._idle:
+                    self._pop(next(iter(self._idle))).close()
+                    return None
+                self._waiting += 1
+                try:
+                    self._changed.wait()
+                finally:
+                    self._waiting -= 1
+
+    def _pop(self, key: Hashable) -> GuardedConnection:
+        connections = self._idle[key]
+        connection = connections.pop()
+        if not connections:
+            del self._idle[key]
+        return connection
+
+
+_pool = ConnectionPool()
+
+
+def process_pool() -> ConnectionPool:
+    """The pool of this process."""
+    return _pool
 
 
 class Database:

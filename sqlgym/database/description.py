@@ -1,4 +1,4 @@
-"""What an agent reads of tables, so it says much in few tokens:
+"""Tables as text for an agent: descriptions with examples, or plain CREATE statements.
 
     singer (1,402 rows)
     Singer_ID INT primary key <- singer_in_concert.Singer_ID
@@ -8,7 +8,10 @@
 `->` is a reference of this table, `<-` one to it. A column of few different values shows them, as
 they stand in SQL: `in (...)` is all of them, `such as ...` those among the first rows of a large
 table. Examples are for tables of more than `READ_AT_A_GLANCE` rows; a smaller one is read whole by
-one query. What is too long for an observation ends with a note on what was left out.
+one query. A text too long for an observation ends with a note on what was left out.
+
+`create_statements` is for a model that cannot ask: one line per table, with types, keys and
+references and nothing else, so that a prompt holds much. The line of a view tells its columns only.
 """
 
 from __future__ import annotations
@@ -167,3 +170,45 @@ def _fitting(lines: list[str], what: str, cure: str) -> list[str]:
             break
         shown.append(line[: MAX_CHARS // 2])
     return [*shown, f"... ({len(lines) - len(shown):,} more {what}; {cure})"]
+
+
+_WORDS = """
+    ADD ALL ALTER AND AS AUTOINCREMENT BETWEEN CASE CAST CHECK COLLATE COMMIT CONSTRAINT CREATE
+    CROSS CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP DEFAULT DEFERRABLE DELETE DISTINCT DROP
+    ELSE ESCAPE EXCEPT EXISTS FOREIGN FROM FULL GROUP HAVING IN INDEX INNER INSERT INTERSECT
+    INTO IS ISNULL JOIN LEFT LIMIT NATURAL NOT NOTHING NOTNULL NULL ON OR ORDER OUTER PRIMARY
+    RAISE REFERENCES RETURNING RIGHT SELECT SET TABLE THEN TO TRANSACTION UNION UNIQUE UPDATE
+    USING VALUES WHEN WHERE
+"""
+RESERVED = frozenset(_WORDS.split())
+"""Words that SQLite takes for no name unless they are quoted."""
+
+
+def create_statements(schema: Schema) -> str:
+    """All tables and views of a schema, one line each, in the order of their creation."""
+    return "\n".join(map(_create_sql, schema.tables))
+
+
+def _create_sql(table: Table) -> str:
+    keys = [column.name for column in table.columns if column.primary_key]
+    parts = [_column_sql(table, column, alone=len(keys) == 1) for column in table.columns]
+    if len(keys) > 1:
+        parts.append(f"PRIMARY KEY ({', '.join(map(_name_sql, keys))})")
+    kind = "VIEW" if table.is_view else "TABLE"
+    return f"CREATE {kind} {_name_sql(table.name)} ({', '.join(parts)})"
+
+
+def _column_sql(table: Table, column: Column, alone: bool) -> str:
+    parts = [_name_sql(column.name), column.type]
+    parts += ["PRIMARY KEY"] if column.primary_key and alone else []
+    for key in table.foreign_keys:
+        if key.column.lower() == column.name.lower():
+            to_column = "" if key.to_column == "?" else f"({_name_sql(key.to_column)})"
+            parts.append(f"REFERENCES {_name_sql(key.to_table)}{to_column}")
+    return " ".join(part for part in parts if part)
+
+
+def _name_sql(name: str) -> str:
+    """A name as SQL has it; in quotes where it is no plain word."""
+    plain = name.isascii() and name.isidentifier() and name.upper() not in RESERVED
+    return name if plain else quoted(name)

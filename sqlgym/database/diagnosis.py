@@ -13,7 +13,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from sqlgym.database import dialect
-from sqlgym.database.date_functions import DATE_FUNCTIONS
+from sqlgym.database.functions import DATE_FUNCTIONS
 from sqlgym.database.guard import FUNCTIONS, Denial
 from sqlgym.database.limits import Limits
 from sqlgym.database.schema import Schema, bare_name, nearest, shortened, unknown_table

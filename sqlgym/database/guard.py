@@ -20,12 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlgym.database.date_functions import DATE_FUNCTIONS, steady_date
-from sqlgym.database.fetching import Fetched, fetch, lenient_text
+from sqlgym.database.functions import DATE_FUNCTIONS, bound_texts, functions_of_sqlite, steady_date
 from sqlgym.database.limits import PARTS, STEPS_PER_TICK, Limits, Meter
+from sqlgym.database.query_result import Fetched, fetch, lenient_text
 from sqlgym.database.sqlite_file import broken_file, connect_readonly, quoted
 from sqlgym.database.statement_size import WRITTEN_OUT, StatementSize
-from sqlgym.database.text_functions import bound_texts, functions_of_sqlite
 
 _STEADY = """
     abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos

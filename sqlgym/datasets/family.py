@@ -56,8 +56,7 @@ class SqlTaskFamily(TaskFamily):
         if kind not in ("tasks", "shapes"):
             return super().marks(task, kind)
         from sqlgym.synthesis.canonical import canonical_sql
-        from sqlgym.tasks.skeleton import skeleton
-        from sqlgym.tasks.splits import plain_question
+        from sqlgym.tasks.splits import plain_question, skeleton
 
         if not task.gold_sql:  # an entry that cannot be used
             return frozenset()

@@ -1,38 +1,118 @@
-"""SQL tasks: a question, a database, and the SQL whose result is the gold answer.
+"""The loader of SQL tasks: a question, a database, and the SQL whose result is the gold answer.
 
 Structure is checked when a data set is loaded; the gold SQL of a task is run when the task is first
 drawn, under the same guard and limits as the agent's own queries, so that a data set of two million
 questions starts at once. A task whose gold cannot be a fair answer is refused, with the reason; the
-verdict is kept in the cache folder (`sqlgym.tasks.gold_cache`).
+verdict is kept in the cache folder (`sqlgym.tasks.gold`).
 
 A folder in the Spider layout is read as a whole. Of a JSONL file, and of what `datasets` holds, a
-task is made when it is asked for (`RowTasks`); a bad entry then is a task that is refused. For a
-database without questions tasks are written (`sqlgym.datasets.synthesised`).
+task is made from its row when it is asked for (`RowTasks`); an entry that cannot be used is then a
+task with a `problem`, and is refused when it is drawn. For a database without questions tasks are
+written (`sqlgym.datasets.synthesised`).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, overload
 
 from sqlgym.database.diagnosis import TRANSIENT
+from sqlgym.database.schema import ForeignKey
 from sqlgym.datasets.bundled import DATASETS, dataset_folder, spider_layout, unknown_dataset
-from sqlgym.datasets.entries import RowTasks, task_of
 from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.datasets.rows import JsonLines, from_hub, rows_of
-from sqlgym.datasets.spider import load_spider, splits_of
-from sqlgym.datasets.synthesis_cache import SynthesisOptions, read_options
-from sqlgym.datasets.synthesised import Files, bare_databases, load_bare, stamps_of
-from sqlgym.tasks import gold_cache
-from sqlgym.tasks.gold import gold_of
+from sqlgym.datasets.spider import (
+    DatabaseFiles,
+    Problem,
+    SpiderQuestion,
+    foreign_keys_of,
+    load_spider,
+    own_id,
+    read_entry,
+    splits_of,
+)
+from sqlgym.datasets.synthesised import (
+    Files,
+    SynthesisOptions,
+    bare_databases,
+    load_bare,
+    read_options,
+    stamps_of,
+)
+from sqlgym.tasks.gold import GoldVerdict, gold_of, keep_verdict, recall_verdict
 from sqlgym.tasks.task import SqlTask
 from toolgym import unseen
 from toolgym.errors import ConfigurationError, TaskRefused
 from toolgym.tasks import TaskSet
 
-__all__ = ["REFUSALS", "load_tasks"]
+
+def task_of(question: SpiderQuestion, foreign_keys: tuple[ForeignKey, ...]) -> SqlTask:
+    """A usable entry as a task."""
+    return SqlTask(
+        id=question.id,
+        question=question.question,
+        item=question.db_id,
+        gold_sql=question.query,
+        database=question.database,
+        hardness=question.hardness,
+        evidence=question.evidence,
+        foreign_keys=foreign_keys,
+    )
+
+
+class RowTasks(Sequence[SqlTask]):
+    """Tasks that are made from their rows when they are asked for.
+
+    The id is `<split>-<index>`, so that it is found without reading the others; an id that the
+    entry gives itself is in `extra`.
+
+    Args:
+        rows: The entries.
+        split: Their split.
+        databases: The folder with their databases.
+        origin: The file, and what a row of it is called, for the reasons of refusals.
+    """
+
+    def __init__(
+        self, rows: Sequence[Any], split: str, databases: Path, origin: tuple[str, str, int]
+    ) -> None:
+        self._rows, self._split, self._origin = rows, split, origin
+        self._files = DatabaseFiles(databases, split)
+        self._keys = foreign_keys_of(databases)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> SqlTask: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[SqlTask]: ...
+    def __getitem__(self, index: int | slice) -> SqlTask | list[SqlTask]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        place = range(len(self))[index]
+        entry = self._rows[place]
+        origin, row, first = self._origin
+        where = f"{origin}, {row} {place + first}"
+        name = f"{self._split}-{place:05d}"
+        found = read_entry(entry, name, self._split, self._files, where)
+        if isinstance(found, Problem):
+            return SqlTask(name, "", problem=(found.code, found.reason))
+        given = own_id(entry)
+        extra = {"id": given} if given else {}
+        return replace(task_of(found, self._keys.get(found.db_id, ())), extra=extra)
+
+    def place_of(self, task_id: str) -> int | None:
+        """The place of the task with this id; None if there is none."""
+        prefix, _, digits = task_id.rpartition("-")
+        if prefix != self._split or not (digits.isascii() and digits.isdigit()):
+            return None
+        place = int(digits[:19])
+        return place if place < len(self) and task_id == f"{prefix}-{place:05d}" else None
+
 
 REFUSALS: dict[str, str] = {
     "empty_gold": "The gold SQL finds no rows: anything that finds nothing would be right.",
@@ -73,7 +153,7 @@ def load_tasks(
             those tasks of "dev" that are new to "train" in this respect.
         databases: The folder with the databases, where they do not lie beside the questions.
         synthesis: For databases without questions: `n`, `seed`, `hardness`, `tables`,
-            `variants`, `wording`; see `sqlgym.datasets.synthesis_cache.SynthesisOptions`.
+            `variants`, `wording`; see `sqlgym.datasets.synthesised.SynthesisOptions`.
 
     Returns:
         The tasks. Its `refused` tells which entries cannot be played, and why, as far as is known;
@@ -206,20 +286,20 @@ def _verify(task: SqlTask) -> None:
     """Raise `TaskRefused` if the task cannot be played, from the cache if it is known there."""
     if task.problem is not None:
         raise TaskRefused(task.id, *task.problem)
-    known = gold_cache.recall(task.database, task.gold_sql)
+    known = recall_verdict(task.database, task.gold_sql)
     if known is None:
         known = _judge(task)
     if known.code:
         raise TaskRefused(task.id, known.code, known.reason)
 
 
-def _judge(task: SqlTask) -> gold_cache.GoldVerdict:
+def _judge(task: SqlTask) -> GoldVerdict:
     """Run the gold and keep the verdict, unless it depends on this machine's load."""
-    verdict = gold_cache.GoldVerdict()
+    verdict = GoldVerdict()
     try:
         gold_of(task)
     except TaskRefused as refusal:
-        verdict = gold_cache.GoldVerdict(refusal.code, refusal.reason)
+        verdict = GoldVerdict(refusal.code, refusal.reason)
     if verdict.code.removeprefix("gold_") not in TRANSIENT:
-        gold_cache.keep(task.database, task.gold_sql, verdict)
+        keep_verdict(task.database, task.gold_sql, verdict)
     return verdict

@@ -27,8 +27,15 @@ from sqlgym.datasets.layout import (
     TableSource,
     spider_schema,
 )
-from sqlgym.datasets.synthesis_cache import SynthesisOptions, Written, read_options, summary
-from sqlgym.datasets.synthesised import Files, bare_databases, write_all
+from sqlgym.datasets.synthesised import (
+    Files,
+    SynthesisOptions,
+    Written,
+    bare_databases,
+    read_options,
+    summary,
+    write_all,
+)
 from sqlgym.tasks.splits import Entry, check_shares, divide
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 from toolgym.family import Progress, SynthesisOrder

@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import expressions as exp
 
 from sqlgym.database.parsing import parse
-from sqlgym.judging.results import parse_rendered
+from sqlgym.database.render import parse_rendered
 from sqlgym.tasks.task import SqlTask
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv

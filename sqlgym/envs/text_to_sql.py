@@ -16,8 +16,8 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from sqlgym.database.create_text import create_statements
 from sqlgym.database.database import QueryResult
+from sqlgym.database.description import create_statements
 from sqlgym.database.render import Form
 from sqlgym.envs import expert
 from sqlgym.envs.explore import ExploreEnv

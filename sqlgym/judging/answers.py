@@ -21,8 +21,7 @@ from sqlgym.database.database import QueryResult
 from sqlgym.database.render import MAX_CHARS, MAX_ROWS, is_readable
 from sqlgym.judging.answer_parsing import Grid, readings
 from sqlgym.judging.cells import Cell, is_date, read_number, same_cell
-from sqlgym.judging.pairing import pair_up
-from sqlgym.judging.results import MATCHED_EXACTLY, Verdict, spans
+from sqlgym.judging.results import MATCHED_EXACTLY, Verdict, pair_up, spans
 
 Cells = list[list[Cell]]
 Kind = Literal["number", "text", "date", "list", "row", "table"]

@@ -2,7 +2,7 @@
 
 Case of names, quotes, aliases, the order of conditions that AND or OR connects, of a list behind
 IN and of both sides of `=` make no difference; everything else does, also each literal
-(`sqlgym.tasks.skeleton` takes those out).
+(`sqlgym.tasks.splits` takes those out).
 """
 
 from __future__ import annotations

@@ -23,8 +23,7 @@ from sqlgym.synthesis.rephrasing import LITERAL, Rephraser
 from sqlgym.synthesis.report import LEVELS, SynthesisReport, SynthTask
 from sqlgym.synthesis.shapes import SHAPES
 from sqlgym.tasks.hardness import Hardness, hardness
-from sqlgym.tasks.skeleton import skeleton
-from sqlgym.tasks.splits import plain_question
+from sqlgym.tasks.splits import plain_question, skeleton
 
 PATIENCE = 1_500
 """Drafts without a new task of a level after which the level is given up."""

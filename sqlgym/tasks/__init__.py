@@ -1,7 +1,7 @@
 """A question with its gold query: what it is, how hard it is, whether its gold can be played.
 
-Read `task` first, then `gold`; `gold_cache` keeps verdicts on golds between processes, `hardness`
-is Spider's scale, `splits` holds out tasks, databases and shapes.
+Read `task` first, then `gold`, which keeps its verdicts between processes; `hardness` is Spider's
+scale, `splits` holds out tasks, databases and shapes.
 """
 
 from __future__ import annotations

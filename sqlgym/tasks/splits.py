@@ -1,10 +1,13 @@
-"""Dividing synthesised tasks into parts that share nothing that could be learnt by heart.
+"""Splits of synthesised tasks that share nothing that could be learnt by heart.
 
 Of three databases or more, each goes as a whole to one part, every part with at least one. Of one
-or two, the tasks are divided by the skeleton of their SQL: the canonical form with every literal
-taken out. Which part a skeleton belongs to is decided by a hash of it and by nothing else, so the
+or two, the tasks are divided by the skeleton of their SQL: the canonical form with a question mark
+for every literal, and one for a list of them. Two queries with one skeleton differ in their
+constants and in nothing else; names stay, so that queries on different schemas have different
+skeletons. Which part a skeleton belongs to is decided by a hash of it and by nothing else, so the
 seed and the number of tasks do not matter: what one run trains on, no other run holds out, and the
-tasks of `dev` ask other things than those of `train`, not the same of another value.
+tasks of `dev` ask other things than those of `train`, not the same of another value. The writer of
+tasks bounds how many of one skeleton it keeps, by the same rule.
 
 Whatever way they were divided, a task whose question or canonical SQL occurs in an earlier part is
 dropped from the later one.
@@ -12,13 +15,61 @@ dropped from the later one.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlgym.tasks.skeleton import skeleton
+from sqlglot import exp
+from sqlglot.dialects.sqlite import SQLite
+from sqlglot.errors import SqlglotError
+
+from sqlgym.database.parsing import careful, parse
 from toolgym.errors import ConfigurationError
+
+# A quote that is doubled ends one text and begins the next, so an open one is looked for once.
+_LITERAL = re.compile(r"(?:'[^']*+')++|\b\d++(?:\.\d++)?\b")
+
+
+@functools.lru_cache(maxsize=8192)
+def skeleton(canonical: str) -> str:
+    """A query without its literals: what it asks, whatever the value.
+
+    >>> skeleton("SELECT name FROM singer WHERE age > 30 AND city IN ('Rome', 'Oslo')")
+    'SELECT name FROM singer WHERE age > ? AND city IN (?)'
+    """
+    try:
+        return careful(lambda: str(_Skeleton(dialect=SQLite()).generate(parse(canonical))))
+    except SqlglotError:
+        return _LITERAL.sub("?", canonical)
+
+
+class _Skeleton(SQLite.Generator):  # type: ignore[misc, valid-type]  # a variable, to mypy
+    """Prints a query with a question mark for each literal, and one for a list of them.
+
+    The tree stays as it is: to replace one of many nodes side by side, sqlglot goes through all.
+    """
+
+    def literal_sql(self, expression: exp.Literal) -> str:
+        """A question mark."""
+        return "?"
+
+    def neg_sql(self, expression: exp.Neg) -> str:
+        """A question mark for a number with a sign."""
+        return "?" if _is_literal(expression) else str(super().neg_sql(expression))
+
+    def in_sql(self, expression: exp.In) -> str:
+        """One question mark for a list of literals."""
+        listed = expression.expressions
+        if listed and all(map(_is_literal, listed)):
+            return f"{self.sql(expression, 'this')} IN (?)"
+        return str(super().in_sql(expression))
+
+
+def _is_literal(node: exp.Expr) -> bool:
+    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)
+
 
 Entry = Mapping[str, Any]
 SHARES: Final[Mapping[str, float]] = {"train": 0.8, "dev": 0.1, "test": 0.1}

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot.errors import SqlglotError
 
-from sqlgym.database import diagnosis, dialect, render, statement_size, text_functions, written_out
+from sqlgym.database import diagnosis, dialect, functions, render, statement_size, written_out
 from sqlgym.database.database import Database, Limits
 from sqlgym.database.description import describe_table
 from sqlgym.database.parsing import parse
@@ -22,8 +22,6 @@ from sqlgym.judging import (
     bare_columns,
     cells,
     recheck,
-    recheck_answers,
-    row_orders,
     several_results,
     spider_match,
     ties,
@@ -31,11 +29,11 @@ from sqlgym.judging import (
 from sqlgym.judging.judge import check_answer, compare
 from sqlgym.synthesis import canonical, proof, rephrasing
 from sqlgym.synthesis.conditions import forms
-from sqlgym.synthesis.language import english, naming, nouns
-from sqlgym.synthesis.reading import entities, roles
+from sqlgym.synthesis.language import english, nouns
+from sqlgym.synthesis.reading import profiling, roles
 from sqlgym.synthesis.reading import spoken_values as cell_values
 from sqlgym.tasks import hardness, splits
-from sqlgym.tasks.skeleton import skeleton
+from sqlgym.tasks.splits import skeleton
 from tests.growth.measuring import Reader
 from toolgym.errors import EnvironmentFault, TaskRefused, ToolError
 from toolgym.sanitize import encodable
@@ -228,18 +226,16 @@ READERS = [
         covers=("sqlgym.envs.expert",),
     ),
     Reader(
-        "sqlgym.judging.recheck_answers.cells_of",
-        lambda text: [list(recheck_answers.cells_of(text, ("a", "b"), rows)) for rows in (0, 1)],
+        "sqlgym.judging.recheck.cells_of",
+        lambda text: [list(recheck.cells_of(text, ("a", "b"), rows)) for rows in (0, 1)],
         marks=ANSWER_MARKS,
         before=ANSWER_STARTS,
         after=ANSWER_ENDS,
-        covers=("sqlgym.judging.recheck_answers",),
+        covers=("sqlgym.judging.recheck",),
     ),
     Reader(
-        "sqlgym.judging.recheck_answers.same_cell",
-        lambda text: [
-            recheck_answers.same_cell(gold, text) for gold in (1, 2.5, "Joe", "2024-01-02")
-        ],
+        "sqlgym.judging.recheck.same_cell",
+        lambda text: [recheck.same_cell(gold, text) for gold in (1, 2.5, "Joe", "2024-01-02")],
         marks=ANSWER_MARKS[18:],
         before=("-", "1", "1."),
     ),
@@ -259,7 +255,7 @@ READERS = [
     sql_reader(
         "sqlgym.database.written_out.weight",
         lambda text: [written_out.weight(text, {}, of) for of in ("words", "patterns", "depth")],
-        covers=("sqlgym.database.sql_words",),
+        covers=("sqlgym.database.written_out",),
     ),
     sql_reader(
         "sqlgym.database.statement_size.StatementSize.refusal",
@@ -277,13 +273,13 @@ READERS = [
         covers=("sqlgym.database.statement_size",),
     ),
     Reader(
-        "sqlgym.database.text_functions.repetitions",
-        lambda text: text_functions.repetitions((text, text, text)),
+        "sqlgym.database.functions.repetitions",
+        lambda text: functions.repetitions((text, text, text)),
         limit=Limits().value_bytes,
         marks=("%c", "%.*c", "%9", "%", "%5.5c", "%-", "1", "l"),
         before=("%", "%1", "%1.", "1"),
         after=("c", "%c"),
-        covers=("sqlgym.database.text_functions",),
+        covers=("sqlgym.database.functions",),
     ),
     sql_reader(
         "sqlgym.database.diagnosis.explain",
@@ -341,13 +337,13 @@ READERS = [
     sql_reader(
         "sqlgym.judging.several_results.several_results",
         lambda text: several_results.several_results(SINGERS, text, NAMES),
-        covers=("sqlgym.judging.several_results", "sqlgym.judging.free_choices"),
+        covers=("sqlgym.judging.several_results",),
     ),
     sql_reader(
-        "sqlgym.judging.row_orders.other_result",
-        lambda text: row_orders.other_result(SINGERS, text, NAMES, parse(text)),
+        "sqlgym.judging.several_results.other_result",
+        lambda text: several_results.other_result(SINGERS, text, NAMES, parse(text)),
         SqlglotError,
-        covers=("sqlgym.judging.row_orders",),
+        covers=("sqlgym.judging.several_results",),
     ),
     sql_reader(
         "sqlgym.judging.judge.compare",
@@ -366,7 +362,7 @@ READERS = [
         lambda text: spider_match.prepared(text, keep_distinct=False),
         covers=("sqlgym.judging.spider_match",),
     ),
-    sql_reader("sqlgym.tasks.skeleton.skeleton", skeleton, covers=("sqlgym.tasks.skeleton",)),
+    sql_reader("sqlgym.tasks.splits.skeleton", skeleton, covers=("sqlgym.tasks.splits",)),
     Reader(
         "sqlgym.tasks.splits.plain_question",
         splits.plain_question,
@@ -435,15 +431,15 @@ READERS = [
         before=("-", "1.", "1"),
     ),
     Reader(
-        "sqlgym.synthesis.language.naming.words_of",
-        naming.words_of,
+        "sqlgym.synthesis.language.nouns.words_of",
+        nouns.words_of,
         marks=NAME_MARKS,
         before=("customer_",),
-        covers=("sqlgym.synthesis.language.naming",),
+        covers=("sqlgym.synthesis.language.nouns",),
     ),
     Reader(
-        "sqlgym.synthesis.language.naming.is_readable",
-        naming.is_readable,
+        "sqlgym.synthesis.language.nouns.is_readable",
+        nouns.is_readable,
         marks=NAME_MARKS,
         before=("a_",),
     ),
@@ -457,7 +453,7 @@ READERS = [
     ),
     Reader("sqlgym.synthesis.language.nouns.table_noun", nouns.table_noun, marks=NAME_MARKS),
     Reader(
-        "sqlgym.synthesis.reading.entities.named", lambda text: entities.named(text, ("singer",))
+        "sqlgym.synthesis.reading.profiling.named", lambda text: profiling.named(text, ("singer",))
     ),
     Reader("sqlgym.synthesis.language.english.plural", english.plural, marks=NAME_MARKS),
     Reader("sqlgym.synthesis.language.english.singular", english.singular, marks=NAME_MARKS),

@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from sqlgym.database.database import Database, Limits, open_database
-from sqlgym.database.date_functions import DATE_FUNCTIONS
+from sqlgym.database.functions import ARITIES, DATE_FUNCTIONS, bounded_text, repetitions
 from sqlgym.database.guard import FUNCTIONS, UNSTEADY
-from sqlgym.database.text_functions import ARITIES, bounded_text, repetitions
 from toolgym.errors import ToolError
 
 SCRIPT = """

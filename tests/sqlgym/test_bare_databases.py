@@ -12,8 +12,8 @@ import gymnasium as gym
 import pytest
 
 import sqlgym
-from sqlgym.datasets import synthesis_cache, synthesised
-from sqlgym.datasets.synthesis_cache import read_options
+from sqlgym.datasets import synthesised
+from sqlgym.datasets.synthesised import read_options
 from toolgym import ConfigurationError, rollout
 from toolgym.long_work import listening
 from toolgym.policies import ExpertPolicy
@@ -304,7 +304,7 @@ def test_the_key_of_what_is_kept_has_every_option(shop):
             {"wording": "xx"},
         )
     ]
-    files = {synthesis_cache._file(shop, "shop", options) for options in (plain, *changed)}
+    files = {synthesised._cache_file(shop, "shop", options) for options in (plain, *changed)}
 
     assert len(files) == len(changed) + 1
     assert len(changed) == len(json.loads(plain.model_dump_json()))

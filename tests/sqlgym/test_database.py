@@ -12,9 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlgym.database.database import Database, Limits, ResultCache, open_database
+from sqlgym.database.database import (
+    ConnectionPool,
+    Database,
+    Limits,
+    ResultCache,
+    open_database,
+    process_pool,
+)
 from sqlgym.database.guard import GuardedConnection
-from sqlgym.database.pool import ConnectionPool, process_pool
 from toolgym.errors import EnvironmentFault, ToolError
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import sqlgym
-from sqlgym.datasets.entries import RowTasks
+from sqlgym.datasets.load import RowTasks
 from sqlgym.datasets.rows import STREAMED, JsonLines
 from toolgym import ConfigurationError, EnvironmentFault, TaskRefused, registration
 from toolgym.inspection import check_tasks

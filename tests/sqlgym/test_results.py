@@ -8,16 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlgym.database.database import open_database
-from sqlgym.database.render import render_cell
+from sqlgym.database.render import is_readable, parse_rendered, render, render_cell
 from sqlgym.datasets.spider import load_spider
 from sqlgym.judging.results import (
     Verdict,
     compare,
     is_ordered,
-    is_readable,
     overlap,
-    parse_rendered,
-    render,
 )
 from toolgym.errors import ToolError
 

@@ -14,8 +14,7 @@ import sqlglot
 from sqlgym import load_tasks
 from sqlgym.datasets.bundled import dataset_folder
 from sqlgym.datasets.family import SqlTaskFamily
-from sqlgym.tasks.skeleton import skeleton
-from sqlgym.tasks.splits import plain_question
+from sqlgym.tasks.splits import plain_question, skeleton
 from toolgym.family import SynthesisOrder
 
 FAMILY = SqlTaskFamily()

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlgym.tasks.skeleton import skeleton
-from sqlgym.tasks.splits import SHARES, divide, plain_question
+from sqlgym.tasks.splits import SHARES, divide, plain_question, skeleton
 from toolgym.errors import ConfigurationError
 
 

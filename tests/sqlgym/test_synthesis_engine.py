@@ -28,8 +28,7 @@ from sqlgym.synthesis import (
 )
 from sqlgym.synthesis.search import COMMON, VARIANTS, WAITING
 from sqlgym.tasks.hardness import hardness
-from sqlgym.tasks.skeleton import skeleton
-from sqlgym.tasks.splits import plain_question
+from sqlgym.tasks.splits import plain_question, skeleton
 from toolgym import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import sqlgym.synthesis
 from sqlgym.synthesis.language import english
-from sqlgym.synthesis.language.naming import is_readable, parts_of, words_of
-from sqlgym.synthesis.language.nouns import column_noun, table_noun
+from sqlgym.synthesis.language.nouns import column_noun, is_readable, parts_of, table_noun, words_of
 from sqlgym.synthesis.reading.spoken_values import quoted_text
 
 MODULES = [

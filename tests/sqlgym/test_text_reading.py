@@ -14,12 +14,12 @@ from sqlglot.errors import SqlglotError
 
 from sqlgym.database import dialect, parsing
 from sqlgym.database.schema import LONGEST_COMPARED, nearest
-from sqlgym.judging import answer_parsing, judge, recheck, recheck_answers, results, spider_match
+from sqlgym.judging import answer_parsing, judge, recheck, results, spider_match
 from sqlgym.judging.nfc import SHORT, nfc
-from sqlgym.judging.pairing import clusters, pair_up
+from sqlgym.judging.results import clusters, pair_up
 from sqlgym.synthesis import rephrasing
 from sqlgym.synthesis.language import english
-from sqlgym.synthesis.language.naming import words_of
+from sqlgym.synthesis.language.nouns import words_of
 from sqlgym.tasks.hardness import hardness
 
 FENCE = re.compile(r"```[a-z]*[ \t]*\n?(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
@@ -88,7 +88,7 @@ def test_a_cast_is_found_where_the_plain_pattern_finds_it(text: str) -> None:
 
 @given(made_of(" ", "%", "a", "/", "km", "1"))
 def test_units_are_read_as_up_to_two_words(text: str) -> None:
-    matched = recheck_answers._NUMBER.fullmatch(f"1{text}")
+    matched = recheck._NUMBER.fullmatch(f"1{text}")
     if text[:1] != "1":
         assert bool(matched) == bool(NUMBER_WORDS.fullmatch(text))
 

@@ -5,7 +5,7 @@ import sqlite3
 import gymnasium as gym
 import pytest
 
-from sqlgym.database.create_text import RESERVED, create_statements
+from sqlgym.database.description import RESERVED, create_statements
 from sqlgym.database.schema import Schema
 from sqlgym.datasets.load import load_tasks
 from sqlgym.tasks.gold import gold_of

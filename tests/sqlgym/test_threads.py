@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.database.database import open_database
-from sqlgym.database.pool import MOST_OPEN, process_pool
+from sqlgym.database.database import MOST_OPEN, open_database, process_pool
 from toolgym.errors import EnvironmentFault, ToolError
 
 THREADS = 64

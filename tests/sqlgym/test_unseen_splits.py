@@ -18,7 +18,7 @@ from sqlglot import exp
 from sqlgym import load_tasks
 from sqlgym.datasets.bundled import DATASETS, dataset_folder
 from sqlgym.datasets.family import SqlTaskFamily
-from sqlgym.tasks.skeleton import skeleton
+from sqlgym.tasks.splits import skeleton
 from toolgym import ConfigurationError, registration
 from toolgym.unseen import kinds_unseen
 
@@ -237,7 +237,7 @@ def test_there_is_one_function_for_the_skeleton_of_a_query():
         if re.search(r"^def \w*skeleton\w*\(", file.read_text("utf-8"), re.M)
     ]
 
-    assert defined == ["sqlgym/tasks/skeleton.py"]
+    assert defined == ["sqlgym/tasks/splits.py"]
 
 
 def test_a_skeleton_of_a_skeleton_is_itself():

@@ -12,8 +12,8 @@ import pytest
 from sqlgym.database.database import open_database
 from sqlgym.datasets import load as sql_tasks
 from sqlgym.datasets.load import load_tasks
-from sqlgym.tasks import gold_cache
-from sqlgym.tasks.gold_cache import GoldVerdict
+from sqlgym.tasks import gold
+from sqlgym.tasks.gold import GoldVerdict
 from toolgym.errors import TaskRefused
 
 GOLDS = ["SELECT count(*) FROM t", "SELECT x FROM t WHERE x > 9", "SELECT y FROM t"]
@@ -55,7 +55,7 @@ def run_golds(monkeypatch):
 def fresh(folder):
     """The tasks as another process would load them."""
     sql_tasks._load.cache_clear()
-    gold_cache._known.cache_clear()
+    gold._known.cache_clear()
     return load_tasks(folder, "dev")
 
 
@@ -89,7 +89,7 @@ def test_a_changed_database_is_judged_anew(folder, run_golds):
 
 def test_other_rules_judge_anew(folder, run_golds, monkeypatch):
     fresh(folder).check()
-    monkeypatch.setattr(gold_cache, "source_state", lambda pattern: "another version")
+    monkeypatch.setattr(gold, "source_state", lambda pattern: "another version")
     fresh(folder).check()
     assert run_golds == GOLDS * 2
     assert len(cache_files(folder)) == 2
@@ -111,8 +111,8 @@ def test_a_damaged_cache_is_ignored_and_mended(folder, damage):
     (file,) = cache_files(folder)
     file.write_bytes(damage(file.read_bytes()))
     assert {k: str(v) for k, v in fresh(folder).check().items()} == expected
-    gold_cache._known.cache_clear()
-    assert len(gold_cache._known(file)) == 3
+    gold._known.cache_clear()
+    assert len(gold._known(file)) == 3
 
 
 def test_a_cut_off_line_does_not_spoil_the_next_one(folder):
@@ -121,10 +121,10 @@ def test_a_cut_off_line_does_not_spoil_the_next_one(folder):
     with file.open("ab") as stream:
         stream.write(b'0badc0de ["half a li')
     database = folder / "database" / "d.sqlite"
-    gold_cache.keep(database, "SELECT 'é'", GoldVerdict("code", "naïve ☃"))
-    gold_cache._known.cache_clear()
-    assert gold_cache.recall(database, "SELECT 'é'") == GoldVerdict("code", "naïve ☃")
-    assert len(gold_cache._known(file)) == 4
+    gold.keep_verdict(database, "SELECT 'é'", GoldVerdict("code", "naïve ☃"))
+    gold._known.cache_clear()
+    assert gold.recall_verdict(database, "SELECT 'é'") == GoldVerdict("code", "naïve ☃")
+    assert len(gold._known(file)) == 4
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(folder, monkeypatch):
@@ -146,24 +146,24 @@ def test_what_the_machine_stopped_is_not_kept(folder, monkeypatch):
 WRITER = """
 import sys
 from pathlib import Path
-from sqlgym.tasks import gold_cache
-gold_cache.source_state = lambda pattern: "these"  # in all, even while somebody edits the source
+from sqlgym.tasks import gold
+gold.source_state = lambda pattern: "these"  # in all, even while somebody edits the source
 for n in range(400):
     sql = f"SELECT {sys.argv[2]}, {n}"
-    gold_cache.keep(Path(sys.argv[1]), sql, gold_cache.GoldVerdict("code", "x" * 300))
+    gold.keep_verdict(Path(sys.argv[1]), sql, gold.GoldVerdict("code", "x" * 300))
 """
 
 
 def test_processes_that_write_at_once_lose_nothing(folder, monkeypatch):
-    monkeypatch.setattr(gold_cache, "source_state", lambda pattern: "these")
+    monkeypatch.setattr(gold, "source_state", lambda pattern: "these")
     database = folder / "database" / "d.sqlite"
-    root = str(Path(gold_cache.__file__).parents[2])
+    root = str(Path(gold.__file__).parents[2])
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(database), str(n)], cwd=root)
         for n in range(3)
     ]
     assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
-    gold_cache._known.cache_clear()
+    gold._known.cache_clear()
     for writer in range(3):
         for n in range(400):
-            assert gold_cache.recall(database, f"SELECT {writer}, {n}") is not None
+            assert gold.recall_verdict(database, f"SELECT {writer}, {n}") is not None

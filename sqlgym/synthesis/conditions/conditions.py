@@ -4,22 +4,118 @@
     country = 'F'  from France | with the country France | whose country is France
 
 A condition fits behind a noun ("singers ...", `after`) and mostly also as a verb ("which singers
-...?", `verb`). The wording says exactly what the SQL does: "at least" is `>=`, "after a day" leaves
-out the day.
+...?", `verb`). The wording says exactly what the SQL does: "at least" is `>=`, and "after 3 May"
+leaves out that day, also where a time stands behind it; "on or after 3 May" does not. Dates are ISO
+texts, with or without a time of day.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import NamedTuple
 
-from sqlgym.synthesis.conditions import dates, forms
-from sqlgym.synthesis.conditions.forms import Form
+from sqlgym.synthesis.conditions import forms
+from sqlgym.synthesis.conditions.forms import Form, happened
 from sqlgym.synthesis.drafting import Draft, Unfit
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading import roles, spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role, literal
+
+
+def _date_condition(
+    draft: Draft, entity: Entity, field: Field, alias: str = ""
+) -> tuple[str, tuple[Form, ...]]:
+    """Some condition on a date: SQL, and the ways to say it."""
+    ways = [_before, _after, _in_month]
+    if len(years_of(field)) > 1:
+        ways += [_in_year, _in_year, _before_year]
+    if len({value[5:7] for value in field.values}) > 2 and len(years_of(field)) > 1:
+        ways.append(_in_month_of_any_year)
+    return draft.pick(ways)(draft, field, field.sql(alias))
+
+
+def date_part(field: Field, name: str, column: str) -> str:
+    """The year or month of a date in SQL, as text.
+
+    SQLite's date functions run outside its own machine here, a hundred times slower than `substr`.
+    """
+    if field.is_large:
+        return f"substr({column}, {'1, 4' if name == 'year' else '6, 2'})"
+    return f"strftime('{'%Y' if name == 'year' else '%m'}', {column})"
+
+
+def years_of(field: Field) -> Sequence[str]:
+    """The years that occur, in order."""
+    return sorted({value[:4] for value in field.values})
+
+
+def _before(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form, ...]]:
+    day = _day(draft, field)
+    sign = draft.pick(("<", "<="))
+    if sign == "<":
+        return f"{column} < '{day}'", _date_forms(field, f"before {english.written_date(day)}")
+    until = f"{column} <= '{day}'"
+    if field.has_time:
+        until = f"{column} < '{day + timedelta(days=1)}'"
+    return until, _date_forms(field, f"on or before {english.written_date(day)}")
+
+
+def _after(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form, ...]]:
+    day = _day(draft, field)
+    if draft.chance(0.4):
+        return f"{column} >= '{day}'", _date_forms(
+            field, f"on or after {english.written_date(day)}"
+        )
+    since = f"{column} > '{day}'"
+    if field.has_time:
+        since = f"{column} >= '{day + timedelta(days=1)}'"
+    return since, _date_forms(field, f"after {english.written_date(day)}")
+
+
+def _in_month(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form, ...]]:
+    day = _day(draft, field)
+    month = f"{english.month_name(day.month)} {day.year}"
+    sql = f"{column} LIKE '{day:%Y-%m}-%'"
+    if draft.chance(0.5) and not field.is_large:
+        sql = f"strftime('%Y-%m', {column}) = '{day:%Y-%m}'"
+    return sql, _date_forms(field, f"in {month}")
+
+
+def _in_year(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form, ...]]:
+    year = draft.pick(years_of(field))
+    return f"{date_part(field, 'year', column)} = '{year}'", _date_forms(
+        field, draft.say(f"in {year}", f"in the year {year}")
+    )
+
+
+def _before_year(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form, ...]]:
+    year = draft.pick(years_of(field)[1:])
+    return f"{column} < '{year}-01-01'", _date_forms(field, f"before {year}")
+
+
+def _in_month_of_any_year(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form, ...]]:
+    month = _day(draft, field).month
+    said = f"in {english.month_name(month)} of any year"
+    return f"{date_part(field, 'month', column)} = '{month:02d}'", _date_forms(field, said)
+
+
+def _date_forms(field: Field, when: str) -> tuple[Form, ...]:
+    if " when " in field.noun.one:
+        return tuple(happened(field, when))
+    found = [Form("whose", f"{field.noun.one} is {when}"), *happened(field, when)]
+    if field.noun.is_readable:
+        found.append(Form("with", f"{field.noun.a} {when}"))
+    return tuple(found)
+
+
+def _day(draft: Draft, field: Field) -> date:
+    """A day that occurs, away from the first and the last."""
+    days = field.values
+    place = int(len(days) * (0.15 + 0.7 * draft.rng.random()))
+    return spoken_values.day_of(days[place])
 
 
 @dataclass(frozen=True)
@@ -241,7 +337,7 @@ def _on_flag(draft: Draft, entity: Entity, field: Field, alias: str) -> Conditio
 
 
 def _on_date(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
-    sql, said = dates.condition(draft, entity, field, alias)
+    sql, said = condition(draft, entity, field, alias)
     return Condition(sql, said, field.name)
 
 

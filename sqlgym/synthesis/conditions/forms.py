@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from sqlgym.synthesis.drafting import Draft
 from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.naming import words_of
+from sqlgym.synthesis.language.nouns import words_of
 from sqlgym.synthesis.reading import spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 

@@ -1,4 +1,4 @@
 """English for names of tables and columns.
 
-Read `naming` first, which asks `nouns`; `english` bends words, `lexicon` knows the odd ones.
+Read `nouns` first; `english` bends words, `lexicon` knows the odd ones.
 """

@@ -1,19 +1,280 @@
-"""A database as a `World`: its tables are looked at, once, in bounded time.
+"""The profile of a database as a `World`: entities with nouns, columns with roles, keys and labels.
 
-What cannot be used is left out with a reason and never stops the others.
+Its tables are looked at once, in bounded time. What cannot be used is left out with a reason and
+never stops the others. Columns whose nouns would be the same are told apart by their whole names.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlgym.database.database import Database
-from sqlgym.database.schema import Table
-from sqlgym.synthesis.reading import links, references
-from sqlgym.synthesis.reading.entities import entity_of
-from sqlgym.synthesis.reading.tables import LARGE, read_table
-from sqlgym.synthesis.reading.world import World
+from sqlgym.database.schema import Column, ForeignKey, Table
+from sqlgym.database.sqlite_file import quoted
+from sqlgym.synthesis.language import english, lexicon
+from sqlgym.synthesis.language.nouns import (
+    Noun,
+    column_noun,
+    is_readable,
+    quoted_column,
+    table_noun,
+    words_of,
+)
+from sqlgym.synthesis.reading import references, roles
+from sqlgym.synthesis.reading.roles import Sample
+from sqlgym.synthesis.reading.tables import LARGE, READ_WHOLE, TableRead, read_table
+from sqlgym.synthesis.reading.world import Entity, Field, Label, Role, World
+from toolgym.errors import ToolError
+
+# What the rows of a table are called by in an answer: a name if it is unique, else the key.
+#
+# First and last name count as one name. A label never has a NULL and never two rows the same, so an
+# answer that gives it is well defined.
+
+_LAST_NAMES = ("last name", "surname", "family name")
+_IDENTIFIERS = frozenset(["ID", "code", "number", "key"])
+
+
+def named(column: str, table_words: tuple[str, ...]) -> bool:
+    """Whether a column is named like the key of its table: `id`, `singer_id`."""
+    words = words_of(column)
+    if not words or words[-1] not in _IDENTIFIERS:
+        return False
+    return len(words) == 1 or words[:-1] == table_words[-len(words) + 1 :]
+
+
+def label_of(database: Database, entity: Entity) -> Label | None:
+    """The label of a table's rows; None if they cannot be told apart."""
+    full = _full_name(entity)
+    if full and _is_unique_together(database, entity, full):
+        return Label(full, True)
+    names = [field for field in entity.fields if _can_be_name(field)]
+    own = [field for field in names if _is_own(field, entity) and field.is_unique]
+    if own:
+        return Label((own[0],), True)
+    if not full and len(names) == 1 and names[0].is_unique and not _is_of_another(names[0]):
+        return Label((names[0],), False)
+    texts = [field for field in entity.fields if field.role is Role.TEXT and _says_what(field)]
+    if texts and not names:
+        return Label((texts[0],), False)
+    key = entity.key
+    if key is not None and key.is_unique and not key.nulls:
+        return Label((key,), False)
+    unique = [f for f in entity.fields if f.role is Role.CODE and f.is_unique and not f.nulls]
+    return Label((unique[0],), False) if unique else None
+
+
+def _can_be_name(field: Field) -> bool:
+    return field.role is Role.NAME and field.is_full
+
+
+def _is_own(field: Field, entity: Entity) -> bool:
+    """Whether a name is that of the row, not of something else in it (`manager_name`)."""
+    words = field.noun.one.split(" ")
+    plain = len(words) == 1 and words[0] in ("name", "title")
+    of_table = entity.noun.one.endswith(field.noun.one)
+    return plain or of_table or words[0] in ("full", "common", "official", "display")
+
+
+def _is_of_another(field: Field) -> bool:
+    words = field.noun.one.split(" ")
+    return words[0] in lexicon.PERSONS or words[0] in ("first", "last", "middle", "user", "login")
+
+
+def _says_what(field: Field) -> bool:
+    """Whether a text is one short line, different in each row and no address or number."""
+    clean = field.is_full and field.is_unique
+    words = set(field.noun.one.split(" "))
+    return (
+        clean
+        and field.noun.is_readable
+        and not words & roles.NO_LABEL
+        and all(len(value) <= 40 and roles.is_typable(value) for value in field.values)
+    )
+
+
+def _full_name(entity: Entity) -> tuple[Field, Field] | None:
+    nouns = {field.noun.one: field for field in entity.fields}
+    first = nouns.get("first name") or nouns.get("given name")
+    last = next((nouns[name] for name in _LAST_NAMES if name in nouns), None)
+    if first is None or last is None or first.nulls or last.nulls:
+        return None
+    both = (first, last)
+    if any(f.has_blanks or any(map(roles.is_unclean, map(str, f.values))) for f in both):
+        return None
+    return both
+
+
+def _is_unique_together(database: Database, entity: Entity, fields: tuple[Field, ...]) -> bool:
+    names = ", ".join(quoted(field.name) for field in fields)
+    source = quoted(entity.name)
+    try:
+        found = database.query(
+            f"SELECT count(*) FROM (SELECT 1 FROM {source} GROUP BY {names} HAVING count(*) > 1)"
+        )
+    except ToolError:
+        return False
+    return bool(found.rows[0][0] == 0)
+
+
+def entity_of(database: Database, read: TableRead, keys: list[ForeignKey]) -> Entity:
+    """What questions can be about in a table.
+
+    Args:
+        database: Where it is.
+        read: What was read of it.
+        keys: All references, declared and inferred.
+    """
+    words = references.table_words(read.table.name)
+    refers = {key.column for key in keys if key.table == read.table.name}
+    primary = [column.name for column in read.table.columns if column.primary_key]
+    samples = [
+        _column_sample(column, read, primary, refers, words)
+        for column in read.table.columns
+        if column.name in read.values
+    ]
+    fields = _without_twins([_field(read.table.name, sample, read) for sample in samples])
+    key = next((f for f in fields if [f.name] == primary), None) or next(
+        (f for f in fields if f.role is Role.KEY and f.is_unique), None
+    )
+    name, noun = read.table.name, _row_noun(read.table.name, words, fields)
+    entity = Entity(name, noun, read.rows, tuple(fields), key, None, read.first_row)
+    label = label_of(database, entity)
+    if label is not None:
+        cells = [read.values[field.name] for field in label.fields]
+        label = replace(label, rows=tuple(zip(*cells, strict=True))[:READ_WHOLE])
+    return replace(entity, label=label)
+
+
+def _row_noun(table: str, words: tuple[str, ...], fields: list[Field]) -> Noun:
+    noun = table_noun(table, any(field.role is Role.NAME for field in fields))
+    if noun.is_readable and _is_measured(words, fields):
+        return Noun(f"{noun.one} record", f"{noun.one} records")
+    return noun
+
+
+def _is_measured(words: tuple[str, ...], fields: list[Field]) -> bool:
+    """Whether a row holds a number of what its table is named after: `degrees.degrees`.
+
+    Then a row is not a degree but a record, and counting rows is not counting degrees.
+    """
+    if not words:
+        return False
+    many = english.plural(words[-1])
+    measures = [field.noun for field in fields if field.role is Role.QUANTITY]
+    return any(
+        noun.counts.split(" ")[-1:] == [many]
+        or ("total" in noun.one and {words[-1], many} & set(noun.one.split(" ")))
+        for noun in measures
+    )
+
+
+def _column_sample(
+    column: Column, read: TableRead, primary: list[str], refers: set[str], words: tuple[str, ...]
+) -> Sample:
+    name = column.name
+    cells = tuple(value for value in read.values[name] if value is not None)
+    is_key = [name] == primary or (not primary and name in _looks_like_key(read, words))
+    return Sample(
+        name,
+        column.type,
+        read.rows,
+        read.nulls[name],
+        read.distinct[name],
+        cells,
+        is_key,
+        name in refers,
+        words,
+    )
+
+
+def _looks_like_key(read: TableRead, words: tuple[str, ...]) -> list[str]:
+    """Of a table without a primary key, a first column that is named like one and is unique."""
+    first = read.table.columns[0].name
+    return [first] if named(first, words) and read.distinct.get(first) == read.rows else []
+
+
+def _field(table: str, sample: Sample, read: TableRead) -> Field:
+    role = roles.role_of(sample)
+    values = sample.values
+    texts = bool(values) and isinstance(values[0], str)
+    is_number = role in (Role.QUANTITY, Role.YEAR)
+    numbers = [float(value) for value in values] if is_number else []
+    return Field(
+        table,
+        sample.name,
+        role,
+        _noun(sample, role),
+        sample.nulls,
+        sample.distinct,
+        sample.distinct == sample.rows,
+        _kept_values(role, sample),
+        any(map(roles.is_blank, values)),
+        is_number and texts,
+        all(number.is_integer() for number in numbers),
+        role is Role.DATE and any(len(value) > 10 for value in values),
+        read.is_among_large,
+    )
+
+
+def _noun(sample: Sample, role: Role) -> Noun:
+    table = () if role is Role.REFERENCE else sample.table_words
+    noun = column_noun(sample.name, table, role is Role.QUANTITY, role is Role.KEY)
+    if role is Role.REFERENCE and noun.is_readable and noun.last not in _IDENTIFIERS:
+        return Noun(f"{noun.one} ID", f"{noun.one} IDs")
+    if (
+        role is Role.NAME
+        and sample.table_words
+        and noun.one == " ".join(sample.table_words)[-len(noun.one) :]
+    ):
+        return Noun("name", "names")  # the `campus` of `campuses` is its name
+    return _year_noun(sample, noun) if role is Role.YEAR else noun
+
+
+def _year_noun(sample: Sample, noun: Noun) -> Noun:
+    """Of `start_from` and `founded`, which hold years: the start year, the year founded."""
+    words = [w for w in words_of(sample.name) if w not in lexicon.LINK_WORDS and w != "from"]
+    if {"year", "since", "until"} & set(words) or not is_readable(sample.name) or not words:
+        return noun
+    if english.is_participle(words[-1]):
+        return Noun(f"year {words[-1]}", f"years {words[-1]}")
+    return Noun(f"{' '.join(words)} year", f"{' '.join(words)} years")
+
+
+def _kept_values(role: Role, sample: Sample) -> tuple[Any, ...]:
+    """Of a category the values that occur most, of a flag yes and no, else all in their order."""
+    if role is Role.FLAG:
+        return roles.flag_values(sample) or ()
+    values = [value for value in sample.values if not roles.is_blank(value)]
+    if role in (Role.CATEGORY, Role.CODE, Role.NAME, Role.TEXT):
+        counted = Counter(values)
+        ranked = sorted(counted, key=lambda value: (-counted[value], str(value)))
+        return tuple(ranked[: 4 * roles.FEW])
+    if role is Role.QUANTITY or role is Role.YEAR:
+        return tuple(sorted(values, key=float))
+    return tuple(sorted(values)) if role is Role.DATE else ()
+
+
+def _without_twins(fields: list[Field]) -> list[Field]:
+    """Fields whose nouns collide are spoken of by the names of their columns."""
+    counted = Counter(field.noun.one.lower() for field in fields)
+    result = []
+    for field in fields:
+        if counted[field.noun.one.lower()] > 1:
+            full = column_noun(field.name, (), field.role is Role.QUANTITY)
+            field = replace(field, noun=full)
+        result.append(field)
+    counted = Counter(field.noun.one.lower() for field in result)
+    return [
+        replace(field, noun=quoted_column(field.name))
+        if counted[field.noun.one.lower()] > 1
+        else field
+        for field in result
+    ]
+
 
 MOST_TABLES = 60
 """Tables that are used, from the first on."""
@@ -38,9 +299,11 @@ def profile(database: Database, tables: Sequence[str] | None = None) -> World:
     known = references.declared(database, kept)
     guessed = list(references.inferred(database, kept, known))
     keys = [*known, *guessed]
-    entities = links.with_distinct_nouns([entity_of(database, one, keys) for one in read], keys)
-    found_links = links.links_of(database, entities, known, guessed)
-    return World(tuple(entities), *links.finished(entities, found_links), left_out)
+    entities = references.with_distinct_nouns(
+        [entity_of(database, one, keys) for one in read], keys
+    )
+    links = references.links_of(database, entities, known, guessed)
+    return World(tuple(entities), *references.finished(entities, links), left_out)
 
 
 def _chosen(

@@ -14,8 +14,7 @@ from typing import Any
 
 from sqlgym.synthesis.language import lexicon
 from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.naming import parts_of, words_of
-from sqlgym.synthesis.language.nouns import column_noun
+from sqlgym.synthesis.language.nouns import column_noun, parts_of, words_of
 from sqlgym.synthesis.reading.world import Role
 
 FEW = 30

@@ -13,7 +13,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sqlgym.database.create_text import RESERVED
+from sqlgym.database.description import RESERVED
 from sqlgym.database.parsing import parse
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.synthesis.language import lexicon

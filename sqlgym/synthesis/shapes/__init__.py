@@ -5,7 +5,6 @@ Whoever imports this has all of them in `SHAPES`; `shape` adds one of your own.
 
 from sqlgym.synthesis.shapes import (
     aggregates,
-    dated,
     filters,
     groups,
     joins,
@@ -20,7 +19,6 @@ __all__ = [
     "SHAPES",
     "Shape",
     "aggregates",
-    "dated",
     "filters",
     "groups",
     "joins",
