@@ -80,9 +80,9 @@ class ConnectionPool:
             key: Names the file; connections with one key are interchangeable.
             connect: Opens a new one; what it raises passes through.
         """
-        found = self._take_idle(key)
-        if found is not None:
-            return found
+        idle = self._take_idle(key)
+        if idle is not None:
+            return idle
         try:
             return connect()
         except BaseException:
@@ -238,9 +238,9 @@ class Database:
             return error
         entered = TURNSTILE.enter()
         try:
-            known = self._cache.get(sql)
-            outcome = known or self._attempt(statement)
-            if isinstance(outcome, QueryResult) and known is None:
+            cached = self._cache.get(sql)
+            outcome = cached or self._attempt(statement)
+            if isinstance(outcome, QueryResult) and cached is None:
                 self._check_current()
                 self._cache.put(sql, outcome)
         finally:
@@ -302,9 +302,9 @@ def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # n
         EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.
     """
     name = os.fspath(path)
-    known = _latest.get(name)  # the way of nearly every call
-    if known is not None and known.limits is limits and known.is_current():
-        return known
+    latest = _latest.get(name)  # the way of nearly every call
+    if latest is not None and latest.limits is limits and latest.is_current():
+        return latest
     absolute = str(Path(path).absolute())
     key = _key(absolute, _stamp(absolute), limits)
     with _opening.lock:

@@ -58,10 +58,10 @@ def describe_table(table: Table, schema: Schema, database: Database | None = Non
         return _description(table, schema, None)
     texts = _described.setdefault(database, {})
     key = id(schema), table.name
-    known = texts.get(key)
-    if known is None:
-        known = texts[key] = schema, _description(table, schema, database)
-    return known[1]
+    entry = texts.get(key)
+    if entry is None:
+        entry = texts[key] = schema, _description(table, schema, database)
+    return entry[1]
 
 
 def _description(table: Table, schema: Schema, database: Database | None) -> str:
@@ -120,9 +120,9 @@ def _column(table: Table, column: Column, schema: Schema) -> str:
     ]
     referring = schema.referring(table.name, column.name)
     if referring:
-        shown = ", ".join(f"{key.table}.{key.column}" for key in referring[:_REFERRING])
+        keys = ", ".join(f"{key.table}.{key.column}" for key in referring[:_REFERRING])
         more = len(referring) - _REFERRING
-        marks.append(f"<- {shown}{f' and {more} more' if more > 0 else ''}")
+        marks.append(f"<- {keys}{f' and {more} more' if more > 0 else ''}")
     return " ".join(mark for mark in marks if mark)
 
 
@@ -158,18 +158,18 @@ def _listed(values: list[Any]) -> str:
     return listed if len(listed) <= LONGEST_EXAMPLES else ""
 
 
-def _fitting(lines: list[str], what: str, cure: str) -> list[str]:
+def _fitting(lines: list[str], things: str, cure: str) -> list[str]:
     """As many lines as fit into an observation, and a note on the others."""
     if sum(len(line) + 1 for line in lines) <= MAX_CHARS + 1:
         return lines
     shown: list[str] = []
-    room = MAX_CHARS - len(f"... ({len(lines):,} more {what}; {cure})") - 1
+    room = MAX_CHARS - len(f"... ({len(lines):,} more {things}; {cure})") - 1
     for line in lines:
         room -= len(line) + 1
         if room < 0 and shown:
             break
         shown.append(line[: MAX_CHARS // 2])
-    return [*shown, f"... ({len(lines) - len(shown):,} more {what}; {cure})"]
+    return [*shown, f"... ({len(lines) - len(shown):,} more {things}; {cure})"]
 
 
 _WORDS = """

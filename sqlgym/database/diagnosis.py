@@ -163,21 +163,21 @@ def _refused(denial: Denial) -> ToolError:
 
 def _read_message(message: str, sql: str, schema: Schema) -> ToolError:
     """Read SQLite's own words: the only place that does."""
-    if found := re.match(
+    if match := re.match(
         r"no such column: (.+?)(?: - should this be a string literal.*)?$", message, re.S
     ):
-        return _unknown_column(found[1], sql, schema)
-    if found := re.match(r"no such table: (.+)$", message, re.S):
-        form = dialect.misread_name_form(found[1], sql)
-        unknown = unknown_table(bare_name(found[1]), schema.names)
+        return _unknown_column(match[1], sql, schema)
+    if match := re.match(r"no such table: (.+)$", message, re.S):
+        form = dialect.misread_name_form(match[1], sql)
+        unknown = unknown_table(bare_name(match[1]), schema.names)
         return ToolError(unknown.code, unknown.message, form) if form else unknown
-    if found := re.match(r"ambiguous column name: (.+)$", message, re.S):
-        return _ambiguous_column(found[1], sql, schema)
-    if found := re.match(r"no such function: (.+)$", message, re.S):
-        near = nearest(found[1], sorted(FUNCTIONS | DATE_FUNCTIONS.keys()))
+    if match := re.match(r"ambiguous column name: (.+)$", message, re.S):
+        return _ambiguous_column(match[1], sql, schema)
+    if match := re.match(r"no such function: (.+)$", message, re.S):
+        near = nearest(match[1], sorted(FUNCTIONS | DATE_FUNCTIONS.keys()))
         hint = f"Did you mean {near}()?" if near else "Use a function of SQLite."
-        hint = dialect.function_form(found[1]) or hint
-        return ToolError("sql_error", f"There is no function {shortened(found[1])}().", hint)
+        hint = dialect.function_form(match[1]) or hint
+        return ToolError("sql_error", f"There is no function {shortened(match[1])}().", hint)
     if "only execute one statement" in message:
         hint = "Send them one by one, or join them into one SELECT."
         return ToolError("several_statements", "There is more than one statement.", hint)
@@ -207,16 +207,16 @@ def _unknown_column(written: str, sql: str, schema: Schema) -> ToolError:
     name = bare_name(written)
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     mentioned = [table for table in schema.names if table.lower() in words]
-    found = schema.nearest_column(name, mentioned)
+    near = schema.nearest_column(name, mentioned)
     message = f"There is no column {shortened(written)!r} here."
     form = dialect.misread_name_form(written, sql)
-    if found is None and written.startswith('"'):
+    if near is None and written.startswith('"'):
         form = f"Text stands in single quotes: '{shortened(name)}'."
     if form:
         return ToolError("unknown_column", message, form)
-    if found is None:
+    if near is None:
         return ToolError("unknown_column", message, "Look at the table's columns first.")
-    table, column = found
+    table, column = near
     if column.name.lower() == name.lower():
         hint = f"Table {table.name!r} has a column {column.name!r}."
         if table.name in mentioned:

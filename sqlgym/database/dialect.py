@@ -133,9 +133,9 @@ def construct_form(sql: str) -> str:
     """
     text = blanked(sql)
     for pattern, hint in _PATTERNS:
-        found = pattern.search(text)
-        if found is not None:
-            return hint.format(*found.groups()) if hint else _extract(found[1])
+        match = pattern.search(text)
+        if match is not None:
+            return hint.format(*match.groups()) if hint else _extract(match[1])
     return ""
 
 
@@ -164,8 +164,8 @@ def blanked(sql: str) -> str:
     return _QUOTED.sub(_blanked_part, sql)
 
 
-def _blanked_part(found: re.Match[str]) -> str:
-    part = found[0]
+def _blanked_part(match: re.Match[str]) -> str:
+    part = match[0]
     if part.startswith("/*") and (len(part) < 4 or not part.endswith("*/")):
         return _QUOTED_ONLY.sub(lambda quoted: _blank(quoted[0]), part)  # no comment: it never ends
     return _blank(part)
@@ -202,11 +202,11 @@ _MOST_PARSED = 20_000  # characters that sqlglot is given: a hint is not worth m
 
 def place_of_error(sql: str, message: str) -> int | None:
     """The offset of the word that SQLite stumbled over; None where that cannot be told."""
-    found = _NEAR.match(message)  # a message about something else may quote this one, many times
-    if found is None or not found[1]:
+    near = _NEAR.match(message)  # a message about something else may quote this one, many times
+    if near is None or not near[1]:
         return None
-    text = blanked(sql) if found[1][0] not in "'\"`" else sql
-    places = [match.start() for match in re.finditer(re.escape(found[1]), text)]
+    text = blanked(sql) if near[1][0] not in "'\"`" else sql
+    places = [match.start() for match in re.finditer(re.escape(near[1]), text)]
     if len(places) < 2:
         return places[0] if places else None
     with closing(sqlite3.connect(":memory:")) as empty:
@@ -216,7 +216,7 @@ def place_of_error(sql: str, message: str) -> int | None:
         empty.set_authorizer(lambda *_: sqlite3.SQLITE_DENY)
         for place in places[:_MOST_PLACES]:
             try:
-                empty.execute(f"EXPLAIN {sql[: place + len(found[1])]}").close()
+                empty.execute(f"EXPLAIN {sql[: place + len(near[1])]}").close()
             except (sqlite3.Error, sqlite3.Warning) as error:
                 if str(error) == message:
                     return place
@@ -238,9 +238,9 @@ def expected_there(sql: str) -> str:
     try:
         parse(sql, ErrorLevel.IMMEDIATE)
     except ParseError as error:
-        told = str(error.errors[0].get("description", "")) if error.errors else ""
-        found = re.match(r"Expect(?:ing|ed) (table name|\S+)", told)
-        return found[1] if found else ""
+        description = str(error.errors[0].get("description", "")) if error.errors else ""
+        match = re.match(r"Expect(?:ing|ed) (table name|\S+)", description)
+        return match[1] if match else ""
     except SqlglotError:
         return ""
     return ""
@@ -272,8 +272,8 @@ def too_much(sql: str) -> str:
     for select in tree.find_all(exp.Select):
         parts = _unjoined(select)
         if len(parts) > 1:
-            told = " with each of ".join(parts[:3])
-            return f"It pairs each row of {told}: join them on a key."
+            tables = " with each of ".join(parts[:3])
+            return f"It pairs each row of {tables}: join them on a key."
     if any(part.args.get("recursive") for part in tree.find_all(exp.With)):
         return "Its WITH RECURSIVE does not end: give it a condition, or a LIMIT inside."
     return ""
@@ -296,5 +296,5 @@ def _unjoined(select: exp.Select) -> list[str]:
                 return []  # whose column that is cannot be told from the text
             linked = {group[c.table.lower()] for c in columns if c.table.lower() in group}
             group = {n: min(linked) if g in linked else g for n, g in group.items()}
-    kept = dict.fromkeys(group.values())
-    return list(kept) if len(kept) > 1 else []
+    unjoined = dict.fromkeys(group.values())
+    return list(unjoined) if len(unjoined) > 1 else []

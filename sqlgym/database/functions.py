@@ -50,8 +50,8 @@ def repetitions(arguments: tuple[Any, ...]) -> int:
     template = text_of(arguments[0]) if arguments else ""
     if "c" not in template:
         return 0
-    given = iter(arguments[1:])
-    return sum(_repeated(found, given) for found in _CONVERSION.finditer(template))
+    values = iter(arguments[1:])
+    return sum(_repeated(match, values) for match in _CONVERSION.finditer(template))
 
 
 def text_of(value: Any) -> str:
@@ -61,18 +61,18 @@ def text_of(value: Any) -> str:
     return value.split("\0", 1)[0] if isinstance(value, str) else ""
 
 
-def _repeated(found: re.Match[str], given: Iterator[Any]) -> int:
+def _repeated(match: re.Match[str], values: Iterator[Any]) -> int:
     """What one conversion repeats; takes its arguments from the rest that are given."""
-    if found["width"] == "*":
-        next(given, None)
-    written = found["precision"] or ""
+    if match["width"] == "*":
+        next(values, None)
+    written = match["precision"] or ""
     if written == "*":
-        precision = abs(_int32(_integer(next(given, 0))))
+        precision = abs(_int32(_integer(next(values, 0))))
     else:  # 10 ** 40 is a multiple of 2 ** 32: what stands before does not count
         precision = int(written[-40:] or 0) & 0x7FFFFFFF
-    if found["kind"] not in _WITHOUT_ARGUMENT:
-        next(given, None)
-    return precision if found["kind"] == "c" else 0
+    if match["kind"] not in _WITHOUT_ARGUMENT:
+        next(values, None)
+    return precision if match["kind"] == "c" else 0
 
 
 def _integer(value: Any) -> int:
@@ -80,8 +80,8 @@ def _integer(value: Any) -> int:
     number = 0
     if isinstance(value, int | float):
         number = int(max(-(2.0**63), min(value, 2.0**63)))
-    elif found := _INTEGER.match(text_of(value)):
-        number = int(found[1][:40])
+    elif match := _INTEGER.match(text_of(value)):
+        number = int(match[1][:40])
     return max(-(2**63), min(number, 2**63 - 1))
 
 
@@ -127,9 +127,9 @@ def bound_texts(connection: sqlite3.Connection, most_bytes: int) -> None:
 def functions_of_sqlite() -> frozenset[str]:
     """The functions that this SQLite has; newer ones have more."""
     connection = sqlite3.connect(":memory:")
-    found = connection.execute("SELECT name FROM pragma_function_list").fetchall()
+    rows = connection.execute("SELECT name FROM pragma_function_list").fetchall()
     connection.close()
-    return frozenset(name for (name,) in found)
+    return frozenset(name for (name,) in rows)
 
 
 def bounded_text(name: str, most_bytes: int) -> Callable[..., Any]:
@@ -233,11 +233,11 @@ def _pretty(builtin: _Builtin, arguments: tuple[Any, ...]) -> Any:
     """`json_pretty`, unless it would write far more blanks than JSON."""
     indent = arguments[1] if len(arguments) == 2 else None
     width = len(indent) if isinstance(indent, str | bytes) else 25
-    given = arguments[0]
-    if isinstance(given, bytes) and len(given) * width > SHORT // 250:
+    value = arguments[0]
+    if isinstance(value, bytes) and len(value) * width > SHORT // 250:
         raise OverflowError("json_pretty() of a blob")
     depth = deepest = lines = 0
-    for mark in re.findall(r"[\[{\]},]", given) if isinstance(given, str) else ():
+    for mark in re.findall(r"[\[{\]},]", value) if isinstance(value, str) else ():
         lines += 1
         depth += (mark in "[{") - (mark in "]}")
         deepest = max(deepest, depth)
@@ -246,8 +246,8 @@ def _pretty(builtin: _Builtin, arguments: tuple[Any, ...]) -> Any:
     return builtin(arguments)
 
 
-def _instr(most_bytes: int, text: str, wanted: str) -> int:
-    return text.find(wanted) + 1
+def _instr(most_bytes: int, text: str, part: str) -> int:
+    return text.find(part) + 1
 
 
 def _replace(most_bytes: int, text: str, old: str, new: str) -> str:

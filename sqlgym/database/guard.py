@@ -166,15 +166,15 @@ class GuardedConnection:
             f"reverse_unordered_selects={int(self._backwards)}",
         ):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
-        found = self._db.execute(
+        rows = self._db.execute(
             "SELECT name, type = 'table' AND coalesce(rootpage, 0) = 0, type = 'view', sql, "
             "length(sql) - length(replace(sql, ',', '')) + 1 FROM sqlite_master "
             "WHERE type IN ('table', 'view')"
         ).fetchall()
-        virtual = [_text(name) for name, is_virtual, *_ in found if is_virtual]
-        views = {_text(name).lower(): _text(sql) for name, _, is_view, sql, _ in found if is_view}
+        virtual = [_text(name) for name, is_virtual, *_ in rows if is_virtual]
+        views = {_text(name).lower(): _text(sql) for name, _, is_view, sql, _ in rows if is_view}
         self._size = StatementSize(self._limits, views, [name.lower() for name in virtual])
-        widest = sorted(width for *_, width in found if width)[-2:]
+        widest = sorted(width for *_, width in rows if width)[-2:]
         self._columns = min(max(self._limits.columns, sum(widest)), _MOST_COLUMNS)
         self._has_modules = bool(virtual)
         for source in ["json_each('[]')", "json_tree('[]')", *map(quoted, virtual)]:
@@ -184,7 +184,7 @@ class GuardedConnection:
                 sqlite3.OperationalError
             ):  # a module that this SQLite lacks: unreadable either way
                 continue
-        return frozenset(_text(name).lower() for name, *_ in found)
+        return frozenset(_text(name).lower() for name, *_ in rows)
 
     def _install(self) -> None:
         limits = self._limits
@@ -201,8 +201,8 @@ class GuardedConnection:
             (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
         ):
             self._db.setlimit(category, value)
-        known = functions_of_sqlite()
-        for name in sorted(known & DATE_FUNCTIONS.keys()):
+        available = functions_of_sqlite()
+        for name in sorted(available & DATE_FUNCTIONS.keys()):
             arity = 2 if name == "timediff" else -1
             function = steady_date(name, lambda what: self._deny("nondeterministic", what))
             self._db.create_function(name, arity, function, deterministic=True)

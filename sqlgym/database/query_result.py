@@ -52,8 +52,8 @@ class QueryResult:
 
     def kept(self, key: Hashable) -> Any:
         """What `once` keeps under this key; None if there is nothing."""
-        kept: dict[Hashable, Any] | None = self.__dict__.get("_kept")
-        return None if kept is None else kept.get(key)
+        derived: dict[Hashable, Any] | None = self.__dict__.get("_kept")
+        return None if derived is None else derived.get(key)
 
     def once(self, key: Hashable, work: Callable[[], Derived]) -> Derived:
         """What `work` gives, worked out once for all who share this result.
@@ -62,13 +62,13 @@ class QueryResult:
             key: Names it; of all that is kept with a result, the few newest stay.
             work: Depends on the key and on this result only.
         """
-        kept: dict[Hashable, Any] = self.__dict__.setdefault("_kept", {})
-        if key in kept:
-            found: Derived = kept[key]
-            return found
-        if len(kept) >= MOST_KEPT:
-            kept.clear()
-        made = kept[key] = work()
+        derived: dict[Hashable, Any] = self.__dict__.setdefault("_kept", {})
+        if key in derived:
+            value: Derived = derived[key]
+            return value
+        if len(derived) >= MOST_KEPT:
+            derived.clear()
+        made = derived[key] = work()
         return made
 
 

@@ -76,8 +76,8 @@ def render(
         text = "\n".join([render_row(columns), *map(render_row, rows)])
         if len(text) <= max_chars:
             return text
-    shown = _fit(columns, rows[:max_rows], max_chars - len(_LONGEST_NOTE) - 1)
-    return "\n".join([*shown, f"... ({_left_out(len(rows) - len(shown) + 1, truncated)})"])
+    lines = _fit(columns, rows[:max_rows], max_chars - len(_LONGEST_NOTE) - 1)
+    return "\n".join([*lines, f"... ({_left_out(len(rows) - len(lines) + 1, truncated)})"])
 
 
 def render_json(
@@ -121,8 +121,8 @@ def show(
     truncated: bool = False,
 ) -> str:
     """A result in one of the forms; see `render` and `render_json`."""
-    shown = render_json if form == "json" else render
-    return shown(columns, rows, max_chars=max_chars, truncated=truncated)
+    render_form = render_json if form == "json" else render
+    return render_form(columns, rows, max_chars=max_chars, truncated=truncated)
 
 
 def is_readable(
@@ -196,8 +196,8 @@ def parse_row(line: str) -> list[str | None]:
     cells: list[str | None] = []
     position = 0
     while position <= len(line):
-        found = _CELL.match(line, position)
-        cell = found[0] if found else line[position:]
+        match = _CELL.match(line, position)
+        cell = match[0] if match else line[position:]
         cells.append(_read_cell(cell))
         position += len(cell) + len(SEPARATOR)
     return cells
@@ -211,28 +211,28 @@ def _read_cell(cell: str) -> str | None:
     return cell
 
 
-def _escape(found: re.Match[str]) -> str:
-    character = found[0]
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
     code = ord(character)
     return _NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
 
-def _unescape(found: re.Match[str]) -> str:
-    code = found[1] or found[2]
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1] or match[2]
     if code:
         return chr(int(code, 16))
-    return {"n": "\n", "t": "\t", "r": "\r"}.get(found[3], found[3])
+    return {"n": "\n", "t": "\t", "r": "\r"}.get(match[3], match[3])
 
 
 def _parse_json(text: str) -> list[list[str | None]]:
     """The cells of a result as JSON, as text like those of a table."""
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.keys() != {"columns", "rows"}:
+        data = None
+    if not isinstance(data, dict) or data.keys() != {"columns", "rows"}:
         raise ValueError("the text does not show a whole result")
-    return [[v if isinstance(v, str | None) else render_cell(v) for v in r] for r in found["rows"]]
+    return [[v if isinstance(v, str | None) else render_cell(v) for v in r] for r in data["rows"]]
 
 
 def _json_text(value: Any) -> str:
@@ -282,17 +282,17 @@ def _left_out(rows: int, truncated: bool) -> str:
 
 def _fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], room: int) -> list[str]:
     """The column names and as many rows as fit; of a first row that does not fit, the start."""
-    shown = [_cut(render_row([_shortened(name) for name in columns]), room // 2)]
-    left = room - len(shown[0])
+    lines = [_cut(render_row([_shortened(name) for name in columns]), room // 2)]
+    left = room - len(lines[0])
     for row in rows:
         line = render_row([_shortened(value) for value in row])
         left -= len(line) + 1
         if left < 0:
-            if len(shown) == 1:
-                shown.append(_cut(line, left + len(line)))
+            if len(lines) == 1:
+                lines.append(_cut(line, left + len(line)))
             break
-        shown.append(line)
-    return shown
+        lines.append(line)
+    return lines
 
 
 def _cut(line: str, most: int) -> str:

@@ -114,11 +114,11 @@ class Schema:
 
     @lazy
     def _referring(self) -> dict[tuple[str, str], tuple[ForeignKey, ...]]:
-        found: dict[tuple[str, str], tuple[ForeignKey, ...]] = {}
+        references: dict[tuple[str, str], tuple[ForeignKey, ...]] = {}
         for key in (key for table in self.tables for key in table.foreign_keys):
             target = key.to_table.lower(), key.to_column.lower()
-            found[target] = (*found.get(target, ()), key)
-        return found
+            references[target] = (*references.get(target, ()), key)
+        return references
 
     def nearest_column(self, name: str, tables: Iterable[str] = ()) -> tuple[Table, Column] | None:
         """The column whose name is most like `name`; among equals, one of `tables` wins.
@@ -127,12 +127,12 @@ class Schema:
             name: As the agent wrote it; a qualifier and quotes are dropped.
             tables: Names of the tables that the agent most likely meant, in any case.
         """
-        wanted = bare_name(name).lower()
+        plain = bare_name(name).lower()
         preferred = {table.lower() for table in tables}
         best: tuple[float, Table, Column] | None = None
         for table in sorted(self.tables, key=lambda t: t.name.lower() not in preferred):
             for column in table.columns:
-                score = 101.0 if column.name.lower() == wanted else _likeness(wanted, column.name)
+                score = 101.0 if column.name.lower() == plain else _likeness(plain, column.name)
                 score += 10.0 if table.name.lower() in preferred else 0.0
                 if score >= NEAR and (best is None or score > best[0]):
                     best = (score, table, column)
@@ -143,10 +143,10 @@ class Schema:
         keys = tuple(extra)
         if not keys:
             return self
-        found = self._complemented.get(keys)
-        if found is None:
-            found = self._complemented[keys] = self._with(keys)
-        return found
+        schema = self._complemented.get(keys)
+        if schema is None:
+            schema = self._complemented[keys] = self._with(keys)
+        return schema
 
     @lazy
     def _complemented(self) -> dict[tuple[ForeignKey, ...], Schema]:
@@ -172,9 +172,9 @@ class Schema:
             column = table.column(key.column)
             to_column = target.column(key.to_column) if target else None
             if target and column and to_column:
-                known = (column.name.lower(), target.name.lower(), to_column.name.lower())
+                names = (column.name.lower(), target.name.lower(), to_column.name.lower())
                 keys.setdefault(
-                    known, ForeignKey(table.name, column.name, target.name, to_column.name)
+                    names, ForeignKey(table.name, column.name, target.name, to_column.name)
                 )
         return tuple(keys.values())
 
@@ -184,8 +184,8 @@ def unknown_table(name: str, names: Sequence[str]) -> ToolError:
     near = nearest(name, names)
     hint = f"Did you mean {near!r}?"
     if near is None:
-        shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-        hint = f"The tables are: {shown}." if names else "The database has no tables."
+        listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+        hint = f"The tables are: {listed}." if names else "The database has no tables."
     example = {"name": "describe", "arguments": {"table_name": near or names[0]}} if names else {}
     return ToolError("unknown_table", f"There is no table {shortened(name)!r}.", hint, example)
 
@@ -194,9 +194,9 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
     """The name most like `name`, if any is like it at all; the first among equals."""
     if len(name) > LONGEST_COMPARED:
         return None
-    known = [n.lower()[:LONGEST_COMPARED] for n in names]
-    found = process.extractOne(name.lower(), known, scorer=fuzz.ratio, score_cutoff=NEAR)
-    return names[found[2]] if found else None
+    lowered = [n.lower()[:LONGEST_COMPARED] for n in names]
+    match = process.extractOne(name.lower(), lowered, scorer=fuzz.ratio, score_cutoff=NEAR)
+    return names[match[2]] if match else None
 
 
 def bare_name(name: str) -> str:
@@ -218,21 +218,24 @@ def shortened(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def _likeness(wanted: str, name: str) -> float:
-    is_long = max(len(wanted), len(name)) > LONGEST_COMPARED
-    return 0.0 if is_long else float(fuzz.ratio(wanted, name.lower()))
+def _likeness(plain: str, name: str) -> float:
+    is_long = max(len(plain), len(name)) > LONGEST_COMPARED
+    return 0.0 if is_long else float(fuzz.ratio(plain, name.lower()))
 
 
 def _read_tables(connection: sqlite3.Connection) -> tuple[Table, ...]:
-    known = sqlite3.sqlite_version_info >= (3, 37)  # the version that brought pragma_table_list
-    shadows = {row[0] for row in connection.execute(SHADOW_QUERY)} if known else set()
-    found = connection.execute(
+    has_table_list = sqlite3.sqlite_version_info >= (
+        3,
+        37,
+    )  # the version that brought pragma_table_list
+    shadows = {row[0] for row in connection.execute(SHADOW_QUERY)} if has_table_list else set()
+    rows = connection.execute(
         "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') "
         "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
     ).fetchall()
     bare = {
         name.lower(): Table(name, _read_columns(connection, name), (), kind == "view")
-        for name, kind in found
+        for name, kind in rows
         if name not in shadows
     }
     return tuple(replace(t, foreign_keys=_read_keys(connection, t, bare)) for t in bare.values())
@@ -264,7 +267,7 @@ def _read_keys(
         primary = [c.name for c in target.columns if c.primary_key] if target else []
         if to_column is None and place < len(primary):
             to_column = primary[place]
-        found = target.column(to_column) if target and to_column else None
-        name = found.name if found else (to_column or "?")
+        to = target.column(to_column) if target and to_column else None
+        name = to.name if to else (to_column or "?")
         keys.append(ForeignKey(table.name, column, target.name if target else to_table, name))
     return tuple(keys)

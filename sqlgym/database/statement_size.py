@@ -40,9 +40,9 @@ def is_plain(lowered: str, table: str) -> bool:
     if _SEARCH.search(lowered):
         return False
     name = rf"[\"`\[]?(?<!\w){re.escape(table)}(?!\w)[\"`\]]?"
-    given = rf"\s*{_TEXT}\s*+(?!\|\||->|collate)"
+    one_text = rf"\s*{_TEXT}\s*+(?!\|\||->|collate)"
     put_together = (
-        rf"{name}\s*(?:(?:==?|\()(?!{given})|in\b)|=\s*(?:\w+\s*\.\s*)?{name}\s*(?![\s.])"
+        rf"{name}\s*(?:(?:==?|\()(?!{one_text})|in\b)|=\s*(?:\w+\s*\.\s*)?{name}\s*(?![\s.])"
     )
     if re.search(put_together, lowered):
         return False

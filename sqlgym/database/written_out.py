@@ -127,13 +127,13 @@ def named(expression: Tokens) -> tuple[list[str], Tokens]:
 
 def names_in(tokens: Tokens) -> list[str]:
     """All names, and some other words, at any depth."""
-    found: list[str] = []
+    names: list[str] = []
     for token in tokens:
         if isinstance(token, list):
-            found += names_in(token)
+            names += names_in(token)
         elif _is_name(token):
-            found.append(bare(token))
-    return found
+            names.append(bare(token))
+    return names
 
 
 def _is_name(token: str) -> bool:
@@ -204,20 +204,20 @@ class _Name:
         """What it stands for; within itself it is a plain table."""
         if self._known is None:
             self._known = Query()
-            found = _query(self._body, self._names, {})
+            query = _query(self._body, self._names, {})
             if self._columns:
-                heaviest = max(found.columns.values(), default=0)
+                heaviest = max(query.columns.values(), default=0)
                 ordered = dict.fromkeys([*self._columns, ""], heaviest)
-                found = Query(found.weight, found.arms, ordered)
-            self._known = found
+                query = Query(query.weight, query.arms, ordered)
+            self._known = query
         return self._known
 
 
 class Names(dict[str, _Name]):
     """What names stand for, and what is counted of the words."""
 
-    def __init__(self, of: Of, known: Mapping[str, _Name] | None = None) -> None:
-        super().__init__(known or {})
+    def __init__(self, of: Of, outer: Mapping[str, _Name] | None = None) -> None:
+        super().__init__(outer or {})
         self.of = of
         self.join: Callable[[Iterable[int]], int] = (
             partial(max, default=0) if of == "depth" else sum
@@ -304,62 +304,62 @@ def _with(tokens: Tokens, outer: Names) -> tuple[Tokens, Names]:
 def _arm(tokens: Tokens, names: Names, outer: dict[str, int]) -> Query:
     """One SELECT or VALUES."""
     result, sources, rest = clauses(tokens)
-    found, conditions = _sources(sources, names, outer)
+    queries, conditions = _sources(sources, names, outer)
     visible = dict(outer)
-    for source in found:
+    for source in queries:
         _keep_heaviest(visible, source.columns)
     weights = [_words(words, names, visible) for words in conditions]
     columns: dict[str, int] = {}
     for expression in split(result):
         if expression[-1:] == ["*"] and (len(expression) == 1 or expression[-2] == "."):
-            for source in found:
+            for source in queries:
                 weights += source.columns.values()
                 _keep_heaviest(columns, source.columns)
             continue
-        known, expression = named(expression)
+        aliases, expression = named(expression)
         heavy = _words(expression, names, visible)
         weights.append(heavy)
-        _keep_heaviest(columns, dict.fromkeys([*known, ""], heavy))
+        _keep_heaviest(columns, dict.fromkeys([*aliases, ""], heavy))
     _keep_heaviest(visible, columns)  # an alias may be named in the clauses behind FROM
     weights.append(_words(rest, names, visible))
-    weights.append(SELECT * (1 + len(found)) if names.of == "words" else 0)
+    weights.append(SELECT * (1 + len(queries)) if names.of == "words" else 0)
     arms = 1
-    for source in found:
+    for source in queries:
         arms = min(arms * source.arms, ENOUGH)
     whole = names.join(weights) if names.of == "depth" else sum(weights) * arms
-    return Query(min(names.join([whole, *(s.weight for s in found)]), ENOUGH), arms, columns)
+    return Query(min(names.join([whole, *(s.weight for s in queries)]), ENOUGH), arms, columns)
 
 
-def _keep_heaviest(known: dict[str, int], more: Mapping[str, int]) -> None:
+def _keep_heaviest(weights: dict[str, int], more: Mapping[str, int]) -> None:
     for name, heavy in more.items():
-        known[name] = max(heavy, known.get(name, 0))
+        weights[name] = max(heavy, weights.get(name, 0))
 
 
 def _sources(
     tokens: Tokens, names: Names, outer: dict[str, int]
 ) -> tuple[list[Query], list[Tokens]]:
     """The queries that a FROM reads, and the words of its conditions."""
-    found: list[Query] = []
+    queries: list[Query] = []
     conditions: list[Tokens] = [[]]
     expected = True
     for at, token in enumerate(tokens):
         if expected and isinstance(token, list):
             if is_query(token):
-                found.append(_query(token, names, outer))
+                queries.append(_query(token, names, outer))
             else:
                 inner, more = _sources(token, names, outer)
-                found += inner
+                queries += inner
                 conditions += more
         elif expected and tokens[at + 1 : at + 2] != ["."] and token != ".":
-            known = names.get(bare(str(token)))
-            found += [known.query()] if known else []
+            name = names.get(bare(str(token)))
+            queries += [name.query()] if name else []
         elif not expected:
             conditions[-1].append(token)
         if expected and token != "." and tokens[at + 1 : at + 2] != ["."]:
             expected = False
         if isinstance(token, str) and token in _JOINS:
             expected = True
-    return found, conditions
+    return queries, conditions
 
 
 def _words(tokens: Tokens, names: Names, visible: dict[str, int]) -> int:

@@ -31,9 +31,9 @@ _SOURCES: Final = {
 
 def unknown_dataset(name: str) -> ConfigurationError:
     """There is neither a data set nor a path of that name."""
-    known = ", ".join(sorted(DATASETS))
+    names = ", ".join(sorted(DATASETS))
     return ConfigurationError(
-        f"there is no data set {name!r}: it is neither a file or folder nor one of {known}."
+        f"there is no data set {name!r}: it is neither a file or folder nor one of {names}."
     )
 
 
@@ -61,8 +61,8 @@ def bundled_dir(name: str = "bundled") -> Path:
         EnvironmentFault: Neither place has the folder.
     """
     if name not in _SOURCES:
-        known = ", ".join(map(repr, DATASETS))
-        raise ConfigurationError(f"There is no bundled data set {name!r}; there are {known}.")
+        names = ", ".join(map(repr, DATASETS))
+        raise ConfigurationError(f"There is no bundled data set {name!r}; there are {names}.")
     package = Path(__file__).resolve().parents[1]
     places = [package / "_data" / _SOURCES[name], package.parent / "data" / _SOURCES[name]]
     for place in places:

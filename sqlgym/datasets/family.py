@@ -87,7 +87,7 @@ class SqlTaskFamily(TaskFamily):
         from sqlgym.database.render import show
         from sqlgym.tasks.gold import gold_of
 
-        told = {
+        texts = {
             "question": task.question,
             "evidence": task.evidence,
             "database": f"{task.item} ({task.database})",
@@ -98,10 +98,10 @@ class SqlTaskFamily(TaskFamily):
         try:
             result = gold_of(task).result
         except TaskRefused:
-            return {name: text for name, text in told.items() if text}
-        told["tables"] = ", ".join(sorted(result.tables_read))
-        told["result"] = show(result.columns, result.rows, "table")
-        return {name: text for name, text in told.items() if text}
+            return {name: text for name, text in texts.items() if text}
+        texts["tables"] = ", ".join(sorted(result.tables_read))
+        texts["result"] = show(result.columns, result.rows, "table")
+        return {name: text for name, text in texts.items() if text}
 
     def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """The gold SQL run by `sqlite3`, compared another way: `sqlgym.judging.recheck`."""

@@ -286,11 +286,11 @@ def _verify(task: SqlTask) -> None:
     """Raise `TaskRefused` if the task cannot be played, from the cache if it is known there."""
     if task.problem is not None:
         raise TaskRefused(task.id, *task.problem)
-    known = recall_verdict(task.database, task.gold_sql)
-    if known is None:
-        known = _judge(task)
-    if known.code:
-        raise TaskRefused(task.id, known.code, known.reason)
+    verdict = recall_verdict(task.database, task.gold_sql)
+    if verdict is None:
+        verdict = _judge(task)
+    if verdict.code:
+        raise TaskRefused(task.id, verdict.code, verdict.reason)
 
 
 def _judge(task: SqlTask) -> GoldVerdict:

@@ -81,14 +81,14 @@ class JsonLines(Sequence[Any]):
 
 def _line_ends(path: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The offset behind each line; blank lines at the end of the file are none."""
-    found, size, last = [], 0, b""
+    chunks, size, last = [], 0, b""
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            found.append(np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + size + 1)
+            chunks.append(np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + size + 1)
             size, last = size + len(chunk), chunk[-1:]
         if last not in (b"", b"\n"):
-            found.append(np.array([size]))
-        ends = np.concatenate([np.empty(0, np.int64), *found])
+            chunks.append(np.array([size]))
+        ends = np.concatenate([np.empty(0, np.int64), *chunks])
         while len(ends):
             start = int(ends[-2]) if len(ends) > 1 else 0
             file.seek(start)
@@ -110,8 +110,8 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
     """
     if isinstance(dataset, Mapping):
         if split not in dataset:
-            known = ", ".join(map(repr, dataset))
-            raise ConfigurationError(f"the data set has no split {split!r}: it has {known}.")
+            splits = ", ".join(map(repr, dataset))
+            raise ConfigurationError(f"the data set has no split {split!r}: it has {splits}.")
         dataset = dataset[split]
     if isinstance(dataset, Iterable) and not hasattr(dataset, "__len__"):
         dataset = list(itertools.islice(dataset, STREAMED))
@@ -145,5 +145,5 @@ def from_hub(name: str, split: str) -> Any:
             return datasets.load_from_disk(str(folder))
         return datasets.load_dataset(str(folder) if folder.is_dir() else name, split=split)
     except (OSError, ValueError) as problem:  # those of `datasets` are kinds of these
-        told = str(problem).strip().splitlines() or [type(problem).__name__]
-        raise ConfigurationError(f"hf:{name} cannot be loaded: {told[0]}") from problem
+        lines = str(problem).strip().splitlines() or [type(problem).__name__]
+        raise ConfigurationError(f"hf:{name} cannot be loaded: {lines[0]}") from problem

@@ -192,15 +192,15 @@ def load_spider(
 
 def _no_split(folder: Path, split: str | None, splits: Iterable[str]) -> ConfigurationError:
     """What is told of a folder in which the questions that are asked for are not."""
-    found = [*splits, *sorted(path.stem for path in folder.glob("*.jsonl"))]
-    if split is not None and found:
-        known = ", ".join(map(repr, found))
-        return ConfigurationError(f"{folder} has no split {split!r}: it has {known}.")
+    names = [*splits, *sorted(path.stem for path in folder.glob("*.jsonl"))]
+    if split is not None and names:
+        listed = ", ".join(map(repr, names))
+        return ConfigurationError(f"{folder} has no split {split!r}: it has {listed}.")
     databases = count_databases(folder)
     held = f"{databases:,} database{'' if databases == 1 else 's'} but no questions"
-    wanted = f"{split or 'train'}.json or {split or 'train'}.jsonl with db_id, question and query"
+    file = f"{split or 'train'}.json or {split or 'train'}.jsonl with db_id, question and query"
     return ConfigurationError(
-        f"{folder} has {held if databases else 'no questions'}: it needs a {wanted}."
+        f"{folder} has {held if databases else 'no questions'}: it needs a {file}."
     )
 
 
@@ -260,7 +260,7 @@ def _load_split(
     folder: Path, split: str, files: tuple[Path, ...], databases: Path | None
 ) -> tuple[list[SpiderQuestion], list[Problem]]:
     files_of = DatabaseFiles(databases or folder, split)
-    found: dict[str, SpiderQuestion] = {}
+    questions: dict[str, SpiderQuestion] = {}
     problems: list[Problem] = []
     earlier = 0
     for file in files:
@@ -272,24 +272,24 @@ def _load_split(
         for place, entry in enumerate(entries):
             name, where = f"{split}-{earlier + place:05d}", f"{file}, entry {place}"
             outcome = read_entry(entry, own_id(entry) or name, split, files_of, where)
-            if outcome.id in found:
+            if outcome.id in questions:
                 reason = f"{where}: its id {outcome.id!r} is taken."
                 problems.append(Problem(name, "duplicate_id", reason))
             elif isinstance(outcome, SpiderQuestion):
-                found[outcome.id] = outcome
+                questions[outcome.id] = outcome
             else:
                 problems.append(outcome)
         earlier += len(entries)
-    if not found:
+    if not questions:
         why = problems[0].reason if problems else f"{files[0]} is an empty list."
         raise ConfigurationError(f"split {split!r} of {folder} has no usable entry: {why}")
-    return list(found.values()), problems
+    return list(questions.values()), problems
 
 
 def own_id(entry: Any) -> str:
     """The id that an entry gives itself; "" if it has none."""
-    given = entry.get("id") if isinstance(entry, dict) else None
-    return str(given).strip() and str(given) if isinstance(given, str | int) else ""
+    value = entry.get("id") if isinstance(entry, dict) else None
+    return str(value).strip() and str(value) if isinstance(value, str | int) else ""
 
 
 def read_entry(
@@ -333,14 +333,14 @@ def read_entry(
 
 def foreign_keys_of(folder: Path) -> dict[str, tuple[ForeignKey, ...]]:
     """The references that the `tables.json` of a folder tells; a malformed entry tells none."""
-    found: dict[str, tuple[ForeignKey, ...]] = {}
+    keys: dict[str, tuple[ForeignKey, ...]] = {}
     for name in ("tables.json", "train_tables.json", "dev_tables.json", "test_tables.json"):
         if (folder / name).is_file():
             entries = read_json(folder / name)
             for entry in entries if isinstance(entries, list) else []:
                 if isinstance(entry, dict) and isinstance(entry.get("db_id"), str):
-                    found[entry["db_id"]] = tuple(_keys_of(entry))
-    return found
+                    keys[entry["db_id"]] = tuple(_keys_of(entry))
+    return keys
 
 
 def _keys_of(entry: dict[str, Any]) -> Iterator[ForeignKey]:

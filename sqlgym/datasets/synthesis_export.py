@@ -61,7 +61,7 @@ def write_folder(order: SynthesisOrder, progress: Progress | None = None) -> dic
     entries = [entry for one in written for entry in one.entries]
     parts = divide(entries, order.splits)
     _check_parts(parts, refused)
-    told = {
+    result = {
         "out": str(order.out),
         "splits": {name: len(part) for name, part in parts.items()},
         "dropped": len(entries) - sum(map(len, parts.values())),
@@ -69,14 +69,14 @@ def write_folder(order: SynthesisOrder, progress: Progress | None = None) -> dic
         "refused": {name: refusal.reason for name, refusal in refused.items()},
     }
     try:
-        _install(out, written, parts, _note(told, options), order.link)
+        _install(out, written, parts, _note(result, options), order.link)
     except OSError as problem:
         raise EnvironmentFault(f"{out} cannot be written: {problem}.") from problem
-    return told
+    return result
 
 
 def _files(sources: Sequence[Path]) -> Files:
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for source in sources:
         path = source.expanduser()
         own = bare_databases(path.resolve()) if path.exists() else ()
@@ -84,9 +84,9 @@ def _files(sources: Sequence[Path]) -> Files:
             why = "has questions, or no database" if path.exists() else "is not there"
             raise ConfigurationError(f"{source} {why}: give an SQLite file, or a folder of them.")
         for db_id, file in own:
-            if found.setdefault(db_id, file) != file:
-                raise ConfigurationError(f"{found[db_id]} and {file} have one name: rename one.")
-    return tuple(sorted(found.items()))
+            if files.setdefault(db_id, file) != file:
+                raise ConfigurationError(f"{files[db_id]} and {file} have one name: rename one.")
+    return tuple(sorted(files.items()))
 
 
 def _check_place(out: Path, force: bool) -> None:
@@ -160,14 +160,14 @@ def _write_json(path: Path, value: object) -> None:
 def schema_source(db_id: str, path: Path) -> DatabaseSource:
     """The schema of a file in the words of `sqlgym.datasets.layout`, without rows."""
     tables = Schema.read(path).tables
-    known = {(table.name, column.name) for table in tables for column in table.columns}
-    return DatabaseSource(db_id, tuple(_table(table, known) for table in tables))
+    columns = {(table.name, column.name) for table in tables for column in table.columns}
+    return DatabaseSource(db_id, tuple(_table(table, columns) for table in tables))
 
 
-def _table(table: Table, known: Set[tuple[str, str]]) -> TableSource:
+def _table(table: Table, existing: Set[tuple[str, str]]) -> TableSource:
     """A table, without the references that lead nowhere."""
     targets = {key.column: (key.to_table, key.to_column) for key in table.foreign_keys}
-    references = {column: target for column, target in targets.items() if target in known}
+    references = {column: target for column, target in targets.items() if target in existing}
     columns = tuple(
         ColumnSource(column.name, _type(column), references=references.get(column.name))
         for column in table.columns
@@ -185,14 +185,19 @@ def _type(column: Column) -> ColumnType:
     return "TEXT"
 
 
-def _note(told: Mapping[str, Any], options: SynthesisOptions) -> str:
+def _note(result: Mapping[str, Any], options: SynthesisOptions) -> str:
     """The page that says how the folder was made."""
-    given = ", ".join(
+    settings = ", ".join(
         f"{name} {value}" for name, value in options.model_dump().items() if value is not None
     )
-    lines = [_TITLE, "", f"Written by `toolgym tasks synth` ({given}). Edit nothing by hand.", ""]
-    lines += [f"* {split}: {count:,} tasks" for split, count in told["splits"].items()]
-    for db_id, source in told["sources"].items():
+    lines = [
+        _TITLE,
+        "",
+        f"Written by `toolgym tasks synth` ({settings}). Edit nothing by hand.",
+        "",
+    ]
+    lines += [f"* {split}: {count:,} tasks" for split, count in result["splits"].items()]
+    for db_id, source in result["sources"].items():
         levels = ", ".join(f"{count} {level}" for level, count in source["by_hardness"].items())
         lines += ["", f"## {db_id}", "", f"{source['kept']:,} tasks: {levels}."]
         lines += [f"No {level}: {why}" for level, why in source["missing"].items()]

@@ -96,25 +96,25 @@ class Written:
     @property
     def why_empty(self) -> str:
         """Why no task could be written, as far as is known."""
-        counted = sorted(self.report["rejected"].items(), key=lambda pair: -pair[1])[:3]
-        reasons = [f"{count:,} candidates {code}" for code, count in counted]
+        rejected = sorted(self.report["rejected"].items(), key=lambda pair: -pair[1])[:3]
+        reasons = [f"{count:,} candidates {code}" for code, count in rejected]
         reasons += [f"{name}: {why}" for name, why in self.report["tables_left_out"].items()][:3]
         return f"no task can be written for {self.db_id}: {'; '.join(reasons) or 'it is empty'}."
 
 
-def read_options(given: Mapping[str, Any] | None) -> SynthesisOptions:
+def read_options(options: Mapping[str, Any] | None) -> SynthesisOptions:
     """The options of a synthesis.
 
     Raises:
         ConfigurationError: One is unknown or out of range.
     """
     try:
-        return SynthesisOptions.model_validate(dict(given or {}))
+        return SynthesisOptions.model_validate(dict(options or {}))
     except (ValidationError, TypeError, ValueError) as problem:
-        told = refused_fields(problem) if isinstance(problem, ValidationError) else problem
-        known = ", ".join(SynthesisOptions.model_fields)
+        reason = refused_fields(problem) if isinstance(problem, ValidationError) else problem
+        names = ", ".join(SynthesisOptions.model_fields)
         raise ConfigurationError(
-            f"these options of a synthesis are refused: {told}. There are {known}."
+            f"these options of a synthesis are refused: {reason}. There are {names}."
         ) from None
 
 
@@ -151,15 +151,15 @@ def _write(
     def tell(done: int, total: int) -> None:
         long_work.tell(f"writing tasks for {db_id}", done, total)
 
-    made = synthesize(database, **options.model_dump(), progress=progress or tell)
+    synthesis = synthesize(database, **options.model_dump(), progress=progress or tell)
     if progress is None:
         tell(options.n, options.n)  # a database may be exhausted before
     entries = []
-    for task in made.tasks:
+    for task in synthesis.tasks:
         mark = hashlib.sha256(task.canonical.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        named = {"id": f"{db_id}-{mark}", **task.entry(db_id)}
-        entries.append({**named, "canonical": task.canonical})
-    report = {name: getattr(made.report, name) for name in KEPT}
+        entry = {"id": f"{db_id}-{mark}", **task.entry(db_id)}
+        entries.append({**entry, "canonical": task.canonical})
+    report = {name: getattr(synthesis.report, name) for name in KEPT}
     plain: dict[str, Any] = json.loads(json.dumps({"entries": entries, "report": report}))
     return plain
 
@@ -250,13 +250,13 @@ def bare_databases(path: Path) -> Files:
         return ()
     if any(True for pattern in _QUESTIONS for _ in path.glob(pattern)):
         return ()
-    found = sorted(
+    files = sorted(
         file
         for pattern in ("*", "*/*", "*/*/*")
         for file in path.glob(pattern)
         if file.suffix in ENDINGS and is_database(file)
     )
-    return tuple(sorted(_named(path, found)))
+    return tuple(sorted(_named(path, files)))
 
 
 def _named(folder: Path, files: Iterable[Path]) -> Iterable[tuple[str, Path]]:
@@ -283,8 +283,8 @@ def load_bare(files: Files, split: str, options: SynthesisOptions, name: str) ->
         ConfigurationError: There is no such split, or there are no tasks for it.
     """
     if split not in SPLITS:
-        known = ", ".join(map(repr, SPLITS))
-        raise ConfigurationError(f"{name} has no split {split!r}: it has {known}.")
+        splits = ", ".join(map(repr, SPLITS))
+        raise ConfigurationError(f"{name} has no split {split!r}: it has {splits}.")
     written, refused = write_all(files, options)
     places = {one.db_id: one.database for one in written}
     entries = [entry for one in written for entry in one.entries]

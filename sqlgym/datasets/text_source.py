@@ -97,15 +97,15 @@ def read_source(source: Path) -> FolderSource:
         raise damaged(source, "it has no database: there is no */schema.json")
     databases = tuple(map(read_database, folders))
     paths = {split: source / f"{split}.json" for split in PARTS}
-    found = {split: read_questions(path) for split, path in paths.items() if path.is_file()}
-    if not found:
+    by_split = {split: read_questions(path) for split, path in paths.items() if path.is_file()}
+    if not by_split:
         raise damaged(source, f"it has no questions: there is none of {', '.join(PARTS)} (.json)")
     check_questions(
-        {paths[split]: questions for split, questions in found.items()},
+        {paths[split]: questions for split, questions in by_split.items()},
         {database.db_id for database in databases},
     )
     parts = {
-        split: tuple(one.model_dump() for one in questions) for split, questions in found.items()
+        split: tuple(one.model_dump() for one in questions) for split, questions in by_split.items()
     }
     return FolderSource(databases, *(parts.get(split, ()) for split in PARTS))
 

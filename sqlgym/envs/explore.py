@@ -258,9 +258,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
     def _shown(self, result: QueryResult, max_chars: int = MAX_CHARS) -> str:
         """A result as text, made once for all who got it."""
         form = self._form
-        known: str | None = result.kept((form, max_chars))  # no closure for what a group asks again
-        if known is not None:
-            return known
+        text: str | None = result.kept((form, max_chars))  # no closure for what a group asks again
+        if text is not None:
+            return text
         columns, rows = result.columns, result.rows
         return result.once(
             (form, max_chars), lambda: show(columns, rows, form, max_chars, result.truncated)

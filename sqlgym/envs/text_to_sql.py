@@ -122,8 +122,8 @@ class TextToSQLEnv(ExploreEnv):
         try:
             result = self._database().query(sql)
         except ToolError as error:
-            told = f"The query fails: {error.message} That was the answer: the episode is over."
-            return self.submit(False, told)
+            message = f"The query fails: {error.message} That was the answer: the episode is over."
+            return self.submit(False, message)
         self.reach(self._exploration.got(result))
         return self.submit(self._is_right(sql, result))
 
@@ -133,16 +133,16 @@ class TextToSQLEnv(ExploreEnv):
             return compare(self._database(), self.task.gold_sql, sql, "spider").equal
         return sound(gold.result, result, gold.answer.runs).equal
 
-    def _offered(self, wanted: Sequence[str]) -> list[str]:
+    def _offered(self, tools: Sequence[str]) -> list[str]:
         """The names of the tools asked for, in the order of the class."""
-        named = [wanted] if isinstance(wanted, str) else wanted
+        names = [tools] if isinstance(tools, str) else tools
         if (
-            not isinstance(named, Sequence)
-            or "answer" not in named
-            or any(name not in [*self.tools] for name in named)
+            not isinstance(names, Sequence)
+            or "answer" not in names
+            or any(name not in [*self.tools] for name in names)
         ):
             raise ConfigurationError(
                 f'tools must name some of {", ".join(self.tools)}, "answer" among them,'
-                f" got {wanted!r}."
+                f" got {tools!r}."
             )
-        return [name for name in self.tools if name in named]
+        return [name for name in self.tools if name in names]

@@ -102,17 +102,17 @@ def _of_text(text: str, columns: Sequence[str]) -> Iterator[Grid]:
 
 def _variants(text: str) -> list[str]:
     """The text itself, and what is left without prefix, fence and quotes, each once."""
-    found = [text.strip()]
+    variants = [text.strip()]
     for strip in (_without_prefix, _without_fence, _without_prefix, _without_brackets):
-        stripped = strip(found[-1]).strip()
-        if stripped != found[-1]:
-            found.append(stripped)
-    return found
+        stripped = strip(variants[-1]).strip()
+        if stripped != variants[-1]:
+            variants.append(stripped)
+    return variants
 
 
 def _without_prefix(text: str) -> str:
-    found = _PREFIX.match(text)
-    return text[found.end() :] if found else text
+    match = _PREFIX.match(text)
+    return text[match.end() :] if match else text
 
 
 def _without_fence(text: str) -> str:
@@ -153,7 +153,7 @@ def _lines(text: str) -> Iterator[list[str]]:
     if all(_BULLET.match(line) for line in lines):
         yield [_BULLET.sub("", line, count=1) for line in lines]
     numbers = [_NUMBERED.match(line) for line in lines]
-    if all(found and int(found[1]) == place for place, found in enumerate(numbers, 1)):
+    if all(match and int(match[1]) == place for place, match in enumerate(numbers, 1)):
         yield [_NUMBERED.sub("", line, count=1) for line in lines]
 
 
@@ -220,8 +220,8 @@ def _after_quotes(line: str, position: int, separator: str) -> int:
 
 
 def _behind_blanks(line: str, position: int) -> int:
-    found = _BLANKS.match(line, position)
-    return found.end() if found else position
+    match = _BLANKS.match(line, position)
+    return match.end() if match else position
 
 
 _SPLITS: tuple[Callable[[str], Sequence[Any]], ...] = (

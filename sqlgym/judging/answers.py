@@ -155,15 +155,15 @@ def _paired(gold: Cells, rows: Cells) -> bool:
     return pair_up(len(gold), lambda i, j: _same_row(gold[i], rows[j]))
 
 
-def _marks(gold: Sequence[Cell], given: Sequence[Cell]) -> tuple[list[Any], list[Any]] | None:
+def _marks(gold: Sequence[Cell], cells: Sequence[Cell]) -> tuple[list[Any], list[Any]] | None:
     """What the right cells of a column have in common with the gold's; None if nothing simple."""
     if all(isinstance(cell.value, str) and not cell.is_day for cell in gold):
-        if all(isinstance(cell.value, str) for cell in given):
-            return [cell.text for cell in gold], [cell.text for cell in given]
+        if all(isinstance(cell.value, str) for cell in cells):
+            return [cell.text for cell in gold], [cell.text for cell in cells]
     elif all(type(cell.value) is int for cell in gold):
-        read = [cell.number if isinstance(cell.value, str) else None for cell in given]
-        numbers = [found[0] for found in read if found is not None and not found[2]]
-        if len(numbers) == len(given):
+        read = [cell.number if isinstance(cell.value, str) else None for cell in cells]
+        numbers = [number[0] for number in read if number is not None and not number[2]]
+        if len(numbers) == len(cells):
             return [cell.value for cell in gold], numbers
     return None
 

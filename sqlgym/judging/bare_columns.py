@@ -100,24 +100,26 @@ def grouping_of(select: exp.Select, schema: Schema) -> Grouping | None:
     has_more = parts.has_star or parts.has_subquery
     if not bare and not has_more:
         return None
-    kept = "" if "having" in (clause for _, clause in bare) else _having_sql(select, aliases.meant)
+    having = (
+        "" if "having" in (clause for _, clause in bare) else _having_sql(select, aliases.meant)
+    )
     columns = tuple(column for column, _ in bare)
-    return Grouping(select, tuple(keys), columns, has_more, extremum, kept)
+    return Grouping(select, tuple(keys), columns, has_more, extremum, having)
 
 
-def _read(part: exp.Expr, clause: str, found: _Parts) -> None:
+def _read(part: exp.Expr, clause: str, parts: _Parts) -> None:
     """Take note of what a part of a clause holds, from left to right."""
     nodes: list[Any] = [part]
     while nodes:
         node = nodes.pop()
         if isinstance(node, exp.Query):
-            found.has_subquery = True
+            parts.has_subquery = True
         elif isinstance(node, exp.Star):
-            found.has_star = True
+            parts.has_star = True
         elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-            found.columns.append((node, clause))
+            parts.columns.append((node, clause))
         elif is_aggregate(node):
-            found.aggregates.append(node)
+            parts.aggregates.append(node)
         else:
             nodes += reversed(list(node.iter_expressions()))
 
@@ -164,16 +166,16 @@ class _Aliases:
         columns = {
             column.name.lower()
             for table in sources_of(select)
-            if (known := schema.get(table.name)) is not None
-            for column in known.columns
+            if (described := schema.get(table.name)) is not None
+            for column in described.columns
         }
-        named = {
+        aliases = {
             part.alias.lower(): part.this
             for part in select.expressions
             if isinstance(part, exp.Alias)
         }
-        meant = {name: part for name, part in named.items() if name not in columns}
-        return cls(frozenset(named), meant)
+        meant = {name: part for name, part in aliases.items() if name not in columns}
+        return cls(frozenset(aliases), meant)
 
     def hold(self, column: exp.Column, clause: str) -> bool:
         """Whether a name means something that is selected."""
@@ -312,8 +314,8 @@ def _shown(tree: exp.Expr, group: Grouping) -> list[exp.Column]:
 
 def _is_bare(column: exp.Column) -> bool:
     """Whether a column is selected as it is, in no expression and for no ORDER BY."""
-    shown: Any = column.parent if isinstance(column.parent, exp.Alias) else column
-    return isinstance(shown.parent, exp.Select) and shown.arg_key == "expressions"
+    node: Any = column.parent if isinstance(column.parent, exp.Alias) else column
+    return isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
 
 
 def _differ(
@@ -334,10 +336,10 @@ def _differ(
 
 def _of_any_row(group: Grouping, bare: Sequence[exp.Column]) -> str:
     """A query for the groups in which one of the columns has two values, or a value and NULL."""
-    kept = f" AND ({group.kept})" if group.kept else ""
+    having = f" AND ({group.kept})" if group.kept else ""
     names = dict.fromkeys(column.sql(dialect="sqlite") for column in bare)
     keys = ", ".join(group.keys) or "NULL"
-    return f"{group.rows(['1'])} GROUP BY {keys} HAVING ({_two_values(names)}){kept}"
+    return f"{group.rows(['1'])} GROUP BY {keys} HAVING ({_two_values(names)}){having}"
 
 
 def _of_some_rows(group: Grouping, extremum: Any, bare: Sequence[exp.Column]) -> str:
@@ -346,21 +348,21 @@ def _of_some_rows(group: Grouping, extremum: Any, bare: Sequence[exp.Column]) ->
     names = list(dict.fromkeys(column.sql(dialect="sqlite") for column in bare))
     keys = [f"({key}) AS k{place}" for place, key in enumerate(group.keys)]
     parts = f"PARTITION BY {', '.join(group.keys)}" if keys else ""
-    shown = [
+    columns = [
         f"({argument}) AS own",
         f"{extremum.key}({argument}) OVER ({parts}) AS best",
         *keys,
         *(f"({name}) AS b{place}" for place, name in enumerate(names)),
     ]
-    kept = ""
+    join = ""
     if group.kept:
         same = " AND ".join(f"kept.k{place} IS r.k{place}" for place in range(len(keys))) or "1"
         of_group = f"GROUP BY {', '.join(group.keys) or 'NULL'} HAVING {group.kept}"
-        kept = f" JOIN ({group.rows(keys or ['1'])} {of_group}) AS kept ON {same}"
+        join = f" JOIN ({group.rows(keys or ['1'])} {of_group}) AS kept ON {same}"
     grouped = ", ".join(f"r.k{place}" for place in range(len(keys))) or "NULL"
     differs = _two_values([f"r.b{place}" for place in range(len(names))])
     return (
-        f"SELECT 1 FROM ({group.rows(shown)}) AS r{kept} WHERE r.own IS r.best"
+        f"SELECT 1 FROM ({group.rows(columns)}) AS r{join} WHERE r.own IS r.best"
         f" GROUP BY {grouped} HAVING {differs}"
     )
 

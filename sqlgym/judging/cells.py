@@ -162,14 +162,14 @@ def read_number(text: str) -> tuple[Decimal, int, bool] | None:
     """
     if len(text) > LONGEST_NUMBER:
         return None
-    found = _NUMBER.fullmatch(text.replace("\u2212", "-").replace("\xa0", " ").strip())
-    if found is None or (found["sign"] and found["minus"]):
+    match = _NUMBER.fullmatch(text.replace("\u2212", "-").replace("\xa0", " ").strip())
+    if match is None or (match["sign"] and match["minus"]):
         return None
-    digits = found["sign"] + found["minus"] + found["digits"].replace(",", "")
-    number = Decimal(digits + (found["power"] or ""))
+    digits = match["sign"] + match["minus"] + match["digits"].replace(",", "")
+    number = Decimal(digits + (match["power"] or ""))
     if abs(number.adjusted()) > LONGEST_NUMBER:
         return None
-    return number, _decimals(number), (found["unit"] or "").lower() in {"%", "percent"}
+    return number, _decimals(number), (match["unit"] or "").lower() in {"%", "percent"}
 
 
 def _normal(text: str) -> str:
@@ -203,10 +203,10 @@ def _same_truth(gold: Cell, value: bool) -> bool:
 
 
 def _same_number(gold: Cell, value: Cell) -> bool:
-    number, given = gold.value, value.value
-    if isinstance(given, int):
-        return bool(number == given) or _agrees(number, given)
-    if not isinstance(given, str | float):
+    number, answer = gold.value, value.value
+    if isinstance(answer, int):
+        return bool(number == answer) or _agrees(number, answer)
+    if not isinstance(answer, str | float):
         return False
     if value.text in {"true", "false"}:
         return bool(number == int(value.text == "true"))
@@ -272,10 +272,10 @@ def _read_date(text: str) -> tuple[date, str] | None:
     """The day, and the time of day if it is not midnight."""
     text = " ".join(text.split())
     for form in _DATES:
-        found = form.fullmatch(text)
-        if found is None:
+        match = form.fullmatch(text)
+        if match is None:
             continue
-        parts = found.groupdict()
+        parts = match.groupdict()
         month = _month(parts["month"])
         time = parts.get("time") or ""
         try:

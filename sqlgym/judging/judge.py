@@ -71,15 +71,15 @@ def compare(
     if match == "sound":
         runs = _fair_order(opened, gold_sql, gold)
     try:
-        found = opened.query(predicted_sql)
+        result = opened.query(predicted_sql)
     except ToolError as error:
         return Verdict(False, f"error: {error.code}: {error.message}")
     if match == "spider":
-        return spider_match.compare(gold.rows, found.rows, spider_match.is_ordered(gold_sql))
-    return sound(gold, found, runs)
+        return spider_match.compare(gold.rows, result.rows, spider_match.is_ordered(gold_sql))
+    return sound(gold, result, runs)
 
 
-def sound(gold: QueryResult, found: QueryResult, runs: Sequence[int]) -> Verdict:
+def sound(gold: QueryResult, result: QueryResult, runs: Sequence[int]) -> Verdict:
     """The sound verdict on what a query gave.
 
     A query that reads no table is a guess, and not right even where the guess is: `SELECT 3` says
@@ -87,12 +87,12 @@ def sound(gold: QueryResult, found: QueryResult, runs: Sequence[int]) -> Verdict
 
     Args:
         gold: What the gold query gave.
-        found: What the other query gave.
+        result: What the other query gave.
         runs: See `sqlgym.judging.ties.free_runs`; empty where the order of rows does not count.
     """
-    if gold.tables_read and not found.tables_read:
+    if gold.tables_read and not result.tables_read:
         return Verdict(False, "no table read")
-    return results.compare(gold.rows, found.rows, bool(runs), runs)
+    return results.compare(gold.rows, result.rows, bool(runs), runs)
 
 
 def check_answer(

@@ -41,5 +41,5 @@ def _in_order(text: str) -> str:
     return re.sub(f"[{re.escape(marks)}]{{2,}}", _sorted_marks, text)
 
 
-def _sorted_marks(found: re.Match[str]) -> str:
-    return "".join(sorted(found[0], key=unicodedata.combining))
+def _sorted_marks(match: re.Match[str]) -> str:
+    return "".join(sorted(match[0], key=unicodedata.combining))

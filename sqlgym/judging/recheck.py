@@ -49,26 +49,26 @@ _LARGEST: Final = 400  # powers of ten; SQLite's numbers end at 308
 _DAYS: Final = ("%Y-%m-%d", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y")
 
 
-def cells_of(given: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[list[Any]]:
+def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[list[Any]]:
     """The answer as a flat list of cells, in each way that it can be taken apart.
 
     Args:
-        given: The answer.
+        answer: The answer.
         columns: Names of the gold's columns, in lower case; a first line, or the keys of an object,
             may repeat them.
         needs_rows: The gold has several rows of several cells, so a flat list says too little.
     """
-    if isinstance(given, Mapping):
-        given = given["rows"] if given.keys() == {"columns", "rows"} else [given]
-    if isinstance(given, list | tuple):
-        rows = [_by_name(row, columns) if isinstance(row, Mapping) else row for row in given]
+    if isinstance(answer, Mapping):
+        answer = answer["rows"] if answer.keys() == {"columns", "rows"} else [answer]
+    if isinstance(answer, list | tuple):
+        rows = [_by_name(row, columns) if isinstance(row, Mapping) else row for row in answer]
         lists = [row if isinstance(row, list | tuple) else [row] for row in rows]
         if not needs_rows or all(isinstance(row, list | tuple) for row in rows):
             yield [cell for row in lists for cell in row]
         return
-    yield [given]
-    if isinstance(given, str):
-        text = _PREFIX.sub("", given.strip())
+    yield [answer]
+    if isinstance(answer, str):
+        text = _PREFIX.sub("", answer.strip())
         data = _data(text)
         if data is not None:
             yield from cells_of(data, columns, needs_rows)
@@ -90,8 +90,10 @@ def _split(text: str, columns: Sequence[str], needs_rows: bool) -> Iterator[list
 
 
 def _by_name(row: Mapping[Any, Any], columns: Sequence[str]) -> list[Any]:
-    named = {str(key).casefold(): value for key, value in row.items()}
-    return [named[name] for name in columns] if named.keys() == set(columns) else [*row.values()]
+    by_name = {str(key).casefold(): value for key, value in row.items()}
+    return (
+        [by_name[name] for name in columns] if by_name.keys() == set(columns) else [*row.values()]
+    )
 
 
 def _data(text: str) -> Any:
@@ -126,19 +128,19 @@ def same_value(gold: Any, other: Any) -> bool:
     return bool(type(gold) is type(other) and gold == other)
 
 
-def same_cell(gold: Any, given: Any) -> bool:
+def same_cell(gold: Any, answer: Any) -> bool:
     """A cell of the gold and what was given for it."""
     if gold is None:
-        return given is None or _plain(given) in {"", "null", "none"}
+        return answer is None or _plain(answer) in {"", "null", "none"}
     if isinstance(gold, bytes):
-        return _plain(given) == f"x'{gold.hex()}'"
+        return _plain(answer) == f"x'{gold.hex()}'"
     if isinstance(gold, int | float):
-        return any(_same_number(gold, *read) for read in _numbers(given))
-    if _plain(gold) == _plain(given):
+        return any(_same_number(gold, *read) for read in _numbers(answer))
+    if _plain(gold) == _plain(answer):
         return True
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        return re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", gold) is not None and float(gold) == given
-    days = [day for text in (gold, given) if (day := _day(text)) is not None]
+    if isinstance(answer, int | float) and not isinstance(answer, bool):
+        return re.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?", gold) is not None and float(gold) == answer
+    days = [day for text in (gold, answer) if (day := _day(text)) is not None]
     return len(days) == 2 and days[0] == days[1]
 
 
@@ -148,32 +150,32 @@ def _plain(value: Any) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`" else text
 
 
-def _numbers(given: Any) -> Iterator[tuple[Decimal, int]]:
+def _numbers(cell: Any) -> Iterator[tuple[Decimal, int]]:
     """The numbers that one cell can be, each with the decimals that it is written with."""
-    text = {"true": "1", "false": "0"}.get(_plain(given), _plain(given))
-    found = _NUMBER.fullmatch(text)
-    if found is None or not any(map(str.isdigit, found[3])):
+    text = {"true": "1", "false": "0"}.get(_plain(cell), _plain(cell))
+    match = _NUMBER.fullmatch(text)
+    if match is None or not any(map(str.isdigit, match[3])):
         return
     try:
-        written = Decimal(found[3].replace(",", ""))
+        written = Decimal(match[3].replace(",", ""))
     except InvalidOperation:  # its exponent has too many digits
         return
     if abs(written.adjusted()) > _LARGEST:
         return
-    number = written * (-1 if "-" in found[1] + found[2] else 1)
-    decimals = len(found[4] or "")
+    number = written * (-1 if "-" in match[1] + match[2] else 1)
+    decimals = len(match[4] or "")
     yield number, decimals
-    if found[5]:
+    if match[5]:
         yield number / 100, decimals + 2
 
 
-def _same_number(gold: int | float, given: Decimal, decimals: int) -> bool:
-    if gold == given or isinstance(gold, int):
-        return gold == given
-    if _close(gold, float(given)):
+def _same_number(gold: int | float, number: Decimal, decimals: int) -> bool:
+    if gold == number or isinstance(gold, int):
+        return gold == number
+    if _close(gold, float(number)):
         return True
-    rounded = abs(gold - float(given)) <= 0.5 * 10.0 ** -max(2, decimals) * (1 + 1e-9)
-    return rounded and given != 0
+    rounded = abs(gold - float(number)) <= 0.5 * 10.0 ** -max(2, decimals) * (1 + 1e-9)
+    return rounded and number != 0
 
 
 def _close(one: float, other: float) -> bool:
@@ -254,16 +256,16 @@ def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bo
         gold = gold_of(task.database, task.gold_sql)
     except sqlite3.Error:
         return None
-    name, given = next(iter(arguments.items()), ("", None))
-    return _same_query(gold, given, task) if name == "sql" else same_answer(gold, given)
+    name, answer = next(iter(arguments.items()), ("", None))
+    return _same_query(gold, answer, task) if name == "sql" else same_answer(gold, answer)
 
 
-def same_answer(gold: Gold, given: Any) -> bool | None:
+def same_answer(gold: Gold, answer: Any) -> bool | None:
     """Whether a value is the gold's result; None where that depends on an order that is unknown."""
     rows, columns = len(gold.rows), len(gold.columns)
     verdicts = [
         _verdict(gold, [tuple(cells[i : i + columns]) for i in range(0, len(cells), columns)])
-        for cells in cells_of(given, gold.columns, rows > 1 and columns > 1)
+        for cells in cells_of(answer, gold.columns, rows > 1 and columns > 1)
         if len(cells) == rows * columns
     ]
     return True if any(verdicts) else None if None in verdicts else False
@@ -311,8 +313,8 @@ def _ties(columns: int, way: str) -> str:
 
 def _end_of_order(sql: str) -> int | None:
     """Where the ORDER BY ends that stands outside of all parentheses; None without one."""
-    found = _ORDER.search(_without_parentheses(_without_quotes(sql)))
-    return len(found[0].rstrip()) + found.start() if found else None
+    match = _ORDER.search(_without_parentheses(_without_quotes(sql)))
+    return len(match[0].rstrip()) + match.start() if match else None
 
 
 def _without_quotes(sql: str) -> str:
@@ -322,15 +324,15 @@ def _without_quotes(sql: str) -> str:
     """
     parts, done, place = [], 0, 0
     endless: set[str] = set()
-    while found := _OPENING.search(sql, place):
-        opening, place = found[0], found.start() + 1
-        end = -1 if opening in endless else sql.find(_CLOSING[opening], found.end())
+    while match := _OPENING.search(sql, place):
+        opening, place = match[0], match.start() + 1
+        end = -1 if opening in endless else sql.find(_CLOSING[opening], match.end())
         if end < 0 and opening != "--":
             endless.add(opening)
             continue
         is_comment = len(opening) > 1
         place = len(sql) if end < 0 else end + (0 if opening == "--" else len(_CLOSING[opening]))
-        parts += [sql[done : found.start()], ("_ "[is_comment]) * (place - found.start())]
+        parts += [sql[done : match.start()], ("_ "[is_comment]) * (place - match.start())]
         done = place
     return "".join([*parts, sql[done:]])
 
@@ -343,14 +345,14 @@ def _without_parentheses(text: str) -> str:
     """
     open_places: list[int] = []
     whole: list[tuple[int, int]] = []
-    for found in _PARENTHESIS.finditer(text):
-        if found[0] == "(":
-            open_places.append(found.start())
+    for match in _PARENTHESIS.finditer(text):
+        if match[0] == "(":
+            open_places.append(match.start())
         elif open_places:
             start = open_places.pop()
             while whole and whole[-1][0] > start:
                 whole.pop()
-            whole.append((start, found.end()))
+            whole.append((start, match.end()))
     parts, done = [], 0
     for start, end in whole:
         parts += [text[done:start], "_" * (end - start)]
@@ -416,27 +418,27 @@ def _same_query(gold: Gold, sql: Any, task: Any) -> bool | None:
     return _verdict(gold, rows, same_value)
 
 
-def _verdict(gold: Gold, found: list[Row], same: Same = same_cell) -> bool | None:
+def _verdict(gold: Gold, rows: list[Row], same: Same = same_cell) -> bool | None:
     """Whether rows are those of the gold; by default as an answer, else as a result."""
-    if not gold.rows or not _same_rows(gold.rows, found, same):
+    if not gold.rows or not _same_rows(gold.rows, rows, same):
         return False
     if gold.ends is None:
-        return _in_order(gold.rows, found, same) or None
+        return _in_order(gold.rows, rows, same) or None
     parts = pairwise([0, *gold.ends])
-    return all(_same_rows(gold.rows[i:j], found[i:j], same) for i, j in parts)
+    return all(_same_rows(gold.rows[i:j], rows[i:j], same) for i, j in parts)
 
 
-def _in_order(gold: list[Row], found: list[Row], same: Same) -> bool:
-    return all(_same_row(g, f, same) for g, f in zip(gold, found, strict=True))
+def _in_order(gold: list[Row], rows: list[Row], same: Same) -> bool:
+    return all(_same_row(g, f, same) for g, f in zip(gold, rows, strict=True))
 
 
-def _same_rows(gold: list[Row], found: list[Row], same: Same) -> bool:
+def _same_rows(gold: list[Row], rows: list[Row], same: Same) -> bool:
     """The same rows as often, in whatever order."""
-    if len(gold) != len(found):
+    if len(gold) != len(rows):
         return False
     if len(gold) > _PAIRED:  # of results only: answers are as short as observations
-        return _in_order(sorted(gold, key=_key), sorted(found, key=_key), same)
-    left = list(found)
+        return _in_order(sorted(gold, key=_key), sorted(rows, key=_key), same)
+    left = list(rows)
     for row in gold:
         place = next((i for i, other in enumerate(left) if _same_row(row, other, same)), None)
         if place is None:

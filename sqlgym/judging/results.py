@@ -49,7 +49,7 @@ def pair_up(size: int, fits: Callable[[int, int], bool]) -> bool:
         choices.append([right for right in range(size) if fits(left, right)])
         if not choices[-1]:
             return False
-    if len({right for found in choices for right in found}) < size:
+    if len({right for row in choices for right in row}) < size:
         return False
     partner = [-1] * size  # of each left thing
     owner = [-1] * size  # of each right thing
@@ -67,14 +67,14 @@ def clusters(numbers: Iterable[float], fits: Callable[[float, float], bool]) -> 
         numbers: In any order, none of them NaN.
         fits: Whether two of them do; of numbers further apart, only if those between do.
     """
-    found: dict[float, int] = {}
+    places: dict[float, int] = {}
     last: float | None = None
     place = 0
     for number in sorted(set(numbers)):
         place += last is not None and not fits(last, number)
-        found[number] = place
+        places[number] = place
         last = number
-    return found
+    return places
 
 
 def _free(partner: Sequence[int]) -> list[int]:
@@ -112,25 +112,25 @@ def _lead(
     choice once. The chain is a list and no recursion: it can be as long as there are things.
     """
     chain = [(first, iter(choices[first]))]
-    taken: list[int] = []
+    exchanged: list[int] = []
     while chain:
         left, rest = chain[-1]
         for right in rest:
             other = owner[right]
             if other < 0:
-                for (each, _), given in zip(chain, [*taken, right], strict=True):
-                    partner[each], owner[given] = given, each
+                for (each, _), new in zip(chain, [*exchanged, right], strict=True):
+                    partner[each], owner[new] = new, each
                     levels[each] = -1
                 return True
             if levels[other] == levels[left] + 1:
-                taken.append(right)
+                exchanged.append(right)
                 chain.append((other, iter(choices[other])))
                 break
         else:
             levels[left] = -1
             chain.pop()
-            if taken:
-                taken.pop()
+            if exchanged:
+                exchanged.pop()
     return False
 
 
@@ -269,8 +269,8 @@ def _same_multiset(gold: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> 
     gold_rest, rest = (left - right), (right - left)
     groups: dict[Any, tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
     near = [_near(column) for column in zip(*gold_rest, *rest, strict=False)]
-    for side, counted in enumerate((gold_rest, rest)):
-        for row in counted.elements():
+    for side, counts in enumerate((gold_rest, rest)):
+        for row in counts.elements():
             groups[tuple(map(_marked, row, near))][side].append(row)
     sides = groups.values()
     return all(len(g) == len(r) for g, r in sides) and all(_paired(g, r) for g, r in sides)
@@ -353,7 +353,7 @@ def _shared_values(
     mostly keep the order of columns) until `COMPARED` values are. What is further away counts as
     different, which can make two wide results less close to each other, but no verdict.
     """
-    found: dict[tuple[int, int], int] = {}
+    shared: dict[tuple[int, int], int] = {}
     places = ((i, j) for i in range(len(gold)) for j in range(len(other)))
     looked_at = 0
     for i, j in sorted(places, key=lambda place: abs(place[0] - place[1])):
@@ -362,8 +362,8 @@ def _shared_values(
             break
         count = _shared(gold[i], other[j])
         if count:
-            found[i, j] = count
-    return found
+            shared[i, j] = count
+    return shared
 
 
 def _shared(gold: Counter[Any], other: Counter[Any]) -> int:

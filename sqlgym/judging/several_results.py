@@ -103,15 +103,15 @@ def keys_of(tree: exp.Expr, schema: Schema) -> Keys:
     for select in tree.find_all(exp.Select):
         sources = {}
         for table in sources_of(select):
-            known = schema.get(table.name)
-            if known is not None and not table.db and table.name.lower() not in made_here:
-                sources[table.alias_or_name.lower()] = known.name
-                keys.setdefault(known.name, [])
-        shown = [*select.expressions, *(select.args.get(part) for part in ("having", "order"))]
-        for part in shown:
+            schema_table = schema.get(table.name)
+            if schema_table is not None and not table.db and table.name.lower() not in made_here:
+                sources[table.alias_or_name.lower()] = schema_table.name
+                keys.setdefault(schema_table.name, [])
+        parts = [*select.expressions, *(select.args.get(part) for part in ("having", "order"))]
+        for part in parts:
             if part is not None:
                 _add(part, _Owners(sources, schema), keys)
-    return {table: list(dict.fromkeys(found)) for table, found in keys.items()}
+    return {table: list(dict.fromkeys(expressions)) for table, expressions in keys.items()}
 
 
 class _Owners:
@@ -143,8 +143,8 @@ def _add(part: exp.Expr, owners: _Owners, keys: Keys) -> None:
             columns.append(node)
         elif isinstance(node, exp.Alias | exp.Ordered | exp.Having | exp.Order | exp.Paren):
             nodes += reversed(list(node.iter_expressions()))
-        elif (found := _plain(node, owners)) is not None:
-            keys[found[0]].append(found[1])
+        elif (plain := _plain(node, owners)) is not None:
+            keys[plain[0]].append(plain[1])
             columns += node.find_all(exp.Column)
         else:
             nodes += reversed(list(node.iter_expressions()))
@@ -218,17 +218,17 @@ def _sorts(database: Database, keys: Keys) -> Iterator[dict[str, str]]:
         return
     columns = {}
     for table, telling in keys.items():
-        known = database.schema.find(table).columns
-        columns[table] = [*telling, *(quoted(column.name) for column in known)][:_MOST_KEYS]
+        own = database.schema.find(table).columns
+        columns[table] = [*telling, *(quoted(column.name) for column in own)][:_MOST_KEYS]
     for way in ("ASC", "DESC"):
         yield {
-            table: ", ".join(f"{key} COLLATE BINARY {way}" for key in found)
-            for table, found in columns.items()
+            table: ", ".join(f"{key} COLLATE BINARY {way}" for key in sort_keys)
+            for table, sort_keys in columns.items()
         }
     for factor in _FACTORS:
         yield {
-            table: f"row_number() OVER (ORDER BY {', '.join(found)}) * {factor} % {_MODULUS}"
-            for table, found in columns.items()
+            table: f"row_number() OVER (ORDER BY {', '.join(sort_keys)}) * {factor} % {_MODULUS}"
+            for table, sort_keys in columns.items()
         }
 
 
@@ -279,22 +279,22 @@ def _choice(database: Database, sql: str, result: QueryResult) -> str | None:
     if not any(word in lower for word in _CHOOSING):
         return depends_on_reading(database, sql, result)
     tree = parse(sql)
-    found = open_group_of(database, tree)
-    if found.is_certain:
-        return found.reason
-    return depends_on_reading(database, sql, result) or _tried(database, sql, result, tree, found)
+    group = open_group_of(database, tree)
+    if group.is_certain:
+        return group.reason
+    return depends_on_reading(database, sql, result) or _tried(database, sql, result, tree, group)
 
 
 def _tried(
-    database: Database, sql: str, result: QueryResult, tree: exp.Expr, found: OpenGroup
+    database: Database, sql: str, result: QueryResult, tree: exp.Expr, group: OpenGroup
 ) -> str | None:
     """Why a query leaves a choice, by running it on the same rows in other orders."""
-    if not found.is_possible and not leaves_choices(tree, database):
+    if not group.is_possible and not leaves_choices(tree, database):
         return None
     differs = other_result(database, sql, result, tree)
     if differs is None:  # nothing is known but that there is a choice
-        return found.reason
-    return (found.reason or _BY_ORDER) if differs else None
+        return group.reason
+    return (group.reason or _BY_ORDER) if differs else None
 
 
 def depends_on_reading(database: Database, sql: str, result: QueryResult) -> str | None:

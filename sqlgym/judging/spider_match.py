@@ -86,14 +86,14 @@ def _without_distinct(sql: str) -> str:
         tokens = SQLite().tokenize(sql)
     except SqlglotError:
         return sql
-    kept, position = list[str](), 0
+    pieces, position = list[str](), 0
     for token in tokens:
         if token.token_type is TokenType.DISTINCT:
-            kept.append(sql[position : token.start])
+            pieces.append(sql[position : token.start])
             position = token.end + 1
         elif token.token_type is TokenType.SEMICOLON:
-            return "".join([*kept, sql[position : token.start]])
-    return "".join([*kept, sql[position:]])
+            return "".join([*pieces, sql[position : token.start]])
+    return "".join([*pieces, sql[position:]])
 
 
 def _bag(row: Row) -> tuple[Any, ...]:
@@ -119,8 +119,8 @@ class _Orders:
         self._ordered = ordered
         self._gold = list(zip(*gold, strict=True))
         self._columns = list(zip(*rows, strict=True))
-        known: dict[tuple[Any, ...], int] = {}
-        self._kinds = [known.setdefault(column, len(known)) for column in self._columns]
+        kinds: dict[tuple[Any, ...], int] = {}
+        self._kinds = [kinds.setdefault(column, len(kinds)) for column in self._columns]
         holders: dict[frozenset[Any], list[int]] = defaultdict(list)
         for place, column in enumerate(self._columns):
             holders[_held(column)].append(place)

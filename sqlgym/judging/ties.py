@@ -148,11 +148,11 @@ def _cuts(text: str, rows: int | None) -> list[int] | None:
         text: The clause behind its keyword, without blanks.
         rows: How many rows came of it, where that is known: fewer than the LIMIT are not cut.
     """
-    found = _LIMIT.fullmatch(text)
-    if found is None:
+    match = _LIMIT.fullmatch(text)
+    if match is None:
         return None
-    limit, offset = int(found[1]), int(found[3] or 0)
-    if found[2] == ",":
+    limit, offset = int(match[1]), int(match[3] or 0)
+    if match[2] == ",":
         limit, offset = offset, limit
     offset = max(offset, 0)
     cuts = [offset]
@@ -177,7 +177,7 @@ def _with_clause(sql: str) -> str:
 def _selects(sql: str) -> list[_Select]:
     """Everything between parentheses, innermost first, and last the whole query."""
     tokens = _tokens(sql)
-    found: list[_Select] = []
+    selects: list[_Select] = []
     open_places: list[int] = []
     own: list[list[Token]] = [[]]  # for each open parenthesis the tokens in no deeper one
     for place, token in enumerate(tokens):
@@ -188,11 +188,11 @@ def _selects(sql: str) -> list[_Select]:
         if token.token_type is TokenType.R_PAREN and open_places:
             start, inside = open_places.pop(), own.pop()
             exists = start > 0 and tokens[start - 1].token_type is TokenType.EXISTS
-            found.append(_select(inside, tokens[start].end + 1, token.start, exists))
+            selects.append(_select(inside, tokens[start].end + 1, token.start, exists))
         own[-1].append(token)
     # What follows the last token is a comment, and would swallow what is added.
     end = tokens[-1].end + 1 if tokens else 0
-    return [*found, _select(own[0], 0, end, False)]
+    return [*selects, _select(own[0], 0, end, False)]
 
 
 def _select(own: list[Token], start: int, end: int, exists: bool) -> _Select:

@@ -56,9 +56,9 @@ def _rename(tree: exp.Expr) -> None:
 
 def _sorted(tree: exp.Expr) -> exp.Expr:
     """Operands in the order of their text wherever their order means nothing."""
-    for found in list(tree.find_all(exp.In)):
-        if found.expressions:
-            found.set("expressions", sorted(found.expressions, key=_text))
+    for listed in list(tree.find_all(exp.In)):
+        if listed.expressions:
+            listed.set("expressions", sorted(listed.expressions, key=_text))
     sizes = _sizes(tree)
     for equal in reversed(list(tree.find_all(exp.EQ))):  # what is inside first
         left, right = equal.left, equal.right
@@ -90,15 +90,15 @@ def _sort_terms(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> None:
 
 
 def _terms(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> list[exp.Expr]:
-    waiting, found = [node], []
+    waiting, terms = [node], []
     while waiting:  # no recursion: a chain of a thousand terms is a thousand levels deep
         each = waiting.pop()
         inner = each.unnest()
         if isinstance(inner, kind):
             waiting += [inner.expression, inner.this]
         else:
-            found.append(each)
-    return found
+            terms.append(each)
+    return terms
 
 
 def _place(node: exp.Expr) -> tuple[bool, str]:

@@ -121,10 +121,10 @@ class Draft:
 
     def pick(self, options: Iterable[T]) -> T:
         """One of several things; `Unfit` if there are none."""
-        found = list(options)
-        if not found:
+        choices = list(options)
+        if not choices:
             raise Unfit
-        return found[int(self.rng.random() * len(found))]
+        return choices[int(self.rng.random() * len(choices))]
 
     def chance(self, probability: float) -> bool:
         """True so often."""
@@ -235,8 +235,8 @@ def _said(
     field, cell = fields[0], cells[0]
     shown = spoken_values.quoted_text(cell) if isinstance(cell, str) else f"{cell:.10g}"
     if not field.noun.is_readable:
-        there = f'the value {shown} in column "{field.name}"'
-        return f"the {noun} with {there}", f"has {there}"
+        where = f'the value {shown} in column "{field.name}"'
+        return f"the {noun} with {where}", f"has {where}"
     if not is_name:
         if field.role is Role.KEY or field.role is Role.CODE or field.role is Role.REFERENCE:
             clause = f"is {shown}" if isinstance(cell, str) else f"has the {field.noun.one} {shown}"

@@ -145,10 +145,10 @@ def synthesize(
         rephrase=rephrase,
         report=report,
     )
-    found = tuple(_first(tasks, n, progress or (lambda done, total: None)))
-    if not found:
+    kept = tuple(_first(tasks, n, progress or (lambda done, total: None)))
+    if not kept:
         raise _nothing_found(database)
-    return Synthesis(found, report)
+    return Synthesis(kept, report)
 
 
 def _first(
@@ -159,10 +159,10 @@ def _first(
         yield task
 
 
-def _tell_world(told: SynthesisReport, world: World) -> None:
+def _tell_world(report: SynthesisReport, world: World) -> None:
     """Report which tables are left out and which references are inferred."""
-    told.tables_left_out.update(world.left_out)
-    told.references += [
+    report.tables_left_out.update(world.left_out)
+    report.references += [
         f"{link.child.name}.{link.column} -> {link.parent.name}.{link.target}"
         for link in world.links
         if link.is_inferred

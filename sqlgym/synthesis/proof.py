@@ -128,8 +128,8 @@ def _check_guess(result: QueryResult, candidate: Candidate, entities: Mapping[st
         raise Rejected("seen_at_once")
     if len(result.rows) == 1 and "(" not in candidate.sql.partition(" FROM ")[0]:
         texts = {str(value) for value in result.rows[0]}
-        named = any(texts <= entity.first_row for entity in used)
-        if named and candidate.sql.rstrip("0123456789").endswith("LIMIT "):
+        in_first_row = any(texts <= entity.first_row for entity in used)
+        if in_first_row and candidate.sql.rstrip("0123456789").endswith("LIMIT "):
             raise Rejected("seen_at_once")
 
 

@@ -81,8 +81,8 @@ class Rephraser:
         try:
             text = self._hook(task.question, task.sql)
         except Exception as problem:  # noqa: BLE001 - a stranger's model must not end the search
-            told = f"{type(problem).__name__}: {problem}"
-            self._report.hook_error = self._report.hook_error or told
+            message = f"{type(problem).__name__}: {problem}"
+            self._report.hook_error = self._report.hook_error or message
             return None
         return english.sentence(text) if isinstance(text, str) else ""
 
@@ -134,11 +134,11 @@ def told_values(question: str, sql: str) -> Iterator[list[str]]:
     >>> list(told_values("Which cost more than 5,000 euros?", "SELECT a FROM t WHERE b > 5000"))
     [['5000', '5,000']]
     """
-    for found in LITERAL.finditer(sql):
-        if found[1] is None and found[2] is None:
+    for match in LITERAL.finditer(sql):
+        if match[1] is None and match[2] is None:
             continue  # a quoted name
-        text = (found[1] or "")[1:-1].replace("''", "'")
-        forms = _number_forms(found[2]) if found[2] else _text_forms(text)
+        text = (match[1] or "")[1:-1].replace("''", "'")
+        forms = _number_forms(match[2]) if match[2] else _text_forms(text)
         if _tells(question, forms):
             yield forms
 

@@ -99,8 +99,8 @@ class Search:
     def _give_up(self, level: Hardness) -> None:
         self.given_up.add(level)
         kept = self.report.by_hardness[level]
-        what = f"after {kept} tasks, no more were found" if kept else "none was found"
-        self.report.missing[level] = f"{what} in {PATIENCE:,} drafts: {self._lacks(level)}"
+        outcome = f"after {kept} tasks, no more were found" if kept else "none was found"
+        self.report.missing[level] = f"{outcome} in {PATIENCE:,} drafts: {self._lacks(level)}"
 
     def _lacks(self, level: Hardness) -> str:
         if not self.fits[level]:

@@ -136,13 +136,13 @@ def _known(file: Path) -> dict[str, GoldVerdict]:
         lines = file.read_bytes().split(b"\n")
     except OSError:
         return {}
-    found: dict[str, GoldVerdict] = {}
+    verdicts: dict[str, GoldVerdict] = {}
     for line in lines:
         checksum, _, body = line.partition(b" ")
         if body and checksum == b"%08x" % zlib.crc32(body):
             key, code, reason = json.loads(body)  # whole, as the checksum says
-            found[key] = GoldVerdict(code, reason)
-    return found
+            verdicts[key] = GoldVerdict(code, reason)
+    return verdicts
 
 
 def _file(database: Path) -> Path | None:

@@ -103,9 +103,9 @@ def _extras(select: exp.Select) -> int:
     """How many of the four things that may come in plural do so."""
     where, group = select.args.get("where"), select.args.get("group")
     conditions = len(list(_connected(where.this))) if where else 0
-    counted = [_aggregates(select), len(select.expressions), conditions]
-    counted.append(len(group.expressions) if group else 0)
-    return sum(number > 1 for number in counted)
+    numbers = [_aggregates(select), len(select.expressions), conditions]
+    numbers.append(len(group.expressions) if group else 0)
+    return sum(number > 1 for number in numbers)
 
 
 def _aggregates(select: exp.Select) -> int:

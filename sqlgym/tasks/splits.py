@@ -92,13 +92,13 @@ def divide(
         ConfigurationError: The shares are not positive, or do not sum to 1.
     """
     check_shares(shares)
-    given = list(entries)
-    db_ids = sorted({entry["db_id"] for entry in given})
+    listed = list(entries)
+    db_ids = sorted({entry["db_id"] for entry in listed})
     if len(db_ids) >= max(3, len(shares)):
         homes = _homes(db_ids, shares)
-        placed = [(homes[entry["db_id"]], entry) for entry in given]
+        placed = [(homes[entry["db_id"]], entry) for entry in listed]
     else:
-        placed = [(_part(skeleton(entry["canonical"]), shares), entry) for entry in given]
+        placed = [(_part(skeleton(entry["canonical"]), shares), entry) for entry in listed]
     seen: set[str] = set()
     parts: dict[str, list[Entry]] = {}
     for part in shares:

@@ -98,17 +98,17 @@ def _before_year(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Fo
 
 def _in_month_of_any_year(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form, ...]]:
     month = _day(draft, field).month
-    said = f"in {english.month_name(month)} of any year"
-    return f"{date_part(field, 'month', column)} = '{month:02d}'", _date_forms(field, said)
+    when = f"in {english.month_name(month)} of any year"
+    return f"{date_part(field, 'month', column)} = '{month:02d}'", _date_forms(field, when)
 
 
 def _date_forms(field: Field, when: str) -> tuple[Form, ...]:
     if " when " in field.noun.one:
         return tuple(happened(field, when))
-    found = [Form("whose", f"{field.noun.one} is {when}"), *happened(field, when)]
+    wordings = [Form("whose", f"{field.noun.one} is {when}"), *happened(field, when)]
     if field.noun.is_readable:
-        found.append(Form("with", f"{field.noun.a} {when}"))
-    return tuple(found)
+        wordings.append(Form("with", f"{field.noun.a} {when}"))
+    return tuple(wordings)
 
 
 def _day(draft: Draft, field: Field) -> date:
@@ -145,12 +145,12 @@ class Condition:
 
     def of(self, draft: Draft, owner: str) -> str:
         """Said of one thing, behind its noun as a clause; `Unfit` where it has no such form."""
-        return draft.pick(said for form in self.forms if (said := form.of(owner)))
+        return draft.pick(text for form in self.forms if (text := form.of(owner)))
 
     def verb(self, draft: Draft) -> str | None:
         """Said behind a noun in the plural as its verb; None where it has no such form."""
-        found = [form.verb() for form in self.forms if form.verb()]
-        return draft.pick(found) if found else None
+        verbs = [form.verb() for form in self.forms if form.verb()]
+        return draft.pick(verbs) if verbs else None
 
 
 def condition(
@@ -189,8 +189,8 @@ def perhaps(
     """So often a condition on a table, on none of the columns `besides`; else none."""
     if not draft.chance(probability):
         return Extra()
-    found = condition(draft, entity, alias, besides)
-    return Extra((found.sql,), f" {found.after(draft)}", (found,))
+    extra = condition(draft, entity, alias, besides)
+    return Extra((extra.sql,), f" {extra.after(draft)}", (extra,))
 
 
 def on_field(draft: Draft, entity: Entity, field: Field, alias: str = "") -> Condition:
@@ -241,8 +241,8 @@ def _same_kind(draft: Draft, first: Condition, second: Condition, word: str) -> 
     return [f"{first.after(draft, kind)} {word} {second.after(draft, kind)}" for kind in kinds]
 
 
-def _has(found: Condition, kinds: tuple[str, ...]) -> bool:
-    return any(form.kind in kinds for form in found.forms)
+def _has(one: Condition, kinds: tuple[str, ...]) -> bool:
+    return any(form.kind in kinds for form in one.forms)
 
 
 def _on_number(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
@@ -264,16 +264,16 @@ def _on_number(draft: Draft, entity: Entity, field: Field, alias: str) -> Condit
 
 
 def _between(draft: Draft, entity: Entity, field: Field, column: str) -> Condition:
-    found = {
+    thresholds = {
         spoken_values.threshold(field, draft.rng),
         spoken_values.threshold(field, draft.rng),
     } - {None}
-    ends = sorted(end for end in found if end is not None)
+    ends = sorted(end for end in thresholds if end is not None)
     if len(ends) < 2:
         raise Unfit
     low, high = (spoken_values.shown(end, field.is_whole) for end in ends)
-    said = forms.between(draft, field, ends[0], ends[1])
-    return Condition(f"{column} BETWEEN {low} AND {high}", said, field.name)
+    wordings = forms.between(draft, field, ends[0], ends[1])
+    return Condition(f"{column} BETWEEN {low} AND {high}", wordings, field.name)
 
 
 def _on_category(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
@@ -282,15 +282,15 @@ def _on_category(draft: Draft, entity: Entity, field: Field, alias: str) -> Cond
     value = draft.pick(usable[: roles.FEW])
     way = draft.rng.random()
     if way < 0.12 and not field.nulls and len(usable) > 2:
-        said = forms.other_than(draft, entity, field, value)
-        return Condition(f"{column} <> {literal(value)}", said, field.name)
+        wordings = forms.other_than(draft, entity, field, value)
+        return Condition(f"{column} <> {literal(value)}", wordings, field.name)
     if way < 0.24 and len(usable) > 3:
         other = draft.pick([v for v in usable[: roles.FEW] if v != value])
         listed = ", ".join(map(literal, (value, other)))
-        said = forms.one_of(draft, entity, field, (value, other))
-        return Condition(f"{column} IN ({listed})", said, field.name)
-    said = forms.equal_text(draft, entity, field, value)
-    return Condition(f"{column} = {literal(value)}", said, field.name)
+        wordings = forms.one_of(draft, entity, field, (value, other))
+        return Condition(f"{column} IN ({listed})", wordings, field.name)
+    wordings = forms.equal_text(draft, entity, field, value)
+    return Condition(f"{column} = {literal(value)}", wordings, field.name)
 
 
 def _distinct_values(field: Field) -> list[str]:
@@ -315,30 +315,30 @@ def _on_name(draft: Draft, entity: Entity, field: Field, alias: str) -> Conditio
             {text[0].upper() for text in texts if text[:1].isascii() and text[:1].isalpha()}
         )
         start = draft.pick(starts)
-        said = forms.starting(draft, field, start)
+        wordings = forms.starting(draft, field, start)
         return Condition(
-            f"{column} LIKE '{start}%'", said, field.name, (f"{column} GLOB '{start}*'",)
+            f"{column} LIKE '{start}%'", wordings, field.name, (f"{column} GLOB '{start}*'",)
         )
-    found = Counter(
+    words = Counter(
         w for text in texts for w in set(text.split()) if len(w) > 3 and w.isascii() and w.isalpha()
     )
-    word = draft.pick(sorted(w for w, times in found.items() if times > 1))
-    said = forms.containing(draft, field, word)
+    word = draft.pick(sorted(w for w, times in words.items() if times > 1))
+    wordings = forms.containing(draft, field, word)
     readings = (f"instr({column}, '{word}') > 0", f"' ' || {column} || ' ' LIKE '% {word} %'")
-    return Condition(f"{column} LIKE '%{word}%'", said, field.name, readings)
+    return Condition(f"{column} LIKE '%{word}%'", wordings, field.name, readings)
 
 
 def _on_flag(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
     yes, no = field.values
     is_yes = draft.chance(0.5)
     value = yes if is_yes else no
-    said = forms.flagged(draft, entity, field, value, is_yes)
-    return Condition(f"{field.sql(alias)} = {literal(value)}", said, field.name)
+    wordings = forms.flagged(draft, entity, field, value, is_yes)
+    return Condition(f"{field.sql(alias)} = {literal(value)}", wordings, field.name)
 
 
 def _on_date(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
-    sql, said = condition(draft, entity, field, alias)
-    return Condition(sql, said, field.name)
+    sql, wordings = _date_condition(draft, entity, field, alias)
+    return Condition(sql, wordings, field.name)
 
 
 def _on_null(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:

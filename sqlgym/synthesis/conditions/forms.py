@@ -107,8 +107,9 @@ def compared(
     text = spoken_values.amount(field, limit, draft.rng)
     noun = field.noun
     if noun.counts and not noun.unit:
-        said = counted(draft.pick(_COUNT[sign]), text, noun.counts)
-        return Form("with", said), Form("whose", f"{noun.one} {draft.pick(_IS[sign]).format(text)}")
+        things = counted(draft.pick(_COUNT[sign]), text, noun.counts)
+        whose = f"{noun.one} {draft.pick(_IS[sign]).format(text)}"
+        return Form("with", things), Form("whose", whose)
     forms = [
         Form("whose", f"{noun.one} {draft.pick(_IS[sign]).format(text)}"),
         Form("with", f"{noun.a} {draft.pick(_MORE[sign]).format(text)}"),
@@ -126,8 +127,8 @@ def counted(words: str, number: str, things: str) -> str:
     if not number.isdigit() or int(number) > 12:
         return f"{words.format(number)} {things}"
     one = number == "1" and not words.startswith("{}")
-    said = words.format(english.number_word(int(number)))
-    return f"{said} {english.singular(things) if one else things}"
+    text = words.format(english.number_word(int(number)))
+    return f"{text} {english.singular(things) if one else things}"
 
 
 def _compared_year(field: Field, sign: str, year: str) -> tuple[Form, ...]:
@@ -234,11 +235,11 @@ def flagged(
         rest = "-".join(words)
         if rest in _ADJECTIVES or rest.endswith(("ed", "able", "ible", "ive")):
             negation = "" if is_yes else "not "
-            said = rest if rest in ("full-time", "part-time") else " ".join(words)
-            return Form("that", f"{negation}{said}"), Form("which", _equals(field, value))
+            adjective = rest if rest in ("full-time", "part-time") else " ".join(words)
+            return Form("that", f"{negation}{adjective}"), Form("which", _equals(field, value))
     elif field.noun.one in _ADJECTIVES or field.noun.one.endswith(("ed", "able", "ive")):
-        said = f"{'' if is_yes else 'not '}{field.noun.one}"
-        return Form("that", said), Form("which", _equals(field, value))
+        adjective = f"{'' if is_yes else 'not '}{field.noun.one}"
+        return Form("that", adjective), Form("which", _equals(field, value))
     return (Form("which", _equals(field, value)),)
 
 

@@ -253,9 +253,9 @@ def _head(noun: str) -> tuple[str, str]:
     if " when " not in noun and len(words) > 1 and is_participle(words[-1]):
         return " ".join(words[:-1]), f" {words[-1]}"
     for link in (" when ", " of ", " in ", " from ", " to ", " per "):
-        head, found, tail = noun.partition(link)
-        if found:
-            return head, found + tail
+        head, preposition, tail = noun.partition(link)
+        if preposition:
+            return head, preposition + tail
     return noun, ""
 
 

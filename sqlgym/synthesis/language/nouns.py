@@ -49,8 +49,8 @@ def parts_of(name: str) -> tuple[str, ...]:
     """
     parts: list[str] = []
     for word in re.split(r"[\W_]+", name):
-        known = word.lower() in lexicon.ABBREVIATIONS
-        parts += [word] if known else _PARTS.findall(word)
+        is_abbreviation = word.lower() in lexicon.ABBREVIATIONS
+        parts += [word] if is_abbreviation else _PARTS.findall(word)
     return tuple(parts)
 
 
@@ -113,25 +113,25 @@ def _is_word(part: str) -> bool:
 
 def _without_repeats(words: list[str]) -> tuple[str, ...]:
     """`phone_number` is "phone number number" word by word."""
-    kept: list[str] = []
+    unique: list[str] = []
     for word in words:
-        if not kept or kept[-1] != word:
-            kept.append(word)
+        if not unique or unique[-1] != word:
+            unique.append(word)
     for double in (["number", "of", "number"], ["name", "name"], ["address", "e-mail", "address"]):
-        kept = _once(kept, double)
-    return tuple(kept)
+        unique = _once(unique, double)
+    return tuple(unique)
 
 
 def _once(words: list[str], double: list[str]) -> list[str]:
     """Words with the first word only of each such sequence, from the last one on."""
     size, place = len(double), len(words)
-    kept: list[str] = []  # backwards, so that nothing is moved
+    backwards: list[str] = []  # backwards, so that nothing is moved
     while place:
         place -= 1
-        kept.append(words[place])
-        if kept[-1 : -size - 1 : -1] == double:
-            del kept[-size:-1]
-    return kept[::-1]
+        backwards.append(words[place])
+        if backwards[-1 : -size - 1 : -1] == double:
+            del backwards[-size:-1]
+    return backwards[::-1]
 
 
 _TIMES = frozenset(["hours", "days", "weeks", "months", "minutes", "seconds"])

@@ -112,12 +112,12 @@ def _is_unique_together(database: Database, entity: Entity, fields: tuple[Field,
     names = ", ".join(quoted(field.name) for field in fields)
     source = quoted(entity.name)
     try:
-        found = database.query(
+        twice = database.query(
             f"SELECT count(*) FROM (SELECT 1 FROM {source} GROUP BY {names} HAVING count(*) > 1)"
         )
     except ToolError:
         return False
-    return bool(found.rows[0][0] == 0)
+    return bool(twice.rows[0][0] == 0)
 
 
 def entity_of(database: Database, read: TableRead, keys: list[ForeignKey]) -> Entity:
@@ -250,8 +250,8 @@ def _kept_values(role: Role, sample: Sample) -> tuple[Any, ...]:
         return roles.flag_values(sample) or ()
     values = [value for value in sample.values if not roles.is_blank(value)]
     if role in (Role.CATEGORY, Role.CODE, Role.NAME, Role.TEXT):
-        counted = Counter(values)
-        ranked = sorted(counted, key=lambda value: (-counted[value], str(value)))
+        counts = Counter(values)
+        ranked = sorted(counts, key=lambda value: (-counts[value], str(value)))
         return tuple(ranked[: 4 * roles.FEW])
     if role is Role.QUANTITY or role is Role.YEAR:
         return tuple(sorted(values, key=float))
@@ -260,17 +260,17 @@ def _kept_values(role: Role, sample: Sample) -> tuple[Any, ...]:
 
 def _without_twins(fields: list[Field]) -> list[Field]:
     """Fields whose nouns collide are spoken of by the names of their columns."""
-    counted = Counter(field.noun.one.lower() for field in fields)
+    counts = Counter(field.noun.one.lower() for field in fields)
     result = []
     for field in fields:
-        if counted[field.noun.one.lower()] > 1:
+        if counts[field.noun.one.lower()] > 1:
             full = column_noun(field.name, (), field.role is Role.QUANTITY)
             field = replace(field, noun=full)
         result.append(field)
-    counted = Counter(field.noun.one.lower() for field in result)
+    counts = Counter(field.noun.one.lower() for field in result)
     return [
         replace(field, noun=quoted_column(field.name))
-        if counted[field.noun.one.lower()] > 1
+        if counts[field.noun.one.lower()] > 1
         else field
         for field in result
     ]
@@ -289,20 +289,20 @@ def profile(database: Database, tables: Sequence[str] | None = None) -> World:
     """
     left_out: dict[str, str] = {}
     read = [
-        found
+        one
         for table in _chosen(database, tables, left_out)
-        if (found := read_table(database, table, left_out)) is not None
+        if (one := read_table(database, table, left_out)) is not None
     ]
-    if any(found.rows > LARGE for found in read):
-        read = [replace(found, is_among_large=True) for found in read]
-    kept = [found.table for found in read]
-    known = references.declared(database, kept)
-    guessed = list(references.inferred(database, kept, known))
-    keys = [*known, *guessed]
+    if any(one.rows > LARGE for one in read):
+        read = [replace(one, is_among_large=True) for one in read]
+    usable = [one.table for one in read]
+    declared = references.declared(database, usable)
+    inferred = list(references.inferred(database, usable, declared))
+    keys = [*declared, *inferred]
     entities = references.with_distinct_nouns(
         [entity_of(database, one, keys) for one in read], keys
     )
-    links = references.links_of(database, entities, known, guessed)
+    links = references.links_of(database, entities, declared, inferred)
     return World(tuple(entities), *references.finished(entities, links), left_out)
 
 
@@ -311,11 +311,11 @@ def _chosen(
 ) -> list[Table]:
     every = database.schema.tables
     if tables is not None:
-        wanted = {database.schema.find(name).name for name in tables}
+        names = {database.schema.find(name).name for name in tables}
         for table in every:
-            if table.name not in wanted:
+            if table.name not in names:
                 left_out[table.name] = "It is not among the tables that were asked for."
-        return [table for table in every if table.name in wanted][:MOST_TABLES]
+        return [table for table in every if table.name in names][:MOST_TABLES]
     chosen: list[Table] = []
     for table in every:
         if table.is_view:

@@ -35,27 +35,27 @@ _STAFF = ("employee", "staff", "person", "teacher", "professor", "faculty", "ins
 def declared(database: Database, tables: list[Table]) -> list[ForeignKey]:
     """The declared references to a unique column of one of these tables."""
     names = {table.name: table for table in tables}
-    found = []
+    keys = []
     for table in tables:
         for key in table.foreign_keys:
             target = names.get(key.to_table)
             if target is None or not target.column(key.to_column) or not table.column(key.column):
                 continue
             if is_unique(database, target, key.to_column):
-                found.append(key)
-    return found
+                keys.append(key)
+    return keys
 
 
 def inferred(
-    database: Database, tables: list[Table], known: list[ForeignKey]
+    database: Database, tables: list[Table], declared: list[ForeignKey]
 ) -> Iterator[ForeignKey]:
     """References that names propose and values confirm, in the order of the tables."""
-    taken = {(key.table, key.column) for key in known}
-    pairs = {(key.table, key.to_table) for key in known}
+    referring = {(key.table, key.column) for key in declared}
+    pairs = {(key.table, key.to_table) for key in declared}
     targets = [(table, key) for table in tables for key in _keys(database, table)]
     for table in tables:
         for column in table.columns:
-            if (table.name, column.name) in taken:
+            if (table.name, column.name) in referring:
                 continue
             for target, key in targets:
                 if not _proposes(table, column, target, key):
@@ -144,10 +144,10 @@ def _holds(database: Database, table: Table, column: Column, target: Table, key:
         f" (SELECT {quoted(key.name)} AS k FROM {quoted(target.name)}) ON v = k"
     )
     try:
-        ((looked_at, found),) = database.query(sql).rows
+        ((looked_at, matched),) = database.query(sql).rows
     except ToolError:
         return False
-    return bool(looked_at == found and looked_at > (0 if table.name != target.name else 1))
+    return bool(looked_at == matched and looked_at > (0 if table.name != target.name else 1))
 
 
 _ENDS = {"from": "origin", "to": "destination"}
@@ -155,18 +155,21 @@ _ROLE_ENDINGS = frozenset(["ID", "code", "number", "key", "reference"])
 
 
 def links_of(
-    database: Database, entities: list[Entity], known: list[ForeignKey], guessed: list[ForeignKey]
+    database: Database,
+    entities: list[Entity],
+    declared: list[ForeignKey],
+    inferred: list[ForeignKey],
 ) -> list[Link]:
     """The links between entities, with their counts; a link that cannot be counted is left out."""
     by_name = {entity.name: entity for entity in entities}
     links = []
-    for key in (*known, *guessed):
+    for key in (*declared, *inferred):
         child, parent = by_name[key.table], by_name[key.to_table]
-        counted = _counted(database, key)
-        if counted is None or counted[2] == 0:
+        counts = _counted(database, key)
+        if counts is None or counts[2] == 0:
             continue
         role = _role(key, parent)
-        single, childless, _, orphans = counted
+        single, childless, _, orphans = counts
         links.append(
             Link(
                 child,
@@ -178,7 +181,7 @@ def links_of(
                 bool(single),
                 childless,
                 orphans,
-                key in guessed,
+                key in inferred,
             )
         )
     return links
@@ -216,14 +219,14 @@ def with_distinct_nouns(entities: list[Entity], keys: list[ForeignKey]) -> list[
     These are nouns that collide, and those that name nothing but what a table links: a row of
     `book_authors` is neither a book nor an author.
     """
-    counted = Counter(entity.noun.one.lower() for entity in entities)
+    counts = Counter(entity.noun.one.lower() for entity in entities)
     words = {entity.name: set(entity.noun.one.split(" ")) for entity in entities}
     result = []
     for entity in entities:
         linked = {key.to_table for key in keys if key.table == entity.name} - {entity.name}
         borrowed = set[str]().union(*(words[name] for name in linked))
         is_borrowed = len(linked) > 1 and words[entity.name] <= borrowed
-        if counted[entity.noun.one.lower()] > 1 or is_borrowed:
+        if counts[entity.noun.one.lower()] > 1 or is_borrowed:
             shown = entity.name.replace('"', '""')
             noun = Noun(f'record in "{shown}"', f'records in "{shown}"', False)
             entity = replace(entity, noun=noun)

@@ -121,19 +121,19 @@ def role_of(sample: Sample) -> Role:
 def flag_values(sample: Sample) -> tuple[Any, Any] | None:
     """The values for yes and no, if a column has both and no others."""
     words = words_of(sample.name)
-    found = set(sample.values)
-    if len(found) != 2 or sample.distinct != 2:
+    values = set(sample.values)
+    if len(values) != 2 or sample.distinct != 2:
         return None
-    named = words[:1] and words[0] in ("is", "has", "was", "can", "does", "did", "are")
-    if found == {0, 1}:
+    is_flag_name = words[:1] and words[0] in ("is", "has", "was", "can", "does", "did", "are")
+    if values == {0, 1}:
         return (
             (1, 0)
-            if named or words[-1:] in (("flag",), ("indicator",)) or _is_adjective(words)
+            if is_flag_name or words[-1:] in (("flag",), ("indicator",)) or _is_adjective(words)
             else None
         )
     for yes, no in _FLAGS[:-1]:
         for form in (str, str.lower, str.upper, str.capitalize):
-            if found == {form(yes), form(no)}:
+            if values == {form(yes), form(no)}:
                 return form(yes), form(no)
     return None
 

@@ -114,8 +114,8 @@ def _counts(
             distinct[name] = len(set(cells) - {None})
             continue
         column = quoted(name)
-        counted = _one(database, f"SELECT count({column}) FROM {quoted(table.name)}")
-        nulls[name] = rows - counted if counted is not None else sample[name].count(None)
+        present = _one(database, f"SELECT count({column}) FROM {quoted(table.name)}")
+        nulls[name] = rows - present if present is not None else sample[name].count(None)
         different = len(set(cells) - {None})
         if different > roles.FEW:
             exact = _one(database, f"SELECT count(DISTINCT {column}) FROM {quoted(table.name)}")

@@ -72,11 +72,11 @@ def aggregate_filtered(draft: Draft) -> Candidate:
     field = measure(draft, entity)
     function = draft.pick(functions(field))
     first = conditions.condition(draft, entity, besides=(field.name,))
-    found, after = [first], first.after(draft)
+    filters, after = [first], first.after(draft)
     if draft.chance(0.3):
         second = conditions.condition(draft, entity, "", (field.name, first.column))
-        found, after = [first, second], conditions.joined(draft, first, second)[0]
-    query = Query((aggregate_sql(function, field),), entity.sql, tuple(c.sql for c in found))
+        filters, after = [first, second], conditions.joined(draft, first, second)[0]
+    query = Query((aggregate_sql(function, field),), entity.sql, tuple(c.sql for c in filters))
     noun, many, unit = (
         aggregate_noun(draft, function, field),
         entity.noun.many,
@@ -88,7 +88,7 @@ def aggregate_filtered(draft: Draft) -> Candidate:
         f"Among the {many} {after}, what is the {noun}{unit}?",
     )
     question += known_only(function, field, entity)
-    return asked(question, query, (entity.name,), *found, supports=(_valued(query, field),))
+    return asked(question, query, (entity.name,), *filters, supports=(_valued(query, field),))
 
 
 @shape("two-aggregates")
@@ -101,11 +101,11 @@ def two_aggregates(draft: Draft) -> Candidate:
         pairs += [("avg", "max"), ("avg", "min"), ("max", "min")]
         pairs += [("sum", "avg")] if field.is_added else []
     pair = draft.pick(pairs)
-    found = conditions.condition(draft, entity, besides=(field.name,))
+    condition = conditions.condition(draft, entity, besides=(field.name,))
     filtered = draft.chance(0.6)
-    after = found.after(draft) if filtered else ""
+    after = condition.after(draft) if filtered else ""
     select = tuple(aggregate_sql(function, field) for function in pair)
-    query = Query(select, entity.sql, (found.sql,) if filtered else ())
+    query = Query(select, entity.sql, (condition.sql,) if filtered else ())
     one, other = (aggregate_noun(draft, function, field) for function in pair)
     many, all_ = entity.noun.many, "the" if filtered else "all"
     unit = asking.measured(field)
@@ -131,9 +131,9 @@ def count_and_aggregate(draft: Draft) -> Candidate:
     entity = draft.entity(lambda e: e.having(Role.QUANTITY))
     field = draft.pick(f for f in entity.having(Role.QUANTITY) if f.is_full)
     function = draft.pick(functions(field))
-    found = conditions.condition(draft, entity, besides=(field.name,))
-    query = Query(("count(*)", aggregate_sql(function, field)), entity.sql, (found.sql,))
-    many, after = entity.noun.many, found.after(draft)
+    condition = conditions.condition(draft, entity, besides=(field.name,))
+    query = Query(("count(*)", aggregate_sql(function, field)), entity.sql, (condition.sql,))
+    many, after = entity.noun.many, condition.after(draft)
     noun = aggregate_noun(draft, function, field)
     question = draft.say(
         f"How many {many} are there {after}, and what is their {noun}?"
@@ -142,7 +142,7 @@ def count_and_aggregate(draft: Draft) -> Candidate:
         f"Give the number and the {noun} of the {many} {after}.",
         f"Count the {many} {after}, and give their {noun}.",
     )
-    return asked(question, query, (entity.name,), found, supports=(query.counted(),))
+    return asked(question, query, (entity.name,), condition, supports=(query.counted(),))
 
 
 def known_only(function: str, field: Field, entity: Entity) -> str:

@@ -16,14 +16,14 @@ from sqlgym.synthesis.shapes import asking
 from sqlgym.synthesis.shapes.registry import shape
 
 
-def readings(query: Query, *found: Condition) -> tuple[str, ...]:
+def readings(query: Query, *conditions: Condition) -> tuple[str, ...]:
     """The query with other readings of its conditions, where these have any."""
     sql = query.sql()
-    return tuple(sql.replace(one.sql, other, 1) for one in found for other in one.readings)
+    return tuple(sql.replace(one.sql, other, 1) for one in conditions for other in one.readings)
 
 
 def asked(
-    question: str, query: Query, tables: tuple[str, ...], *found: Condition, **shown: Any
+    question: str, query: Query, tables: tuple[str, ...], *conditions: Condition, **proofs: Any
 ) -> Candidate:
     """A question whose conditions must all matter, however they are read.
 
@@ -31,18 +31,18 @@ def asked(
         question: What is asked.
         query: What answers it.
         tables: What it reads.
-        found: The conditions in both.
-        shown: What else has to be shown, as in `Candidate`.
+        conditions: The conditions in both.
+        proofs: What else has to be shown, as in `Candidate`.
     """
-    contrasts, others = query.weakened(), readings(query, *found)
-    return Candidate(question, query.sql(), tables, contrasts, others, **shown)
+    contrasts, others = query.weakened(), readings(query, *conditions)
+    return Candidate(question, query.sql(), tables, contrasts, others, **proofs)
 
 
-def listing(draft: Draft, entity: Entity, *found: Condition) -> tuple[Field, ...]:
+def listing(draft: Draft, entity: Entity, *conditions: Condition) -> tuple[Field, ...]:
     """What to show of rows: the label, alone or with a column that no condition is about."""
     label = label_of(draft, entity)
-    told = [one.column for one in found]
-    others = [field for field in asking.outputs(entity) if field.name not in told]
+    used = [one.column for one in conditions]
+    others = [field for field in asking.outputs(entity) if field.name not in used]
     if others and draft.chance(0.35):
         return (*label, draft.pick(others))
     return label
@@ -52,12 +52,14 @@ def listing(draft: Draft, entity: Entity, *found: Condition) -> tuple[Field, ...
 def list_filtered(draft: Draft) -> Candidate:
     """Rows that fulfil a condition."""
     entity = draft.entity(lambda e: e.label)
-    found = conditions.condition(draft, entity)
-    fields = listing(draft, entity, found)
-    draft.unless(found.column in [field.name for field in fields[:1]])
-    query = Query(columns(fields), entity.sql, (found.sql,))
-    question = asking.list_rows(draft, entity, fields, found.after(draft), found.verb(draft))
-    return asked(question, query, (entity.name,), found)
+    condition = conditions.condition(draft, entity)
+    fields = listing(draft, entity, condition)
+    draft.unless(condition.column in [field.name for field in fields[:1]])
+    query = Query(columns(fields), entity.sql, (condition.sql,))
+    question = asking.list_rows(
+        draft, entity, fields, condition.after(draft), condition.verb(draft)
+    )
+    return asked(question, query, (entity.name,), condition)
 
 
 @shape("list-filtered-twice")
@@ -91,10 +93,10 @@ def list_filtered_twice(draft: Draft) -> Candidate:
 def count_filtered(draft: Draft) -> Candidate:
     """How many rows fulfil a condition."""
     entity = draft.entity()
-    found = conditions.condition(draft, entity)
-    query = Query(("count(*)",), entity.sql, (found.sql,))
-    question = asking.count_rows(draft, entity, found.after(draft), found.verb(draft))
-    return asked(question, query, (entity.name,), found)
+    condition = conditions.condition(draft, entity)
+    query = Query(("count(*)",), entity.sql, (condition.sql,))
+    question = asking.count_rows(draft, entity, condition.after(draft), condition.verb(draft))
+    return asked(question, query, (entity.name,), condition)
 
 
 @shape("count-filtered-twice")
@@ -143,16 +145,16 @@ def distinct_values(draft: Draft) -> Candidate:
     """The different values of a column among rows that fulfil a condition, each once."""
     entity = draft.entity(lambda e: e.having(Role.CATEGORY, Role.YEAR))
     field = draft.pick(f for f in entity.having(Role.CATEGORY, Role.YEAR) if f.is_full)
-    found = conditions.condition(draft, entity, besides=(field.name,))
-    query = Query(columns((field,)), entity.sql, (found.sql,), distinct=True)
-    after, many, one = found.after(draft), entity.noun.many, field.noun.many
+    condition = conditions.condition(draft, entity, besides=(field.name,))
+    query = Query(columns((field,)), entity.sql, (condition.sql,), distinct=True)
+    after, many, one = condition.after(draft), entity.noun.many, field.noun.many
     question = draft.say(
         f"Which different {one} occur among the {many} {after}?",
         f"List the {one} of the {many} {after}, each only once.",
         f"What are the different {one} of the {many} {after}?",
         f"Give the {one} of the {many} {after}, without repeating any.",
     )
-    return asked(question, query, (entity.name,), found)
+    return asked(question, query, (entity.name,), condition)
 
 
 @shape("count-distinct")
@@ -164,11 +166,11 @@ def count_distinct(draft: Draft) -> Candidate:
         for f in entity.having(Role.CATEGORY, Role.YEAR, Role.NAME)
         if not f.is_unique and f.distinct > 2 and not f.has_blanks
     )
-    found = conditions.condition(draft, entity, besides=(field.name,))
+    condition = conditions.condition(draft, entity, besides=(field.name,))
     with_filter = draft.chance(0.7)
-    after = f" {found.after(draft)}" if with_filter else ""
+    after = f" {condition.after(draft)}" if with_filter else ""
     query = Query(
-        (f"count(DISTINCT {field.sql()})",), entity.sql, (found.sql,) if with_filter else ()
+        (f"count(DISTINCT {field.sql()})",), entity.sql, (condition.sql,) if with_filter else ()
     )
     many, values = entity.noun.many, field.noun.many
     question = draft.say(

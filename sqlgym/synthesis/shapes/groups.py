@@ -33,7 +33,7 @@ def count_per_year(draft: Draft) -> Candidate:
     field = draft.pick(_dated(entity))
     part = draft.pick(("year", "year", "month"))
     key = conditions.date_part(field, part, field.sql())
-    where, after, found = conditions.perhaps(draft, 0.3, entity, besides=(field.name,))
+    where, after, filters = conditions.perhaps(draft, 0.3, entity, besides=(field.name,))
     query = Query((key, "count(*)"), entity.sql, where, key)
     how = "" if part == "year" else " Write the month in two digits, from 01 to 12."
     calendar = "year" if part == "year" else "calendar month, whatever the year"
@@ -43,7 +43,7 @@ def count_per_year(draft: Draft) -> Candidate:
         f"Count the {many}{after} that {when} in each {calendar}; show the {part} and the"
         f" count.{how}",
     )
-    return asked(question, query, (entity.name,), *found, several=True)
+    return asked(question, query, (entity.name,), *filters, several=True)
 
 
 @shape("year-with-most")
@@ -52,7 +52,7 @@ def year_with_most(draft: Draft) -> Candidate:
     entity = draft.entity(_dated)
     field = draft.pick(_dated(entity))
     key = conditions.date_part(field, "year", field.sql())
-    where, after, found = conditions.perhaps(draft, 0.5, entity, besides=(field.name,))
+    where, after, filters = conditions.perhaps(draft, 0.5, entity, besides=(field.name,))
     query = Query((key,), entity.sql, where, key, "", "count(*) DESC", 1)
     many, when = entity.noun.many, _when(field)
     event = when.removeprefix("were ")
@@ -63,7 +63,7 @@ def year_with_most(draft: Draft) -> Candidate:
         else None,
         f"Which year is the one in which the most {many}{after} {when}?" if event == when else None,
     )
-    return asked(question, query, (entity.name,), *found, one_row=True)
+    return asked(question, query, (entity.name,), *filters, one_row=True)
 
 
 def _when(field: Field) -> str:
@@ -97,7 +97,7 @@ def group_count(draft: Draft) -> Candidate:
     """How many rows there are for each value, in all or among some rows."""
     entity = draft.entity(_groupable)
     field = grouping(draft, entity)
-    where, after, found = conditions.perhaps(draft, 0.4, entity, besides=(field.name,))
+    where, after, filters = conditions.perhaps(draft, 0.4, entity, besides=(field.name,))
     only = f" Leave out {field.noun.many} without such {entity.noun.many}." if where else ""
     query = Query((field.sql(), "count(*)"), entity.sql, where, field.sql())
     many, one = entity.noun.many, field.noun.one
@@ -107,7 +107,7 @@ def group_count(draft: Draft) -> Candidate:
         f"Group the {many}{after} by {one}, and give each {one} with the number of {many}.",
         f"List every {one} together with the number of {many}{after} that have it.{only}",
     )
-    return asked(question, query, (entity.name,), *found, several=True)
+    return asked(question, query, (entity.name,), *filters, several=True)
 
 
 @shape("group-aggregate")
@@ -118,7 +118,9 @@ def group_aggregate(draft: Draft) -> Candidate:
     measure = draft.pick(f for f in entity.having(Role.QUANTITY) if f.is_full)
     function = draft.pick(aggregates.functions(measure))
     noun = aggregates.aggregate_noun(draft, function, measure)
-    where, after, found = conditions.perhaps(draft, 0.3, entity, besides=(field.name, measure.name))
+    where, after, filters = conditions.perhaps(
+        draft, 0.3, entity, besides=(field.name, measure.name)
+    )
     select = (field.sql(), aggregates.aggregate_sql(function, measure))
     query = Query(select, entity.sql, where, field.sql())
     many, one = entity.noun.many, field.noun.one
@@ -127,7 +129,7 @@ def group_aggregate(draft: Draft) -> Candidate:
         f"For each {one}, find the {noun} of the {many}{after}. Show the {one} first.",
         f"Give each {one} together with the {noun} of its {many}{after}.",
     )
-    return asked(question, query, (entity.name,), *found, several=True)
+    return asked(question, query, (entity.name,), *filters, several=True)
 
 
 @shape("group-having")
@@ -187,7 +189,7 @@ def group_most(draft: Draft) -> Candidate:
     """The value with the most or the fewest rows."""
     entity = draft.entity(_groupable)
     field = grouping(draft, entity)
-    where, after, found = conditions.perhaps(draft, 0.5, entity, besides=(field.name,))
+    where, after, filters = conditions.perhaps(draft, 0.5, entity, besides=(field.name,))
     with_count = draft.chance(0.5)
     is_most = draft.chance(0.75) or bool(where)
     select = (field.sql(), "count(*)") if with_count else (field.sql(),)
@@ -204,7 +206,7 @@ def group_most(draft: Draft) -> Candidate:
         f"What is the {'most' if is_most else 'least'} common {one} among the {many}{after}"
         f"{', and how many of them have it' if with_count else ''}?",
     )
-    return asked(question, query, (entity.name,), *found, one_row=True)
+    return asked(question, query, (entity.name,), *filters, one_row=True)
 
 
 @shape("group-top-aggregate")
@@ -215,7 +217,9 @@ def group_top_aggregate(draft: Draft) -> Candidate:
     measure = draft.pick(f for f in entity.having(Role.QUANTITY) if f.is_full)
     function = draft.pick(f for f in aggregates.functions(measure) if f in ("avg", "sum"))
     is_most = draft.chance(0.6)
-    where, after, found = conditions.perhaps(draft, 0.4, entity, besides=(field.name, measure.name))
+    where, after, filters = conditions.perhaps(
+        draft, 0.4, entity, besides=(field.name, measure.name)
+    )
     order = f"{aggregates.aggregate_sql(function, measure)} {'DESC' if is_most else 'ASC'}"
     query = Query((field.sql(),), entity.sql, where, field.sql(), "", order, 1)
     noun = aggregates.aggregate_noun(draft, function, measure)
@@ -227,4 +231,4 @@ def group_top_aggregate(draft: Draft) -> Candidate:
         if not after.startswith((" whose", " for which"))
         else None,
     )
-    return asked(question, query, (entity.name,), *found, one_row=True)
+    return asked(question, query, (entity.name,), *filters, one_row=True)

@@ -24,46 +24,46 @@ def _length(draft: Draft) -> int:
 def list_of_parent(draft: Draft) -> Candidate:
     """Rows that belong to a row, or to rows, of another table."""
     chain = relations.chain(draft, _length(draft), lambda c: c.start.label)
-    where, after, found = relations.end_of(draft, chain)
+    where, after, filters = relations.end_of(draft, chain)
     label = label_of(draft, chain.start)
     others = asking.outputs(chain.start)
     shown = (*label, draft.pick(others)) if others and draft.chance(0.3) else label
     query = Query(columns(shown, "T1"), chain.source, where)
     question = asking.list_rows(draft, chain.start, shown, after)
-    return asked(question, query, chain.tables, *found)
+    return asked(question, query, chain.tables, *filters)
 
 
 @shape("list-of-parent-filtered")
 def list_of_parent_filtered(draft: Draft) -> Candidate:
     """Rows that fulfil a condition and belong to rows of another table that fulfil one."""
     chain = relations.chain(draft, draft.pick((1, 1, 2)), lambda c: c.start.label)
-    where, after, found = relations.end_of(draft, chain)
+    where, after, filters = relations.end_of(draft, chain)
     own = conditions.condition(draft, chain.start, "T1")
     shown = label_of(draft, chain.start)
     query = Query(columns(shown, "T1"), chain.source, (own.sql, *where))
     question = asking.list_rows(draft, chain.start, shown, _both(draft, own, after))
-    return asked(question, query, chain.tables, own, *found)
+    return asked(question, query, chain.tables, own, *filters)
 
 
 @shape("count-of-parent")
 def count_of_parent(draft: Draft) -> Candidate:
     """How many rows belong to a row, or to rows, of another table."""
     chain = relations.chain(draft, _length(draft))
-    where, after, found = relations.end_of(draft, chain)
+    where, after, filters = relations.end_of(draft, chain)
     own: tuple[str, ...] = ()
     if draft.chance(0.3):
         one = conditions.condition(draft, chain.start, "T1")
-        own, after, found = (one.sql,), _both(draft, one, after), (one, *found)
+        own, after, filters = (one.sql,), _both(draft, one, after), (one, *filters)
     query = Query(("count(*)",), chain.source, (*own, *where))
     question = asking.count_rows(draft, chain.start, after)
-    return asked(question, query, chain.tables, *found)
+    return asked(question, query, chain.tables, *filters)
 
 
 @shape("aggregate-of-parent")
 def aggregate_of_parent(draft: Draft) -> Candidate:
     """An aggregate over the rows that belong to something."""
     chain = relations.chain(draft, _length(draft), lambda c: c.start.having(Role.QUANTITY))
-    where, after, found = relations.end_of(draft, chain)
+    where, after, filters = relations.end_of(draft, chain)
     field = aggregates.measure(draft, chain.start)
     function = draft.pick(aggregates.functions(field))
     query = Query((aggregates.aggregate_sql(function, field, "T1"),), chain.source, where)
@@ -76,7 +76,7 @@ def aggregate_of_parent(draft: Draft) -> Candidate:
     )
     question += aggregates.known_only(function, field, chain.start)
     supports = (Query((f"count(DISTINCT {field.sql('T1')})",), chain.source, where).sql(),)
-    return asked(question, query, chain.tables, *found, supports=supports)
+    return asked(question, query, chain.tables, *filters, supports=supports)
 
 
 @shape("fact-of-parent")
@@ -125,21 +125,21 @@ def pairs(draft: Draft) -> Candidate:
 def linked(draft: Draft) -> Candidate:
     """Rows that a junction table links to a named row, or to rows, of another table."""
     bridge = relations.bridge(draft, lambda b: b.left.parent.label)
-    here, there = bridge.left.parent, bridge.right.parent
-    label = label_of(draft, here)
-    if draft.chance(0.6) and there.label:
-        row = drafting.row_of(draft, there)
-        where, what = row.where("T3"), row.said
+    own, other = bridge.left.parent, bridge.right.parent
+    label = label_of(draft, own)
+    if draft.chance(0.6) and other.label:
+        row = drafting.row_of(draft, other)
+        where, target = row.where("T3"), row.said
     else:
-        found = conditions.condition(draft, there, "T3")
-        where, what = (found.sql,), f"{there.noun.a} {found.after_one(draft)}"
+        condition = conditions.condition(draft, other, "T3")
+        where, target = (condition.sql,), f"{other.noun.a} {condition.after_one(draft)}"
     query = Query(columns(label, "T1"), relations.bridged(bridge), where, distinct=True)
-    many, way = here.noun.many, relations.through(bridge)
+    many, way = own.noun.many, relations.through(bridge)
     question = draft.say(
-        f"Which {many} are linked to {what} {way}? List {the(label)} of each once.",
-        f"List the {names(label)} of the {many} that are linked to {what} {way}, each only once.",
+        f"Which {many} are linked to {target} {way}? List {the(label)} of each once.",
+        f"List the {names(label)} of the {many} that are linked to {target} {way}, each only once.",
         f"{way.capitalize() if 'table' not in way else 'T' + way[1:]}, which {many} are linked to"
-        f" {what}? Give each {bare(label)} once.",
+        f" {target}? Give each {bare(label)} once.",
     )
     return Candidate(question, query.sql(), relations.tables_of(bridge), query.weakened())
 
@@ -148,20 +148,20 @@ def linked(draft: Draft) -> Candidate:
 def count_linked(draft: Draft) -> Candidate:
     """How many rows a junction table links to a named row of another table."""
     bridge = relations.bridge(draft, lambda b: b.left.parent.key and b.right.parent.label)
-    here, there = bridge.left.parent, bridge.right.parent
-    row = drafting.row_of(draft, there)
+    own, other = bridge.left.parent, bridge.right.parent
+    row = drafting.row_of(draft, other)
     key = bridge.left.column
     source = (
-        f"{bridge.left.child.sql} AS T1 JOIN {there.sql} AS T2 ON {bridge.right.on('T1', 'T2')}"
+        f"{bridge.left.child.sql} AS T1 JOIN {other.sql} AS T2 ON {bridge.right.on('T1', 'T2')}"
     )
     query = Query((f"count(DISTINCT T1.{identifier(key)})",), source, row.where("T2"))
     draft.unless(bridge.left.orphans)
-    many, way = here.noun.many, relations.through(bridge)
+    many, way = own.noun.many, relations.through(bridge)
     question = draft.say(
         f"How many different {many} are linked to {row.said} {way}?",
         f"Count the different {many} that are linked to {row.said} {way}.",
     )
-    return Candidate(question, query.sql(), (bridge.left.child.name, there.name), query.weakened())
+    return Candidate(question, query.sql(), (bridge.left.child.name, other.name), query.weakened())
 
 
 def _both(draft: Draft, own: Condition, after: str) -> str:

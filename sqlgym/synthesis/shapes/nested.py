@@ -35,9 +35,9 @@ def above_average(draft: Draft) -> Candidate:
     whose = f"all {entity.noun.many}"
     contrasts: tuple[str, ...] = ()
     if draft.chance(0.35):
-        found = conditions.condition(draft, entity, besides=(field.name,))
-        inner = Query(inner.select, entity.sql, (found.sql,))
-        whose = f"the {entity.noun.many} {found.after(draft)}"
+        condition = conditions.condition(draft, entity, besides=(field.name,))
+        inner = Query(inner.select, entity.sql, (condition.sql,))
+        whose = f"the {entity.noun.many} {condition.after(draft)}"
         contrasts = (f"{field.value_sql()} {sign} ({inner.weakened()[0]})",)
     test = f"{field.value_sql()} {sign} ({inner.sql()})"
     is_count = draft.chance(0.35)
@@ -154,8 +154,8 @@ def without_children(draft: Draft) -> Candidate:
     link = relations.child_link(draft, lambda link: link.childless)
     parent, child = link.parent, link.child
     column = identifier(link.column)
-    found = conditions.condition(draft, child) if draft.chance(0.5) else None
-    tests = [found.sql] if found else []
+    condition = conditions.condition(draft, child) if draft.chance(0.5) else None
+    tests = [condition.sql] if condition else []
     referring = next((f for f in child.fields if f.name == link.column), None)
     tests += [f"{column} IS NOT NULL"] if referring is None or referring.nulls else []
     inner = Query((column,), child.sql, tuple(tests))
@@ -163,9 +163,9 @@ def without_children(draft: Draft) -> Candidate:
     is_count = parent.label is None or draft.chance(0.35)
     shown = () if is_count else listing(draft, parent)
     query = Query(columns(shown) or ("count(*)",), parent.sql, (test,))
-    after_child = f" {found.after(draft)}" if found else ""
+    after_child = f" {condition.after(draft)}" if condition else ""
     things = f"{child.noun.many}{after_child}"
-    one = f"{child.noun.one}{f' {english.of_one(after_child.strip())}' if found else ''}"
+    one = f"{child.noun.one}{f' {english.of_one(after_child.strip())}' if condition else ''}"
     if link.is_plain:
         after = draft.say(f"without any {things}", f"that have no {things}")
         verb = draft.say(f"have no {things}", f"do not have any {things}")
@@ -177,8 +177,8 @@ def without_children(draft: Draft) -> Candidate:
     else:
         question = asking.list_rows(draft, parent, shown, after, verb)
     contrasts = list(query.weakened())
-    if found:
-        contrasts.append(query.sql().replace(found.sql, "1 = 1", 1))
+    if condition:
+        contrasts.append(query.sql().replace(condition.sql, "1 = 1", 1))
     return Candidate(question, query.sql(), (parent.name, child.name), tuple(contrasts))
 
 
@@ -211,9 +211,9 @@ def count_above_aggregate(draft: Draft) -> Candidate:
     entity = draft.entity(lambda e: e.having(Role.QUANTITY) and e.having(Role.CATEGORY))
     field = _measure(draft, entity)
     category = draft.pick(f for f in entity.having(Role.CATEGORY) if not f.nulls)
-    found = conditions.on_field(draft, entity, category)
+    condition = conditions.on_field(draft, entity, category)
     sign, function = draft.pick(((">", "max"), ("<", "min"), (">", "avg"), ("<", "avg")))
-    inner = Query((aggregates.aggregate_sql(function, field),), entity.sql, (found.sql,))
+    inner = Query((aggregates.aggregate_sql(function, field),), entity.sql, (condition.sql,))
     is_count = entity.label is None or draft.chance(0.5)
     shown = () if is_count else label_of(draft, entity)
     query = Query(
@@ -223,7 +223,7 @@ def count_above_aggregate(draft: Draft) -> Candidate:
     )
     noun = aggregates.aggregate_noun(draft, function, field)
     word = draft.say("above", "higher than") if sign == ">" else draft.say("below", "lower than")
-    whose = f"the {noun} of the {entity.noun.many} {found.after(draft)}"
+    whose = f"the {noun} of the {entity.noun.many} {condition.after(draft)}"
     after = f"whose {field.noun.one} is {word} {whose}"
     weaker = query.sql().replace(inner.sql(), inner.weakened()[0], 1)
     contrasts = (*query.weakened(), weaker) if function == "avg" else query.weakened()

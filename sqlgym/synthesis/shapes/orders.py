@@ -51,13 +51,13 @@ def superlative_filtered(draft: Draft) -> Candidate:
     """The row with the most or the least of something among those that fulfil a condition."""
     entity = draft.entity(_orderable)
     field, is_most = ordering(draft, entity), draft.chance(0.6)
-    found = conditions.condition(draft, entity, besides=(field.name,))
+    condition = conditions.condition(draft, entity, besides=(field.name,))
     label = label_of(draft, entity)
-    others = [f for f in asking.outputs(entity) if f.name not in (found.column, field.name)]
+    others = [f for f in asking.outputs(entity) if f.name not in (condition.column, field.name)]
     shown = (*label, draft.pick(others)) if others and draft.chance(0.35) else label
     order = f"{field.value_sql()} {_way(is_most)}"
-    query = Query(columns(shown), entity.sql, (found.sql,), order=order, limit=1)
-    after = found.after(draft)
+    query = Query(columns(shown), entity.sql, (condition.sql,), order=order, limit=1)
+    after = condition.after(draft)
     many = entity.noun.many
     the_one = asking.the_most(draft, entity, field, is_most, after)
     which = asking.with_most(draft, entity, field, is_most)
@@ -68,7 +68,9 @@ def superlative_filtered(draft: Draft) -> Candidate:
         if not after.startswith(("whose", "for which"))
         else None,
     )
-    return asked(question, query, (entity.name,), found, supports=(query.counted(),), one_row=True)
+    return asked(
+        question, query, (entity.name,), condition, supports=(query.counted(),), one_row=True
+    )
 
 
 @shape("fact-of-superlative")
@@ -98,7 +100,7 @@ def top(draft: Draft) -> Candidate:
     draft.unless(entity.rows < number + 2)
     label = label_of(draft, entity)
     shown = (*label, field) if draft.chance(0.5) and field not in label else label
-    where, after, found = conditions.perhaps(draft, 0.35, entity, besides=(field.name,))
+    where, after, filters = conditions.perhaps(draft, 0.35, entity, besides=(field.name,))
     order = f"{field.value_sql()} {_way(is_most)}"
     query = Query(columns(shown), entity.sql, where, order=order, limit=number)
     how_many, many = english.number_word(number), entity.noun.many
@@ -112,7 +114,7 @@ def top(draft: Draft) -> Candidate:
     )
     contrasts = (*query.weakened(),)
     return Candidate(
-        question, query.sql(), (entity.name,), contrasts, readings(query, *found), number=number
+        question, query.sql(), (entity.name,), contrasts, readings(query, *filters), number=number
     )
 
 
@@ -121,10 +123,10 @@ def list_ordered(draft: Draft) -> Candidate:
     """Rows in the order of a column."""
     entity = draft.entity(_orderable)
     field, downwards = ordering(draft, entity), draft.chance(0.5)
-    where, after, found = conditions.perhaps(
+    where, after, filters = conditions.perhaps(
         draft, 1.0 if entity.rows > 15 else 0.6, entity, besides=(field.name,)
     )
-    shown = listing(draft, entity, *found)
+    shown = listing(draft, entity, *filters)
     order = f"{field.value_sql()} {_way(downwards)}"
     query = Query(columns(shown), entity.sql, where, order=order)
     many, all_ = entity.noun.many, "the" if where else "all"
@@ -135,7 +137,7 @@ def list_ordered(draft: Draft) -> Candidate:
         f"{' ' + english.of_one(after.strip()) if after else ''}, {sorted_}.",
         f"What are the {names(shown)} of {all_} {many}{after}, {sorted_}?",
     )
-    return asked(question, query, (entity.name,), *found, several=True)
+    return asked(question, query, (entity.name,), *filters, several=True)
 
 
 @shape("list-alphabetical")
@@ -143,11 +145,11 @@ def list_alphabetical(draft: Draft) -> Candidate:
     """Names in the order of the alphabet."""
     entity = draft.entity(lambda e: e.label and e.label.is_name and len(e.label.fields) == 1)
     label = label_of(draft, entity)
-    found = conditions.condition(draft, entity, besides=(label[0].name,))
-    shown = listing(draft, entity, found)
+    condition = conditions.condition(draft, entity, besides=(label[0].name,))
+    shown = listing(draft, entity, condition)
     way = "ASC" if draft.chance(0.75) else "DESC"
-    query = Query(columns(shown), entity.sql, (found.sql,), order=f"{label[0].sql()} {way}")
-    many, after = entity.noun.many, found.after(draft)
+    query = Query(columns(shown), entity.sql, (condition.sql,), order=f"{label[0].sql()} {way}")
+    many, after = entity.noun.many, condition.after(draft)
     word = "alphabetical order" if way == "ASC" else "reverse alphabetical order"
     by = f" of the {label[0].noun.one}" if len(shown) > 1 else ""
     question = draft.say(
@@ -155,7 +157,7 @@ def list_alphabetical(draft: Draft) -> Candidate:
         f"Give {the(shown)} of each {entity.noun.one} {english.of_one(after)}, in {word}{by}.",
         f"What are the {names(shown)} of the {many} {after}, in {word}{by}?",
     )
-    return asked(question, query, (entity.name,), found, several=True, alphabetical=(0,))
+    return asked(question, query, (entity.name,), condition, several=True, alphabetical=(0,))
 
 
 def _way(downwards: bool) -> str:

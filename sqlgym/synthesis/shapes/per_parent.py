@@ -43,7 +43,7 @@ def count_per_parent(draft: Draft) -> Candidate:
     """How many children each parent has."""
     link = relations.child_link(draft, lambda link: link.parent.label)
     label = label_of(draft, link.parent)
-    where, after, found = conditions.perhaps(draft, 0.4, link.child, "T2")
+    where, after, filters = conditions.perhaps(draft, 0.4, link.child, "T2")
     draft.unless(not where and _too_many(link))
     query = Query((*columns(label, "T1"), "count(*)"), source(link), where, group(link))
     parent, many = link.parent.noun, f"{link.child.noun.many}{after}"
@@ -61,7 +61,7 @@ def count_per_parent(draft: Draft) -> Candidate:
         f"Give {the(label)} of each {parent.one} that {relations.has(link, at_least_one)}, with the"
         f" number of such {link.child.noun.many}.",
     )
-    return asked(question, query, _tables(link), *found, several=True)
+    return asked(question, query, _tables(link), *filters, several=True)
 
 
 @shape("parents-with-many")
@@ -71,7 +71,7 @@ def parents_with_many(draft: Draft) -> Candidate:
     label = label_of(draft, link.parent)
     sign, least = draft.pick(((">", 1), (">=", 2), (">=", 3), (">", 2), (">=", 5), (">", 10)))
     words = f"{'more than' if sign == '>' else 'at least'} {english.number_word(least)}"
-    where, after, found = conditions.perhaps(draft, 0.3, link.child, "T2")
+    where, after, filters = conditions.perhaps(draft, 0.3, link.child, "T2")
     with_count = draft.chance(0.4)
     select = (*columns(label, "T1"), "count(*)") if with_count else columns(label, "T1")
     query = Query(select, source(link), where, group(link), f"count(*) {sign} {least}")
@@ -87,7 +87,7 @@ def parents_with_many(draft: Draft) -> Candidate:
         f"List the {names(label)} of the {parents} {relations.having(link, things)}"
         f"{f', with the number of {child.many} of each' if with_count else ''}.",
     )
-    return asked(question, query, _tables(link), *found)
+    return asked(question, query, _tables(link), *filters)
 
 
 @shape("parent-with-most")
@@ -95,7 +95,7 @@ def parent_with_most(draft: Draft) -> Candidate:
     """The parent with the most children."""
     link = relations.child_link(draft, lambda link: link.parent.label)
     label = label_of(draft, link.parent)
-    where, after, found = conditions.perhaps(draft, 0.4, link.child, "T2")
+    where, after, filters = conditions.perhaps(draft, 0.4, link.child, "T2")
     with_count = draft.chance(0.4)
     select = (*columns(label, "T1"), "count(*)") if with_count else columns(label, "T1")
     query = Query(select, source(link), where, group(link), "", "count(*) DESC", 1)
@@ -108,7 +108,7 @@ def parent_with_most(draft: Draft) -> Candidate:
         f"{', and how many these are' if with_count else ''}.",
         f"Find the {parent} that {relations.has(link, things)}. Show {the(label)}{extra}.",
     )
-    return asked(question, query, _tables(link), *found, one_row=True)
+    return asked(question, query, _tables(link), *filters, one_row=True)
 
 
 @shape("parents-with-child")
@@ -116,9 +116,9 @@ def parents_with_child(draft: Draft) -> Candidate:
     """Parents that have a child that fulfils a condition."""
     link = relations.child_link(draft, lambda link: link.parent.label)
     label = label_of(draft, link.parent)
-    found = conditions.condition(draft, link.child, "T2")
-    query = Query(columns(label, "T1"), source(link), (found.sql,), distinct=True)
-    things = f"at least one {link.child.noun.one} {found.after_one(draft)}"
+    condition = conditions.condition(draft, link.child, "T2")
+    query = Query(columns(label, "T1"), source(link), (condition.sql,), distinct=True)
+    things = f"at least one {link.child.noun.one} {condition.after_one(draft)}"
     parents = link.parent.noun.many
     question = draft.say(
         f"Which {parents} {relations.haves(link, things)}? Give {the(label)} of each once.",
@@ -127,7 +127,7 @@ def parents_with_child(draft: Draft) -> Candidate:
         f"Find every {link.parent.noun.one} that {relations.has(link, things)}, and list each"
         f" {bare(label)} once.",
     )
-    return asked(question, query, _tables(link), found)
+    return asked(question, query, _tables(link), condition)
 
 
 @shape("aggregate-per-parent")

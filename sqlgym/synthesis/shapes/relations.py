@@ -61,7 +61,7 @@ class Chain:
         """What each parent is to its child."""
         return [link.parent.noun.one if link.is_plain else link.role for link in self.links]
 
-    def after(self, draft: Draft, found: Condition) -> str:
+    def after(self, draft: Draft, condition: Condition) -> str:
         """Behind the first child's noun: the last parent fulfils a condition.
 
         "whose stadium has a capacity above 500", "whose department has a location in Toronto".
@@ -69,13 +69,15 @@ class Chain:
         *others, last = self.roles()
         if not others:
             many = self.end.noun.many
-            of = f"of {many} {found.after(draft)}" if self.links[0].is_plain else None
-            return draft.say(f"whose {found.of(draft, last)}", f"whose {found.of(draft, last)}", of)
+            of = f"of {many} {condition.after(draft)}" if self.links[0].is_plain else None
+            return draft.say(
+                f"whose {condition.of(draft, last)}", f"whose {condition.of(draft, last)}", of
+            )
         if len(others) == 1 and draft.chance(0.5):
-            return f"whose {found.of(draft, f'{english.possessive(others[0])} {last}')}"
+            return f"whose {condition.of(draft, f'{english.possessive(others[0])} {last}')}"
         if len(others) == 2:
-            return f"whose {others[0]} has {english.a(others[1])} whose {found.of(draft, last)}"
-        return f"whose {others[0]} has {english.a(last)} {found.after_one(draft)}"
+            return f"whose {others[0]} has {english.a(others[1])} whose {condition.of(draft, last)}"
+        return f"whose {others[0]} has {english.a(last)} {condition.after_one(draft)}"
 
     def after_named(self, draft: Draft, row: Named) -> str:
         """Behind the first child's noun: the last parent is a named row."""
@@ -103,18 +105,18 @@ def chain(draft: Draft, length: int, fits: Callable[[Chain], Any] = bool) -> Cha
                 and _is_said(link)
             )
         )
-    found = Chain(tuple(links))
-    draft.unless(not fits(found))
-    return found
+    chain = Chain(tuple(links))
+    draft.unless(not fits(chain))
+    return chain
 
 
-def end_of(draft: Draft, found: Chain) -> tuple[tuple[str, ...], str, tuple[Condition, ...]]:
+def end_of(draft: Draft, chain: Chain) -> tuple[tuple[str, ...], str, tuple[Condition, ...]]:
     """What the last parent has to be: SQL, the wording behind the first child, the conditions."""
-    if draft.chance(0.4) and found.end.label is not None and found.end.rows > 3:
-        row = drafting.row_of(draft, found.end)
-        return row.where(found.alias), found.after_named(draft, row), ()
-    one = condition(draft, found.end, found.alias)
-    return (one.sql,), found.after(draft, one), (one,)
+    if draft.chance(0.4) and chain.end.label is not None and chain.end.rows > 3:
+        row = drafting.row_of(draft, chain.end)
+        return row.where(chain.alias), chain.after_named(draft, row), ()
+    condition_ = condition(draft, chain.end, chain.alias)
+    return (condition_.sql,), chain.after(draft, condition_), (condition_,)
 
 
 def haves(link: Link, things: str) -> str:
@@ -141,30 +143,30 @@ def child_link(draft: Draft, fits: Callable[[Link], Any] = bool) -> Link:
 
 def bridge(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
     """A junction table between two tables."""
-    return draft.pick(found for found in draft.world.bridges if fits(found))
+    return draft.pick(bridge for bridge in draft.world.bridges if fits(bridge))
 
 
-def bridged(found: Bridge) -> str:
+def bridged(bridge: Bridge) -> str:
     """Both tables of a bridge behind FROM: T1 on its left, T3 on its right."""
-    junction = found.left.child.sql
+    junction = bridge.left.child.sql
     return (
-        f"{found.left.parent.sql} AS T1 JOIN {junction} AS T2 ON {found.left.on('T2', 'T1')}"
-        f" JOIN {found.right.parent.sql} AS T3 ON {found.right.on('T2', 'T3')}"
+        f"{bridge.left.parent.sql} AS T1 JOIN {junction} AS T2 ON {bridge.left.on('T2', 'T1')}"
+        f" JOIN {bridge.right.parent.sql} AS T3 ON {bridge.right.on('T2', 'T3')}"
     )
 
 
-def through(found: Bridge) -> str:
+def through(bridge: Bridge) -> str:
     """By what the two sides of a bridge are linked."""
-    junction = found.left.child
+    junction = bridge.left.child
     if junction.noun.is_readable:
         return f"through {junction.noun.many}"
     shown = junction.name.replace('"', '""')
     return f'through the table "{shown}"'
 
 
-def tables_of(found: Bridge) -> tuple[str, ...]:
+def tables_of(bridge: Bridge) -> tuple[str, ...]:
     """The three tables of a bridge."""
-    return found.left.parent.name, found.left.child.name, found.right.parent.name
+    return bridge.left.parent.name, bridge.left.child.name, bridge.right.parent.name
 
 
 def _is_said(link: Link) -> bool:
