@@ -147,8 +147,6 @@ class Database:
     """One SQLite file, readable by SQL and by nothing else.
 
     Args:
-        path: The file.
-        limits: What one statement may use.
         backwards: SQLite reads rows from the other end wherever no order is asked for.
 
     Raises:

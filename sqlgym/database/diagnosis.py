@@ -111,12 +111,6 @@ class Failure:
 def explain(failure: Failure, sql: str, schema: Schema, limits: Limits) -> ToolError:
     """What the agent is told about a statement that failed.
 
-    Args:
-        failure: How it failed.
-        sql: The statement.
-        schema: For the nearest names.
-        limits: The limits it ran under.
-
     Raises:
         TypeError: `error` is none of SQLite's.
     """

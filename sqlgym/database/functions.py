@@ -114,7 +114,6 @@ def bound_texts(connection: sqlite3.Connection, most_bytes: int) -> None:
     """Replace the functions of `ARITIES` on a connection, as far as this SQLite has them.
 
     Args:
-        connection: Where statements run.
         most_bytes: No text may become longer than this, see `bounded_text`.
     """
     for name in sorted(functions_of_sqlite() & ARITIES.keys()):

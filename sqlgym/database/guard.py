@@ -76,8 +76,6 @@ class GuardedConnection:
     """One open file under the guard; used by one thread at a time.
 
     Args:
-        path: The SQLite file.
-        limits: See `Limits`.
         backwards: Rows are read from the other end wherever no order is asked for.
 
     Raises:

@@ -46,10 +46,6 @@ class _CountingParser(SQLite.Parser):  # type: ignore[misc, valid-type]  # a var
 def parse(sql: str, error_level: ErrorLevel | None = None) -> exp.Expr:
     """The tree of the first statement of a text.
 
-    Args:
-        sql: The text, in SQLite's dialect.
-        error_level: What the parser does about an error; see sqlglot.
-
     Raises:
         SqlglotError: It cannot be read; `TooMuch` where that would take too long or too much stack.
     """

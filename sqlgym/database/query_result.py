@@ -76,10 +76,6 @@ class ResultCache:
     """Results by SQL text, the least recently used dropped first; safe for threads.
 
     The child of a fork begins with an empty one.
-
-    Args:
-        most_entries: How many are kept.
-        most_bytes: How much memory they may take together, roughly.
     """
 
     def __init__(self, most_entries: int = CACHE_ENTRIES, most_bytes: int = CACHE_BYTES) -> None:

@@ -81,8 +81,6 @@ def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFau
     """The fault behind an error that is not the agent's; None if it is the agent's.
 
     Args:
-        error: What a statement on the file raised.
-        path: The file.
         stopped: The statement was ended on purpose.
     """
     if isinstance(error, UnicodeDecodeError):

@@ -29,12 +29,7 @@ _GIVEN = re.compile(rf"(?:\bmatch\b|=|\()\s*({_TEXT})")
 
 
 def is_plain(lowered: str, table: str) -> bool:
-    """Whether all that a statement searches this table for stands in it, and is short.
-
-    Args:
-        lowered: The statement in lower case.
-        table: Name of the virtual table in lower case.
-    """
+    """Whether all that a statement searches this table for stands in it, and is short."""
     if lowered.startswith(_NOT_RUN):
         return True
     if _SEARCH.search(lowered):
@@ -84,12 +79,7 @@ class StatementSize:
         self._with_views = with_views({name: text.lower() for name, text in views.items()})
 
     def refusal(self, sql: str, lowered: str) -> str:
-        """What is too large about a statement, in words; "" if nothing is.
-
-        Args:
-            sql: The statement.
-            lowered: It in lower case.
-        """
+        """What is too large about a statement, in words; "" if nothing is."""
         for name in self._searched:
             if name in lowered and not is_plain(lowered, name):
                 return "a search that is long or put together"

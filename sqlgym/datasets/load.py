@@ -70,9 +70,6 @@ class RowTasks(Sequence[SqlTask]):
     entry gives itself is in `extra`.
 
     Args:
-        rows: The entries.
-        split: Their split.
-        databases: The folder with their databases.
         origin: The file, and what a row of it is called, for the reasons of refusals.
     """
 

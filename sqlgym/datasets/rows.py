@@ -36,9 +36,6 @@ class Unreadable(str):
 class JsonLines(Sequence[Any]):
     """The entries of a file, one JSON value a line; a broken line is an `Unreadable`.
 
-    Args:
-        path: The file.
-
     Raises:
         ConfigurationError: It cannot be read, or it is empty.
     """
@@ -103,7 +100,6 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
 
     Args:
         dataset: A `datasets` object, a sequence of dicts, or an iterable of them.
-        split: Which one, if it has several.
 
     Raises:
         ConfigurationError: It has no such split, no rows, or is none of these.

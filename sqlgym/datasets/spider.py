@@ -52,7 +52,6 @@ class DatabaseFiles:
     """The database files of a data set.
 
     Args:
-        folder: Where they lie, see above.
         split: Whose folder comes first.
     """
 
@@ -298,10 +297,7 @@ def read_entry(
     """An entry as a question, or what is wrong with it.
 
     Args:
-        entry: As it was read.
         name: The id that it gets.
-        split: Its split.
-        files_of: Finds its database.
         where: Its file and place, for the problem's reason.
     """
     if isinstance(entry, Unreadable):

@@ -124,9 +124,7 @@ def write_tasks(
     """The tasks of one database, from the cache if they are there.
 
     Args:
-        database: An SQLite file.
         db_id: What the tasks call it.
-        options: How many, and which.
         progress: Called with how many tasks are found and how many are wanted; without it whoever
             listens to long work is told.
 
@@ -271,9 +269,6 @@ def load_bare(files: Files, split: str, options: SynthesisOptions, name: str) ->
     """The tasks of one split, written where they are not in the cache.
 
     Args:
-        files: From `bare_databases`.
-        split: One of `SPLITS`.
-        options: How many tasks, and which.
         name: How errors call the data set.
 
     Returns:
@@ -311,8 +306,6 @@ def write_all(
     """The tasks of several databases, and why there are none of the others.
 
     Args:
-        files: From `bare_databases`.
-        options: For each of them.
         progress: Called with how many tasks are found and how many are wanted, of all together.
     """
     written: list[Written] = []

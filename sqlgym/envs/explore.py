@@ -47,11 +47,7 @@ NEGLIGIBLE = 0.02
 
 
 class Exploration:
-    """The state of one episode's exploration.
-
-    Args:
-        gold: What is to be found.
-    """
+    """The state of one episode's exploration."""
 
     def __init__(self, gold: Gold) -> None:
         self._gold = gold

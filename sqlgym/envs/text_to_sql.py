@@ -34,22 +34,12 @@ class TextToSQLEnv(ExploreEnv):
     """Write the SQL query (SQLite) whose result answers a question about a database.
 
     Args:
-        dataset: "bundled", "tiny", a path (an SQLite file will do), or a `TaskSet`; see
-            `sqlgym.load_tasks`.
-        split: "train", "dev", or what else the folder has; "dev-databases" and the like are those
-            tasks of "dev" that are new to "train" in this respect.
         match: "sound", or "spider" for the verdicts of Spider's official evaluator; see
             `sqlgym.compare`.
         tools: Those that the agent is offered, `answer` among them; all without it. Without
             `describe` the prompt holds the schema.
-        step_limit: Calls that an episode allows; `answer` is free.
-        parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
-        rewards: Weights of the score; see `toolgym.RewardConfig`.
-        databases: A folder with the databases, where they do not lie beside the questions.
-        synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
-            `tables`, `variants`, `wording`.
-        render: How results are shown, "table" or "json".
-        render_mode: None or "ansi".
+        dataset, split, step_limit, parsing, rewards, databases, synthesis, render, render_mode: As
+            of `ExploreEnv`.
 
     Raises:
         ConfigurationError: There is no such data set or split, or an argument is out of range.

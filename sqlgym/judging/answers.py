@@ -100,13 +100,7 @@ def matches(gold: GoldAnswer, value: Any) -> Verdict:
 def refusal(
     result: QueryResult, max_rows: int = MAX_ROWS, max_chars: int = MAX_CHARS
 ) -> tuple[str, str] | None:
-    """Why the result of a gold query cannot be a fair answer: code and reason; None if it can.
-
-    Args:
-        result: What the gold query gave.
-        max_rows: Rows that an observation shows.
-        max_chars: Characters that an observation shows.
-    """
+    """Why the result of a gold query cannot be a fair answer: code and reason; None if it can."""
     if not result.rows:
         return "empty_gold", "its gold SQL finds no rows."
     if all(value is None for row in result.rows for value in row):

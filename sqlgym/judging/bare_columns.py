@@ -257,12 +257,7 @@ class OpenGroup(NamedTuple):
 
 
 def open_group(database: Database, sql: str) -> str | None:
-    """Why a query takes some value of several that a group has; None where it does not.
-
-    Args:
-        database: Where it runs.
-        sql: The query.
-    """
+    """Why a query takes some value of several that a group has; None where it does not."""
     lower = sql.lower()
     if "group" not in lower and "(" not in lower:  # no aggregate either
         return None

@@ -30,19 +30,13 @@ LONGEST_NUMBER = 400
 """Characters of a number's text, and its decimal exponent: more is no number that SQLite holds."""
 
 _UNITS = """
-    % percent | usd eur gbp dollar dollars euro euros pound pounds
-    | mm cm km ft feet foot in inch inches mi mile miles meters metres kilometers kilometres
-    | mg g kg lb lbs grams kilograms tons | ml l liters litres gallons | mph kmh km/h cc hp
-    | s sec seconds min minutes h hours day days week weeks month months year years years\\ old
-    | people persons rows records items times points units in\\ total total
-""".replace("|", " ")
-_UNIT = "|".join(
-    sorted(
-        (re.escape(u.replace("\0", " ")) for u in _UNITS.replace("\\ ", "\0").split()),
-        key=len,
-        reverse=True,
-    )
-)
+    % percent usd eur gbp dollar dollars euro euros pound pounds
+    mm cm km ft feet foot in inch inches mi mile miles meters metres kilometers kilometres
+    mg g kg lb lbs grams kilograms tons ml l liters litres gallons mph kmh km/h cc hp
+    s sec seconds min minutes h hours day days week weeks month months year years
+    people persons rows records items times points units total
+"""
+_UNIT = "|".join(map(re.escape, sorted([*_UNITS.split(), "years old", "in total"], key=len)[::-1]))
 _NUMBER = re.compile(
     rf"""(?P<sign>[+-]?)\s?(?:us\$|[$€£¥₹]|usd|eur|gbp)?\s?(?P<minus>-?)
     (?P<digits>(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)(?P<power>e[+-]?[0-9]{{1,4}})?
@@ -56,20 +50,10 @@ _TRUE = frozenset({"true", "t", "yes", "y", "1"})
 _FALSE = frozenset({"false", "f", "no", "n", "0"})
 
 _DAY = r"(?P<day>[0-9]{1,2})"
-_MONTH_NAMES = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
+_MONTH_WORDS = """
+    january february march april may june july august september october november december
+"""
+_MONTH_NAMES = _MONTH_WORDS.split()
 _MONTH = r"(?P<month>[a-z]{3,9})\.?"
 _DATES = tuple(
     re.compile(form, re.IGNORECASE)
@@ -123,10 +107,6 @@ class Cell:
 
 def same_cell(gold: Any, value: Any) -> bool:
     """Whether a value is right for one cell of the gold result; False for anything but a scalar.
-
-    Args:
-        gold: The gold's value, or a `Cell` of it.
-        value: The value given, or a `Cell` of it.
 
     >>> same_cell(1234, "$1,234"), same_cell(2 / 3, 0.67), same_cell("Île", " île")
     (True, True, True)

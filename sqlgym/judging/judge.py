@@ -86,8 +86,6 @@ def sound(gold: QueryResult, result: QueryResult, runs: Sequence[int]) -> Verdic
     nothing of a database. A gold without a table is exempt.
 
     Args:
-        gold: What the gold query gave.
-        result: What the other query gave.
         runs: See `sqlgym.judging.ties.free_runs`; empty where the order of rows does not count.
     """
     if gold.tables_read and not result.tables_read:

@@ -240,8 +240,6 @@ def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bo
 
     Args:
         env: An environment of this family; its tools and its `match` are read.
-        task: An `SqlTask`.
-        turns: As in `EpisodeRecord.turns`.
 
     Returns:
         None where the gold cannot be run plainly, an order cannot be judged, or verdicts are those

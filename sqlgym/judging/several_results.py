@@ -185,12 +185,6 @@ def other_result(database: Database, sql: str, result: QueryResult, tree: exp.Ex
     from either end. Where a choice shows through an expression or a condition only, one in the
     middle may matter, so a few orders that scatter the rows are tried as well.
 
-    Args:
-        database: Where it ran.
-        sql: The query.
-        result: What it gave there.
-        tree: The query, parsed.
-
     Returns:
         None where that cannot be told: it has a budget that is nearly spent, or names rows by their
         numbers.
@@ -256,13 +250,7 @@ _CHOOSING = ("(", "group", "distinct", "union", "intersect", "except")
 
 
 def several_results(database: Database, sql: str, result: QueryResult) -> tuple[str, str] | None:
-    """Why a gold has several right results, as code and reason; None where none were found.
-
-    Args:
-        database: Where it ran.
-        sql: The query.
-        result: What it gave there.
-    """
+    """Why a gold has several right results, as code and reason; None where none were found."""
     tie = tied_limit(database, sql, result)
     if tie is not None:
         return "tied_limit", tie
@@ -303,11 +291,6 @@ def depends_on_reading(database: Database, sql: str, result: QueryResult) -> str
     The query is run once more with all tables read from the other end. A difference, as in the
     order inside `group_concat`, proves the choice; its absence proves nothing: SQLite reads from
     the same end where it sorts, as for a column that is neither grouped by nor aggregated.
-
-    Args:
-        database: Where it ran.
-        sql: The query.
-        result: What it gave there.
     """
     try:
         other = database.backwards.query(sql)

@@ -59,11 +59,6 @@ def is_ordered(gold_sql: str) -> bool:
 def compare(gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool) -> Verdict:
     """Whether the evaluator takes two results for the same.
 
-    Args:
-        gold_rows: What the gold query gave, prepared.
-        rows: What the other query gave, prepared.
-        ordered: See `is_ordered`.
-
     >>> compare([("Joe", 1)], [(1.0, "Joe")], ordered=False)
     Verdict(equal=True, reason='')
     """
@@ -108,11 +103,6 @@ class _Orders:
     of columns that are the same throughout one is tried. That settles nearly everything at once;
     but the question is as hard as whether two graphs are the same, so the search ends when it has
     looked at `LOOKED_AT` cells, and then no order is said to fit.
-
-    Args:
-        gold: The rows of the gold.
-        rows: As many rows of as many columns.
-        ordered: Rows count in their order.
     """
 
     def __init__(self, gold: Sequence[Row], rows: Sequence[Row], ordered: bool) -> None:

@@ -53,13 +53,7 @@ class _Select:
 
 
 def tied_limit(database: Database, sql: str, result: QueryResult) -> str | None:
-    """Why a LIMIT of a query leaves open which rows it gives; None if none does.
-
-    Args:
-        database: Where it ran.
-        sql: The query.
-        result: What it gave there.
-    """
+    """Why a LIMIT of a query leaves open which rows it gives; None if none does."""
     if "limit" not in sql.lower():
         return None
     selects = _selects(sql)
@@ -82,9 +76,7 @@ def free_runs(database: Database, sql: str, result: QueryResult) -> tuple[int, .
     """The sizes of the runs of rows that may change places, for a query that orders its result.
 
     Args:
-        database: Where it ran.
         sql: The query; its LIMIT, if it has one, cuts through no tie.
-        result: What it gave there.
 
     Returns:
         Sizes that sum to the number of rows; 1 for each row that has its place to itself.

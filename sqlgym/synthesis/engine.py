@@ -20,16 +20,12 @@ from sqlgym.synthesis.search import VARIANTS, Search
 from sqlgym.tasks.hardness import Hardness
 from toolgym.errors import ConfigurationError, ToolError
 
-# The options of a synthesis: how hard the tasks are, and in which language.
-#
-# Shares of levels are only compared with each other, so they need not sum to one.
-
 WORDINGS = ("en",)
 """Languages in which questions are written."""
 
 
 def mix_of(hardness: Mapping[str, float] | None) -> dict[Hardness, float]:
-    """Shares of the levels that sum to one.
+    """Shares of the levels that sum to one; those given are only compared with each other.
 
     Args:
         hardness: Share by level; a level that is not named is left out. None for evenly.
@@ -94,12 +90,17 @@ def stream(
         raise ConfigurationError(f"variants={variants}: give 1 or more.")
     mix = mix_of(hardness)
     world = _world(opened, tables)
-    told = report if report is not None else SynthesisReport()
-    _tell_world(told, world)
+    report = report if report is not None else SynthesisReport()
+    report.tables_left_out.update(world.left_out)
+    report.references += [
+        f"{link.child.name}.{link.column} -> {link.parent.name}.{link.target}"
+        for link in world.links
+        if link.is_inferred
+    ]
     rng = random.Random(f"synthesis-{seed}")
-    search = Search(opened, world, mix, told, rng, variants=variants)
+    search = Search(opened, world, mix, report, rng, variants=variants)
     if rephrase is not None:
-        search.rephraser = Rephraser(opened, rephrase, told, search.is_taken, solved_by_expert)
+        search.rephraser = Rephraser(opened, rephrase, report, search.is_taken, solved_by_expert)
     return search.tasks()
 
 
@@ -120,12 +121,7 @@ def synthesize(
     Args:
         database: An SQLite file, or an open `Database`.
         n: How many tasks.
-        seed: See `stream`, as for the other options.
-        hardness: How the levels are mixed, as shares; evenly if None.
-        tables: The names of the tables to ask about; all but views if None.
-        variants: Tasks whose SQL may differ in its literals only.
-        wording: The language of the questions.
-        rephrase: Gives another wording of a question.
+        seed, hardness, tables, variants, wording, rephrase: As of `stream`.
         progress: Told after each task how many there are, and `n`.
 
     Raises:
@@ -135,7 +131,7 @@ def synthesize(
     if n < 1:
         raise ConfigurationError(f"n={n}: ask for at least one task.")
     report = SynthesisReport()
-    tasks = stream(
+    found = stream(
         database,
         seed=seed,
         hardness=hardness,
@@ -145,36 +141,18 @@ def synthesize(
         rephrase=rephrase,
         report=report,
     )
-    kept = tuple(_first(tasks, n, progress or (lambda done, total: None)))
-    if not kept:
-        raise _nothing_found(database)
-    return Synthesis(kept, report)
-
-
-def _first(
-    tasks: Iterator[SynthTask], n: int, progress: Callable[[int, int], None]
-) -> Iterator[SynthTask]:
-    for number, task in enumerate(itertools.islice(tasks, n), start=1):
-        progress(number, n)
-        yield task
-
-
-def _tell_world(report: SynthesisReport, world: World) -> None:
-    """Report which tables are left out and which references are inferred."""
-    report.tables_left_out.update(world.left_out)
-    report.references += [
-        f"{link.child.name}.{link.column} -> {link.parent.name}.{link.target}"
-        for link in world.links
-        if link.is_inferred
-    ]
-
-
-def _nothing_found(database: str | Path | Database) -> ConfigurationError:
-    name = database.path if isinstance(database, Database) else database
-    return ConfigurationError(
-        f"no sensible question was found about {name}: its tables are too small or too much alike."
-        " Add rows, or write questions by hand."
-    )
+    tasks: list[SynthTask] = []
+    for task in itertools.islice(found, n):
+        tasks.append(task)
+        if progress is not None:
+            progress(len(tasks), n)
+    if not tasks:
+        name = database.path if isinstance(database, Database) else database
+        raise ConfigurationError(
+            f"no sensible question was found about {name}: its tables are too small or too much"
+            " alike. Add rows, or write questions by hand."
+        )
+    return Synthesis(tuple(tasks), report)
 
 
 def _world(database: Database, tables: Sequence[str] | None) -> World:

@@ -42,11 +42,6 @@ class Rejected(Exception):
 def prove(database: Database, candidate: Candidate, entities: Mapping[str, Entity]) -> QueryResult:
     """The result of a candidate that is a fair task.
 
-    Args:
-        database: Where it is asked.
-        candidate: Question and SQL.
-        entities: The tables by name.
-
     Raises:
         Rejected: It is none; the first reason that is found.
     """

@@ -23,14 +23,12 @@ from sqlgym.synthesis.language.nouns import words_of
 from sqlgym.synthesis.reading import spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 
-_ADJECTIVES = word_set(
-    """
+_ADJECTIVES = word_set("""
     male female active available public private valid open closed new free alive visible
     hidden internal external domestic foreign international national local official main
     primary final full-time part-time online offline remote urgent optional mandatory current
     former dead vegetarian vegan
-    """
-)
+""")
 _MORE = {
     ">": ("above {}", "greater than {}", "over {}", "higher than {}"),
     "<": ("below {}", "less than {}", "under {}", "lower than {}"),

@@ -30,18 +30,14 @@ _IRREGULAR_TEXT = """
     axe axes | database databases | purchase purchases | release releases | cafe cafes
     avalanche avalanches | mustache mustaches | ache aches | oasis oases | glass glasses
 """
-_PAIRS = [tuple(pair.split()) for line in _IRREGULAR_TEXT.splitlines() for pair in line.split("|")]
-_WORDS = [word for line in _PAIRS for word in line]
+_WORDS = _IRREGULAR_TEXT.replace("|", " ").split()
 _MANY = dict(zip(_WORDS[::2], _WORDS[1::2], strict=True))
 _ONE = {many: one for one, many in _MANY.items() if one not in ("axe", "datum")}
-INVARIABLE = word_set(
-    """
+INVARIABLE = word_set("""
     series species aircraft spacecraft sheep fish deer salmon trout headquarters means
-    """
-)
+""")
 """Nouns that are the same in singular and plural, and can be counted."""
-MASS = word_set(
-    """
+MASS = word_set("""
     crew data staff history information info personnel equipment inventory news weather stock
     music traffic research software hardware furniture luggage baggage feedback money cash
     sales metadata content evidence advice homework knowledge work population faculty
@@ -49,48 +45,20 @@ MASS = word_set(
     enrolment enrollment revenue income housing audio video geography climate usage access
     stuff art transport demographics media employment education membership ownership storage
     water energy electricity merchandise
-    """
-)
+""")
 """Nouns that are not counted; a row is a record of them."""
 _SINGULAR_S = re.compile(r"(?:ss|us|is|ics)$")
-_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-_NUMBERS = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-]
-_PARTICIPLES = word_set(
-    """
+_MONTH_WORDS = """
+    January February March April May June July August September October November December
+"""
+_MONTHS = _MONTH_WORDS.split()
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = _NUMBER_WORDS.split()
+_PARTICIPLES = word_set("""
     due sent made born sold paid built given taken won lost spent lent shown bought held sown
     grown driven flown worn written read run set met caught found kept left sung drawn
-    """
-)
-_NOUNS_ED = frozenset(
-    ["shed", "sled", "moped", "biped", "unwed", "watershed", "infrared", "hundred"]
-)
+""")
+_NOUNS_ED = word_set("shed sled moped biped unwed watershed infrared hundred")
 _SILENT_H = ("hour", "honest", "honour", "honor", "heir")
 _LIKE_YOU = ("uni", "use", "usa", "usu", "eur", "ewe", "one", "once", "uk", "ufo", "uti", "ubi")
 _NOT_LIKE_YOU = ("unin", "unim", "unid")
@@ -182,12 +150,8 @@ def possessive(noun: str) -> str:
     ("stadium's", "customers'", "species'")
     """
     last = noun.rpartition(" ")[2]
-    return f"{noun}'" if last.endswith("s") and _is_many(last) else f"{noun}'s"
-
-
-def _is_many(word: str) -> bool:
-    """Whether a word can be a plural."""
-    return is_plural(word) or word in INVARIABLE
+    is_many = last.endswith("s") and (is_plural(last) or last in INVARIABLE)
+    return f"{noun}'" if is_many else f"{noun}'s"
 
 
 def of_one(clause: str) -> str:

@@ -114,27 +114,17 @@ SHORT_UNITS = _table("""
 """)
 """A unit of one or two letters is read as one only behind a word that it fits."""
 
-NOT_NOUNS = word_set(
-    """
+NOT_NOUNS = word_set("""
     highest lowest average maximum minimum mean median total accelerate undergraduate graduate
     high low open close first last start end active new old big small best worst long short
     male female weekly monthly daily annual local foreign current other main from to since
     until when where who what
-    """
-)
+""")
 """Words that cannot stand alone as a noun: a column of that name is spoken of by its name."""
 
-ENTITY_SUFFIXES = word_set(
-    """
-    list lists table tables tbl tb master tab rows rec recs
-    """
-)
+ENTITY_SUFFIXES = word_set("list lists table tables tbl tb master tab rows rec recs")
 """Last parts of a table's name that say nothing about its rows."""
-ENTITY_PREFIXES = word_set(
-    """
-    tbl t tb dim fact stg raw vw v app my
-    """
-)
+ENTITY_PREFIXES = word_set("tbl t tb dim fact stg raw vw v app my")
 NOMINAL = _table("""
     arrange: arrangement; teach: teaching assignment; enroll: enrolment; enrol: enrolment;
     attend: attendance record; assign: assignment; participate: participation; own: ownership;
@@ -142,33 +132,21 @@ NOMINAL = _table("""
     receive: receipt; deliver: delivery; manage: management role; live: residence
 """)
 """Verbs that serve as names of tables, as nouns."""
-VERBS = word_set(
-    """
+VERBS = word_set("""
     has have is are was lives plays belongs takes teaches owns uses contains involves includes
     likes follows works knows stays visits drives wins speaks happens treats undergoes
     prescribes advises supports directed written acts cast made classified lived worked
-    """
-)
+""")
 """First parts that make a table's name a clause and no noun."""
-LINK_WORDS = word_set(
-    """
-    in of to for on by with at from and or has is
-    """
-)
-PREPOSITIONS = word_set(
-    """
-    in to for on by with at from and or into onto via since until per as
-    """
-)
+LINK_WORDS = word_set("in of to for on by with at from and or has is")
+PREPOSITIONS = word_set("in to for on by with at from and or into onto via since until per as")
 """Words with which no noun starts or ends."""
-COUNTABLE_ING = word_set(
-    """
+COUNTABLE_ING = word_set("""
     building meeting booking training listing painting recording setting rating reading
     posting filing offering opening screening sailing warning drawing ending feeling ranking
     landing crossing wedding hearing earning saving spending holding ring king string thing
     evening morning wing spring sibling pudding ceiling
-    """
-)
+""")
 """Nouns in -ing that can be counted; others are taken for an activity."""
 
 GROUPS = frozenset(["staff", "personnel", "faculty", "crew"])
@@ -182,8 +160,7 @@ AGENTS = _table("""
 """)
 """Of "directed by", who did it."""
 
-PERSONS = word_set(
-    """
+PERSONS = word_set("""
     person employee customer student singer teacher member author actor actress artist player
     patient doctor physician nurse user client professor instructor manager driver pilot
     passenger reviewer director writer researcher scientist composer musician conductor coach
@@ -193,24 +170,19 @@ PERSONS = word_set(
     vendor seller buyer participant applicant visitor pianist photographer sailor farmer
     keeper librarian president king queen faculty member people contestant host chef customer
     subscriber host referee entrepreneur investor party mayor governor
-    """
-)
+""")
 """Nouns of whom one says "who" and "from France"."""
-PLACES = word_set(
-    """
+PLACES = word_set("""
     city town country state county region continent district campus stadium station airport
     port building hotel restaurant museum school university hospital shop store branch office
     venue theatre theater park farm mountain peak river lake island bridge location address
     room site library club company warehouse factory cinema church college department house
     property hut volcano observatory village province
-    """
-)
-PLACE_COLUMNS = word_set(
-    """
+""")
+PLACE_COLUMNS = word_set("""
     country city town state county region continent district province nationality hometown
     village island
-    """
-)
+""")
 """Columns whose value is said with "from" (of persons) or "in" (of places)."""
 
 SUPERLATIVES = {
@@ -245,18 +217,14 @@ EVENTS = _table("""
 """)
 """What happened at a date or year whose name is this word with date, year, on, at, in."""
 
-ADDED = word_set(
-    """
+ADDED = word_set("""
     number count quantity amount total sales population visits hours minutes salary cost
     revenue budget profit fee bonus attendance expense expenses income payment donation
     turnover capacity enrollment enrolment output production charge fine prize
-    """
-)
+""")
 """Last words of quantities of which a sum means something."""
-CRYPTIC = word_set(
-    """
+CRYPTIC = word_set("""
     col column field fld attr attribute var variable val value x y z c f v d k q feat feature
     dim param key data item m n p s t w a b e g h i j l o r u
-    """
-)
+""")
 """Stems that say nothing when a number or nothing follows."""

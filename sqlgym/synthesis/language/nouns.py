@@ -24,19 +24,15 @@ _VOWEL = re.compile(r"[aeiouy]")
 _CLUSTER = re.compile(
     r"[bcdfghjklmnpqrstvwxz]{5}|^[bcdfghjklmnpqrtvwxz]{3}(?<!chr)(?<!thr)(?<!phr)(?<!sch)(?<!shr)"
 )
-_STARTS = word_set(
-    """
+_STARTS = word_set("""
     bl br ch cl cr dr dw fl fr gh gl gn gr kn kr ph pl pr ps rh sc sh sk sl sm sn sp sq st sv
     sw th tr ts tw wh wr
-    """
-)
-_ENDS = word_set(
-    """
+""")
+_ENDS = word_set("""
     ch sh th ng nk nd nt st ct ft lt pt xt rd rt rk rm rn rl rp rs rb rf rc rg ld lk lm lp lf
     ls lb ll ss ff zz tt dd gg nn rr ck ks ps ts ns ms ds gs bs cs ws mp mn mb sk sp sm gn gh
     ph wn wl wk wd ht bt ys ms vs mt
-    """
-)
+""")
 """Pairs of consonants with which English words start and end; others are of abbreviations."""
 
 
@@ -232,6 +228,12 @@ def quoted_column(name: str) -> Noun:
     return Noun(f'value in column "{shown}"', f'values in column "{shown}"', False)
 
 
+def quoted_table(name: str) -> Noun:
+    """A row of a table that is spoken of by its name as it stands."""
+    shown = name.replace('"', '""')
+    return Noun(f'record in "{shown}"', f'records in "{shown}"', False)
+
+
 def table_noun(name: str, has_names: bool = False) -> Noun:
     """What a row of a table is.
 
@@ -245,8 +247,7 @@ def table_noun(name: str, has_names: bool = False) -> Noun:
     ('records in "singer_in_concert"', 'employee')
     """
     words = list(words_of(name))
-    shown = name.replace('"', '""')
-    records = Noun(f'record in "{shown}"', f'records in "{shown}"', False)
+    records = quoted_table(name)
     while len(words) > 1 and words[-1] in lexicon.ENTITY_SUFFIXES:
         words.pop()
     while len(words) > 1 and words[0] in lexicon.ENTITY_PREFIXES:

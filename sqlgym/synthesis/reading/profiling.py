@@ -121,13 +121,7 @@ def _is_unique_together(database: Database, entity: Entity, fields: tuple[Field,
 
 
 def entity_of(database: Database, read: TableRead, keys: list[ForeignKey]) -> Entity:
-    """What questions can be about in a table.
-
-    Args:
-        database: Where it is.
-        read: What was read of it.
-        keys: All references, declared and inferred.
-    """
+    """What questions can be about in a table."""
     words = references.table_words(read.table.name)
     refers = {key.column for key in keys if key.table == read.table.name}
     primary = [column.name for column in read.table.columns if column.primary_key]
@@ -284,7 +278,6 @@ def profile(database: Database, tables: Sequence[str] | None = None) -> World:
     """What questions can be about.
 
     Args:
-        database: The open file.
         tables: The names of the tables to use; all, but for views, if None.
     """
     left_out: dict[str, str] = {}

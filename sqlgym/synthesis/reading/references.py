@@ -19,7 +19,7 @@ from sqlgym.database.database import Database
 from sqlgym.database.schema import Column, ForeignKey, Table
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.nouns import Noun, is_readable, words_of
+from sqlgym.synthesis.language.nouns import Noun, is_readable, quoted_table, words_of
 from sqlgym.synthesis.reading.world import Bridge, Entity, Link, Role
 from toolgym.errors import ToolError
 
@@ -227,9 +227,7 @@ def with_distinct_nouns(entities: list[Entity], keys: list[ForeignKey]) -> list[
         borrowed = set[str]().union(*(words[name] for name in linked))
         is_borrowed = len(linked) > 1 and words[entity.name] <= borrowed
         if counts[entity.noun.one.lower()] > 1 or is_borrowed:
-            shown = entity.name.replace('"', '""')
-            noun = Noun(f'record in "{shown}"', f'records in "{shown}"', False)
-            entity = replace(entity, noun=noun)
+            entity = replace(entity, noun=quoted_table(entity.name))
         result.append(entity)
     return result
 

@@ -28,35 +28,25 @@ _UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd\\]")
 _NOTHING = frozenset({"", "null", "none", "n/a", "na", "-", "nan", "unknown", "?", "nil"})
 _FLAGS = (("T", "F"), ("true", "false"), ("yes", "no"), ("Y", "N"), ("1", "0"))
 _NAMES = frozenset(["name", "title"])
-_WORDY = word_set(
-    """
+_WORDY = word_set("""
     description comment comments details detail note notes text summary review abstract
     content address password URL bio remark remarks message body
-    """
-)
-_CODED = word_set(
-    """
+""")
+_CODED = word_set("""
     ID code number key phone fax zip postal postcode isbn ISBN SKU SSN IBAN password email
     e-mail URL ZIP hash token barcode latitude longitude login version
-    """
-)
+""")
 
 
-_NAMED_THINGS = word_set(
-    """
+_NAMED_THINGS = word_set("""
     date time timestamp month day sex gender type status name title major discipline course
     class section zone category group parent source reference model brand language channel
     flag indicator kind colour color
-    """
-)
+""")
 """Of these a whole number is a code and no quantity."""
 NO_LABEL = _WORDY | _CODED | lexicon.PLACE_COLUMNS | frozenset({"date", "time", "location"})
 """Words of columns that do not say what a row is, however different their values are."""
-_SINCE = word_set(
-    """
-    start from since founded built opened established begin end until
-    """
-)
+_SINCE = word_set("start from since founded built opened established begin end until")
 
 
 @dataclass(frozen=True)

@@ -51,11 +51,8 @@ def aggregate(draft: Draft) -> Candidate:
     field = measure(draft, entity)
     function = draft.pick(functions(field))
     query = Query((aggregate_sql(function, field),), entity.sql)
-    noun, many, unit = (
-        aggregate_noun(draft, function, field),
-        entity.noun.many,
-        asking.measured(field),
-    )
+    noun = aggregate_noun(draft, function, field)
+    many, unit = entity.noun.many, asking.measured(field)
     question = draft.say(
         f"What is the {noun} of all {many}{unit}?",
         f"Find the {noun} of all {many}.",
@@ -77,11 +74,8 @@ def aggregate_filtered(draft: Draft) -> Candidate:
         second = conditions.condition(draft, entity, "", (field.name, first.column))
         filters, after = [first, second], conditions.joined(draft, first, second)[0]
     query = Query((aggregate_sql(function, field),), entity.sql, tuple(c.sql for c in filters))
-    noun, many, unit = (
-        aggregate_noun(draft, function, field),
-        entity.noun.many,
-        asking.measured(field),
-    )
+    noun = aggregate_noun(draft, function, field)
+    many, unit = entity.noun.many, asking.measured(field)
     question = draft.say(
         f"What is the {noun} of the {many} {after}{unit}?",
         f"Find the {noun} of the {many} {after}.",

@@ -20,8 +20,6 @@ def list_rows(
     """A question for columns of the rows that fulfil something.
 
     Args:
-        draft: Where choices come from.
-        entity: The table.
         fields: The columns asked for.
         after: What the rows fulfil, behind the noun; may be empty.
         verb: The same as a verb in the plural, if it can be said so.
@@ -44,6 +42,15 @@ def list_rows(
         by_verb or None,
         by_verb or None,
     )
+
+
+def list_or_count(
+    draft: Draft, entity: Entity, fields: Sequence[Field], after: str, verb: str | None = None
+) -> str:
+    """A question for columns of the rows that fulfil something, or, without any, their number."""
+    if fields:
+        return list_rows(draft, entity, fields, after, verb)
+    return count_rows(draft, entity, after, verb)
 
 
 def count_rows(draft: Draft, entity: Entity, after: str, verb: str | None = None) -> str:
@@ -77,11 +84,7 @@ def most(field: Field, is_most: bool, draft: Draft) -> str:
     return pair[sized][0 if is_most else 1]
 
 
-_SIZES = word_set(
-    """
-    number amount population area quantity total budget capacity size volume
-    """
-)
+_SIZES = word_set("number amount population area quantity total budget capacity size volume")
 
 
 def with_most(draft: Draft, entity: Entity, field: Field, is_most: bool) -> str:

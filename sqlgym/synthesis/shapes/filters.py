@@ -28,9 +28,6 @@ def asked(
     """A question whose conditions must all matter, however they are read.
 
     Args:
-        question: What is asked.
-        query: What answers it.
-        tables: What it reads.
         conditions: The conditions in both.
         proofs: What else has to be shown, as in `Candidate`.
     """

@@ -40,8 +40,7 @@ def above_average(draft: Draft) -> Candidate:
         whose = f"the {entity.noun.many} {condition.after(draft)}"
         contrasts = (f"{field.value_sql()} {sign} ({inner.weakened()[0]})",)
     test = f"{field.value_sql()} {sign} ({inner.sql()})"
-    is_count = draft.chance(0.35)
-    shown = () if is_count else listing(draft, entity)
+    shown = () if draft.chance(0.35) else listing(draft, entity)
     query = Query(columns(shown) or ("count(*)",), entity.sql, (test,))
     others = tuple(Query(query.select, entity.sql, (other,)).sql() for other in contrasts)
     word = {">": draft.say("above", "higher than"), "<": draft.say("below", "lower than")}[sign]
@@ -51,10 +50,7 @@ def above_average(draft: Draft) -> Candidate:
         f"with {noun.a} {word} the average of {whose}",
     )
     verb = f"have {noun.a} {word} the average of {whose}"
-    if is_count:
-        question = asking.count_rows(draft, entity, after, verb)
-    else:
-        question = asking.list_rows(draft, entity, shown, after, verb)
+    question = asking.list_or_count(draft, entity, shown, after, verb)
     return Candidate(question, query.sql(), (entity.name,), (*query.weakened(), *others))
 
 
@@ -111,18 +107,14 @@ def more_than_another(draft: Draft) -> Candidate:
     row = drafting.row_of(draft, entity)
     sign = draft.pick((">", "<"))
     inner = Query((field.value_sql(),), entity.sql, row.where())
-    is_count = draft.chance(0.35)
-    shown = () if is_count else listing(draft, entity)
+    shown = () if draft.chance(0.35) else listing(draft, entity)
     query = Query(
         columns(shown) or ("count(*)",),
         entity.sql,
         (f"{field.value_sql()} {sign} ({inner.sql()})",),
     )
     after, verb = _compared(draft, field, sign, row.said)
-    if is_count:
-        question = asking.count_rows(draft, entity, after, verb)
-    else:
-        question = asking.list_rows(draft, entity, shown, after, verb)
+    question = asking.list_or_count(draft, entity, shown, after, verb)
     return Candidate(question, query.sql(), (entity.name,), query.weakened())
 
 
@@ -160,8 +152,7 @@ def without_children(draft: Draft) -> Candidate:
     tests += [f"{column} IS NOT NULL"] if referring is None or referring.nulls else []
     inner = Query((column,), child.sql, tuple(tests))
     test = f"{identifier(link.target)} NOT IN ({inner.sql()})"
-    is_count = parent.label is None or draft.chance(0.35)
-    shown = () if is_count else listing(draft, parent)
+    shown = listing(draft, parent) if parent.label and not draft.chance(0.35) else ()
     query = Query(columns(shown) or ("count(*)",), parent.sql, (test,))
     after_child = f" {condition.after(draft)}" if condition else ""
     things = f"{child.noun.many}{after_child}"
@@ -172,10 +163,7 @@ def without_children(draft: Draft) -> Candidate:
     else:
         after = f"that are not the {link.role} of any {one}"
         verb = f"are not the {link.role} of any {one}"
-    if is_count:
-        question = asking.count_rows(draft, parent, after, verb)
-    else:
-        question = asking.list_rows(draft, parent, shown, after, verb)
+    question = asking.list_or_count(draft, parent, shown, after, verb)
     contrasts = list(query.weakened())
     if condition:
         contrasts.append(query.sql().replace(condition.sql, "1 = 1", 1))
@@ -214,8 +202,7 @@ def count_above_aggregate(draft: Draft) -> Candidate:
     condition = conditions.on_field(draft, entity, category)
     sign, function = draft.pick(((">", "max"), ("<", "min"), (">", "avg"), ("<", "avg")))
     inner = Query((aggregates.aggregate_sql(function, field),), entity.sql, (condition.sql,))
-    is_count = entity.label is None or draft.chance(0.5)
-    shown = () if is_count else label_of(draft, entity)
+    shown = entity.label.fields if entity.label and not draft.chance(0.5) else ()
     query = Query(
         columns(shown) or ("count(*)",),
         entity.sql,
@@ -227,8 +214,5 @@ def count_above_aggregate(draft: Draft) -> Candidate:
     after = f"whose {field.noun.one} is {word} {whose}"
     weaker = query.sql().replace(inner.sql(), inner.weakened()[0], 1)
     contrasts = (*query.weakened(), weaker) if function == "avg" else query.weakened()
-    if is_count:
-        question = asking.count_rows(draft, entity, after)
-    else:
-        question = asking.list_rows(draft, entity, shown, after)
+    question = asking.list_or_count(draft, entity, shown, after)
     return Candidate(question, query.sql(), (entity.name,), contrasts)
