@@ -200,17 +200,12 @@ class Database:
         if outcome is None:
             outcome = self._run(sql)
             if isinstance(outcome, ToolError):
-                self._keep(sql, outcome)
+                self.deadlines += outcome.code == "deadline"
+                if outcome.code not in diagnosis.TRANSIENT:
+                    self._cache.put(sql, outcome)
         if isinstance(outcome, ToolError):
             raise ToolError(*outcome.args)  # a fresh one: raising adds a traceback to it
         return outcome
-
-    def _keep(self, sql: str, error: ToolError) -> None:
-        """Into the cache with an error, unless it depended on the machine's load."""
-        if error.code == "deadline":
-            self.deadlines += 1
-        if error.code not in diagnosis.TRANSIENT:
-            self._cache.put(sql, error)
 
     def is_current(self) -> bool:
         """Whether the file on disk is still the one that was opened: of its size and time."""

@@ -21,8 +21,9 @@ import functools
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from typing import Any
+
+from sqlgym.database.sqlite_file import lenient_text
 
 # How often `printf` repeats a character, read off its template before it is called.
 #
@@ -164,8 +165,10 @@ def bounded_text(name: str, most_bytes: int) -> Callable[..., Any]:
 class _Builtin:
     """The function itself, on a private connection that is opened when it is first needed."""
 
-    def __init__(self, name: str, most_bytes: int) -> None:
-        self._name, self._most_bytes = name, most_bytes
+    def __init__(
+        self, name: str, most_bytes: int, decode: Callable[[bytes], str] = lenient_text
+    ) -> None:
+        self._name, self._most_bytes, self._decode = name, most_bytes, decode
         self._db: sqlite3.Connection | None = None
 
     def __call__(self, arguments: tuple[Any, ...]) -> Any:
@@ -180,16 +183,12 @@ class _Builtin:
         """
         if self._db is None:
             self._db = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-            self._db.text_factory = _lenient  # `%.1s` cuts a character in two
+            self._db.text_factory = self._decode  # `%.1s` cuts a character in two
             self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._most_bytes)
         try:
             return self._db.execute(sql, arguments).fetchone()[0]
-        except sqlite3.DataError as error:
+        except sqlite3.DataError as error:  # which SQLite would tell as an error of any kind
             raise OverflowError(str(error)) from error
-
-
-def _lenient(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
 
 
 def _text(builtin: _Builtin, value: Any) -> str:
@@ -337,30 +336,17 @@ def _unsteady_argument(arguments: Iterable[Any], place: int, times: int) -> str:
 def _word(argument: Any) -> str:
     """An argument as the C code of SQLite compares it: text up to the first NUL, in lower case."""
     if isinstance(argument, bytes):
-        argument = argument.decode("utf-8", "replace")
+        argument = lenient_text(argument)
     return argument.split("\0", 1)[0].strip().lower() if isinstance(argument, str) else ""
 
 
 def _date_evaluator(name: str) -> Callable[[tuple[Any, ...]], Any]:
-    """The built-in function `name` on a private connection, opened when it is first needed."""
-    private: list[sqlite3.Connection] = []
-
-    def evaluate(arguments: tuple[Any, ...]) -> Any:
-        if not private:
-            private.append(
-                sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-            )
-            private[0].setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
-        marks = ", ".join("?" * len(arguments))
-        try:
-            return private[0].execute(f"SELECT {name}({marks})", arguments).fetchone()[0]
-        except sqlite3.DataError as error:  # which SQLite would tell as an error of any kind
-            raise OverflowError(str(error)) from error
-
-    remembered = lru_cache(maxsize=16_384)(evaluate)  # columns of dates repeat
+    """The built-in function `name`, which remembers its values: columns of dates repeat."""
+    builtin = _Builtin(name, LONGEST, str)
+    remembered = functools.lru_cache(maxsize=16_384)(builtin)
 
     def value(arguments: tuple[Any, ...]) -> Any:
         long = any(isinstance(a, str | bytes) and len(a) > REMEMBERED for a in arguments)
-        return evaluate(arguments) if long else remembered(arguments)
+        return builtin(arguments) if long else remembered(arguments)
 
     return value

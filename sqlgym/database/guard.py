@@ -22,8 +22,8 @@ from typing import Any
 
 from sqlgym.database.functions import DATE_FUNCTIONS, bound_texts, functions_of_sqlite, steady_date
 from sqlgym.database.limits import PARTS, STEPS_PER_TICK, Limits, Meter
-from sqlgym.database.query_result import Fetched, fetch, lenient_text
-from sqlgym.database.sqlite_file import broken_file, connect_readonly, quoted
+from sqlgym.database.query_result import Fetched, fetch
+from sqlgym.database.sqlite_file import broken_file, connect_readonly, lenient_text, quoted
 from sqlgym.database.statement_size import WRITTEN_OUT, StatementSize
 
 _STEADY = """

@@ -51,15 +51,11 @@ def _resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _unknown() -> int:
-    """Nothing can be measured here: what is left is the heap limit."""
-    return 0
-
-
 memory_used: Callable[[], int] = _counted_by_sqlite() or (
-    _resident if _STATM.exists() else _unknown
+    _resident if _STATM.exists() else lambda: 0
 )
-"""Memory that grows and shrinks with SQLite's, in bytes."""
+"""Memory that grows and shrinks with SQLite's, in bytes; 0 where nothing can be measured, and what
+is left is the heap limit."""
 
 
 def is_used_up() -> bool:

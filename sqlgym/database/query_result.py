@@ -20,6 +20,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from sqlgym.database.limits import Limits
+from sqlgym.database.sqlite_file import lenient_text
 from toolgym.errors import ToolError
 from toolgym.forks import renew_in_child
 
@@ -184,11 +185,6 @@ def fetch(
             size += added
         if len(batch) < asked:
             return Fetched(columns, rows, False, size)
-
-
-def lenient_text(data: bytes) -> str:
-    """Text that need not be UTF-8."""
-    return data.decode("utf-8", "replace")
 
 
 class _Counted:

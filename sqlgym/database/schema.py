@@ -17,7 +17,7 @@ from typing import Any
 
 from rapidfuzz import fuzz, process
 
-from sqlgym.database.sqlite_file import broken_file, connect_readonly, quoted
+from sqlgym.database.sqlite_file import broken_file, connect_readonly, lenient_text, quoted
 from toolgym.errors import ToolError
 from toolgym.lazy import lazy
 
@@ -76,7 +76,7 @@ class Schema:
             EnvironmentFault: The file cannot be read as a database.
         """
         connection = connect_readonly(path)
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        connection.text_factory = lenient_text
         try:
             return cls(_read_tables(connection))
         except sqlite3.Error as error:

@@ -100,6 +100,11 @@ def result_code(error: Exception) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
+def lenient_text(data: bytes) -> str:
+    """Text that need not be UTF-8."""
+    return data.decode("utf-8", "replace")
+
+
 def quoted(name: str) -> str:
     """A name as an SQL identifier, whatever it contains."""
     return '"' + name.replace('"', '""') + '"'

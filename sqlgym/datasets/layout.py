@@ -154,19 +154,20 @@ def write_folder(folder: Path, source: FolderSource) -> None:
         path = folder / "database" / database.db_id / f"{database.db_id}.sqlite"
         path.parent.mkdir(parents=True)
         write_database(path, database.tables)
-    _write_json(folder / "tables.json", [spider_schema(one) for one in source.databases])
-    _write_json(folder / "train_spider.json", source.train)
-    _write_json(folder / "dev.json", source.dev)
+    write_json(folder / "tables.json", [spider_schema(one) for one in source.databases])
+    write_json(folder / "train_spider.json", source.train)
+    write_json(folder / "dev.json", source.dev)
     if source.test:
-        _write_json(folder / "test.json", source.test)
+        write_json(folder / "test.json", source.test)
     for split, entries in source.more.items():
-        _write_json(folder / f"{split}.json", entries)
+        write_json(folder / f"{split}.json", entries)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
-    _write_json(folder / MANIFEST, {"format": FORMAT_VERSION, "files": sizes})
+    write_json(folder / MANIFEST, {"format": FORMAT_VERSION, "files": sizes})
 
 
-def _write_json(path: Path, value: object) -> None:
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file as the data sets have it: UTF-8, one value a line."""
     path.write_bytes((json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
 
 

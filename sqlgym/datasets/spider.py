@@ -88,13 +88,10 @@ class DatabaseFiles:
                 yield folder / f"{db_id}{ending}"
 
 
-def count_databases(folder: Path) -> int:
-    """How many database files lie in a folder, or up to two folders deeper."""
-    return sum(
-        path.suffix in ENDINGS and path.is_file()
-        for pattern in ("*", "*/*", "*/*/*")
-        for path in folder.glob(pattern)
-    )
+def database_files(folder: Path) -> list[Path]:
+    """The files in a folder, or up to two folders deeper, that are named like databases."""
+    paths = (path for pattern in ("*", "*/*", "*/*/*") for path in folder.glob(pattern))
+    return sorted(path for path in paths if path.suffix in ENDINGS and path.is_file())
 
 
 _FILES = {"train": (("train_spider.json", "train_others.json"), ("train.json",))}
@@ -195,7 +192,7 @@ def _no_split(folder: Path, split: str | None, splits: Iterable[str]) -> Configu
     if split is not None and names:
         listed = ", ".join(map(repr, names))
         return ConfigurationError(f"{folder} has no split {split!r}: it has {listed}.")
-    databases = count_databases(folder)
+    databases = len(database_files(folder))
     held = f"{databases:,} database{'' if databases == 1 else 's'} but no questions"
     file = f"{split or 'train'}.json or {split or 'train'}.jsonl with db_id, question and query"
     return ConfigurationError(

@@ -12,7 +12,6 @@ written there before: nobody's own files are removed.
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence, Set
@@ -26,6 +25,7 @@ from sqlgym.datasets.layout import (
     DatabaseSource,
     TableSource,
     spider_schema,
+    write_json,
 )
 from sqlgym.datasets.synthesised import (
     Files,
@@ -131,11 +131,11 @@ def _install(
             place.parent.mkdir(parents=True)
             place.symlink_to(one.database) if link else shutil.copyfile(one.database, place)
         schemas = [spider_schema(schema_source(one.db_id, one.database)) for one in written]
-        _write_json(built / "tables.json", schemas)
+        write_json(built / "tables.json", schemas)
         for split, entries in parts.items():
             file = "train_spider.json" if split == "train" else f"{split}.json"
             plain = [{k: v for k, v in entry.items() if k != "canonical"} for entry in entries]
-            _write_json(built / file, plain)
+            write_json(built / file, plain)
         (built / NOTE).write_text(note, "utf-8")
         _exchange(built, out, Path(name) / "old")
 
@@ -151,10 +151,6 @@ def _exchange(built: Path, out: Path, old: Path) -> None:
         if had_one:
             old.rename(out)
         raise
-
-
-def _write_json(path: Path, value: object) -> None:
-    path.write_bytes((json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
 
 
 def schema_source(db_id: str, path: Path) -> DatabaseSource:

@@ -30,7 +30,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sqlgym.database.sqlite_file import HEADER, connect_readonly
-from sqlgym.datasets.spider import ENDINGS
+from sqlgym.datasets.spider import ENDINGS, database_files
 from sqlgym.tasks.gold import source_state
 from sqlgym.tasks.splits import SHARES, divide
 from sqlgym.tasks.task import SqlTask
@@ -87,11 +87,6 @@ class Written:
     database: Path
     entries: tuple[dict[str, Any], ...]
     report: dict[str, Any]
-
-    @property
-    def is_empty(self) -> bool:
-        """No task could be written."""
-        return not self.entries
 
     @property
     def why_empty(self) -> str:
@@ -248,13 +243,7 @@ def bare_databases(path: Path) -> Files:
         return ()
     if any(True for pattern in _QUESTIONS for _ in path.glob(pattern)):
         return ()
-    files = sorted(
-        file
-        for pattern in ("*", "*/*", "*/*/*")
-        for file in path.glob(pattern)
-        if file.suffix in ENDINGS and is_database(file)
-    )
-    return tuple(sorted(_named(path, files)))
+    return tuple(sorted(_named(path, list(filter(is_database, database_files(path))))))
 
 
 def _named(folder: Path, files: Iterable[Path]) -> Iterable[tuple[str, Path]]:
@@ -324,7 +313,7 @@ def write_all(
         except ConfigurationError as problem:  # it is empty, or the options do not fit it
             refused[db_id] = TaskRefused(db_id, "no_tasks", str(problem))
             continue
-        if one.is_empty:
+        if not one.entries:
             refused[db_id] = TaskRefused(db_id, "no_tasks", one.why_empty)
         else:
             written.append(one)

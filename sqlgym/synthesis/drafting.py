@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from sqlgym.synthesis.language import english
+from sqlgym.synthesis.language.nouns import Noun
 from sqlgym.synthesis.reading import roles, spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role, World, literal
 
@@ -150,27 +151,24 @@ def the(fields: Sequence[Field]) -> str:
     >>> the([])
     ''
     """
-    if _is_full_name(fields):
-        return "the first and last name"
-    return english.listed([f"the {field.noun.one}" for field in fields])
+    return _listed(fields, "the first and last name", lambda noun: f"the {noun.one}")
 
 
 def names(fields: Sequence[Field]) -> str:
     """Columns in the plural: "names and prices"."""
-    if _is_full_name(fields):
-        return "first and last names"
-    return english.listed([field.noun.many for field in fields])
+    return _listed(fields, "first and last names", lambda noun: noun.many)
 
 
 def bare(fields: Sequence[Field]) -> str:
     """Columns in the singular without an article: "name and price"."""
-    if _is_full_name(fields):
-        return "first and last name"
-    return english.listed([field.noun.one for field in fields])
+    return _listed(fields, "first and last name", lambda noun: noun.one)
 
 
-def _is_full_name(fields: Sequence[Field]) -> bool:
-    return [field.noun.one for field in fields] == ["first name", "last name"]
+def _listed(fields: Sequence[Field], full_name: str, word: Callable[[Noun], str]) -> str:
+    nouns = [field.noun for field in fields]
+    if [noun.one for noun in nouns] == ["first name", "last name"]:
+        return full_name
+    return english.listed(list(map(word, nouns)))
 
 
 def label_of(draft: Draft, entity: Entity) -> tuple[Field, ...]:

@@ -116,7 +116,7 @@ def _check_guess(result: QueryResult, candidate: Candidate, entities: Mapping[st
     """Whether the answer can be had without asking."""
     cells = {str(value).casefold() for row in result.rows for value in row}
     question = candidate.question.casefold()
-    if all(_stands_in(cell, question) for cell in cells):
+    if all(not cell or english.stands_alone(cell, question) for cell in cells):
         raise Rejected("in_question")
     used = [entities[name] for name in candidate.tables]
     if all(entity.rows <= LEAST_ROWS for entity in used):
@@ -126,10 +126,6 @@ def _check_guess(result: QueryResult, candidate: Candidate, entities: Mapping[st
         in_first_row = any(texts <= entity.first_row for entity in used)
         if in_first_row and candidate.sql.rstrip("0123456789").endswith("LIMIT "):
             raise Rejected("seen_at_once")
-
-
-def _stands_in(cell: str, question: str) -> bool:
-    return not cell or english.stands_alone(cell, question)
 
 
 def _check_conditions(database: Database, result: QueryResult, candidate: Candidate) -> None:

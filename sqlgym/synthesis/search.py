@@ -121,7 +121,9 @@ class Search:
             except Rejected as reason:
                 self.report.rejected[reason.code] += 1
             else:
-                self._note(task)
+                self.kept_shapes[task.shape] += 1
+                self.gave[task.shape][task.hardness] += 1
+                self.questions.add(plain_question(task.question))
                 if task.hardness == level:
                     return task
                 self.waiting[task.hardness].append(task)
@@ -196,8 +198,3 @@ class Search:
     def is_taken(self, question: str) -> bool:
         """Whether a task has this question already."""
         return plain_question(question) in self.questions
-
-    def _note(self, task: SynthTask) -> None:
-        self.kept_shapes[task.shape] += 1
-        self.gave[task.shape][task.hardness] += 1
-        self.questions.add(plain_question(task.question))

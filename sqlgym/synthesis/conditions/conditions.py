@@ -158,7 +158,7 @@ def condition(
 ) -> Condition:
     """Some condition on a table, on none of the columns `besides`."""
     fields = [f for f in entity.fields if f.role in _MAKERS and f.name not in besides]
-    weights = [_WEIGHTS[field.role] for field in fields]
+    weights = [_MAKERS[field.role][1] for field in fields]
     if not fields:
         raise Unfit
     field = draft.rng.choices(fields, weights)[0]
@@ -197,7 +197,8 @@ def on_field(draft: Draft, entity: Entity, field: Field, alias: str = "") -> Con
     """Some condition on a column."""
     if field.nulls and not field.has_blanks and draft.chance(0.12):
         return _on_null(draft, entity, field, alias)
-    return _MAKERS[field.role](draft, entity, field, alias)
+    maker, _ = _MAKERS[field.role]
+    return maker(draft, entity, field, alias)
 
 
 def two_conditions(draft: Draft, entity: Entity, alias: str = "") -> tuple[Condition, Condition]:
@@ -348,18 +349,11 @@ def _on_null(draft: Draft, entity: Entity, field: Field, alias: str) -> Conditio
 
 
 _MAKERS = {
-    Role.QUANTITY: _on_number,
-    Role.YEAR: _on_number,
-    Role.CATEGORY: _on_category,
-    Role.FLAG: _on_flag,
-    Role.DATE: _on_date,
-    Role.NAME: _on_name,
+    Role.QUANTITY: (_on_number, 4),
+    Role.YEAR: (_on_number, 4),
+    Role.CATEGORY: (_on_category, 4),
+    Role.FLAG: (_on_flag, 2),
+    Role.DATE: (_on_date, 4),
+    Role.NAME: (_on_name, 1),
 }
-_WEIGHTS = {
-    Role.QUANTITY: 4,
-    Role.YEAR: 4,
-    Role.CATEGORY: 4,
-    Role.FLAG: 2,
-    Role.DATE: 4,
-    Role.NAME: 1,
-}
+"""What writes a condition on a column of a role, and how often such a column is drawn."""

@@ -70,10 +70,9 @@ def plural(noun: str) -> str:
     >>> plural("city"), plural("bus"), plural("date of birth"), plural("TV series")
     ('cities', 'buses', 'dates of birth', 'TV series')
     """
-    if " or " in noun:
-        return " or ".join(map(plural, noun.split(" or ")))
-    if ", " in noun:
-        return ", ".join(map(plural, noun.split(", ")))
+    for link in (" or ", ", "):
+        if link in noun:
+            return link.join(map(plural, noun.split(link)))
     head, tail = _head(noun)
     start, space, word = head.rpartition(" ")
     return f"{start}{space}{_plural_word(word)}{tail}"

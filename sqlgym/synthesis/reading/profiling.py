@@ -51,7 +51,7 @@ def label_of(database: Database, entity: Entity) -> Label | None:
     full = _full_name(entity)
     if full and _is_unique_together(database, entity, full):
         return Label(full, True)
-    names = [field for field in entity.fields if _can_be_name(field)]
+    names = [f for f in entity.fields if f.role is Role.NAME and f.is_full]
     own = [field for field in names if _is_own(field, entity) and field.is_unique]
     if own:
         return Label((own[0],), True)
@@ -65,10 +65,6 @@ def label_of(database: Database, entity: Entity) -> Label | None:
         return Label((key,), False)
     unique = [f for f in entity.fields if f.role is Role.CODE and f.is_unique and not f.nulls]
     return Label((unique[0],), False) if unique else None
-
-
-def _can_be_name(field: Field) -> bool:
-    return field.role is Role.NAME and field.is_full
 
 
 def _is_own(field: Field, entity: Entity) -> bool:

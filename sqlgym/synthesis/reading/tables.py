@@ -7,7 +7,7 @@ allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,9 @@ def _sample(
         if not result.truncated:
             first = database.query(f"SELECT {names} FROM {quoted(table.name)} LIMIT 1").rows[0]
             values = zip(columns, zip(*result.rows, strict=True), strict=True)
-            return {column.name: cells for column, cells in values}, _texts(first)
+            return {column.name: cells for column, cells in values}, frozenset(
+                str(value) for value in first if value is not None
+            )
     except ToolError:  # one of the columns has values that are too long
         pass
     sample = {}
@@ -97,10 +99,6 @@ def _spread(database: Database, table: Table, rows: int) -> str:
     step = max((last - first) // READ_WHOLE, 1)
     picked = ", ".join(map(str, range(first, last + 1, step)))
     return f" WHERE rowid IN ({picked})"
-
-
-def _texts(row: Iterable[Any]) -> frozenset[str]:
-    return frozenset(str(value) for value in row if value is not None)
 
 
 def _counts(

@@ -15,16 +15,7 @@ from sqlgym.synthesis.shapes import (
 )
 from sqlgym.synthesis.shapes.registry import SHAPES, Shape, shape
 
-__all__ = [
-    "SHAPES",
-    "Shape",
-    "aggregates",
-    "filters",
-    "groups",
-    "joins",
-    "nested",
-    "orders",
-    "per_parent",
-    "sets",
-    "shape",
-]
+__all__ = ["FAMILIES", "SHAPES", "Shape", "shape"]
+
+FAMILIES = (filters, aggregates, groups, joins, nested, orders, per_parent, sets)
+"""The modules with shapes; the seed draws from `SHAPES` in the order in which they add to it."""

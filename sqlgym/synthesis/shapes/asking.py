@@ -89,40 +89,34 @@ _SIZES = word_set("number amount population area quantity total budget capacity 
 
 def with_most(draft: Draft, entity: Entity, field: Field, is_most: bool) -> str:
     """The row that has the most of something, behind "which": "singer is the oldest"."""
-    one, noun = entity.noun.one, field.noun
-    adjectives = lexicon.SUPERLATIVES.get(noun.one)
-    event = _event(field, is_most)
-    if event:
-        return f"{one} {event}"
-    if noun.counts:
-        return f"{one} has the {'most' if is_most else 'fewest'} {noun.counts}"
-    if adjectives and draft.chance(0.6):
-        return f"{one} is the {adjectives[0 if is_most else 1]}"
-    return f"{one} has the {most(field, is_most, draft)} {noun.one}"
+    kind, words = _extreme(draft, field, is_most)
+    verb = {"event": "", "adjective": "is the ", "count": "has the ", "value": "has the "}[kind]
+    return f"{entity.noun.one} {verb}{words}"
 
 
 def the_most(draft: Draft, entity: Entity, field: Field, is_most: bool, after: str = "") -> str:
     """The same as a noun phrase: "the oldest singer", "the singer with the highest rating"."""
-    one, noun = entity.noun.one, field.noun
-    adjectives = lexicon.SUPERLATIVES.get(noun.one)
-    rest = f" {after}" if after else ""
-    event = _event(field, is_most)
-    if event:
-        return f"the {one}{rest} that {event}"
-    if noun.counts:
-        return f"the {one}{rest} with the {'most' if is_most else 'fewest'} {noun.counts}"
-    if adjectives and draft.chance(0.6):
-        return f"the {adjectives[0 if is_most else 1]} {one}{rest}"
-    return f"the {one}{rest} that has the {most(field, is_most, draft)} {noun.one}"
+    row = f"{entity.noun.one} {after}".rstrip()
+    kind, words = _extreme(draft, field, is_most)
+    if kind == "adjective":
+        return f"the {words} {row}"
+    link = {"event": "that", "count": "with the", "value": "that has the"}[kind]
+    return f"the {row} {link} {words}"
 
 
-def _event(field: Field, is_most: bool) -> str:
-    """Of a date of an event, what the first or the last row did: "was hired first"."""
+def _extreme(draft: Draft, field: Field, is_most: bool) -> tuple[str, str]:
+    """How the row with the most of something is told from others: the kind of words, and these."""
     events = happened(field, "")
-    if not events or events[0].text.endswith(" due"):  # what is due lies ahead as well
-        return ""
-    verb = events[0].text.replace("were ", "was ", 1)
-    return f"{verb} {'most recently' if is_most else 'first'}"
+    if events and not events[0].text.endswith(" due"):  # what is due lies ahead as well
+        verb = events[0].text.replace("were ", "was ", 1)
+        return "event", f"{verb} {'most recently' if is_most else 'first'}"
+    noun = field.noun
+    if noun.counts:
+        return "count", f"{'most' if is_most else 'fewest'} {noun.counts}"
+    adjectives = lexicon.SUPERLATIVES.get(noun.one)
+    if adjectives and draft.chance(0.6):
+        return "adjective", adjectives[0 if is_most else 1]
+    return "value", f"{most(field, is_most, draft)} {noun.one}"
 
 
 def sorting(draft: Draft, field: Field, downwards: bool) -> str:
@@ -162,13 +156,9 @@ def outputs(entity: Entity) -> list[Field]:
         and field not in label
         and field.is_full
         and (field.role is not Role.CODE or field.noun.is_readable)
-        and not _is_private(field)
+        and not {"password", "hash", "token"} & set(field.noun.one.split(" "))
         and not _is_bit(field)
     ]
-
-
-def _is_private(field: Field) -> bool:
-    return bool({"password", "hash", "token"} & set(field.noun.one.split(" ")))
 
 
 def _is_bit(field: Field) -> bool:

@@ -34,7 +34,7 @@ def superlative(draft: Draft) -> Candidate:
     field, is_most = ordering(draft, entity), draft.chance(0.6)
     label = label_of(draft, entity)
     shown = (*label, field) if draft.chance(0.25) and field not in label else label
-    query = Query(columns(shown), entity.sql, order=f"{field.value_sql()} {_way(is_most)}", limit=1)
+    query = Query(columns(shown), entity.sql, order=_by(field, is_most), limit=1)
     which = asking.with_most(draft, entity, field, is_most)
     the_one = asking.the_most(draft, entity, field, is_most)
     question = draft.say(
@@ -55,8 +55,7 @@ def superlative_filtered(draft: Draft) -> Candidate:
     label = label_of(draft, entity)
     others = [f for f in asking.outputs(entity) if f.name not in (condition.column, field.name)]
     shown = (*label, draft.pick(others)) if others and draft.chance(0.35) else label
-    order = f"{field.value_sql()} {_way(is_most)}"
-    query = Query(columns(shown), entity.sql, (condition.sql,), order=order, limit=1)
+    query = Query(columns(shown), entity.sql, (condition.sql,), order=_by(field, is_most), limit=1)
     after = condition.after(draft)
     many = entity.noun.many
     the_one = asking.the_most(draft, entity, field, is_most, after)
@@ -79,9 +78,7 @@ def fact_of_superlative(draft: Draft) -> Candidate:
     entity = draft.entity(lambda e: e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
     field, is_most = ordering(draft, entity), draft.chance(0.6)
     fact = draft.pick(f for f in asking.outputs(entity) if f.name != field.name)
-    query = Query(
-        columns((fact,)), entity.sql, order=f"{field.value_sql()} {_way(is_most)}", limit=1
-    )
+    query = Query(columns((fact,)), entity.sql, order=_by(field, is_most), limit=1)
     the_one = asking.the_most(draft, entity, field, is_most)
     question = draft.say(
         f"What is {the((fact,))} of {the_one}?",
@@ -101,10 +98,9 @@ def top(draft: Draft) -> Candidate:
     label = label_of(draft, entity)
     shown = (*label, field) if draft.chance(0.5) and field not in label else label
     where, after, filters = conditions.perhaps(draft, 0.35, entity, besides=(field.name,))
-    order = f"{field.value_sql()} {_way(is_most)}"
-    query = Query(columns(shown), entity.sql, where, order=order, limit=number)
+    query = Query(columns(shown), entity.sql, where, order=_by(field, is_most), limit=number)
     how_many, many = english.number_word(number), entity.noun.many
-    superlative_ = _with_top(draft, field, is_most)
+    superlative_ = f"with the {_tops(field, is_most)}"
     sorted_ = asking.sorting(draft, field, is_most)
     question = draft.say(
         f"List the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}.",
@@ -127,8 +123,7 @@ def list_ordered(draft: Draft) -> Candidate:
         draft, 1.0 if entity.rows > 15 else 0.6, entity, besides=(field.name,)
     )
     shown = listing(draft, entity, *filters)
-    order = f"{field.value_sql()} {_way(downwards)}"
-    query = Query(columns(shown), entity.sql, where, order=order)
+    query = Query(columns(shown), entity.sql, where, order=_by(field, downwards))
     many, all_ = entity.noun.many, "the" if where else "all"
     sorted_ = asking.sorting(draft, field, downwards)
     question = draft.say(
@@ -160,12 +155,8 @@ def list_alphabetical(draft: Draft) -> Candidate:
     return asked(question, query, (entity.name,), condition, several=True, alphabetical=(0,))
 
 
-def _way(downwards: bool) -> str:
-    return "DESC" if downwards else "ASC"
-
-
-def _with_top(draft: Draft, field: Field, is_most: bool) -> str:
-    return f"with the {_tops(field, is_most)}"
+def _by(field: Field, downwards: bool) -> str:
+    return f"{field.value_sql()} {'DESC' if downwards else 'ASC'}"
 
 
 def _tops(field: Field, is_most: bool) -> str:
