@@ -1,4 +1,4 @@
-"""From what SQLite said to what the agent is told.
+"""Diagnosis of a failed statement: SQLite's error as a message for the agent.
 
 SQLite's result codes decide whose fault it was; its message, the one text that must be read here,
 only adds detail: which name was not found, where the syntax broke. The messages are stable over
@@ -95,7 +95,7 @@ def empty_sql() -> ToolError:
 
 @dataclass(frozen=True)
 class Failure:
-    """How a statement failed: what Python's `sqlite3` raised, and what stood behind it.
+    """The failure of a statement: the exception of Python's `sqlite3`, and its cause.
 
     Attributes:
         error: What was raised.
@@ -109,7 +109,7 @@ class Failure:
 
 
 def explain(failure: Failure, sql: str, schema: Schema, limits: Limits) -> ToolError:
-    """What the agent is told about a statement that failed.
+    """The error message for the agent about a statement that failed.
 
     Raises:
         TypeError: `error` is none of SQLite's.

@@ -121,12 +121,12 @@ _CALL = re.compile(r"\b([a-z_]+)\s*\(", re.IGNORECASE)
 
 
 def function_form(name: str) -> str:
-    """What to write in place of a function that this SQLite lacks; "" where nothing is known."""
+    """The SQLite form of a function that this SQLite lacks; "" where none is known."""
     return FUNCTION_FORMS.get(name.lower(), "")
 
 
 def construct_form(sql: str) -> str:
-    """What to write in place of the first foreign construct in a statement; "" if there is none.
+    """The SQLite form of the first foreign construct in a statement; "" if there is none.
 
     >>> construct_form("SELECT age::int FROM singer")
     'SQLite has no ::, write CAST(age AS int).'
@@ -232,7 +232,7 @@ def position_told(sql: str, place: int) -> str:
 
 
 def expected_there(sql: str) -> str:
-    """What sqlglot expected where it stopped, such as `)`; "" if it reads the statement."""
+    """The token that sqlglot expected where it stopped, such as `)`; "" if it parses."""
     if len(sql) > _MOST_PARSED:
         return ""
     try:
@@ -262,7 +262,7 @@ def misspelt_keyword(sql: str, place: int) -> tuple[str, str] | None:
 
 
 def too_much(sql: str) -> str:
-    """What makes a statement take so much work, as a sentence; "" where it does not show."""
+    """The reason for a statement's much work, as a sentence; "" where it does not show."""
     if len(sql) > _MOST_PARSED:
         return ""
     try:

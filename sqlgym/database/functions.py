@@ -43,7 +43,7 @@ _WITHOUT_ARGUMENT = "%n"
 
 
 def repetitions(arguments: tuple[Any, ...]) -> int:
-    """How many characters the `%c` of a call of `printf` ask for, together.
+    """The number of characters that the `%c` of a call of `printf` ask for, together.
 
     Args:
         arguments: The template and what goes into it.

@@ -66,7 +66,7 @@ _ACTIONS = {
 
 @dataclass(frozen=True)
 class Denial:
-    """What the guard refused: the error code, and the refused thing in words."""
+    """A refusal of the guard: the error code, and the refused thing in words."""
 
     code: str
     what: str

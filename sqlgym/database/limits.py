@@ -1,4 +1,4 @@
-"""What one statement may use, and the meter that ends it when that is used up.
+"""Limits of one statement, and the meter that ends it when they are reached.
 
 The budget is counted in steps of SQLite's virtual machine, from the statement's start: it ends at
 the same place wherever file and SQLite version are the same, however slow the machine. The clocks
@@ -34,7 +34,7 @@ _MEASURED = 200
 
 @dataclass(frozen=True)
 class Limits:
-    """What one statement may use. The defaults are far above any honest question's need."""
+    """Limits of one statement. The defaults are far above any honest question's need."""
 
     steps: int = 20_000_000
     """Virtual-machine steps; about a second of work. The same everywhere, unlike a clock."""

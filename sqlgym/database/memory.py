@@ -1,4 +1,4 @@
-"""SQLite's memory in this process, and whose it is.
+"""SQLite's memory in this process, and a lane for the one statement that takes much.
 
 SQLite counts its memory for the whole process. So that what one statement takes can be told from
 what its neighbours take, only one at a time may take much: a statement after whose start that count
@@ -51,11 +51,15 @@ def _resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def _unknown() -> int:
+    """Nothing can be measured here: what is left is the heap limit."""
+    return 0
+
+
 memory_used: Callable[[], int] = _counted_by_sqlite() or (
-    _resident if _STATM.exists() else lambda: 0
+    _resident if _STATM.exists() else _unknown
 )
-"""Memory that grows and shrinks with SQLite's, in bytes; 0 where nothing can be measured, and what
-is left is the heap limit."""
+"""Memory that grows and shrinks with SQLite's, in bytes."""
 
 
 def is_used_up() -> bool:

@@ -62,7 +62,7 @@ def parse(sql: str, error_level: ErrorLevel | None = None) -> exp.Expr:
 
 
 def careful(work: Callable[[], T]) -> T:
-    """What a function gives that walks or prints a tree.
+    """The result of a function that walks or prints a tree.
 
     Raises:
         TooMuch: The tree is too deep for Python's stack.

@@ -33,7 +33,7 @@ CACHE_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What a statement gave.
+    """The result of a statement.
 
     Attributes:
         columns: Their names, as SQLite gives them.
@@ -52,12 +52,12 @@ class QueryResult:
     size: int = 0
 
     def kept(self, key: Hashable) -> Any:
-        """What `once` keeps under this key; None if there is nothing."""
+        """The value that `once` keeps under this key; None if there is none."""
         derived: dict[Hashable, Any] | None = self.__dict__.get("_kept")
         return None if derived is None else derived.get(key)
 
     def once(self, key: Hashable, work: Callable[[], Derived]) -> Derived:
-        """What `work` gives, worked out once for all who share this result.
+        """The value of `work`, computed once for all callers that share this result.
 
         Args:
             key: Names it; of all that is kept with a result, the few newest stay.
@@ -91,7 +91,7 @@ class ResultCache:
         self._lock = threading.Lock()
 
     def get(self, sql: str) -> QueryResult | ToolError | None:
-        """What the statement gave last time, or None."""
+        """The last outcome of the statement, or None."""
         with self._lock:
             entry = self._entries.get(sql)
             if entry is None:
@@ -128,7 +128,7 @@ _ROW = 4
 
 
 class Fetched(NamedTuple):
-    """What a statement gave.
+    """Rows as they were fetched.
 
     Attributes:
         columns: Their names; none if it was no statement.

@@ -1,4 +1,4 @@
-"""What a database is made of, and the nearest name to one that it does not have.
+"""The schema of a database, and the nearest name to one that it does not have.
 
 Read once per file through a connection of its own: the guard refuses the PRAGMAs that tell types,
 keys and references. Views count as tables; SQLite's internal tables and the shadow tables of

@@ -1,4 +1,4 @@
-"""What of a statement is bounded before SQLite is given it, because nothing can stop it later.
+"""Bounds on a statement that are checked before SQLite gets it: nothing can stop it later.
 
 Compiling cannot be interrupted, nor can a line of function calls or a search of a full-text table.
 Most statements pay for a few counts of words here; only one of several SELECTs or of views that
@@ -79,7 +79,7 @@ class StatementSize:
         self._with_views = with_views({name: text.lower() for name, text in views.items()})
 
     def refusal(self, sql: str, lowered: str) -> str:
-        """What is too large about a statement, in words; "" if nothing is."""
+        """The part of a statement that is too large, in words; "" if none is."""
         for name in self._searched:
             if name in lowered and not is_plain(lowered, name):
                 return "a search that is long or put together"
@@ -97,7 +97,7 @@ class StatementSize:
         return ""
 
     def pattern_bytes(self, sql: str, lowered: str) -> int | None:
-        """How long each LIKE and GLOB pattern may be where calls can be slow; None where not.
+        """The most bytes of each LIKE and GLOB pattern where calls can be slow; None where not.
 
         A pattern takes long on a long text only, and such a text the statement must make itself.
         """

@@ -23,14 +23,14 @@ PATIENCE = 0.5
 
 
 class Turnstile:
-    """Lets one thread through at a time; nobody waits for ever."""
+    """A lock that lets one thread through at a time; no thread waits for ever."""
 
     def __init__(self) -> None:
         self.renew()
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin with nobody inside, as in the child of a fork."""
+        """Begin with no thread inside, as in the child of a fork."""
         self._turn = threading.Lock()
         self._own = threading.local()  # the turn of each thread; a number would be given anew
 

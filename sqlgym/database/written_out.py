@@ -1,4 +1,4 @@
-"""How large a statement becomes when SQLite writes out its views and table expressions.
+"""The size of a statement with its views and table expressions written out, as SQLite does.
 
 SQLite copies a table expression wherever it is named, and puts the expression behind a column of a
 subquery wherever that column is used. Thirty lines that each say `x || x` of the line before are a
@@ -95,7 +95,7 @@ def _is_from(tokens: Tokens, at: int) -> bool:
 
 
 def split(tokens: Tokens) -> Iterator[Tokens]:
-    """What commas separate."""
+    """The parts between commas."""
     part: Tokens = []
     for token in tokens:
         if token == ",":
@@ -180,7 +180,7 @@ _NO_CALLS = frozenset(_BEFORE_BRACKETS.split())
 
 @dataclass
 class Query:
-    """What is known of a SELECT.
+    """The weight of a SELECT and of its columns.
 
     Attributes:
         weight: Its words, all written out.
@@ -201,7 +201,7 @@ class _Name:
         self._known: Query | None = None
 
     def query(self) -> Query:
-        """What it stands for; within itself it is a plain table."""
+        """The query that it stands for; within itself it is a plain table."""
         if self._known is None:
             self._known = Query()
             query = _query(self._body, self._names, {})
@@ -214,7 +214,7 @@ class _Name:
 
 
 class Names(dict[str, _Name]):
-    """What names stand for, and what is counted of the words."""
+    """The queries that names stand for, and the measure by which words are weighed."""
 
     def __init__(self, of: Of, outer: Mapping[str, _Name] | None = None) -> None:
         super().__init__(outer or {})
@@ -235,7 +235,7 @@ class Names(dict[str, _Name]):
 
 
 def weight(sql: str, views: Mapping[str, str], of: Of = "words") -> int:
-    """What a statement weighs when it is written out; 0 if SQLite could not read it.
+    """The weight of a statement when it is written out; 0 if SQLite could not read it.
 
     Args:
         sql: One statement.

@@ -1,4 +1,4 @@
-"""What can be told of SQL tasks beyond playing them, for the commands that look at data sets.
+"""The family of SQL tasks: facts, splits and second verdicts for the commands.
 
 The facts that tasks are counted by are the database, the hardness and the shape of the result; what
 a training has not seen of a task may be the task, its database, or the shape of its SQL; a task is

@@ -1,4 +1,4 @@
-"""Where the entries of a data set come from when they are not one JSON list: row by row, when used.
+"""Rows of data sets that are not one JSON list, read one by one when they are used.
 
 * `JsonLines`: a file with one JSON object a line. Its lines are counted at once (a second for a
   gigabyte) and read one by one.
@@ -16,7 +16,7 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _CHUNK = 1 << 24
 
 
 class Unreadable(str):
-    """What stands in the place of an entry that cannot be read: why, as the end of a sentence."""
+    """The reason why an entry cannot be read, in its place, as the end of a sentence."""
 
     __slots__ = ()
 
@@ -52,10 +52,6 @@ class JsonLines(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._ends)
 
-    @overload
-    def __getitem__(self, index: int) -> Any: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return [self[place] for place in range(*index.indices(len(self)))]
@@ -123,7 +119,7 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
 
 
 def from_hub(name: str, split: str) -> Any:
-    """What `datasets` has under a name: a folder saved by it, or a data set of the hub.
+    """The data set that `datasets` has under a name: a folder saved by it, or one of the hub.
 
     Raises:
         ConfigurationError: It is not installed, or cannot load it.

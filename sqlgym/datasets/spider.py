@@ -140,7 +140,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class SpiderFolder:
-    """What a folder holds: the usable questions, the problems, and further foreign keys.
+    """The content of a folder: the usable questions, the problems, and further foreign keys.
 
     Attributes:
         path: The folder.

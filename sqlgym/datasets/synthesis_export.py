@@ -33,7 +33,6 @@ from sqlgym.datasets.synthesised import (
     Written,
     bare_databases,
     read_options,
-    summary,
     write_all,
 )
 from sqlgym.tasks.splits import Entry, check_shares, divide
@@ -65,7 +64,7 @@ def write_folder(order: SynthesisOrder, progress: Progress | None = None) -> dic
         "out": str(order.out),
         "splits": {name: len(part) for name, part in parts.items()},
         "dropped": len(entries) - sum(map(len, parts.values())),
-        "sources": summary(written),
+        "sources": {one.db_id: one.summary() for one in written},
         "refused": {name: refusal.reason for name, refusal in refused.items()},
     }
     try:

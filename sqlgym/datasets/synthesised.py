@@ -22,7 +22,7 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -54,7 +54,7 @@ KEPT: Final = (
 
 
 class SynthesisOptions(BaseModel):
-    """What `load_tasks(..., synthesis={...})` may say."""
+    """The options of `load_tasks(..., synthesis={...})`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -87,6 +87,12 @@ class Written:
     database: Path
     entries: tuple[dict[str, Any], ...]
     report: dict[str, Any]
+
+    def summary(self) -> dict[str, Any]:
+        """The report as a command prints it."""
+        more = {"kept": len(self.entries), "left_out": self.report["tables_left_out"]}
+        names = ("candidates", "kept", "by_hardness", "rejected", "missing", "left_out")
+        return {name: more[name] if name in more else self.report[name] for name in names}
 
     @property
     def why_empty(self) -> str:
@@ -195,21 +201,6 @@ def content_hash(path: Path, size: int, changed: int) -> str:
     """The sha256 of a file; size and time of change are its key in this process."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def summary(written: Sequence[Written]) -> dict[str, Any]:
-    """The reports of several databases as plain data, by name."""
-    return {
-        one.db_id: {
-            "candidates": one.report["candidates"],
-            "kept": len(one.entries),
-            "by_hardness": one.report["by_hardness"],
-            "rejected": one.report["rejected"],
-            "missing": one.report["missing"],
-            "left_out": one.report["tables_left_out"],
-        }
-        for one in written
-    }
 
 
 ALL: Final = "all"

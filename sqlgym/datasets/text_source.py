@@ -332,7 +332,7 @@ def read(source: Path) -> FolderSource:
 
 
 def entry_of(source: Path) -> DatasetEntry:
-    """What `dataset.json` says. Raises `EnvironmentFault` where it is missing or damaged."""
+    """The content of `dataset.json`. Raises `EnvironmentFault` where it is missing or damaged."""
     return validated(source / FILE, TypeAdapter(DatasetEntry))
 
 

@@ -42,7 +42,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """What a table holds: a category, two numbers with their ranges, names if its rows have any."""
+    """The columns of a table: a category, two numbers with their ranges, names if rows have any."""
 
     category: str
     values: tuple[str, ...]

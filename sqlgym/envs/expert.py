@@ -1,4 +1,4 @@
-"""How somebody who knows the gold SQL would explore: look at its tables, run it, read the answer.
+"""The experts, which know the gold SQL: look at its tables, run it, read the answer.
 
 An answer by value is taken from the text of the last observation only. What the expert cannot read
 there, a model cannot either, so an expert that fails on a task has found a fault of the task.

@@ -76,7 +76,7 @@ class Exploration:
 
 
 def closeness(gold: Gold, result: QueryResult) -> float:
-    """How close a result comes to the gold, 0 to 1; worked out once for a group of rollouts."""
+    """The closeness of a result to the gold, 0 to 1; computed once for a group of rollouts."""
 
     def work() -> tuple[Gold, float]:  # the gold is kept with it, so that its id stays its own
         same = gold.result.rows == result.rows
@@ -211,7 +211,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
             table_name: A table of this database.
         """
         table = self._schema.find(table_name)
-        result = self._database().query(self._sampling(table))
+        result = self._opened.query(self._sampling(table))
         self.reach(self._exploration.saw([table.name]))
         return self._shown(result, MAX_CHARS // 2)
 
@@ -222,7 +222,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         Args:
             sql: The statement. It can only read.
         """
-        result = self._database().query(sql)
+        result = self._opened.query(sql)
         self.reach(self._exploration.got(result))
         return self._shown(result)
 
@@ -235,14 +235,10 @@ class ExploreEnv(ToolEnv[SqlTask]):
         """
         return self.submit(matches(gold_of(self.task).answer, value).equal)
 
-    def _database(self) -> Database:
-        """The file as it was when the episode began; a change under way is a fault."""
-        return self._opened
-
     def _sampling(self, table: Table) -> str:
         """A query for a few rows of a table: the same ones throughout a task, in their order."""
         source = quoted(table.name)
-        rows = self._database().count(table.name) or 0
+        rows = self._opened.count(table.name) or 0
         if rows <= _SAMPLED_ROWS:
             return f"SELECT * FROM {source} LIMIT {_SAMPLED_ROWS}"
         draw = random.Random(f"toolgym-sample-{self.task.id}-{table.name}")

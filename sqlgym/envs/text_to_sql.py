@@ -110,7 +110,7 @@ class TextToSQLEnv(ExploreEnv):
             sql: One SELECT statement (SQLite).
         """
         try:
-            result = self._database().query(sql)
+            result = self._opened.query(sql)
         except ToolError as error:
             message = f"The query fails: {error.message} That was the answer: the episode is over."
             return self.submit(False, message)
@@ -120,7 +120,7 @@ class TextToSQLEnv(ExploreEnv):
     def _is_right(self, sql: str, result: QueryResult) -> bool:
         gold = gold_of(self.task)
         if self.match == "spider":
-            return compare(self._database(), self.task.gold_sql, sql, "spider").equal
+            return compare(self._opened, self.task.gold_sql, sql, "spider").equal
         return sound(gold.result, result, gold.answer.runs).equal
 
     def _offered(self, tools: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether a query or an answer is right: its result compared with that of the gold query.
+"""Judges of queries and answers: results compared with those of the gold query.
 
 Read `judge` first, then `results` (two tables), `answers` (a value that was written) and `ties`
 (where a gold query leaves a choice). `recheck` is the second rule, which shares nothing with the

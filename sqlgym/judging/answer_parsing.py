@@ -1,4 +1,4 @@
-"""What an agent's answer may mean: the grids of cells that it can be read as.
+"""Parsing of an agent's answer: the grids of cells that it can be read as.
 
 An answer is a number, a text, a list, a list of rows, or a text that spells one of these: as JSON,
 or separated by commas, bars, semicolons, tabs or lines; after a prefix such as `Answer:`, in a

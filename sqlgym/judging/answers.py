@@ -1,4 +1,4 @@
-"""Is this answer right? Typed comparison of a value with the gold result of a query.
+"""Typed comparison of an answer with the gold result of a query.
 
 The gold is a number, a text, a date, a list (one column), a row (one row) or a table. An answer is
 read in every way that uses all of it (`sqlgym.judging.answer_parsing`), and is right if one reading

@@ -243,7 +243,7 @@ _MOST_UNTOLD: Final = 8
 
 
 class OpenGroup(NamedTuple):
-    """What was found.
+    """The verdict on the groups of a query.
 
     Attributes:
         reason: The choice that a query leaves; None where none was found.
@@ -268,7 +268,7 @@ def open_group(database: Database, sql: str) -> str | None:
 
 
 def open_group_of(database: Database, tree: exp.Expr) -> OpenGroup:
-    """As `open_group`, of a query that is parsed, with all that was found out.
+    """The verdict on a parsed query; `open_group` gives its reason only.
 
     Raises:
         RecursionError: The tree is too deep; see `sqlgym.database.parsing.careful`.

@@ -1,4 +1,4 @@
-"""Is this SQL right, is this answer right? The two questions of a leaderboard, without an episode.
+"""Verdicts on a query and on an answer, without an episode: the two questions of a leaderboard.
 
     sqlgym.compare("world.sqlite", "SELECT max(area) FROM country", prediction)
     sqlgym.check_answer([(17_098_242,)], "17,098,242 km")

@@ -221,7 +221,7 @@ _ORDER: Final = re.compile(r"\border\s+by\b(?:(?!\blimit\b|;).)*", re.I | re.S)
 
 @dataclass(frozen=True)
 class Gold:
-    """What the gold query gives.
+    """The result of the gold query.
 
     Attributes:
         columns: The names of its columns, in lower case.
@@ -270,7 +270,7 @@ def same_answer(gold: Gold, answer: Any) -> bool | None:
 
 
 def gold_of(database: Path, sql: str) -> Gold:
-    """What a gold query gives, and which of its rows may change places.
+    """The result of a gold query, and which of its rows may change places.
 
     Raises:
         sqlite3.Error: It cannot be run plainly.

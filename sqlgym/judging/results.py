@@ -231,7 +231,7 @@ def is_ordered(sql: str) -> bool:
 
 
 def spans(runs: Sequence[int], rows: int) -> list[tuple[int, int]]:
-    """Where each run of rows begins and ends; without runs, each row by itself.
+    """The begin and end of each run of rows; without runs, of each row by itself.
 
     >>> spans((1, 2), 3), spans((), 2)
     ([(0, 1), (1, 3)], [(0, 1), (1, 2)])

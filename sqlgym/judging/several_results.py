@@ -93,7 +93,7 @@ Keys = dict[str, list[str]]
 
 
 def keys_of(tree: exp.Expr, schema: Schema) -> Keys:
-    """What the tables that a query names are best ordered by, to change its choices.
+    """The best keys to order the tables of a query by, so that its choices change.
 
     For each table all that is selected of it, looked at in a HAVING, or ordered by: expressions of
     its columns, as long as they can be, and then the columns. A table without any is there as well.

@@ -1,4 +1,4 @@
-"""Where a query leaves open which rows it gives, or in which order.
+"""Ties: a query that leaves open which rows it gives, or in which order.
 
 `ORDER BY age LIMIT 1` gives one of the youngest, and which one is the machine's choice. A task
 whose gold does so is refused (`tied_limit`): an answer may be as right and still differ.
@@ -48,7 +48,7 @@ class _Select:
 
     @property
     def body_end(self) -> int:
-        """Where its ORDER BY can be prolonged."""
+        """The place where its ORDER BY can be prolonged."""
         return self.end if self.limit is None else self.limit
 
 

@@ -1,4 +1,4 @@
-"""What every shape drafts with: a source of choices, and the pieces of a query and a question.
+"""Drafts of questions: a source of choices, and the pieces of a query and a question.
 
 A shape asks a `Draft` for tables, columns and conditions and for one of several wordings; what the
 database does not have ends the attempt with `Unfit`. All choices come from one `random.Random`, so
@@ -61,7 +61,7 @@ class Query:
         return " ".join(parts)
 
     def counted(self) -> str:
-        """How many rows it computes over."""
+        """The statement that counts the rows it computes over."""
         return replace(self, select=("count(*)",), group="", having="", order="", limit=0).plain()
 
     def plain(self) -> str:
@@ -171,8 +171,8 @@ def _listed(fields: Sequence[Field], full_name: str, word: Callable[[Noun], str]
     return english.listed(list(map(word, nouns)))
 
 
-def label_of(draft: Draft, entity: Entity) -> tuple[Field, ...]:
-    """What the rows of a table are told apart by."""
+def label_of(entity: Entity) -> tuple[Field, ...]:
+    """The columns by which the rows of a table are told apart."""
     if entity.label is None:
         raise Unfit
     return entity.label.fields

@@ -1,4 +1,4 @@
-"""Is this a fair task? Everything that is shown of a candidate before it is kept.
+"""Proof that a candidate is a fair task: every check before it is kept.
 
 The gold SQL runs under the guard and within half a query's budget, so that whatever checks it later
 has room. Its result has no NULL, no row twice, fits an observation and is the only right one. Each

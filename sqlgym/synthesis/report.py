@@ -1,4 +1,4 @@
-"""What synthesis gives: tasks, and a report on what was tried, kept, rejected and left out.
+"""The results of a synthesis: tasks, and a report on candidates, rejections and tables.
 
 A rejection has a stable code; `REJECTIONS` tells what each means. A candidate is rejected for the
 first reason that is found, so the counts say where a database is difficult, not all that was wrong.
@@ -77,7 +77,7 @@ class SynthTask:
 
 @dataclass
 class SynthesisReport:
-    """What became of all candidates; filled while a stream runs.
+    """Counts of all candidates by their fate; filled while a stream runs.
 
     Attributes:
         candidates: How many were tried.

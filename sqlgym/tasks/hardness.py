@@ -1,4 +1,4 @@
-"""How hard a SQL query is, on Spider's four levels, from its text.
+"""The hardness of a SQL query, on Spider's four levels, from its text.
 
 Spider (Yu et al., EMNLP 2018) grades a query by how many of three sorts of component it has:
 

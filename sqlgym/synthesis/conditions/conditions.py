@@ -25,9 +25,7 @@ from sqlgym.synthesis.reading import roles, spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role, literal
 
 
-def _date_condition(
-    draft: Draft, entity: Entity, field: Field, alias: str = ""
-) -> tuple[str, tuple[Form, ...]]:
+def _date_condition(draft: Draft, field: Field, alias: str) -> tuple[str, tuple[Form, ...]]:
     """Some condition on a date: SQL, and the ways to say it."""
     ways = [_before, _after, _in_month]
     if len(years_of(field)) > 1:
@@ -120,7 +118,7 @@ def _day(draft: Draft, field: Field) -> date:
 
 @dataclass(frozen=True)
 class Condition:
-    """What rows have to fulfil.
+    """A condition on rows.
 
     Attributes:
         sql: In SQL.
@@ -186,7 +184,7 @@ def perhaps(
     alias: str = "",
     besides: tuple[str, ...] = (),
 ) -> Extra:
-    """So often a condition on a table, on none of the columns `besides`; else none."""
+    """With some probability a condition on a table, on none of the columns `besides`."""
     if not draft.chance(probability):
         return Extra()
     extra = condition(draft, entity, alias, besides)
@@ -249,22 +247,22 @@ def _has(one: Condition, kinds: tuple[str, ...]) -> bool:
 def _on_number(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
     column = field.value_sql(alias)
     if draft.chance(0.12):
-        return _between(draft, entity, field, column)
+        return _between(draft, field, column)
     if field.distinct <= 12 and field.is_whole and draft.chance(0.35):
         value = spoken_values.number(
             draft.pick(sorted({spoken_values.number(v) for v in field.values}))
         )
-        sql = f"{column} = {spoken_values.shown(value, field.is_whole)}"
-        return Condition(sql, forms.equal_number(draft, entity, field, value), field.name)
+        sql = f"{column} = {spoken_values.shown(value)}"
+        return Condition(sql, forms.equal_number(draft, field, value), field.name)
     limit = spoken_values.threshold(field, draft.rng)
     if limit is None:
         raise Unfit
     sign = draft.pick((">", "<", ">", "<", ">=", "<="))
-    sql = f"{column} {sign} {spoken_values.shown(limit, field.is_whole)}"
-    return Condition(sql, forms.compared(draft, entity, field, sign, limit), field.name)
+    sql = f"{column} {sign} {spoken_values.shown(limit)}"
+    return Condition(sql, forms.compared(draft, field, sign, limit), field.name)
 
 
-def _between(draft: Draft, entity: Entity, field: Field, column: str) -> Condition:
+def _between(draft: Draft, field: Field, column: str) -> Condition:
     thresholds = {
         spoken_values.threshold(field, draft.rng),
         spoken_values.threshold(field, draft.rng),
@@ -272,7 +270,7 @@ def _between(draft: Draft, entity: Entity, field: Field, column: str) -> Conditi
     ends = sorted(end for end in thresholds if end is not None)
     if len(ends) < 2:
         raise Unfit
-    low, high = (spoken_values.shown(end, field.is_whole) for end in ends)
+    low, high = (spoken_values.shown(end) for end in ends)
     wordings = forms.between(draft, field, ends[0], ends[1])
     return Condition(f"{column} BETWEEN {low} AND {high}", wordings, field.name)
 
@@ -283,14 +281,14 @@ def _on_category(draft: Draft, entity: Entity, field: Field, alias: str) -> Cond
     value = draft.pick(usable[: roles.FEW])
     way = draft.rng.random()
     if way < 0.12 and not field.nulls and len(usable) > 2:
-        wordings = forms.other_than(draft, entity, field, value)
+        wordings = forms.other_than(entity, field, value)
         return Condition(f"{column} <> {literal(value)}", wordings, field.name)
     if way < 0.24 and len(usable) > 3:
         other = draft.pick([v for v in usable[: roles.FEW] if v != value])
         listed = ", ".join(map(literal, (value, other)))
-        wordings = forms.one_of(draft, entity, field, (value, other))
+        wordings = forms.one_of(entity, field, (value, other))
         return Condition(f"{column} IN ({listed})", wordings, field.name)
-    wordings = forms.equal_text(draft, entity, field, value)
+    wordings = forms.equal_text(entity, field, value)
     return Condition(f"{column} = {literal(value)}", wordings, field.name)
 
 
@@ -324,7 +322,7 @@ def _on_name(draft: Draft, entity: Entity, field: Field, alias: str) -> Conditio
         w for text in texts for w in set(text.split()) if len(w) > 3 and w.isascii() and w.isalpha()
     )
     word = draft.pick(sorted(w for w, times in words.items() if times > 1))
-    wordings = forms.containing(draft, field, word)
+    wordings = forms.containing(field, word)
     readings = (f"instr({column}, '{word}') > 0", f"' ' || {column} || ' ' LIKE '% {word} %'")
     return Condition(f"{column} LIKE '%{word}%'", wordings, field.name, readings)
 
@@ -333,19 +331,19 @@ def _on_flag(draft: Draft, entity: Entity, field: Field, alias: str) -> Conditio
     yes, no = field.values
     is_yes = draft.chance(0.5)
     value = yes if is_yes else no
-    wordings = forms.flagged(draft, entity, field, value, is_yes)
+    wordings = forms.flagged(field, value, is_yes)
     return Condition(f"{field.sql(alias)} = {literal(value)}", wordings, field.name)
 
 
 def _on_date(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
-    sql, wordings = _date_condition(draft, entity, field, alias)
+    sql, wordings = _date_condition(draft, field, alias)
     return Condition(sql, wordings, field.name)
 
 
 def _on_null(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
     is_known = draft.chance(0.4)
     sql = f"{field.sql(alias)} IS {'NOT ' if is_known else ''}NULL"
-    return Condition(sql, forms.known(draft, entity, field, is_known), field.name)
+    return Condition(sql, forms.known(field, is_known), field.name)
 
 
 _MAKERS = {

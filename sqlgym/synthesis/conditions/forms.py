@@ -96,9 +96,7 @@ class Form(NamedTuple):
         return starts[self.kind] + self.text if self.kind in starts else ""
 
 
-def compared(
-    draft: Draft, entity: Entity, field: Field, sign: str, limit: float
-) -> tuple[Form, ...]:
+def compared(draft: Draft, field: Field, sign: str, limit: float) -> tuple[Form, ...]:
     """More or less than a number."""
     if field.role is Role.YEAR:
         return _compared_year(field, sign, str(int(limit)))
@@ -146,7 +144,7 @@ def _compared_year(field: Field, sign: str, year: str) -> tuple[Form, ...]:
     return tuple(forms)
 
 
-def equal_number(draft: Draft, entity: Entity, field: Field, value: float) -> tuple[Form, ...]:
+def equal_number(draft: Draft, field: Field, value: float) -> tuple[Form, ...]:
     """Exactly a number."""
     noun = field.noun
     if field.role is Role.YEAR:
@@ -177,7 +175,7 @@ def between(draft: Draft, field: Field, low: float, high: float) -> tuple[Form, 
     return Form("with", f"{noun.a} {range_}"), Form("whose", f"{noun.one} is {range_}")
 
 
-def equal_text(draft: Draft, entity: Entity, field: Field, value: str) -> tuple[Form, ...]:
+def equal_text(entity: Entity, field: Field, value: str) -> tuple[Form, ...]:
     """Exactly a text."""
     shown = spoken_values.quoted_text(value)
     forms = [Form("whose", f"{field.noun.one} {field.noun.be} {shown}")]
@@ -186,7 +184,7 @@ def equal_text(draft: Draft, entity: Entity, field: Field, value: str) -> tuple[
     return (*forms, *_placed(entity, field, shown))
 
 
-def other_than(draft: Draft, entity: Entity, field: Field, value: str) -> tuple[Form, ...]:
+def other_than(entity: Entity, field: Field, value: str) -> tuple[Form, ...]:
     """Any text but this one."""
     shown, noun = spoken_values.quoted_text(value), field.noun
     return (
@@ -196,7 +194,7 @@ def other_than(draft: Draft, entity: Entity, field: Field, value: str) -> tuple[
     )
 
 
-def one_of(draft: Draft, entity: Entity, field: Field, texts: Sequence[str]) -> tuple[Form, ...]:
+def one_of(entity: Entity, field: Field, texts: Sequence[str]) -> tuple[Form, ...]:
     """One of several texts."""
     shown = english.listed([spoken_values.quoted_text(text) for text in texts], "or")
     forms = [Form("whose", f"{field.noun.one} {field.noun.be} {shown}")]
@@ -214,7 +212,7 @@ def starting(draft: Draft, field: Field, letter: str) -> tuple[Form, ...]:
     )
 
 
-def containing(draft: Draft, field: Field, word: str) -> tuple[Form, ...]:
+def containing(field: Field, word: str) -> tuple[Form, ...]:
     """A text that has a word in it."""
     noun = field.noun
     return (
@@ -223,9 +221,7 @@ def containing(draft: Draft, field: Field, word: str) -> tuple[Form, ...]:
     )
 
 
-def flagged(
-    draft: Draft, entity: Entity, field: Field, value: Any, is_yes: bool
-) -> tuple[Form, ...]:
+def flagged(field: Field, value: Any, is_yes: bool) -> tuple[Form, ...]:
     """Yes or no."""
     words = field.noun.one.split(" ")
     if words[0] == "is" and len(words) > 1:
@@ -241,7 +237,7 @@ def flagged(
     return (Form("which", _equals(field, value)),)
 
 
-def known(draft: Draft, entity: Entity, field: Field, is_known: bool) -> tuple[Form, ...]:
+def known(field: Field, is_known: bool) -> tuple[Form, ...]:
     """Whether there is a value."""
     noun = field.noun
     if not noun.is_readable:

@@ -154,7 +154,7 @@ def possessive(noun: str) -> str:
 
 
 def of_one(clause: str) -> str:
-    """What is said behind a noun in the plural, said behind one in the singular.
+    """A clause behind a noun in the plural, as it stands behind one in the singular.
 
     >>> of_one("that are active"), of_one("that have no pets"), of_one("older than 30")
     ('that is active', 'that has no pets', 'older than 30')

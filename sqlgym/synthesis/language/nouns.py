@@ -181,7 +181,7 @@ class Noun:
 def column_noun(
     name: str, table_words: tuple[str, ...] = (), is_number: bool = False, is_key: bool = False
 ) -> Noun:
-    """What a column holds, said without the name of its table in front.
+    """The noun of a column, without the name of its table in front.
 
     Args:
         name: The column's name.
@@ -235,7 +235,7 @@ def quoted_table(name: str) -> Noun:
 
 
 def table_noun(name: str, has_names: bool = False) -> Noun:
-    """What a row of a table is.
+    """The noun of a table's rows.
 
     Args:
         name: The table's name.

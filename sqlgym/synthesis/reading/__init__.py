@@ -1,4 +1,4 @@
-"""What a database seems to be about: entities, links between them, what a column means.
+"""The reading of a database: entities, links between them, roles of columns.
 
 Read `world` first, which is what the rest of the synthesis sees; `profiling` counts values, `roles`
 and `entities` give them a meaning.

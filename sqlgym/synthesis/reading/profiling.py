@@ -117,7 +117,7 @@ def _is_unique_together(database: Database, entity: Entity, fields: tuple[Field,
 
 
 def entity_of(database: Database, read: TableRead, keys: list[ForeignKey]) -> Entity:
-    """What questions can be about in a table."""
+    """The entity of a table that was read."""
     words = references.table_words(read.table.name)
     refers = {key.column for key in keys if key.table == read.table.name}
     primary = [column.name for column in read.table.columns if column.primary_key]
@@ -271,7 +271,7 @@ MOST_TABLES = 60
 
 
 def profile(database: Database, tables: Sequence[str] | None = None) -> World:
-    """What questions can be about.
+    """The profile of a database: all that questions can be about.
 
     Args:
         tables: The names of the tables to use; all, but for views, if None.

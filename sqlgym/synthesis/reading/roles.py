@@ -1,4 +1,4 @@
-"""What a column is for, from its type, its name, and what stands in it.
+"""Roles of columns, from their types, their names and their values.
 
 The decision is a pure function of a `Sample`, so that each rule is a row of a test. Names decide
 among what the values allow: a column is never a date because it is called one.
@@ -51,7 +51,7 @@ _SINCE = word_set("start from since founded built opened established begin end u
 
 @dataclass(frozen=True)
 class Sample:
-    """What is known of a column before its role is.
+    """The facts from which the role of a column is decided.
 
     Attributes:
         name: Its name.

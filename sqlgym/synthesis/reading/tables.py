@@ -39,7 +39,7 @@ class TableRead:
 
 
 def read_table(database: Database, table: Table, left_out: dict[str, str]) -> TableRead | None:
-    """What is read of a table; None, with a reason in `left_out`, if it cannot be used."""
+    """The values of a table; None, with a reason in `left_out`, if it cannot be used."""
     rows = database.count(table.name)
     if rows is None:
         left_out[table.name] = "It cannot be read within the budget of a query."

@@ -23,7 +23,7 @@ from toolgym.lazy import lazy
 
 
 class Role(StrEnum):
-    """What a column is for."""
+    """The use of a column."""
 
     KEY = "key"
     REFERENCE = "reference"
@@ -108,7 +108,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Label:
-    """What a row is told apart by: its name, or its key.
+    """The columns that tell a row apart: its name, or its key.
 
     Attributes:
         fields: One or several columns that no two rows share.

@@ -36,8 +36,8 @@ def asked(
 
 
 def listing(draft: Draft, entity: Entity, *conditions: Condition) -> tuple[Field, ...]:
-    """What to show of rows: the label, alone or with a column that no condition is about."""
-    label = label_of(draft, entity)
+    """The columns to show of rows: the label, alone or with one that no condition is about."""
+    label = label_of(entity)
     used = [one.column for one in conditions]
     others = [field for field in asking.outputs(entity) if field.name not in used]
     if others and draft.chance(0.35):
@@ -122,13 +122,13 @@ def lookup(draft: Draft) -> Candidate:
     question = draft.say(
         f"What {'is' if len(fields) == 1 else 'are'} {what} of {row.said}{asking.measured(field)}?",
         f"Give {what} of {row.said}.",
-        _how(entity, field, row.said) if len(fields) == 1 else None,
+        _how(field, row.said) if len(fields) == 1 else None,
         f"Look up {what} of {row.said}.",
     )
     return Candidate(question, query.sql(), (entity.name,), one_row=True)
 
 
-def _how(entity: Entity, field: Field, said: str) -> str | None:
+def _how(field: Field, said: str) -> str | None:
     """A question of its own for some columns."""
     if field.noun.counts and field.role is Role.QUANTITY and not field.noun.unit:
         return f"How many {field.noun.counts} does {said} have?"

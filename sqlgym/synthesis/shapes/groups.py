@@ -170,7 +170,7 @@ def group_having_aggregate(draft: Draft) -> Candidate:
     limit = spoken_values.threshold(measure, draft.rng)
     draft.unless(limit is None)
     sign = draft.pick((">", "<"))
-    shown = spoken_values.shown(limit or 0.0, measure.is_whole)
+    shown = spoken_values.shown(limit or 0.0)
     having = f"{aggregates.aggregate_sql('avg', measure)} {sign} {shown}"
     query = Query((field.sql(),), entity.sql, (), field.sql(), having)
     word = {">": "above", "<": "below"}[sign]

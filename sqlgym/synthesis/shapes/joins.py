@@ -25,7 +25,7 @@ def list_of_parent(draft: Draft) -> Candidate:
     """Rows that belong to a row, or to rows, of another table."""
     chain = relations.chain(draft, _length(draft), lambda c: c.start.label)
     where, after, filters = relations.end_of(draft, chain)
-    label = label_of(draft, chain.start)
+    label = label_of(chain.start)
     others = asking.outputs(chain.start)
     shown = (*label, draft.pick(others)) if others and draft.chance(0.3) else label
     query = Query(columns(shown, "T1"), chain.source, where)
@@ -39,7 +39,7 @@ def list_of_parent_filtered(draft: Draft) -> Candidate:
     chain = relations.chain(draft, draft.pick((1, 1, 2)), lambda c: c.start.label)
     where, after, filters = relations.end_of(draft, chain)
     own = conditions.condition(draft, chain.start, "T1")
-    shown = label_of(draft, chain.start)
+    shown = label_of(chain.start)
     query = Query(columns(shown, "T1"), chain.source, (own.sql, *where))
     question = asking.list_rows(draft, chain.start, shown, _both(draft, own, after))
     return asked(question, query, chain.tables, own, *filters)
@@ -81,7 +81,7 @@ def aggregate_of_parent(draft: Draft) -> Candidate:
 
 @shape("fact-of-parent")
 def fact_of_parent(draft: Draft) -> Candidate:
-    """What the row is like that a named row belongs to."""
+    """A fact of the row that a named row belongs to."""
     chain = relations.chain(draft, draft.pick((1, 1, 2)), lambda c: c.start.label)
     row = drafting.row_of(draft, chain.start)
     fact = draft.pick(
@@ -104,7 +104,7 @@ def pairs(draft: Draft) -> Candidate:
     """Rows that fulfil a condition, each with the name of what it belongs to."""
     chain = relations.chain(draft, 1, lambda c: c.start.label and c.end.label)
     own = conditions.condition(draft, chain.start, "T1")
-    mine, theirs = label_of(draft, chain.start), label_of(draft, chain.end)
+    mine, theirs = label_of(chain.start), label_of(chain.end)
     query = Query((*columns(mine, "T1"), *columns(theirs, "T2")), chain.source, (own.sql,))
     link = chain.links[0]
     role = link.parent.noun.one if link.is_plain else link.role
@@ -126,7 +126,7 @@ def linked(draft: Draft) -> Candidate:
     """Rows that a junction table links to a named row, or to rows, of another table."""
     bridge = relations.bridge(draft, lambda b: b.left.parent.label)
     own, other = bridge.left.parent, bridge.right.parent
-    label = label_of(draft, own)
+    label = label_of(own)
     if draft.chance(0.6) and other.label:
         row = drafting.row_of(draft, other)
         where, target = row.where("T3"), row.said

@@ -179,7 +179,7 @@ def above_average_of_parent(draft: Draft) -> Candidate:
     sign = draft.pick((">", "<"))
     column = field.value_sql("T1")
     test = f"{column} {sign} (SELECT avg({field.value_sql()}) FROM {chain.start.sql})"
-    shown = label_of(draft, chain.start)
+    shown = label_of(chain.start)
     query = Query(columns(shown, "T1"), chain.source, (*where, test))
     word = {">": "above", "<": "below"}[sign]
     many = chain.start.noun.many

@@ -32,7 +32,7 @@ def superlative(draft: Draft) -> Candidate:
     """The row with the most or the least of something."""
     entity = draft.entity(_orderable)
     field, is_most = ordering(draft, entity), draft.chance(0.6)
-    label = label_of(draft, entity)
+    label = label_of(entity)
     shown = (*label, field) if draft.chance(0.25) and field not in label else label
     query = Query(columns(shown), entity.sql, order=_by(field, is_most), limit=1)
     which = asking.with_most(draft, entity, field, is_most)
@@ -52,7 +52,7 @@ def superlative_filtered(draft: Draft) -> Candidate:
     entity = draft.entity(_orderable)
     field, is_most = ordering(draft, entity), draft.chance(0.6)
     condition = conditions.condition(draft, entity, besides=(field.name,))
-    label = label_of(draft, entity)
+    label = label_of(entity)
     others = [f for f in asking.outputs(entity) if f.name not in (condition.column, field.name)]
     shown = (*label, draft.pick(others)) if others and draft.chance(0.35) else label
     query = Query(columns(shown), entity.sql, (condition.sql,), order=_by(field, is_most), limit=1)
@@ -74,7 +74,7 @@ def superlative_filtered(draft: Draft) -> Candidate:
 
 @shape("fact-of-superlative")
 def fact_of_superlative(draft: Draft) -> Candidate:
-    """What the row with the most of something is like."""
+    """A fact of the row with the most of something."""
     entity = draft.entity(lambda e: e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
     field, is_most = ordering(draft, entity), draft.chance(0.6)
     fact = draft.pick(f for f in asking.outputs(entity) if f.name != field.name)
@@ -95,7 +95,7 @@ def top(draft: Draft) -> Candidate:
     field, is_most = ordering(draft, entity), draft.chance(0.6)
     number = draft.pick((2, 3, 3, 4, 5))
     draft.unless(entity.rows < number + 2)
-    label = label_of(draft, entity)
+    label = label_of(entity)
     shown = (*label, field) if draft.chance(0.5) and field not in label else label
     where, after, filters = conditions.perhaps(draft, 0.35, entity, besides=(field.name,))
     query = Query(columns(shown), entity.sql, where, order=_by(field, is_most), limit=number)
@@ -139,7 +139,7 @@ def list_ordered(draft: Draft) -> Candidate:
 def list_alphabetical(draft: Draft) -> Candidate:
     """Names in the order of the alphabet."""
     entity = draft.entity(lambda e: e.label and e.label.is_name and len(e.label.fields) == 1)
-    label = label_of(draft, entity)
+    label = label_of(entity)
     condition = conditions.condition(draft, entity, besides=(label[0].name,))
     shown = listing(draft, entity, condition)
     way = "ASC" if draft.chance(0.75) else "DESC"

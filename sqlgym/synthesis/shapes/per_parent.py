@@ -1,4 +1,4 @@
-"""A table and what refers to it: how many children, which parents have some, who has the most.
+"""Parents and their children: how many, which parents have some, which has the most.
 
 An inner join leaves out parents without children, and where there are any the question says so.
 """
@@ -42,7 +42,7 @@ def _tables(link: Link) -> tuple[str, ...]:
 def count_per_parent(draft: Draft) -> Candidate:
     """How many children each parent has."""
     link = relations.child_link(draft, lambda link: link.parent.label)
-    label = label_of(draft, link.parent)
+    label = label_of(link.parent)
     where, after, filters = conditions.perhaps(draft, 0.4, link.child, "T2")
     draft.unless(not where and _too_many(link))
     query = Query((*columns(label, "T1"), "count(*)"), source(link), where, group(link))
@@ -68,7 +68,7 @@ def count_per_parent(draft: Draft) -> Candidate:
 def parents_with_many(draft: Draft) -> Candidate:
     """Parents with enough children."""
     link = relations.child_link(draft, lambda link: link.parent.label)
-    label = label_of(draft, link.parent)
+    label = label_of(link.parent)
     sign, least = draft.pick(((">", 1), (">=", 2), (">=", 3), (">", 2), (">=", 5), (">", 10)))
     words = f"{'more than' if sign == '>' else 'at least'} {english.number_word(least)}"
     where, after, filters = conditions.perhaps(draft, 0.3, link.child, "T2")
@@ -94,7 +94,7 @@ def parents_with_many(draft: Draft) -> Candidate:
 def parent_with_most(draft: Draft) -> Candidate:
     """The parent with the most children."""
     link = relations.child_link(draft, lambda link: link.parent.label)
-    label = label_of(draft, link.parent)
+    label = label_of(link.parent)
     where, after, filters = conditions.perhaps(draft, 0.4, link.child, "T2")
     with_count = draft.chance(0.4)
     select = (*columns(label, "T1"), "count(*)") if with_count else columns(label, "T1")
@@ -115,7 +115,7 @@ def parent_with_most(draft: Draft) -> Candidate:
 def parents_with_child(draft: Draft) -> Candidate:
     """Parents that have a child that fulfils a condition."""
     link = relations.child_link(draft, lambda link: link.parent.label)
-    label = label_of(draft, link.parent)
+    label = label_of(link.parent)
     condition = conditions.condition(draft, link.child, "T2")
     query = Query(columns(label, "T1"), source(link), (condition.sql,), distinct=True)
     things = f"at least one {link.child.noun.one} {condition.after_one(draft)}"
@@ -135,7 +135,7 @@ def aggregate_per_parent(draft: Draft) -> Candidate:
     """An aggregate over the children of each parent."""
     link, field = _measured(draft)
     draft.unless(_too_many(link))
-    label = label_of(draft, link.parent)
+    label = label_of(link.parent)
     function = draft.pick(aggregates.functions(field))
     select = (*columns(label, "T1"), aggregates.aggregate_sql(function, field, "T2"))
     query = Query(select, source(link), (), group(link))
@@ -155,7 +155,7 @@ def aggregate_per_parent(draft: Draft) -> Candidate:
 def parent_with_top_aggregate(draft: Draft) -> Candidate:
     """The parent whose children have the highest or lowest average or sum."""
     link, field = _measured(draft)
-    label = label_of(draft, link.parent)
+    label = label_of(link.parent)
     function = draft.pick(f for f in aggregates.functions(field) if f in ("avg", "sum"))
     is_most = draft.chance(0.6)
     order = f"{aggregates.aggregate_sql(function, field, 'T2')} {'DESC' if is_most else 'ASC'}"

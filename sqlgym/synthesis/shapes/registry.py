@@ -1,4 +1,4 @@
-"""The shapes of questions by name; whoever has a shape of their own adds it here.
+"""The registry of shapes by name; `shape` adds one of your own.
 
     @shape("my-shape")
     def my_shape(draft: Draft) -> Candidate: ...

@@ -1,4 +1,4 @@
-"""How references are said, and how they are joined.
+"""References in words and in joins.
 
 A plain link: concerts "of" a stadium, stadiums that "have" concerts. One with a role: employees
 "whose manager is" an employee, employees that "are the manager of" employees. Over a junction
@@ -45,7 +45,7 @@ class Chain:
 
     @property
     def source(self) -> str:
-        """What stands behind FROM."""
+        """The text behind FROM."""
         text = f"{self.start.sql} AS T1"
         for place, link in enumerate(self.links, 1):
             alias = f"T{place + 1}"
@@ -58,7 +58,7 @@ class Chain:
         return (self.start.name, *(link.parent.name for link in self.links))
 
     def roles(self) -> list[str]:
-        """What each parent is to its child."""
+        """The role of each parent to its child."""
         return [link.parent.noun.one if link.is_plain else link.role for link in self.links]
 
     def after(self, draft: Draft, condition: Condition) -> str:
@@ -111,7 +111,7 @@ def chain(draft: Draft, length: int, fits: Callable[[Chain], Any] = bool) -> Cha
 
 
 def end_of(draft: Draft, chain: Chain) -> tuple[tuple[str, ...], str, tuple[Condition, ...]]:
-    """What the last parent has to be: SQL, the wording behind the first child, the conditions."""
+    """A test of the last parent: SQL, the wording behind the first child, the conditions."""
     if draft.chance(0.4) and chain.end.label is not None and chain.end.rows > 3:
         row = drafting.row_of(draft, chain.end)
         return row.where(chain.alias), chain.after_named(draft, row), ()

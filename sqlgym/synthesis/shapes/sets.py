@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.reading.world import Entity, Field, Link, Role
 from sqlgym.synthesis.shapes import per_parent, relations
 from sqlgym.synthesis.shapes.registry import shape
 
@@ -46,19 +46,31 @@ def _valued(entity: Entity) -> list[Field]:
     ]
 
 
+def _of_values(
+    draft: Draft, word: str, is_free: bool = False
+) -> tuple[Entity, Field, str, tuple[str, ...], list[str]]:
+    """A set operation on the values of a column among rows of two kinds, and what to call these."""
+    entity = draft.entity(_valued)
+    field = draft.pick(_valued(entity))
+    if is_free:
+        first = conditions.condition(draft, entity, besides=(field.name,))
+        second = conditions.condition(draft, entity, besides=(field.name, first.column))
+    else:
+        first, second = _two_ways(draft, entity, (field.name,))
+    sql, contrasts = _together(columns((field,)), entity.sql, word, first, second)
+    rows = [f"{entity.noun.many} {one.after(draft)}" for one in (first, second)]
+    return entity, field, sql, contrasts, rows
+
+
 @shape("values-in-both")
 def values_in_both(draft: Draft) -> Candidate:
     """Values that occur among rows of one kind and among rows of another."""
-    entity = draft.entity(_valued)
-    field = draft.pick(_valued(entity))
-    first, second = _two_ways(draft, entity, (field.name,))
-    sql, contrasts = _together(columns((field,)), entity.sql, "INTERSECT", first, second)
-    many, values = entity.noun.many, field.noun.many
-    a, b = first.after(draft), second.after(draft)
+    entity, field, sql, contrasts, (a, b) = _of_values(draft, "INTERSECT")
+    values = field.noun.many
     question = draft.say(
-        f"Which {values} occur both among the {many} {a} and among the {many} {b}?",
-        f"Find the {values} that are shared by {many} {a} and {many} {b}.",
-        f"Which {values} have {many} {a} as well as {many} {b}?",
+        f"Which {values} occur both among the {a} and among the {b}?",
+        f"Find the {values} that are shared by {a} and {b}.",
+        f"Which {values} have {a} as well as {b}?",
     )
     return Candidate(question, sql, (entity.name,), contrasts)
 
@@ -66,17 +78,12 @@ def values_in_both(draft: Draft) -> Candidate:
 @shape("values-in-one-only")
 def values_in_one_only(draft: Draft) -> Candidate:
     """Values that occur among rows of one kind and not among rows of another."""
-    entity = draft.entity(_valued)
-    field = draft.pick(_valued(entity))
-    first, second = _two_ways(draft, entity, (field.name,))
-    sql, contrasts = _together(columns((field,)), entity.sql, "EXCEPT", first, second)
-    many, values = entity.noun.many, field.noun.many
-    a, b = first.after(draft), second.after(draft)
+    entity, field, sql, contrasts, (a, b) = _of_values(draft, "EXCEPT")
+    values = field.noun.many
     question = draft.say(
-        f"Which {values} occur among the {many} {a} but not among the {many} {b}?",
-        f"Find the {values} of the {many} {a}, leaving out those that also occur among the {many}"
-        f" {b}.",
-        f"Which {values} have {many} {a} but no {many} {b}?",
+        f"Which {values} occur among the {a} but not among the {b}?",
+        f"Find the {values} of the {a}, leaving out those that also occur among the {b}.",
+        f"Which {values} have {a} but no {b}?",
     )
     return Candidate(question, sql, (entity.name,), contrasts[:1])
 
@@ -84,30 +91,31 @@ def values_in_one_only(draft: Draft) -> Candidate:
 @shape("values-in-either")
 def values_in_either(draft: Draft) -> Candidate:
     """Values that occur among rows of one kind or of another."""
-    entity = draft.entity(_valued)
-    field = draft.pick(_valued(entity))
-    first = conditions.condition(draft, entity, besides=(field.name,))
-    second = conditions.condition(draft, entity, besides=(field.name, first.column))
-    sql, contrasts = _together(columns((field,)), entity.sql, "UNION", first, second)
-    many, values = entity.noun.many, field.noun.many
-    a, b = first.after(draft), second.after(draft)
+    entity, field, sql, contrasts, (a, b) = _of_values(draft, "UNION", is_free=True)
+    values = field.noun.many
     question = draft.say(
-        f"Which {values} occur among the {many} {a} or among the {many} {b}? List each once.",
-        f"List, each once, the {values} of the {many} {a} and those of the {many} {b}.",
+        f"Which {values} occur among the {a} or among the {b}? List each once.",
+        f"List, each once, the {values} of the {a} and those of the {b}.",
     )
     return Candidate(question, sql, (entity.name,), contrasts)
+
+
+def _of_parents(
+    draft: Draft, word: str
+) -> tuple[Link, tuple[Field, ...], str, tuple[str, ...], list[str]]:
+    """A set operation on parents that have children of two kinds, and what these are like."""
+    link = relations.child_link(draft, lambda link: link.parent.label)
+    label = label_of(link.parent)
+    sides = _two_ways(draft, link.child, (), "T2")
+    sql, contrasts = _together(columns(label, "T1"), per_parent.source(link), word, *sides)
+    return link, label, sql, contrasts, [side.after_one(draft) for side in sides]
 
 
 @shape("parents-with-both")
 def parents_with_both(draft: Draft) -> Candidate:
     """Parents that have children of one kind and children of another."""
-    link = relations.child_link(draft, lambda link: link.parent.label)
-    label = label_of(draft, link.parent)
-    first, second = _two_ways(draft, link.child, (), "T2")
-    shown, source = columns(label, "T1"), per_parent.source(link)
-    sql, contrasts = _together(shown, source, "INTERSECT", first, second)
+    link, label, sql, contrasts, (a, b) = _of_parents(draft, "INTERSECT")
     child, parents = link.child.noun.one, link.parent.noun.many
-    a, b = first.after_one(draft), second.after_one(draft)
     both = relations.haves(link, f"at least one {child} {a} and at least one {child} {b}")
     question = draft.say(
         f"Which {parents} {both}? Give {the(label)} of each.",
@@ -119,13 +127,8 @@ def parents_with_both(draft: Draft) -> Candidate:
 @shape("parents-with-one-only")
 def parents_with_one_only(draft: Draft) -> Candidate:
     """Parents that have children of one kind and none of another."""
-    link = relations.child_link(draft, lambda link: link.parent.label)
-    label = label_of(draft, link.parent)
-    first, second = _two_ways(draft, link.child, (), "T2")
-    shown, source = columns(label, "T1"), per_parent.source(link)
-    sql, contrasts = _together(shown, source, "EXCEPT", first, second)
+    link, label, sql, contrasts, (a, b) = _of_parents(draft, "EXCEPT")
     child, parents = link.child.noun.one, link.parent.noun.many
-    a, b = first.after_one(draft), second.after_one(draft)
     if link.is_plain:
         rest = f"have at least one {child} {a} but no {child} {b}"
     else:
