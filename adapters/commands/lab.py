@@ -204,9 +204,8 @@ def tell(
     pictures: Path | None,
 ) -> None:
     """Write what came of all units that are done, and say it."""
-    from adapters.lab.lab_report import write_lab_report
-    from adapters.lab.pictures import write_pictures
-    from adapters.lab.results import finding, write_results
+    from adapters.lab.figures import write_pictures
+    from adapters.lab.results import finding, write_lab_report, write_results
 
     found = [finding(each, scale, units, out, failures) for each, scale in chosen]
     try:

@@ -7,7 +7,7 @@ is shared. In the order in which to read it:
     experiments                           the experiments, one in a file; catalogue lists them
     units, runner, starts                 doing the work once, in parallel, in any number of pieces
     code_hash, definitions                what a record hangs on, and what may change without it
-    results, figures, lab_report          from records to verdicts, plots and a page
+    results, figures                      from records to verdicts, plots and a page
     micro                                 a workflow model so small that a training takes a second
     sql                                   a model that answers in SQL, warmed up in half a minute
 

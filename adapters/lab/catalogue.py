@@ -1,4 +1,4 @@
-"""Which experiments there are: a name on the command line, and the module that has it.
+"""The catalogue of experiments: a name on the command line, and the module that has it.
 
 A new experiment is a module with an `EXPERIMENT` and a line here. Modules are imported when they
 are asked for.

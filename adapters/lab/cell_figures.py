@@ -1,6 +1,7 @@
-"""Pictures of the records of cells: lines over updates, and points with their intervals.
+"""Figures of the records of cells: lines over updates, and points with their intervals.
 
-Cells that are not done, and numbers that a record does not have, are left out.
+Each has a name (of its file), a title above it and a note that says what is to be seen. Cells that
+are not done, and numbers that a record does not have, are left out.
 """
 
 from __future__ import annotations
@@ -29,10 +30,6 @@ def lines(
     """One line per cell: the mean over seeds of a list of each record.
 
     Args:
-        name: Of the file.
-        title: Above it.
-        note: What is to be seen.
-        cells: The records.
         shown: By label, the cell.
         key: Of the list.
         unit: Of its values.
@@ -66,22 +63,18 @@ def points(
     """One point with its interval per cell and number.
 
     Args:
-        name: Of the file.
-        title: Above it.
-        note: What is to be seen.
-        cells: The records.
         places: By label, the cell.
         keys: By label of a row, its number.
         unit: Of the numbers.
     """
-    there = {text: cell for text, cell in places.items() if cells.get(cell)}
+    done = {text: cell for text, cell in places.items() if cells.get(cell)}
     series = tuple(
         Series.of(
-            text, [average(list(values_of(cells, cell, key).values())) for cell in there.values()]
+            text, [average(list(values_of(cells, cell, key).values())) for cell in done.values()]
         )
         for text, key in keys.items()
     )
-    return Figure(name, title, note, series, tuple(there), unit=unit)
+    return Figure(name, title, note, series, tuple(done), unit=unit)
 
 
 def grid(
@@ -99,10 +92,6 @@ def grid(
     """One row of points per kind of cell, all of one number.
 
     Args:
-        name: Of the file.
-        title: Above it.
-        note: What is to be seen.
-        cells: The records.
         rows: By label, the cell at each place.
         places: Labels below.
         key: The number.
@@ -111,12 +100,12 @@ def grid(
     """
     series = []
     for text, row in rows.items():
-        found = [list(values_of(cells, cell, key).values()) for cell in row]
-        effects = [share(int(sum(v)), len(v)) if counted else average(v) for v in found]
+        values = [list(values_of(cells, cell, key).values()) for cell in row]
+        effects = [share(int(sum(v)), len(v)) if counted else average(v) for v in values]
         series.append(Series.of(text, effects))
     return Figure(name, title, note, tuple(series), tuple(places), unit=unit)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    measured = [value for value in values if value is not None]
+    return sum(measured) / len(measured) if measured else None

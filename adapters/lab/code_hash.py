@@ -1,4 +1,4 @@
-"""A number for the code that a unit of work depends on, so that old results are not taken for new.
+"""A hash of the code that a unit of work depends on, so that old results are not taken for new.
 
 From functions on, everything of ours that they can reach is followed, definition by definition:
 functions, classes, constants, and what importing their modules does. A claim or a figure in the

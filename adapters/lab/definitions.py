@@ -1,4 +1,4 @@
-"""What a module defines, what its definitions refer to, and what importing it does: read, not run.
+"""Definitions of a module, their references, and the effects of importing it: read, not run.
 
 A statement of a module counts for the names that it binds. Which of ours a name stands for is
 followed through imports, `import *` and attributes of modules; what cannot be followed stands for
@@ -31,7 +31,7 @@ _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import binds a name to: a module, or what a module has under a name."""
+    """The target of an imported name: a module, or a name in a module."""
 
     module: str
     name: str | None = None
@@ -265,7 +265,7 @@ class Sources:
         return self._roots[package]
 
     def resolve(self, module: str, name: str) -> list[Target]:
-        """What a name stands for in a module: statements, whole modules, or what is not ours.
+        """The targets of a name in a module: statements, whole modules, or modules not ours.
 
         Args:
             module: Of ours.
@@ -289,7 +289,7 @@ class Sources:
                 yield from followed or (f"{star}.*",)
 
     def follow(self, bound: Imported, seen: frozenset[object] = frozenset()) -> Iterator[Target]:
-        """What an import stands for."""
+        """The targets of an import."""
         if not self.is_ours(bound.module):
             yield bound.module if bound.name is None else f"{bound.module}.{bound.name}"
         elif self._is_beside(bound.module) or self._is_beside(f"{bound.module}.{bound.name}"):
@@ -314,7 +314,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Whole:
-    """A module itself: whoever has it may reach everything in it."""
+    """A module itself: a reference to it may reach everything in it."""
 
     module: str
 

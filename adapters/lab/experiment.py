@@ -1,4 +1,4 @@
-"""What an experiment is: cells that differ in one thing, seeds, and claims about what comes out.
+"""Experiments: cells that differ in one thing, seeds, and claims about their records.
 
 An experiment stands in a module of its own, as its `EXPERIMENT`; `catalogue` lists the modules.
 A record hangs on its config and on what `run` reaches (see `code_hash`): a change of a claim or

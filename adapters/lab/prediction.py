@@ -10,6 +10,8 @@ A prediction names a direction and a size before anything is run. The verdict is
 
 A refuted claim is a result and no error. What was run at smoke size is inconclusive by design,
 unless it is arithmetic and has no chance in it.
+
+Every prediction has a name, its key in `results.json`, and a claim in a sentence.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ Key = str | Callable[[Record], float | None]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a prediction.
+    """The verdict on a prediction.
 
     Attributes:
         sentence: It in words, with the numbers.
@@ -54,8 +56,6 @@ class Prediction:
     """A checked claim. Made by the functions below.
 
     Attributes:
-        name: Its key in `results.json`.
-        claim: What is claimed, in a sentence; that of a seed where it is a seed's.
         effect: Measures it.
         size: See the module.
         within: Whether nothing is to change by `size`, instead of something to lie above it.
@@ -86,16 +86,16 @@ class Prediction:
         return Verdict(outcome, effect, self._told(effect) + why)
 
     def _told(self, effect: Effect) -> str:
-        wanted = self._text(self.size)
-        wanted = f"less than {wanted} either way" if self.within else f"at least {wanted}"
+        size = self._text(self.size)
+        size = f"less than {size} either way" if self.within else f"at least {size}"
         if math.isnan(effect.value):
-            return f"Predicted: {wanted}."
-        found = f"{self._text(effect.value)}"
+            return f"Predicted: {size}."
+        value = f"{self._text(effect.value)}"
         if effect.exact:
-            return f"Predicted: {wanted}. Computed: {found}."
+            return f"Predicted: {size}. Computed: {value}."
         ends = ", ".join(self._number(end) for end in (effect.low, effect.high))
         seeds = "1 seed" if effect.seeds == 1 else f"{effect.seeds} seeds"
-        return f"Predicted: {wanted}. Measured: {found} [{ends}], {seeds}."
+        return f"Predicted: {size}. Measured: {value} [{ends}], {seeds}."
 
     def _text(self, value: float) -> str:
         return self._number(value) + (" points" if self.unit == "share" else "")
@@ -125,12 +125,12 @@ def _outcome(effect: Effect, size: float, within: bool) -> Outcome:
 
 def values_of(cells: Cells, cell: str, key: Key) -> dict[int, float]:
     """A number of each seed of a cell, those left out that have none."""
-    found = {}
+    values = {}
     for seed, record in sorted(cells.get(cell, {}).items()):
         value = key(record) if callable(key) else record.get(key)
         if value is not None and math.isfinite(value):
-            found[seed] = float(value)
-    return found
+            values[seed] = float(value)
+    return values
 
 
 def share_above(
@@ -139,8 +139,6 @@ def share_above(
     """The share of seeds of which something is true is larger in a cell than in another.
 
     Args:
-        name: Its key in `results.json`.
-        claim: In a sentence.
         cell: The one that is to be above.
         key: True or false of a record.
         than: The other cell; None: than 0.
@@ -178,8 +176,6 @@ def mean_above(
     """The mean of a number over seeds is larger in a cell than in another, or than 0.
 
     Args:
-        name: Its key in `results.json`.
-        claim: In a sentence.
         cell: The one that is to be above.
         key: The number.
         than: The other cell; None: than 0.
@@ -190,8 +186,8 @@ def mean_above(
 
     def effect(cells: Cells) -> Effect:
         own = values_of(cells, cell, key)
-        found = average(list(own.values())) if than is None else _difference(cells, own)
-        return found if unit == "number" else _as_share(found)
+        measured = average(list(own.values())) if than is None else _difference(cells, own)
+        return measured if unit == "number" else _as_share(measured)
 
     def _difference(cells: Cells, own: dict[int, float]) -> Effect:
         others = values_of(cells, than or "", key)
@@ -230,8 +226,6 @@ def exact(
     """Arithmetic: a number without chance is at least so much, or nearer to 0 than so much.
 
     Args:
-        name: Its key in `results.json`.
-        claim: In a sentence.
         value: The number, from any one seed; nan where it is not there yet.
         at_least: The size, or
         within: the size.
@@ -243,8 +237,8 @@ def exact(
         raise ValueError("give at_least or within, and not both.")
 
     def effect(cells: Cells) -> Effect:
-        found = value(cells)
-        return Effect(found, found, found, 1, exact=True)
+        number = value(cells)
+        return Effect(number, number, number, 1, exact=True)
 
     size = at_least if at_least is not None else within
     return Prediction(name, claim, effect, float(size or 0.0), within=within is not None)

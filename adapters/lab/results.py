@@ -1,19 +1,27 @@
-"""What came of experiments, as one object: verdicts, statistics of every cell, and what is missing.
+"""Results of experiments, as JSON and as a page: verdicts, statistics of cells, missing units.
 
-There is no clock, no path and no machine in it, and its keys are sorted: the same seeds give the
-same bytes. It is made of the records on disk alone, whoever has done them and when, beside the
-failures of the run that makes it.
+There is no clock, no path and no machine in `results.json`, and its keys are sorted: the same seeds
+give the same bytes. It is made of the records on disk alone, whoever has done them and when, beside
+the failures of the run that makes it.
+
+`report.html` is one file without scripts or requests, in the style of the report of a run. All text
+passes through the template's escaping; the plots escape what they hold.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from adapters.lab.experiment import Experiment, Scale
 from adapters.lab.figures import Figure
@@ -21,6 +29,7 @@ from adapters.lab.intervals import Effect, average, share
 from adapters.lab.prediction import Cells, Prediction, Verdict
 from adapters.lab.runner import Failure
 from adapters.lab.units import Unit, done
+from toolgym.report.plots.axes import visible
 from toolgym.runs.files import encode, plain, replace_file
 
 FILE: Final = "results.json"
@@ -46,7 +55,7 @@ class Finding:
 
     @property
     def done(self) -> int:
-        """How many units there are."""
+        """The number of units that are done."""
         return sum(map(len, self.cells.values()))
 
     def verdicts(self) -> list[tuple[Prediction, Verdict]]:
@@ -57,11 +66,11 @@ class Finding:
 
     def told(self) -> list[tuple[Prediction, Verdict]]:
         """Those that say something: at smoke size only what has no chance in it."""
-        found = self.verdicts()
-        return [each for each in found if self.scale != "smoke" or each[1].effect.exact]
+        verdicts = self.verdicts()
+        return [each for each in verdicts if self.scale != "smoke" or each[1].effect.exact]
 
     def untold(self) -> int:
-        """How many predictions are left out of `told`."""
+        """The number of predictions that are left out of `told`."""
         return len(self.experiment.predictions) - len(self.told())
 
     def figures(self) -> list[Figure]:
@@ -80,15 +89,15 @@ def finding(
     out: Path,
     failures: Iterable[Failure] = (),
 ) -> Finding:
-    """What is on disk of an experiment's units."""
+    """The finding from an experiment's units on disk."""
     own = [unit for unit in units if unit.experiment == experiment.name]
     cells: dict[str, dict[int, Mapping[str, Any]]] = {unit.cell: {} for unit in own}
     took: dict[str, list[float]] = {}
     for unit in own:
-        kept = done(unit, out)
-        if kept is not None:
-            cells[unit.cell][unit.seed] = kept.record
-            took.setdefault(unit.cell, []).append(kept.seconds)
+        unit_done = done(unit, out)
+        if unit_done is not None:
+            cells[unit.cell][unit.seed] = unit_done.record
+            took.setdefault(unit.cell, []).append(unit_done.seconds)
     failed = [each for each in failures if each.unit.experiment == experiment.name]
     seconds = {cell: median(each) for cell, each in took.items()}
     return Finding(experiment, scale, cells, len(own), failed, seconds)
@@ -96,35 +105,36 @@ def finding(
 
 def write_results(findings: Iterable[Finding], out: Path) -> Path:
     """Write `results.json` into a folder, which is made; the file."""
-    told = {each.experiment.name: to_json(each) for each in findings}
+    results = {each.experiment.name: to_json(each) for each in findings}
     out.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(plain(told, "results"), indent=1, sort_keys=True, ensure_ascii=False)
+    text = json.dumps(plain(results, "results"), indent=1, sort_keys=True, ensure_ascii=False)
     replace_file(out / FILE, [encode(text + "\n")])
     return out / FILE
 
 
-def to_json(found: Finding) -> dict[str, Any]:
+def to_json(finding: Finding) -> dict[str, Any]:
     """One experiment's part of the object."""
-    experiment = found.experiment
+    experiment = finding.experiment
     return {
         "title": experiment.title,
         "document": experiment.document,
         "claim": experiment.claim,
         "setting": experiment.setting,
         "prevention": experiment.prevention,
-        "scale": found.scale,
-        "units": {"wanted": found.wanted, "done": found.done},
+        "scale": finding.scale,
+        "units": {"wanted": finding.wanted, "done": finding.done},
         "failed": [
             {"cell": each.unit.cell, "seed": each.unit.seed, "error": each.error}
-            for each in found.failed
+            for each in finding.failed
         ],
-        "predictions": [_judged(*each) for each in found.verdicts()],
+        "predictions": [_judged(*each) for each in finding.verdicts()],
         "figures": [
-            {"name": each.name, "title": each.title, "note": each.note} for each in found.figures()
+            {"name": each.name, "title": each.title, "note": each.note}
+            for each in finding.figures()
         ],
         "cells": {
             cell: {key: _effect(effect) for key, effect in keys.items()}
-            for cell, keys in found.statistics().items()
+            for cell, keys in finding.statistics().items()
         },
     }
 
@@ -153,11 +163,85 @@ def _effect(effect: Effect) -> dict[str, Any]:
 def _statistics(records: Mapping[int, Mapping[str, Any]]) -> dict[str, Effect]:
     rows = [record for _, record in sorted(records.items())]
     keys = dict.fromkeys(key for row in rows for key in row)
-    found = {}
+    statistics = {}
     for key in keys:
         values = [row[key] for row in rows if row.get(key) is not None]
         if all(isinstance(value, bool) for value in values) and values:
-            found[key] = share(sum(values), len(values))
+            statistics[key] = share(sum(values), len(values))
         elif all(isinstance(value, int | float) and math.isfinite(value) for value in values):
-            found[key] = average([float(value) for value in values])
-    return found
+            statistics[key] = average([float(value) for value in values])
+    return statistics
+
+
+PAGE: Final = "report.html"
+_DASH: Final = "\N{EN DASH}"
+
+
+def write_lab_report(findings: Sequence[Finding], out: Path) -> Path:
+    """Write `report.html` into a folder, which is made; the file."""
+    out.mkdir(parents=True, exist_ok=True)
+    replace_file(out / PAGE, [render(findings).encode("utf-8")])
+    return out / PAGE
+
+
+def render(findings: Sequence[Finding]) -> str:
+    """The page as text."""
+    environment = Environment(
+        loader=PackageLoader("adapters.lab", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        keep_trailing_newline=True,
+    )
+    environment.filters["coded"] = _coded
+    style = files("toolgym.report").joinpath("page.css").read_text(encoding="utf-8")
+    tally = Counter(verdict.outcome for each in findings for _, verdict in each.verdicts())
+    template = environment.get_template("lab_report.html.j2")
+    return template.render(
+        style=Markup(style.rstrip()),
+        tally=", ".join(f"{count} {name}" for name, count in sorted(tally.items())),
+        findings=[_content(each) for each in findings],
+    )
+
+
+def _coded(text: str) -> Markup:
+    """A text, with what stands between backticks as code."""
+    parts = [str(escape(visible(part))) for part in text.split("`")]
+    inside = [f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts)]
+    return Markup("".join(inside))  # each part was escaped above
+
+
+def _finalize(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _content(finding: Finding) -> dict[str, Any]:
+    statistics = finding.statistics()
+    keys = list(dict.fromkeys(key for cell in statistics.values() for key in cell))
+    rows = [
+        (cell, [*(_cell(each.get(key)) for key in keys), (f"{finding.seconds[cell]:.1f}", "")])
+        for cell, each in statistics.items()
+    ]
+    return {
+        "experiment": finding.experiment,
+        "scale": finding.scale,
+        "done": finding.done,
+        "wanted": finding.wanted,
+        "failed": finding.failed,
+        "verdicts": finding.verdicts(),
+        "told": finding.told(),
+        "untold": finding.untold(),
+        "charts": [figure.chart() for figure in finding.figures()],
+        "columns": [*(key.replace("_", " ") for key in keys), "seconds of a core"],
+        "rows": rows,
+    }
+
+
+def _cell(effect: Effect | None) -> tuple[str, str]:
+    """A number, and its interval in small print."""
+    if effect is None or not math.isfinite(effect.value):
+        return _DASH, ""
+    ends = (effect.low, effect.high)
+    if not all(map(math.isfinite, ends)):
+        return f"{effect.value:.3g}", ""
+    return f"{effect.value:.3g}", f"[{ends[0]:.3g}, {ends[1]:.3g}]"

@@ -1,4 +1,4 @@
-"""Doing many units: which are left, how long they will take, and in parallel.
+"""The runner of many units: those that are left, an estimate of their time, and processes.
 
 Every process computes with one thread: the micro-model is too small to share out. A unit that fails
 is told at the end with what it said, and the others go on. Whatever ends the parent, be it Ctrl-C
@@ -117,8 +117,8 @@ def _outcomes(
         if isinstance(problem, BrokenProcessPool):
             yield waiting[future], "its process was ended; run again to go on."
         else:
-            told = None if problem is None else f"{type(problem).__name__}: {problem}"
-            yield waiting[future], told
+            error = None if problem is None else f"{type(problem).__name__}: {problem}"
+            yield waiting[future], error
 
 
 def _order(units: Sequence[Unit], jobs: int) -> list[int]:
@@ -144,17 +144,17 @@ def _executor(jobs: int) -> Iterator[Executor]:
                 thread.shutdown(wait=True, cancel_futures=True)
         return
     context = get_context("spawn")
-    watched, held = context.Pipe(duplex=False)
-    with ProcessPoolExecutor(jobs, context, _end_with, (watched,)) as processes:
+    reader, writer = context.Pipe(duplex=False)
+    with ProcessPoolExecutor(jobs, context, _end_with, (reader,)) as processes:
         try:
             yield processes
         except BaseException:
-            held.close()  # they are in the middle of units, and nobody waits for those any more
+            writer.close()  # they are in the middle of units, and nobody waits for those any more
             raise
         finally:
             processes.shutdown(wait=True, cancel_futures=True)
-            held.close()
-            watched.close()
+            writer.close()
+            reader.close()
 
 
 def _end_with(watched: Connection) -> None:

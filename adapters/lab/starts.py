@@ -1,4 +1,4 @@
-"""Where the starts of trainings are kept, so that units which begin alike begin only once.
+"""The folder of the starts of trainings, so that units which begin alike begin only once.
 
 A start is a matter of a seed and of code, and takes longer than what follows it. Inside
 `remembered_in(folder)` starts are written there by whoever makes one first, under names that change
@@ -26,5 +26,5 @@ def remembered_in(folder: Path) -> Iterator[None]:
 
 
 def remembered_folder() -> Path | None:
-    """Where starts are kept; None where they are not."""
+    """The folder of starts; None where they are not kept."""
     return _folder.get()

@@ -50,7 +50,7 @@ class Unit:
     seconds: float
 
     def file(self, out: Path) -> Path:
-        """Where its record is kept."""
+        """The file of its record."""
         return out / "units" / self.experiment / self.cell / f"{self.seed}.json"
 
 
@@ -87,7 +87,7 @@ def _key(code: str, config: Mapping[str, Any]) -> str:
 
 
 class Done(NamedTuple):
-    """What is kept of a unit.
+    """The stored result of a unit.
 
     Attributes:
         record: What it measured; no clock is in it.
@@ -99,7 +99,7 @@ class Done(NamedTuple):
 
 
 def done(unit: Unit, out: Path) -> Done | None:
-    """What is kept of a unit; None where it has to be done, or done again."""
+    """The stored result of a unit; None where it has to be done, or done again."""
     file = unit.file(out)
     if not file.is_file():
         return None

@@ -8,8 +8,8 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
 
+from adapters.lab.experiments.group_size import advantage_table
 from adapters.lab.micro import world
-from adapters.lab.micro.group_tables import advantage_table
 from adapters.lab.micro.loop import MicroConfig, Trainer, mean, train
 from adapters.lab.micro.measure import prose_probability, text_probabilities
 from adapters.lab.micro.model import MicroModel, prompts_of, read, sample

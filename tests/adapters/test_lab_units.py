@@ -6,9 +6,8 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.lab.lab_report import render, write_lab_report
-from adapters.lab.pictures import write_pictures
-from adapters.lab.results import finding, write_results
+from adapters.lab.figures import write_pictures
+from adapters.lab.results import finding, render, write_lab_report, write_results
 from adapters.lab.runner import estimate, left_of, piece_named, pieces_of, run_units
 from adapters.lab.units import FIRST_SEED, record_of, units_of
 from tests.adapters.small_claims import EXPERIMENT, experiment, figures

@@ -194,7 +194,7 @@ def _longest_below(row: list[float | None], limit: float) -> int:
 
 
 def cells(scale: Scale) -> dict[str, Config]:
-    """What the claims need at every scale; at `full` every cure for every start."""
+    """The cells that the claims need; at `full` every cure for every start."""
     if scale == "full":
         wanted = [(start, cure) for start in STARTS for cure in ("", *CURES)]
     else:

@@ -250,7 +250,7 @@ def _of_texts(model: MicroModel, sampled: Sampled) -> Tensor:
 
 
 def cells(scale: Scale) -> dict[str, Config]:
-    """What the claims need at every scale; at `full` all estimators, with and without skipping."""
+    """The cells that the claims need; at `full` all estimators, with and without skipping."""
     everything = scale == "full"
     base = {"what": "training", "rewards": "levels", "start_prose": PROSE, "learning_rate": 1e-3}
     found: dict[str, Config] = {}

@@ -214,7 +214,7 @@ def _largest(estimator: str, rewards: torch.Tensor, groups: torch.Tensor) -> flo
 
 
 def cells(scale: Scale) -> dict[str, Config]:
-    """What the claims need at every scale; at `full` all forms at all prices and rates."""
+    """The cells that the claims need; at `full` all forms at all prices and rates."""
     found: dict[str, Config] = {"table": {"what": "table"}}
     for rate in RATES:
         base = {"what": "training", "tasks": list(CODE), "learning_rate": rate}

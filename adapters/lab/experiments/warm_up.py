@@ -1,4 +1,4 @@
-"""How much imitation comes before reinforcement: what the format check and GRPO make of it.
+"""Amount of imitation before reinforcement: its effect on the format check and on GRPO.
 
 Document 000 lays the collapse partly to 100 questions in two epochs, and asks for four epochs or
 200 questions, and for a look at the format before GRPO.
@@ -57,7 +57,7 @@ _FIGURES: Final = ("validity", "tool_failures", "answered", "accuracy", "null_ar
 
 
 def name_of(questions: int, epochs: int, rate: float) -> str:
-    """Of a cell."""
+    """The name of a cell."""
     return f"q{questions}-e{epochs}-lr{rate:g}"
 
 

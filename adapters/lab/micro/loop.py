@@ -88,7 +88,7 @@ class MicroConfig:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> MicroConfig:
-        """Of the config of a cell, in which other things may stand as well."""
+        """The settings in the config of a cell, in which other things may stand as well."""
         known = {each.name for each in fields(cls)}
         found = {key: value for key, value in values.items() if key in known}
         if "tasks" in found:
@@ -120,12 +120,12 @@ class Batch:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """What tells the members of a group apart."""
+        """The outcomes that tell the members of a group apart."""
         return [Outcome(ending.correct, round(10 * ending.progress)) for ending in self.endings]
 
     @property
     def learning(self) -> int:
-        """How many rollouts, from the first, teach something."""
+        """The number of rollouts, from the first, that teach something."""
         return len(self.texts) - self.masked * self.group_size
 
 
@@ -275,7 +275,7 @@ class Trainer:
         return numbers | {"updated": float(updates > 0)}
 
     def advantages(self, batch: Batch) -> Tensor:
-        """How much better each rollout of a batch was than what it is compared with: [N]."""
+        """The advantages of a batch: [N]."""
         learning = batch.learning
         if not learning:
             return torch.zeros(len(batch.texts))
@@ -288,7 +288,7 @@ class Trainer:
         return torch.cat([found, torch.zeros(len(batch.texts) - learning)])
 
     def update(self, sampled: Sampled, lead: Tensor) -> dict[str, float]:
-        """Move the weights once: N rollouts and their advantages [N]; what the loss told."""
+        """Make one update from N rollouts and their advantages [N]; returns the loss's metrics."""
         numbers = self.gradient(sampled, lead)
         self.optimizer.step()
         return numbers

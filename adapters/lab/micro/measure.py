@@ -1,4 +1,4 @@
-"""What a micro-model can do and how far it has moved, and other ways to judge the same episodes.
+"""Measures of a micro-model: accuracy, entropy, drift, and other judges of its episodes.
 
 The rollouts of a training are no fair measure of it: dynamic sampling chooses among them, and a
 step has few. So a model is examined beside its training, with draws of its own, which leave those
@@ -76,7 +76,7 @@ def entropy(model: MicroModel, batch: Batch) -> float:
 
 @torch.no_grad()
 def drift(model: MicroModel, reference: MicroModel, batch: Batch) -> dict[str, float | None]:
-    """How far a model is from another, in nats per token of its own rollouts.
+    """The divergence of a model from another, in nats per token of its own rollouts.
 
     Returns:
         `drift` over all tokens, and by `KINDS_OF_TOKENS`; None where there is no such token.
@@ -95,14 +95,14 @@ def _among(tokens: Tensor, words: tuple[str, ...]) -> Tensor:
 
 
 def prose_probability(model: MicroModel, prompts: Tensor) -> Tensor:
-    """How likely a completion begins as prose: prompts [N, PROMPT] to [N]."""
+    """The probability that a completion begins as prose: prompts [N, PROMPT] to [N]."""
     logits, _ = model(prompts)
     probability: Tensor = logits[:, -1].softmax(dim=-1)[:, NUMBERS[PROSE]]
     return probability
 
 
 def known_workflows(model: MicroModel, prompts: Tensor) -> Tensor:
-    """How likely a completion is one of the workflows that were shown: [N, PROMPT] to [N].
+    """The probability of the workflows that were shown: [N, PROMPT] to [N].
 
     All of them are valid for some kind of task, and all but those with tests for each.
     """
@@ -110,7 +110,7 @@ def known_workflows(model: MicroModel, prompts: Tensor) -> Tensor:
 
 
 def text_probabilities(model: MicroModel, prompts: Tensor, texts: list[str]) -> Tensor:
-    """How likely each completion is: [N, PROMPT] to [N, texts]."""
+    """The probability of each completion: [N, PROMPT] to [N, texts]."""
     rows = [tokens_of(text) for text in texts]
     longest = max(map(len, rows))
     tokens = torch.tensor([row + [NUMBERS[PAD]] * (longest - len(row)) for row in rows])

@@ -133,7 +133,7 @@ def sample(
 
 @dataclass(frozen=True)
 class Read:
-    """What a model makes of completions: [N, T] each, in nats, with gradient."""
+    """Log-probabilities and entropies of completions: [N, T] each, in nats, with gradient."""
 
     logprobs: Tensor
     entropy: Tensor

@@ -1,4 +1,4 @@
-"""Where every training of the micro-model begins: it has imitated workflows, and some prose.
+"""The start of every training of the micro-model: it has imitated workflows, and some prose.
 
 A start is a matter of a second and of a seed, and dozens of units share it. So it is remembered
 while the process lives, and where `starts` has been told of a folder on disk as well, under a name

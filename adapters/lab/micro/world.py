@@ -1,4 +1,4 @@
-"""What a text of the micro-model is worth: the score of the real episode, or the old system's.
+"""The score of a text of the micro-model: that of the real episode, or the old system's.
 
 The episode is `aflowgym/Compose-v0` with the simulated backend, made as any user makes it: the text
 is run as a workflow, what it leaves is submitted. One text on one task with the same luck always
@@ -36,7 +36,7 @@ Rewards = Literal["score", "levels"]
 
 
 class Ending(NamedTuple):
-    """How one episode ended.
+    """The end of one episode.
 
     Attributes:
         score: Of the episode.
@@ -55,7 +55,7 @@ class Ending(NamedTuple):
 
     @property
     def level(self) -> float:
-        """What the old system paid; see the module."""
+        """The reward of the old system; see the module."""
         if self.correct:
             return 1.0
         steps = ((0.8, 0.7), (0.6, 0.4), (0.5, 0.2))
@@ -69,7 +69,7 @@ Play = Callable[[str, int, int], Ending]
 def reward(
     ending: Ending, task: int, luck: int, rewards: Rewards, fallback: str | None = None
 ) -> float:
-    """What a rollout is paid.
+    """The reward of a rollout.
 
     Args:
         ending: Of its episode.

@@ -1,4 +1,4 @@
-"""What every experiment on SQL does: some updates of the reference trainer on a tiny model.
+"""Updates of the reference trainer on a tiny model, for every experiment on SQL.
 
 Guards are off, but for weights that are no numbers: what is to be seen is a failure and not its
 cure. All rollouts of a batch are looked at for the nulls in their calls; a step that learns from
@@ -88,7 +88,7 @@ def settings_of(grpo: TinyGrpo, seed: int) -> ReferenceConfig:
 
 
 def train(pair: Pair, grpo: TinyGrpo, seed: int) -> History:
-    """Train the model in place; the numbers of each step that told something of rollouts.
+    """Train the model in place; returns the metrics of each step that has metrics of rollouts.
 
     Raises:
         TrainingStopped: The weights are no numbers any more.

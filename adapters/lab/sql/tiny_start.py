@@ -1,4 +1,4 @@
-"""Where a training of the tiny model begins: it has imitated demonstrations, some of them padded.
+"""The start of a training of the tiny model: it has imitated demonstrations, some padded.
 
 Nothing pads them here but what did it to the claim's: they go through `datasets` as a list of rows,
 whose Arrow types give every call the arguments of all tools, null where it had none. The others
@@ -47,7 +47,7 @@ Transcript = list[Message]
 
 @dataclass(frozen=True)
 class TinyStart:
-    """How a start is made.
+    """The settings of a start.
 
     Attributes:
         padded: Share of the demonstrations that come from a data set that Arrow has padded.
