@@ -46,8 +46,8 @@ from sqlgym.envs.explore import TABLES
 from sqlgym.judging.answers import GoldAnswer, matches, refusal
 from sqlgym.judging.judge import LIMITS as JUDGED
 from sqlgym.judging.several_results import several_results
-from sqlgym.synthesis import REJECTIONS, REPHRASINGS_REFUSED, SHAPES, proof, search, synthesize
-from sqlgym.synthesis.reading import tables as table_reading
+from sqlgym.synthesis import REJECTIONS, REPHRASINGS_REFUSED, SHAPES, engine, proof, synthesize
+from sqlgym.synthesis.reading import profiling as table_reading
 from sqlgym.synthesis.reading.profiling import MOST_TABLES
 from sqlgym.tasks.hardness import hardness
 from toolgym import parse_calls, registration
@@ -393,10 +393,10 @@ def test_the_fitted_preset_is_worth_what_its_table_says():
         ("sql-guard.md", f"at most {CACHE_ENTRIES:,} results and {CACHE_BYTES >> 20} MiB"),
         ("sql-guard.md", f"keeps at most {MOST_OPEN} open"),
         ("data-sets.md", f"each filled {IN_WORDS[SEEDS]} times"),
-        ("synthesis.md", f"{search.PATIENCE:,} drafts in a row give nothing new"),
+        ("synthesis.md", f"{engine.PATIENCE:,} drafts in a row give nothing new"),
         (
             "synthesis.md",
-            f"At most {IN_WORDS[search.VARIANTS]} kept tasks differ in their literals",
+            f"At most {IN_WORDS[engine.VARIANTS]} kept tasks differ in their literals",
         ),
         ("synthesis.md", f"An answer has at most {proof.MOST_ROWS} rows"),
         ("synthesis.md", f"longer than {proof.LONGEST_CELL} characters"),

@@ -49,7 +49,6 @@ def describe_table(table: Table, schema: Schema, database: Database | None = Non
     """The columns of one table with their types, keys, references both ways, and examples.
 
     Args:
-        table: The table.
         schema: What it is part of: a database's own, or that one with further references.
         database: Asked for rows and examples; the text is made once for it. Without it there are
             neither.

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from sqlglot import exp
+from sqlglot import Token, exp
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
@@ -59,6 +59,14 @@ def parse(sql: str, error_level: ErrorLevel | None = None) -> exp.Expr:
     several = len(trees) > 1 and hasattr(exp, "Block")  # as `sqlglot.parse_one` gives them
     tree: exp.Expr = exp.Block(expressions=trees) if several else trees[0]
     return tree
+
+
+def tokens_of(sql: str) -> list[Token]:
+    """The tokens of a text; none where it cannot be read."""
+    try:
+        return list(SQLite().tokenize(sql))
+    except SqlglotError:
+        return []
 
 
 def careful(work: Callable[[], T]) -> T:

@@ -132,7 +132,6 @@ class Fetched(NamedTuple):
 
     Attributes:
         columns: Their names; none if it was no statement.
-        rows: The rows fetched.
         truncated: There are more than the limits allow.
         size: Memory of the values fetched, in bytes.
     """
@@ -154,7 +153,6 @@ def fetch(
 
     Args:
         cursor: On the first row, its connection's `text_factory` set.
-        limits: How many rows and bytes.
         taken: The memory that SQLite took for the statement, in bytes.
         lenient: Show bytes that are no UTF-8 as U+FFFD.
     """

@@ -59,9 +59,7 @@ def render(
     """A result as text.
 
     Args:
-        columns: The names of the columns.
         rows: Tuples of None, int, float, str or bytes.
-        max_rows: At most so many rows are shown.
         max_chars: The text is not longer than this, in characters.
         truncated: More rows exist than are given.
 

@@ -65,7 +65,6 @@ class StatementSize:
     """Looks at statements on one file.
 
     Args:
-        limits: What a statement may use.
         views: The CREATE statements of the file's views, by their names in lower case.
         searched: Names of the file's virtual tables in lower case.
 

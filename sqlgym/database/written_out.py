@@ -238,7 +238,6 @@ def weight(sql: str, views: Mapping[str, str], of: Of = "words") -> int:
     """The weight of a statement when it is written out; 0 if SQLite could not read it.
 
     Args:
-        sql: One statement.
         views: The CREATE statements of the file's views, by their names in lower case.
         of: Its words and calls; its LIKE and GLOB; or how deep its expressions are.
     """

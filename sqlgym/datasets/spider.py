@@ -94,7 +94,7 @@ def database_files(folder: Path) -> list[Path]:
     return sorted(path for path in paths if path.suffix in ENDINGS and path.is_file())
 
 
-_FILES = {"train": (("train_spider.json", "train_others.json"), ("train.json",))}
+_TRAIN = (("train_spider.json", "train_others.json"), ("train.json",))
 _NOT_QUESTIONS = frozenset({"tables", "dev_tables", "train_tables", "test_tables", "build"})
 
 
@@ -104,12 +104,8 @@ class SpiderQuestion:
 
     Attributes:
         id: The entry's own `id`, or `<split>-<index>`; unique within the split.
-        db_id: The database's name.
-        question: In natural language.
         query: The gold SQL.
-        split: "train", "dev", ...
         hardness: As the entry tells it, or None.
-        database: The SQLite file.
         evidence: What BIRD adds to a question; may be empty.
     """
 
@@ -143,7 +139,6 @@ class SpiderFolder:
     """The content of a folder: the usable questions, the problems, and further foreign keys.
 
     Attributes:
-        path: The folder.
         questions: In the order of the files.
         problems: Entries that were left out.
         foreign_keys: By db_id, the references in `tables.json`; for `Schema.complemented`.
@@ -161,7 +156,6 @@ def load_spider(
     """Load one split of a folder, or all that it has.
 
     Args:
-        folder: See the module's first lines.
         split: "train", "dev", "test", or the name of another JSON file; None loads train, dev and
             test.
         databases: Where the databases lie, if not in the folder.
@@ -211,14 +205,9 @@ def _part_of(folder: Path, split: str | None) -> Path:
 def splits_of(folder: Path) -> dict[str, tuple[Path, ...]]:
     """The splits of a folder, each with its files; known ones first."""
     present = {path.stem: path for path in sorted(folder.glob("*.json"))}
-    splits: dict[str, tuple[Path, ...]] = {}
-    for names in _FILES["train"]:
-        files = tuple(folder / name for name in names if (folder / name).is_file())
-        if files and "train" not in splits:
-            splits["train"] = files
-    used = {
-        name.removesuffix(".json") for names in _FILES["train"] for name in names
-    } | _NOT_QUESTIONS
+    train = [tuple(folder / n for n in names if (folder / n).is_file()) for names in _TRAIN]
+    splits = {"train": next(filter(None, train))} if any(train) else {}
+    used = {Path(name).stem for names in _TRAIN for name in names} | _NOT_QUESTIONS
     rest = sorted(present.keys() - used, key=lambda name: (name not in {"dev", "test"}, name))
     return splits | {name: (present[name],) for name in rest}
 

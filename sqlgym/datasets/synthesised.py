@@ -77,8 +77,6 @@ class Written:
     """The tasks of one database.
 
     Attributes:
-        db_id: Its name.
-        database: Its file.
         entries: In the Spider layout, with `id`, `hardness`, `shape` and `canonical`.
         report: What was tried, kept and left out, as plain data.
     """

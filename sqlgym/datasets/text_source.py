@@ -4,7 +4,7 @@ This is the form in which the bundled databases are kept, because a person can r
 can show it: `<db_id>/schema.json` has the tables in order with columns, keys, and what they mean
 in words; `<db_id>/<table>.csv` the rows; `train.json`, `dev.json` and `test.json`, or some of them,
 the questions. A data set that takes its databases from several folders is described by a
-`dataset.json`; see `sqlgym.datasets.text_source`.
+`dataset.json`, see below.
 
 In CSV `\N` is NULL, and types come from the schema, never from guessing. A cell that does not fit
 its column, a key that occurs twice or points nowhere, a question without its database: each is an
@@ -259,22 +259,16 @@ def _targets(
 
 # A data set of databases that lie in several folders of text, each read where it is.
 #
-# `dataset.json` says which databases belong to which split, and in which other folders they may
-# lie:
-#
 #     {"splits": {"train": ["elements"], "dev": ["rivers"], "test": ["olympics"]},
 #      "sources": ["../sql"],
 #      "facts": ["elements", "rivers", "olympics"]}
 #
-# A database of this folder is `<db_id>/schema.json` with its CSV files, and its questions are
-# `questions/<db_id>.json`. A database of a further folder is taken with those of its questions
-# there that name it, ids and all. So a set that grows out of an older one copies none of its text,
-# and what was published under the older name stays as it was. `facts` names the databases that hold
-# facts of the world, for the data card; a `SOURCE.md` beside such a database says where they come
-# from.
-#
-# A database belongs to one split only. Whatever is wrong is an `EnvironmentFault` that names file
-# and place, as in `sqlgym.datasets.text_source`.
+# is a `dataset.json`: which databases belong to which split (one each), and in which other folders
+# they may lie. A database of this folder is `<db_id>/schema.json` with its CSV files, and its
+# questions are `questions/<db_id>.json`. A database of a further folder is taken with those of its
+# questions there that name it, ids and all. So a set that grows out of an older one copies none of
+# its text, and what was published under the older name stays as it was. `facts` names the databases
+# that hold facts of the world, for the data card; a `SOURCE.md` beside one names their source.
 
 FILE: Final = "dataset.json"
 

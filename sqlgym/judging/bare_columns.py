@@ -37,9 +37,7 @@ class Grouping:
     """A SELECT that makes groups.
 
     Attributes:
-        select: It.
         keys: What it groups by, as SQL; empty where all rows are one group.
-        bare: Its bare columns.
         has_more: It takes values of some row in other ways, too: by a star, or in a subquery.
         extremum: Its only `min` or `max`, whose rows the bare columns are of; None where any row
             will do.

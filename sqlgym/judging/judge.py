@@ -42,7 +42,6 @@ def compare(
     Args:
         database: An SQLite file, or an open `Database`, whose limits then apply. Both queries run
             under the guard: they can only read.
-        gold_sql: The right query.
         predicted_sql: The query to judge; whatever it holds, nothing is raised for it.
         match: "sound" compares soundly, see `sqlgym.judging.results`: DISTINCT and the order of
             columns count, the order of rows if the gold orders at top level. "spider" gives the
@@ -128,12 +127,33 @@ def check_match(match: str) -> None:
         raise ConfigurationError(f'match must be "sound" or "spider", got {match!r}.')
 
 
-def _gold(database: Database, sql: str) -> QueryResult:
+def run_gold(database: Database, sql: str, name: str) -> QueryResult:
+    """The result of a gold query; `name` is what a refusal calls it.
+
+    Raises:
+        TaskRefused: It fails.
+    """
     try:
-        result = database.query(sql)
+        return database.query(sql)
     except ToolError as error:
         reason = f"its gold SQL fails: {error.message}"
-        raise TaskRefused(_name(sql), f"gold_{error.code}", reason) from None
+        raise TaskRefused(name, f"gold_{error.code}", reason) from None
+
+
+def fair_order(database: Database, sql: str, result: QueryResult, name: str) -> tuple[int, ...]:
+    """The runs of rows that may change places; none where the order does not count.
+
+    Raises:
+        TaskRefused: The gold leaves something else open: several results are right.
+    """
+    several = several_results(database, sql, result)
+    if several is not None:
+        raise TaskRefused(name, *several)
+    return free_runs(database, sql, result) if results.is_ordered(sql) else ()
+
+
+def _gold(database: Database, sql: str) -> QueryResult:
+    result = run_gold(database, sql, _name(sql))
     if result.truncated:
         reason = f"its gold SQL gives more than the {len(result.rows):,} rows that are compared."
         raise TaskRefused(_name(sql), "result_too_large", reason)
@@ -145,10 +165,7 @@ def _fair_order(database: Database, sql: str, result: QueryResult) -> tuple[int,
     if not result.rows:
         reason = "its gold SQL finds no rows: anything that finds nothing would be right."
         raise TaskRefused(_name(sql), "empty_gold", reason)
-    several = several_results(database, sql, result)
-    if several is not None:
-        raise TaskRefused(_name(sql), *several)
-    return free_runs(database, sql, result) if results.is_ordered(sql) else ()
+    return fair_order(database, sql, result, _name(sql))
 
 
 def _name(sql: str) -> str:

@@ -53,7 +53,6 @@ def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[
     """The answer as a flat list of cells, in each way that it can be taken apart.
 
     Args:
-        answer: The answer.
         columns: Names of the gold's columns, in lower case; a first line, or the keys of an object,
             may repeat them.
         needs_rows: The gold has several rows of several cells, so a flat list says too little.
@@ -225,7 +224,6 @@ class Gold:
 
     Attributes:
         columns: The names of its columns, in lower case.
-        rows: Its rows.
         ends: Where parts of it end whose rows may change places; one part, without an order. None
             where that is not known.
     """

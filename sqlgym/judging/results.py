@@ -27,9 +27,8 @@ from itertools import accumulate, islice, permutations
 from typing import Any
 
 from sqlglot import TokenType
-from sqlglot.dialects.sqlite import SQLite
-from sqlglot.errors import SqlglotError
 
+from sqlgym.database.parsing import tokens_of
 from sqlgym.judging.nfc import nfc
 
 
@@ -162,8 +161,6 @@ def compare(
     """Whether a result is the gold result.
 
     Args:
-        gold_rows: The rows of the gold query.
-        rows: The rows to judge.
         ordered: The gold query orders at top level; see `is_ordered`.
         runs: With `ordered`, the sizes of the runs of rows that tie and may change places; see
             `sqlgym.judging.ties.free_runs`. Without, no two rows may.
@@ -216,11 +213,7 @@ def is_ordered(sql: str) -> bool:
     False
     """
     depth = 0
-    try:
-        tokens = SQLite().tokenize(sql)
-    except SqlglotError:
-        return False
-    for token in tokens:
+    for token in tokens_of(sql):
         if token.token_type is TokenType.L_PAREN:
             depth += 1
         elif token.token_type is TokenType.R_PAREN:

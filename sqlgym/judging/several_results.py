@@ -18,16 +18,16 @@ from their other end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from sqlglot import TokenType, exp
-from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
 
 from sqlgym.database.database import Database, QueryResult
-from sqlgym.database.parsing import careful, parse
+from sqlgym.database.parsing import careful, parse, tokens_of
 from sqlgym.database.schema import Schema
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.judging.bare_columns import OpenGroup, is_aggregate, open_group_of, sources_of
@@ -110,28 +110,25 @@ def keys_of(tree: exp.Expr, schema: Schema) -> Keys:
         parts = [*select.expressions, *(select.args.get(part) for part in ("having", "order"))]
         for part in parts:
             if part is not None:
-                _add(part, _Owners(sources, schema), keys)
+                _add(part, partial(_owner, sources, schema), keys)
     return {table: list(dict.fromkeys(expressions)) for table, expressions in keys.items()}
 
 
-class _Owners:
-    """Whose the columns of one SELECT are."""
-
-    def __init__(self, sources: dict[str, str], schema: Schema) -> None:
-        self._sources, self._schema = sources, schema
-
-    def of(self, column: exp.Column) -> str | None:
-        """The table of a column; None where it is of none that the SELECT reads itself."""
-        if column.table:
-            return self._sources.get(column.table.lower())
-        for name in self._sources.values():
-            table = self._schema.get(name)
-            if table is not None and table.column(column.name) is not None:
-                return name
-        return None
+Owner = Callable[[exp.Column], str | None]
 
 
-def _add(part: exp.Expr, owners: _Owners, keys: Keys) -> None:
+def _owner(sources: dict[str, str], schema: Schema, column: exp.Column) -> str | None:
+    """The table of a column; None where it is of none that the SELECT reads itself."""
+    if column.table:
+        return sources.get(column.table.lower())
+    for name in sources.values():
+        table = schema.get(name)
+        if table is not None and table.column(column.name) is not None:
+            return name
+    return None
+
+
+def _add(part: exp.Expr, owner_of: Owner, keys: Keys) -> None:
     """Add the largest expressions of a part that one table's rows give by themselves."""
     nodes: list[Any] = [part]
     columns: list[exp.Column] = []
@@ -143,25 +140,25 @@ def _add(part: exp.Expr, owners: _Owners, keys: Keys) -> None:
             columns.append(node)
         elif isinstance(node, exp.Alias | exp.Ordered | exp.Having | exp.Order | exp.Paren):
             nodes += reversed(list(node.iter_expressions()))
-        elif (plain := _plain(node, owners)) is not None:
+        elif (plain := _plain(node, owner_of)) is not None:
             keys[plain[0]].append(plain[1])
             columns += node.find_all(exp.Column)
         else:
             nodes += reversed(list(node.iter_expressions()))
     for column in columns:
-        owner = owners.of(column)
+        owner = owner_of(column)
         if owner is not None and not isinstance(column.this, exp.Star):
             keys[owner].append(exp.column(column.this.copy()).sql(dialect="sqlite"))
 
 
-def _plain(node: Any, owners: _Owners) -> tuple[str, str] | None:
+def _plain(node: Any, owner_of: Owner) -> tuple[str, str] | None:
     """The table and the SQL of an expression that one of its rows gives; None if it is none."""
     below = list(islice(node.walk(), _LONGEST_KEY + 1))
     if len(below) > _LONGEST_KEY or not isinstance(node, exp.Condition):
         return None
     if any(isinstance(each, _NOT_OF_A_ROW) or is_aggregate(each) for each in below):
         return None
-    tables = {owners.of(each) for each in below if isinstance(each, exp.Column)}
+    tables = {owner_of(each) for each in below if isinstance(each, exp.Column)}
     owner = next(iter(tables), None)
     if len(tables) != 1 or owner is None:
         return None
@@ -235,7 +232,7 @@ def _with_sorted(sql: str, sorts: dict[str, str]) -> str:
         f"{quoted(table)} AS (SELECT * FROM main.{quoted(table)} ORDER BY {by} LIMIT -1)"
         for table, by in sorts.items()
     )
-    tokens = SQLite().tokenize(sql)
+    tokens = tokens_of(sql)
     if not tokens or tokens[0].token_type is not TokenType.WITH:
         return f"WITH {expressions} {sql}"
     recursive = len(tokens) > 1 and tokens[1].token_type is TokenType.RECURSIVE

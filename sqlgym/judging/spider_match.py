@@ -27,9 +27,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlglot import TokenType
-from sqlglot.dialects.sqlite import SQLite
-from sqlglot.errors import SqlglotError
 
+from sqlgym.database.parsing import tokens_of
 from sqlgym.judging.results import Verdict
 
 Row = Sequence[Any]
@@ -77,12 +76,8 @@ def compare(gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool) -> Ver
 
 
 def _without_distinct(sql: str) -> str:
-    try:
-        tokens = SQLite().tokenize(sql)
-    except SqlglotError:
-        return sql
     pieces, position = list[str](), 0
-    for token in tokens:
+    for token in tokens_of(sql):
         if token.token_type is TokenType.DISTINCT:
             pieces.append(sql[position : token.start])
             position = token.end + 1

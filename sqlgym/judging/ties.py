@@ -24,10 +24,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import Token, TokenType
-from sqlglot.dialects.sqlite import SQLite
-from sqlglot.errors import SqlglotError
 
 from sqlgym.database.database import Database, QueryResult
+from sqlgym.database.parsing import tokens_of
 from sqlgym.judging.results import compare, rounded_row
 from toolgym.errors import ToolError
 
@@ -156,7 +155,7 @@ def _cuts(text: str, rows: int | None) -> list[int] | None:
 def _with_clause(sql: str) -> str:
     """The WITH clause that a query begins with, or nothing."""
     depth = 0
-    tokens = _tokens(sql)
+    tokens = tokens_of(sql)
     if not tokens or tokens[0].token_type is not TokenType.WITH:
         return ""
     for token in tokens:
@@ -168,7 +167,7 @@ def _with_clause(sql: str) -> str:
 
 def _selects(sql: str) -> list[_Select]:
     """Everything between parentheses, innermost first, and last the whole query."""
-    tokens = _tokens(sql)
+    tokens = tokens_of(sql)
     selects: list[_Select] = []
     open_places: list[int] = []
     own: list[list[Token]] = [[]]  # for each open parenthesis the tokens in no deeper one
@@ -198,10 +197,3 @@ def _select(own: list[Token], start: int, end: int, exists: bool) -> _Select:
 
 def _step(token: Token) -> int:
     return (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-
-
-def _tokens(sql: str) -> list[Token]:
-    try:
-        return list(SQLite().tokenize(sql))
-    except SqlglotError:
-        return []

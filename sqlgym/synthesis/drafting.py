@@ -1,8 +1,14 @@
-"""Drafts of questions: a source of choices, and the pieces of a query and a question.
+"""Drafts of questions: a source of choices, the pieces of a query and a question, and the shapes.
 
 A shape asks a `Draft` for tables, columns and conditions and for one of several wordings; what the
 database does not have ends the attempt with `Unfit`. All choices come from one `random.Random`, so
-that a seed gives the same drafts everywhere.
+that a seed gives the same drafts everywhere. `shape` adds one of your own:
+
+    @shape("my-shape")
+    def my_shape(draft: Draft) -> Candidate: ...
+
+A shape drafts one question. It may raise `Unfit` as often as it likes, need not look at results,
+and does not say how hard it is: that is measured.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from sqlgym.synthesis.language import english
 from sqlgym.synthesis.language.nouns import Noun
 from sqlgym.synthesis.reading import roles, spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role, World, literal
+from toolgym.errors import ConfigurationError
 
 T = TypeVar("T")
 
@@ -29,14 +36,8 @@ class Query:
     """A SELECT statement by its clauses.
 
     Attributes:
-        select: Its result columns.
-        source: What stands behind FROM.
         where: Conditions, all of which hold.
-        group: Behind GROUP BY; "" for none.
-        having: Behind HAVING; "" for none.
-        order: Behind ORDER BY; "" for none.
         limit: How many rows; 0 for all.
-        distinct: No row twice.
     """
 
     select: tuple[str, ...]
@@ -84,7 +85,6 @@ class Candidate:
 
     Attributes:
         question: The question; its first letter is made a capital later.
-        sql: The gold SQL.
         tables: What it reads.
         contrasts: Statements that must have another result: each condition matters.
         readings: Statements that must have the same result: other ways to read the question.
@@ -110,12 +110,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Draft:
-    """One attempt to write a question.
-
-    Attributes:
-        world: What the database has.
-        rng: Where all choices come from.
-    """
+    """One attempt to write a question."""
 
     world: World
     rng: random.Random
@@ -194,8 +189,6 @@ class Named:
     """A row by its label.
 
     Attributes:
-        fields: The columns of the label.
-        cells: Their values.
         said: As a noun phrase.
         clause: Behind a noun for it: "is Balmoor", "has the ID 2".
     """
@@ -248,3 +241,25 @@ def _has_twin(rows: tuple[tuple[Any, ...], ...], cells: tuple[Any, ...]) -> bool
     """Whether another row has the same label but for its case."""
     folded = [str(cell).casefold().strip() for cell in cells]
     return sum([str(c).casefold().strip() for c in row] == folded for row in rows) > 1
+
+
+Shape = Callable[[Draft], Candidate]
+
+SHAPES: dict[str, Shape] = {}
+"""All shapes, in the order in which they were added."""
+
+
+def shape(name: str) -> Callable[[Shape], Shape]:
+    """Add a function as the shape of this name.
+
+    Raises:
+        ConfigurationError: There is one of this name already.
+    """
+
+    def add(function: Shape) -> Shape:
+        if name in SHAPES:
+            raise ConfigurationError(f"there is a shape {name!r} already; take another name.")
+        SHAPES[name] = function
+        return function
+
+    return add

@@ -1,6 +1,12 @@
 """Tasks about a database: as a stream, or so many at once.
 
 Everything is decided by the seed and by what the file holds: no clock, no order of a hash.
+
+The search drafts, measures, proves and keeps until enough of each hardness are found. The level
+that lacks most is looked for next. Which shape is tried for it is drawn by how often the shape has
+given that level so far, and more seldom the more tasks of it are kept, so that all shapes that work
+get their share. What turns out to be of another level waits for its turn. A level of which nothing
+new is found for `PATIENCE` drafts is given up, and the others go on.
 """
 
 from __future__ import annotations
@@ -8,17 +14,199 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlgym.database.database import Database, open_database
+from sqlgym.synthesis.canonical import canonical_sql
+from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
+from sqlgym.synthesis.language import english
+from sqlgym.synthesis.proof import Rejected, prove
 from sqlgym.synthesis.reading.profiling import profile
 from sqlgym.synthesis.reading.world import World
-from sqlgym.synthesis.rephrasing import Rephraser, solved_by_expert
+from sqlgym.synthesis.rephrasing import LITERAL, Rephraser, solved_by_expert
 from sqlgym.synthesis.report import LEVELS, Synthesis, SynthesisReport, SynthTask
-from sqlgym.synthesis.search import VARIANTS, Search
-from sqlgym.tasks.hardness import Hardness
+from sqlgym.synthesis.shapes import SHAPES
+from sqlgym.tasks.hardness import Hardness, hardness
+from sqlgym.tasks.splits import plain_question, skeleton
 from toolgym.errors import ConfigurationError, ToolError
+
+PATIENCE = 1_500
+"""Drafts without a new task of a level after which the level is given up."""
+WAITING = 40
+"""Tasks of a level that may wait for their turn."""
+VARIANTS = 4
+"""Kept tasks that may differ in their literals only, unless another number is asked for."""
+COMMON = 0.04
+"""Share of the kept tasks that may have the same single value as their answer; three always may."""
+HOPELESS = {"gold_fails": 4, "too_long": 1}
+"""What counts, and how much, against trying a shape on the same tables again; at 8 it is given up
+until something else of it is kept."""
+
+
+@dataclass
+class Search:
+    """One search, with what it has learnt of the shapes so far."""
+
+    database: Database
+    world: World
+    mix: dict[Hardness, float]
+    report: SynthesisReport
+    rng: random.Random
+    rephraser: Rephraser | None = None
+    variants: int = VARIANTS
+    tried: Counter[str] = field(default_factory=Counter)
+    fits: Counter[str] = field(default_factory=Counter)
+    gave: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    kept_shapes: Counter[str] = field(default_factory=Counter)
+    seen_sql: set[str] = field(default_factory=set)
+    seen_canonical: set[str] = field(default_factory=set)
+    skeletons: Counter[str] = field(default_factory=Counter)
+    questions: set[str] = field(default_factory=set)
+    answers: Counter[str] = field(default_factory=Counter)
+    heavy: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
+    levels: dict[str, Hardness] = field(default_factory=dict)
+    waiting: dict[Hardness, deque[SynthTask]] = field(
+        default_factory=lambda: {level: deque() for level in LEVELS}
+    )
+    given_up: set[Hardness] = field(default_factory=set)
+
+    def tasks(self) -> Iterator[SynthTask]:
+        """All tasks that can be found, in the mix of levels as long as it can be had."""
+        while True:
+            level = self._next_level()
+            if level is None:
+                return
+            task = self.waiting[level].popleft() if self.waiting[level] else self._find(level)
+            if task is None:
+                self._give_up(level)
+                continue
+            if self.rephraser is not None:
+                task = self.rephraser.reworded(task)
+                self.questions.add(plain_question(task.question))
+            self.report.kept += 1
+            self.report.by_hardness[level] += 1
+            self.report.by_shape[task.shape] += 1
+            if level in self.given_up:  # found by chance, on the way to another level
+                self._give_up(level)
+            yield task
+
+    def _next_level(self) -> Hardness | None:
+        """The level that lacks most."""
+        kept = self.report.by_hardness
+        total = sum(kept.values()) + 1
+        open_ = [
+            level
+            for level in LEVELS
+            if self.mix.get(level) and (level not in self.given_up or self.waiting[level])
+        ]
+        return max(open_, key=lambda level: self.mix[level] * total - kept[level], default=None)
+
+    def _give_up(self, level: Hardness) -> None:
+        self.given_up.add(level)
+        kept = self.report.by_hardness[level]
+        outcome = f"after {kept} tasks, no more were found" if kept else "none was found"
+        self.report.missing[level] = f"{outcome} in {PATIENCE:,} drafts: {self._lacks(level)}"
+
+    def _lacks(self, level: Hardness) -> str:
+        if not self.fits[level]:
+            return "no shape of this level fits the tables, their columns and their references."
+        return "what the shapes of this level give here is known or cannot be proved."
+
+    def _find(self, level: Hardness) -> SynthTask | None:
+        names = list(SHAPES)
+        for _ in range(PATIENCE):
+            weights = [self._weight(name, level) for name in names]
+            name = self.rng.choices(names, weights)[0]
+            self.report.candidates += 1
+            self.tried[name] += 1
+            try:
+                task = self._attempt(name)
+            except Unfit:
+                self.report.rejected["unfit"] += 1
+            except Rejected as reason:
+                self.report.rejected[reason.code] += 1
+            else:
+                self.kept_shapes[task.shape] += 1
+                self.gave[task.shape][task.hardness] += 1
+                self.questions.add(plain_question(task.question))
+                if task.hardness == level:
+                    return task
+                self.waiting[task.hardness].append(task)
+        return None
+
+    def _weight(self, name: str, level: Hardness) -> float:
+        """How promising a shape is: its yield of the level, less what it has given already."""
+        gained = (self.gave[name][level] + 0.5) / (self.tried[name] + 2)
+        return gained / (1 + self.kept_shapes[name])
+
+    def _attempt(self, name: str) -> SynthTask:
+        candidate = replace(SHAPES[name](Draft(self.world, self.rng)), shape=name)
+        candidate = replace(candidate, question=english.sentence(candidate.question))
+        if self.heavy[name, candidate.tables] >= 8:
+            raise Unfit
+        if candidate.sql in self.seen_sql:
+            raise Rejected("asked_before")
+        self.seen_sql.add(candidate.sql)
+        level = self._level(candidate.sql)
+        self.fits[level] += 1
+        if not self.mix.get(level) or len(self.waiting[level]) >= WAITING:
+            self.seen_sql.discard(candidate.sql)  # its turn may come
+            raise Rejected("level_full")
+        entities = {entity.name: entity for entity in self.world.entities}
+        try:
+            result = prove(self.database, candidate, entities)
+        except Rejected as reason:
+            self.heavy[name, candidate.tables] += HOPELESS.get(reason.code, 0)
+            raise
+        rows = result.rows
+        answer = str(rows[0][0]).casefold() if len(rows) == len(rows[0]) == 1 else ""
+        if answer and self.answers[answer] >= max(3, COMMON * self.report.kept):
+            raise Rejected("common_answer")
+        task = self._distinct(candidate, level)
+        self.answers[answer] += 1
+        self.heavy[name, candidate.tables] = 0
+        return task
+
+    def _level(self, sql: str) -> Hardness:
+        """The hardness of SQL, which its literals do not change."""
+        form = LITERAL.sub(lambda m: m[0] if m[0][0] == '"' else "0", sql)
+        if form not in self.levels:
+            try:
+                self.levels[form] = hardness(sql)
+            except ValueError:
+                raise Rejected("unparsed") from None
+        return self.levels[form]
+
+    def _distinct(self, candidate: Candidate, level: Hardness) -> SynthTask:
+        try:
+            canonical = canonical_sql(candidate.sql)
+        except ValueError:
+            raise Rejected("unparsed") from None
+        if canonical in self.seen_canonical:
+            raise Rejected("near_duplicate")
+        form = skeleton(canonical)
+        if self.skeletons[form] >= self.variants:
+            raise Rejected("skeleton_full")
+        if self.is_taken(candidate.question):
+            raise Rejected("same_question")
+        self.seen_canonical.add(canonical)
+        self.skeletons[form] += 1
+        return SynthTask(
+            candidate.question,
+            candidate.sql,
+            level,
+            candidate.shape,
+            candidate.tables,
+            canonical,
+        )
+
+    def is_taken(self, question: str) -> bool:
+        """Whether a task has this question already."""
+        return plain_question(question) in self.questions
+
 
 WORDINGS = ("en",)
 """Languages in which questions are written."""

@@ -19,7 +19,7 @@ from sqlgym.judging.several_results import several_results
 from sqlgym.synthesis.drafting import Candidate
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading import roles
-from sqlgym.synthesis.reading.tables import LARGE
+from sqlgym.synthesis.reading.profiling import LARGE
 from sqlgym.synthesis.reading.world import Entity
 from toolgym.errors import ToolError
 

@@ -48,7 +48,6 @@ class Rephraser:
     was, and the report counts the reason.
 
     Args:
-        database: What the questions are about.
         hook: Gets question and SQL, gives the question in other words.
         report: Counts what was kept and what not.
         is_taken: Whether a question is already that of another task.

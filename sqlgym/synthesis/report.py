@@ -49,11 +49,8 @@ class SynthTask:
     """A question about a database, with the SQL that answers it.
 
     Attributes:
-        question: In English.
-        sql: The gold SQL, for SQLite.
         hardness: Spider's level, measured on the SQL.
         shape: The stable name of the question's shape, such as "count-filtered".
-        tables: The tables that the SQL reads.
         canonical: The SQL in a form that near-duplicates share: see `canonical_sql`.
     """
 
@@ -83,8 +80,6 @@ class SynthesisReport:
         candidates: How many were tried.
         kept: How many became tasks.
         rejected: How many were rejected, by the codes of `REJECTIONS`.
-        by_hardness: Kept tasks by level.
-        by_shape: Kept tasks by shape.
         missing: Levels of which there is no task, or fewer than were asked for: why.
         tables_left_out: Tables that no question is about: why.
         references: References that are not declared but inferred, as `song.singer -> singer.id`.

@@ -26,12 +26,11 @@ from typing import NamedTuple
 
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.judging.answers import GoldAnswer, refusal
+from sqlgym.judging.judge import fair_order, run_gold
 from sqlgym.judging.results import is_ordered
-from sqlgym.judging.several_results import several_results
-from sqlgym.judging.ties import free_runs
 from sqlgym.tasks.task import SqlTask
 from toolgym.cache import cache_folder
-from toolgym.errors import TaskRefused, ToolError
+from toolgym.errors import TaskRefused
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,6 @@ class Gold:
     """The right answer of a task.
 
     Attributes:
-        result: What the gold SQL returned.
         answer: The same as a typed value to compare answers with.
         ordered: The gold SQL orders at top level, so order counts.
     """
@@ -58,22 +56,14 @@ def gold_of(task: SqlTask) -> Gold:
         EnvironmentFault: The database file is missing or damaged.
     """
     database: Database = open_database(task.database)
-    try:
-        result = database.query(task.gold_sql)
-    except ToolError as error:
-        raise TaskRefused(
-            task.id, f"gold_{error.code}", f"its gold SQL fails: {error.message}"
-        ) from None
+    result = run_gold(database, task.gold_sql, task.id)
     if not result.tables_read:
         raise TaskRefused(task.id, "constant_gold", "its gold SQL reads no table.")
     reason = refusal(result)
     if reason is not None:
         raise TaskRefused(task.id, *reason)
-    several = several_results(database, task.gold_sql, result)
-    if several is not None:
-        raise TaskRefused(task.id, *several)
+    runs = fair_order(database, task.gold_sql, result, task.id)
     ordered = is_ordered(task.gold_sql)
-    runs = free_runs(database, task.gold_sql, result) if ordered else ()
     result = replace(result)  # its own object: the cached one is what observations are made of
     return Gold(result, GoldAnswer.of(result.columns, result.rows, ordered, runs), ordered)
 

@@ -19,7 +19,6 @@ class SqlTask(Task):
 
     Attributes:
         gold_sql: The SQL whose result is the answer.
-        database: The SQLite file.
         hardness: Spider's level, where the data set tells it.
         evidence: What BIRD calls external knowledge; shown with the question.
         foreign_keys: References that `tables.json` tells and the file does not declare.

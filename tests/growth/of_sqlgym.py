@@ -393,7 +393,7 @@ READERS = [
         before=("select ",),
     ),
     Reader(
-        "sqlgym.synthesis.search, its literals",
+        "sqlgym.synthesis.engine, its literals",
         lambda text: rephrasing.LITERAL.sub("?", text),
         marks=QUESTION_MARKS,
         before=("'", '"', "1"),
@@ -493,6 +493,6 @@ READERS = [
         "sqlgym.synthesis.conditions.forms, its articles",
         forms._WITH_ARTICLE.match,
         marks=("United ", " Republic", " of ", "States"),
-        covers=("sqlgym.synthesis.conditions.forms", "sqlgym.synthesis.search"),
+        covers=("sqlgym.synthesis.conditions.forms", "sqlgym.synthesis.engine"),
     ),
 ]

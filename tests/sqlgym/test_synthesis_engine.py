@@ -26,7 +26,7 @@ from sqlgym.synthesis import (
     stream,
     synthesize,
 )
-from sqlgym.synthesis.search import COMMON, VARIANTS, WAITING
+from sqlgym.synthesis.engine import COMMON, VARIANTS, WAITING
 from sqlgym.tasks.hardness import hardness
 from sqlgym.tasks.splits import plain_question, skeleton
 from toolgym import ConfigurationError

@@ -7,11 +7,10 @@ import pytest
 
 from sqlgym.database.database import open_database
 from sqlgym.database.limits import Limits
-from sqlgym.synthesis import REJECTIONS, SynthesisReport, canonical_sql, search
+from sqlgym.synthesis import REJECTIONS, SynthesisReport, canonical_sql, engine
 from sqlgym.synthesis.drafting import Candidate, Unfit
-from sqlgym.synthesis.engine import mix_of
+from sqlgym.synthesis.engine import VARIANTS, WAITING, Search, mix_of
 from sqlgym.synthesis.reading.profiling import profile
-from sqlgym.synthesis.search import VARIANTS, WAITING, Search
 
 SCRIPT = """
 CREATE TABLE room (id INTEGER PRIMARY KEY, name TEXT, beds INT, price REAL, note TEXT);
@@ -47,8 +46,8 @@ def searched(database, monkeypatch, candidates, mix=None):
             raise Unfit
         return found
 
-    monkeypatch.setattr(search, "SHAPES", {"scripted": scripted})
-    monkeypatch.setattr(search, "PATIENCE", 2 * len(candidates) + 10)
+    monkeypatch.setattr(engine, "SHAPES", {"scripted": scripted})
+    monkeypatch.setattr(engine, "PATIENCE", 2 * len(candidates) + 10)
     report = SynthesisReport()
     shares = mix_of(mix)
     tasks = list(Search(database, profile(database), shares, report, random.Random(0)).tasks())

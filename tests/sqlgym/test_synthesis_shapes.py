@@ -16,9 +16,9 @@ import pytest
 from sqlgym.datasets.bundled import dataset_folder
 from sqlgym.synthesis import LEVELS, SHAPES, shape, synthesize
 from sqlgym.synthesis.drafting import Candidate, Unfit
+from sqlgym.synthesis.engine import VARIANTS
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading.world import Role
-from sqlgym.synthesis.search import VARIANTS
 from toolgym import ConfigurationError, rollout
 from toolgym.policies import ExpertPolicy
 

@@ -121,9 +121,7 @@ class Condition:
     """A condition on rows.
 
     Attributes:
-        sql: In SQL.
         forms: The ways to say it; at least one of them is "whose" or "which".
-        column: The column that it is about.
         readings: Other SQL that must select the same rows.
     """
 

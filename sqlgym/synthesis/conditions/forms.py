@@ -47,12 +47,7 @@ _COUNT = {
     ">=": ("at least {}", "{} or more"),
     "<=": ("at most {}", "{} or fewer", "no more than {}"),
 }
-_YEAR = {
-    ">": ("after {}",),
-    "<": ("before {}",),
-    ">=": ("in {} or later",),
-    "<=": ("in {} or earlier",),
-}
+_YEAR = {">": "after {}", "<": "before {}", ">=": "{} or later", "<=": "{} or earlier"}
 
 
 _WITH_ARTICLE = re.compile(
@@ -128,14 +123,8 @@ def counted(words: str, number: str, things: str) -> str:
 
 
 def _compared_year(field: Field, sign: str, year: str) -> tuple[Form, ...]:
-    when = _YEAR[sign][0].format(year)
-    noun = field.noun.one
-    plain = {
-        ">": f"after {year}",
-        "<": f"before {year}",
-        ">=": f"{year} or later",
-        "<=": f"{year} or earlier",
-    }[sign]
+    noun, plain = field.noun.one, _YEAR[sign].format(year)
+    when = f"in {plain}" if "=" in sign else plain
     forms = [Form("whose", f"{noun} is {plain}"), *happened(field, when)]
     if field.noun.is_readable:
         forms.append(Form("with", f"{field.noun.a} {'of ' if '=' in sign else ''}{plain}"))

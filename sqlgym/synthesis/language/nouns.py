@@ -184,7 +184,6 @@ def column_noun(
     """The noun of a column, without the name of its table in front.
 
     Args:
-        name: The column's name.
         table_words: The singular words of its table's name.
         is_number: It holds numbers, so that a unit or a count may be in its name.
         is_key: It identifies the rows, so that the `mID` of movies is their ID.
@@ -238,7 +237,6 @@ def table_noun(name: str, has_names: bool = False) -> Noun:
     """The noun of a table's rows.
 
     Args:
-        name: The table's name.
         has_names: Its rows have names, so that a row of "staff" is somebody.
 
     >>> table_noun("Product_Categories").one, table_noun("job_history").many

@@ -54,11 +54,8 @@ class Sample:
     """The facts from which the role of a column is decided.
 
     Attributes:
-        name: Its name.
         type: Its declared type.
-        rows: Rows of its table.
         nulls: Rows that lack it.
-        distinct: Different values.
         values: Values of a sample, without NULLs.
         is_key: It identifies the rows of its table.
         refers: It refers to another table.
@@ -102,10 +99,8 @@ def role_of(sample: Sample) -> Role:
         return Role.DATE
     if holds_numbers(values):
         return _role_of_numbers(sample)
-    if any(_NUMBER.fullmatch(v) or _DATE.match(v) for v in values):
-        few = sum(bool(_NUMBER.fullmatch(v) or _DATE.match(v)) for v in values)
-        return Role.OTHER if 5 * few > len(values) else _role_of_texts(sample)
-    return _role_of_texts(sample)
+    mixed = sum(bool(_NUMBER.fullmatch(v) or _DATE.match(v)) for v in values)
+    return Role.OTHER if 5 * mixed > len(values) else _role_of_texts(sample)
 
 
 def flag_values(sample: Sample) -> tuple[Any, Any] | None:

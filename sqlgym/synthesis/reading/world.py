@@ -43,9 +43,6 @@ class Field:
     """A column.
 
     Attributes:
-        table: The name of its table.
-        name: Its name.
-        role: What it is for.
         noun: What it is called in a sentence.
         nulls: How many rows lack it.
         distinct: How many different values it has; of a large table, at least so many.
@@ -54,7 +51,6 @@ class Field:
             common, else a sample.
         has_blanks: It holds empty texts or words for nothing, beside or in place of NULL.
         as_number: It holds numbers as text, and is compared as a number by a CAST.
-        is_whole: Its numbers are whole.
         has_time: Its dates have a time of day.
         is_large: A table here has so many rows that no function is called on each.
     """
@@ -126,10 +122,7 @@ class Entity:
     """A table whose rows questions are about.
 
     Attributes:
-        name: The table's name.
         noun: What a row is.
-        rows: How many there are.
-        fields: Its usable columns.
         key: The column that identifies a row, if there is one.
         label: What its rows are called by in an answer, if they can be told apart.
         first_row: Its first row, as texts: an answer that stands there is seen at once.
@@ -175,8 +168,6 @@ class Link:
     Attributes:
         child: The table that refers.
         parent: The table referred to.
-        column: The referring column.
-        target: The column referred to.
         role: What the parent is to the child: "manager", "stadium".
         is_plain: The role is the parent's own noun, and there is no other way between the two.
         is_single: A parent has at most one child.
@@ -215,7 +206,6 @@ class World:
 
     Attributes:
         entities: Tables that stand for things, in the order of the file.
-        links: References between them.
         bridges: Pairs of links over a junction, both ways round.
         left_out: Tables that are not used: why.
     """

@@ -3,6 +3,7 @@
 Whoever imports this has all of them in `SHAPES`; `shape` adds one of your own.
 """
 
+from sqlgym.synthesis.drafting import SHAPES, Shape, shape
 from sqlgym.synthesis.shapes import (
     aggregates,
     filters,
@@ -13,7 +14,6 @@ from sqlgym.synthesis.shapes import (
     per_parent,
     sets,
 )
-from sqlgym.synthesis.shapes.registry import SHAPES, Shape, shape
 
 __all__ = ["FAMILIES", "SHAPES", "Shape", "shape"]
 

@@ -6,11 +6,10 @@ Only what means something is asked for: years have no average, ages no sum.
 from __future__ import annotations
 
 from sqlgym.synthesis.conditions import conditions
-from sqlgym.synthesis.drafting import Candidate, Draft, Query
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking
 from sqlgym.synthesis.shapes.filters import asked
-from sqlgym.synthesis.shapes.registry import shape
 
 
 def functions(field: Field) -> tuple[str, ...]:
@@ -37,6 +36,12 @@ def aggregate_noun(draft: Draft, function: str, field: Field) -> str:
     return f"{asking.most(field, function == 'max', draft)} {noun.one}"
 
 
+def _measured(draft: Draft) -> tuple[Entity, Field]:
+    """A table, and a column of it that can be aggregated."""
+    entity = draft.entity(lambda e: e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
+    return entity, measure(draft, entity)
+
+
 def measure(draft: Draft, entity: Entity) -> Field:
     """A column that can be aggregated."""
     return draft.pick(
@@ -47,8 +52,7 @@ def measure(draft: Draft, entity: Entity) -> Field:
 @shape("aggregate")
 def aggregate(draft: Draft) -> Candidate:
     """An aggregate over all rows."""
-    entity = draft.entity(lambda e: e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
-    field = measure(draft, entity)
+    entity, field = _measured(draft)
     function = draft.pick(functions(field))
     query = Query((aggregate_sql(function, field),), entity.sql)
     noun = aggregate_noun(draft, function, field)
@@ -65,8 +69,7 @@ def aggregate(draft: Draft) -> Candidate:
 @shape("aggregate-filtered")
 def aggregate_filtered(draft: Draft) -> Candidate:
     """An aggregate over rows that fulfil one or two conditions."""
-    entity = draft.entity(lambda e: e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
-    field = measure(draft, entity)
+    entity, field = _measured(draft)
     function = draft.pick(functions(field))
     first = conditions.condition(draft, entity, besides=(field.name,))
     filters, after = [first], first.after(draft)
@@ -88,8 +91,7 @@ def aggregate_filtered(draft: Draft) -> Candidate:
 @shape("two-aggregates")
 def two_aggregates(draft: Draft) -> Candidate:
     """Two aggregates of one column, in all or over some rows."""
-    entity = draft.entity(lambda e: e.having(Role.QUANTITY, Role.YEAR, Role.DATE))
-    field = measure(draft, entity)
+    entity, field = _measured(draft)
     pairs = [("min", "max")]
     if field.role is Role.QUANTITY:
         pairs += [("avg", "max"), ("avg", "min"), ("max", "min")]

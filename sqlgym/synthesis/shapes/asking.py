@@ -20,7 +20,6 @@ def list_rows(
     """A question for columns of the rows that fulfil something.
 
     Args:
-        fields: The columns asked for.
         after: What the rows fulfil, behind the noun; may be empty.
         verb: The same as a verb in the plural, if it can be said so.
     """

@@ -10,10 +10,9 @@ from typing import Any
 from sqlgym.synthesis import drafting
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.conditions import Condition
-from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, the
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, shape, the
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking
-from sqlgym.synthesis.shapes.registry import shape
 
 
 def readings(query: Query, *conditions: Condition) -> tuple[str, ...]:
@@ -28,7 +27,6 @@ def asked(
     """A question whose conditions must all matter, however they are read.
 
     Args:
-        conditions: The conditions in both.
         proofs: What else has to be shown, as in `Candidate`.
     """
     contrasts, others = query.weakened(), readings(query, *conditions)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.forms import happened
-from sqlgym.synthesis.drafting import Candidate, Draft, Query
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading import spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import aggregates
 from sqlgym.synthesis.shapes.filters import asked
-from sqlgym.synthesis.shapes.registry import shape
 
 
 def _dated(entity: Entity) -> list[Field]:

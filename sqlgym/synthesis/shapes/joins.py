@@ -1,19 +1,188 @@
 """Two to four tables: rows by what they belong to, and what they belong to.
 
-References are followed upwards only, so that a join never repeats a row.
+References are followed upwards only, so that a join never repeats a row. A plain link: concerts
+"of" a stadium, stadiums that "have" concerts. One with a role: employees "whose manager is" an
+employee, employees that "are the manager of" employees. Over a junction table: singers "linked to"
+a concert "through" it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 from sqlgym.synthesis import drafting
 from sqlgym.synthesis.conditions import conditions
-from sqlgym.synthesis.conditions.conditions import Condition
-from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
+from sqlgym.synthesis.conditions.conditions import Condition, condition
+from sqlgym.synthesis.drafting import (
+    Candidate,
+    Draft,
+    Named,
+    Query,
+    bare,
+    columns,
+    label_of,
+    names,
+    shape,
+    the,
+)
 from sqlgym.synthesis.language import english
-from sqlgym.synthesis.reading.world import Role, identifier
-from sqlgym.synthesis.shapes import aggregates, asking, relations
+from sqlgym.synthesis.reading.world import Bridge, Entity, Link, Role, identifier
+from sqlgym.synthesis.shapes import aggregates, asking
 from sqlgym.synthesis.shapes.filters import asked
-from sqlgym.synthesis.shapes.registry import shape
+
+
+@dataclass(frozen=True)
+class Chain:
+    """References followed upwards, from a child to its parent and on."""
+
+    links: tuple[Link, ...]
+
+    @property
+    def start(self) -> Entity:
+        """The first child."""
+        return self.links[0].child
+
+    @property
+    def end(self) -> Entity:
+        """The last parent."""
+        return self.links[-1].parent
+
+    @property
+    def alias(self) -> str:
+        """The alias of the last parent; the first child's is T1."""
+        return f"T{len(self.links) + 1}"
+
+    @property
+    def source(self) -> str:
+        """The text behind FROM."""
+        text = f"{self.start.sql} AS T1"
+        for place, link in enumerate(self.links, 1):
+            alias = f"T{place + 1}"
+            text += f" JOIN {link.parent.sql} AS {alias} ON {link.on(f'T{place}', alias)}"
+        return text
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables joined."""
+        return (self.start.name, *(link.parent.name for link in self.links))
+
+    def roles(self) -> list[str]:
+        """The role of each parent to its child."""
+        return [link.parent.noun.one if link.is_plain else link.role for link in self.links]
+
+    def after(self, draft: Draft, condition: Condition) -> str:
+        """Behind the first child's noun: the last parent fulfils a condition.
+
+        "whose stadium has a capacity above 500", "whose department has a location in Toronto".
+        """
+        *others, last = self.roles()
+        if not others:
+            many = self.end.noun.many
+            of = f"of {many} {condition.after(draft)}" if self.links[0].is_plain else None
+            return draft.say(
+                f"whose {condition.of(draft, last)}", f"whose {condition.of(draft, last)}", of
+            )
+        if len(others) == 1 and draft.chance(0.5):
+            return f"whose {condition.of(draft, f'{english.possessive(others[0])} {last}')}"
+        if len(others) == 2:
+            return f"whose {others[0]} has {english.a(others[1])} whose {condition.of(draft, last)}"
+        return f"whose {others[0]} has {english.a(last)} {condition.after_one(draft)}"
+
+    def after_named(self, draft: Draft, row: Named) -> str:
+        """Behind the first child's noun: the last parent is a named row."""
+        *others, last = self.roles()
+        if not others:
+            of = f"of {row.said}" if self.links[0].is_plain else None
+            return draft.say(f"whose {last} {row.clause}", of)
+        if len(others) == 1:
+            return f"whose {english.possessive(others[0])} {last} {row.clause}"
+        return f"whose {others[0]} has {english.a(others[1])} whose {last} {row.clause}"
+
+
+def draw_chain(draft: Draft, length: int, fits: Callable[[Chain], Any] = bool) -> Chain:
+    """References that lead on from each other, through no table twice."""
+    first = draft.pick(link for link in draft.world.links if _is_said(link))
+    links = [first]
+    while len(links) < length:
+        seen = {first.child.name, *(link.parent.name for link in links)}
+        links.append(
+            draft.pick(
+                link
+                for link in draft.world.links
+                if link.child.name == links[-1].parent.name
+                and link.parent.name not in seen
+                and _is_said(link)
+            )
+        )
+    chain = Chain(tuple(links))
+    draft.unless(not fits(chain))
+    return chain
+
+
+def end_of(draft: Draft, chain: Chain) -> tuple[tuple[str, ...], str, tuple[Condition, ...]]:
+    """A test of the last parent: SQL, the wording behind the first child, the conditions."""
+    if draft.chance(0.4) and chain.end.label is not None and chain.end.rows > 3:
+        row = drafting.row_of(draft, chain.end)
+        return row.where(chain.alias), chain.after_named(draft, row), ()
+    condition_ = condition(draft, chain.end, chain.alias)
+    return (condition_.sql,), chain.after(draft, condition_), (condition_,)
+
+
+def haves(link: Link, things: str) -> str:
+    """Behind the parent's noun, as a verb in the plural: "have more than two concerts"."""
+    return f"have {things}" if link.is_plain else f"are the {link.role} of {things}"
+
+
+def having(link: Link, things: str) -> str:
+    """Behind the parent's noun: "with more than two concerts"."""
+    return f"with {things}" if link.is_plain else f"that are the {link.role} of {things}"
+
+
+def has(link: Link, things: str) -> str:
+    """Behind the parent's noun, as a verb in the singular."""
+    return f"has {things}" if link.is_plain else f"is the {link.role} of {things}"
+
+
+def draw_child_link(draft: Draft, fits: Callable[[Link], Any] = bool) -> Link:
+    """A link that can be said from its parent's side."""
+    return draft.pick(
+        link for link in draft.world.links if _is_said(link) and not link.is_single and fits(link)
+    )
+
+
+def draw_bridge(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
+    """A junction table between two tables."""
+    return draft.pick(bridge for bridge in draft.world.bridges if fits(bridge))
+
+
+def bridged(bridge: Bridge) -> str:
+    """Both tables of a bridge behind FROM: T1 on its left, T3 on its right."""
+    junction = bridge.left.child.sql
+    return (
+        f"{bridge.left.parent.sql} AS T1 JOIN {junction} AS T2 ON {bridge.left.on('T2', 'T1')}"
+        f" JOIN {bridge.right.parent.sql} AS T3 ON {bridge.right.on('T2', 'T3')}"
+    )
+
+
+def through(bridge: Bridge) -> str:
+    """By what the two sides of a bridge are linked."""
+    junction = bridge.left.child
+    if junction.noun.is_readable:
+        return f"through {junction.noun.many}"
+    shown = junction.name.replace('"', '""')
+    return f'through the table "{shown}"'
+
+
+def tables_of(bridge: Bridge) -> tuple[str, ...]:
+    """The three tables of a bridge."""
+    return bridge.left.parent.name, bridge.left.child.name, bridge.right.parent.name
+
+
+def _is_said(link: Link) -> bool:
+    """Whether the role of a link can be read."""
+    return not link.role.startswith('"') and link.parent.noun.is_readable | link.is_plain
 
 
 def _length(draft: Draft) -> int:
@@ -23,8 +192,8 @@ def _length(draft: Draft) -> int:
 @shape("list-of-parent")
 def list_of_parent(draft: Draft) -> Candidate:
     """Rows that belong to a row, or to rows, of another table."""
-    chain = relations.chain(draft, _length(draft), lambda c: c.start.label)
-    where, after, filters = relations.end_of(draft, chain)
+    chain = draw_chain(draft, _length(draft), lambda c: c.start.label)
+    where, after, filters = end_of(draft, chain)
     label = label_of(chain.start)
     others = asking.outputs(chain.start)
     shown = (*label, draft.pick(others)) if others and draft.chance(0.3) else label
@@ -36,8 +205,8 @@ def list_of_parent(draft: Draft) -> Candidate:
 @shape("list-of-parent-filtered")
 def list_of_parent_filtered(draft: Draft) -> Candidate:
     """Rows that fulfil a condition and belong to rows of another table that fulfil one."""
-    chain = relations.chain(draft, draft.pick((1, 1, 2)), lambda c: c.start.label)
-    where, after, filters = relations.end_of(draft, chain)
+    chain = draw_chain(draft, draft.pick((1, 1, 2)), lambda c: c.start.label)
+    where, after, filters = end_of(draft, chain)
     own = conditions.condition(draft, chain.start, "T1")
     shown = label_of(chain.start)
     query = Query(columns(shown, "T1"), chain.source, (own.sql, *where))
@@ -48,8 +217,8 @@ def list_of_parent_filtered(draft: Draft) -> Candidate:
 @shape("count-of-parent")
 def count_of_parent(draft: Draft) -> Candidate:
     """How many rows belong to a row, or to rows, of another table."""
-    chain = relations.chain(draft, _length(draft))
-    where, after, filters = relations.end_of(draft, chain)
+    chain = draw_chain(draft, _length(draft))
+    where, after, filters = end_of(draft, chain)
     own: tuple[str, ...] = ()
     if draft.chance(0.3):
         one = conditions.condition(draft, chain.start, "T1")
@@ -62,8 +231,8 @@ def count_of_parent(draft: Draft) -> Candidate:
 @shape("aggregate-of-parent")
 def aggregate_of_parent(draft: Draft) -> Candidate:
     """An aggregate over the rows that belong to something."""
-    chain = relations.chain(draft, _length(draft), lambda c: c.start.having(Role.QUANTITY))
-    where, after, filters = relations.end_of(draft, chain)
+    chain = draw_chain(draft, _length(draft), lambda c: c.start.having(Role.QUANTITY))
+    where, after, filters = end_of(draft, chain)
     field = aggregates.measure(draft, chain.start)
     function = draft.pick(aggregates.functions(field))
     query = Query((aggregates.aggregate_sql(function, field, "T1"),), chain.source, where)
@@ -82,7 +251,7 @@ def aggregate_of_parent(draft: Draft) -> Candidate:
 @shape("fact-of-parent")
 def fact_of_parent(draft: Draft) -> Candidate:
     """A fact of the row that a named row belongs to."""
-    chain = relations.chain(draft, draft.pick((1, 1, 2)), lambda c: c.start.label)
+    chain = draw_chain(draft, draft.pick((1, 1, 2)), lambda c: c.start.label)
     row = drafting.row_of(draft, chain.start)
     fact = draft.pick(
         [*(chain.end.label.fields if chain.end.label else ()), *asking.outputs(chain.end)]
@@ -102,7 +271,7 @@ def fact_of_parent(draft: Draft) -> Candidate:
 @shape("pairs")
 def pairs(draft: Draft) -> Candidate:
     """Rows that fulfil a condition, each with the name of what it belongs to."""
-    chain = relations.chain(draft, 1, lambda c: c.start.label and c.end.label)
+    chain = draw_chain(draft, 1, lambda c: c.start.label and c.end.label)
     own = conditions.condition(draft, chain.start, "T1")
     mine, theirs = label_of(chain.start), label_of(chain.end)
     query = Query((*columns(mine, "T1"), *columns(theirs, "T2")), chain.source, (own.sql,))
@@ -124,7 +293,7 @@ def pairs(draft: Draft) -> Candidate:
 @shape("linked")
 def linked(draft: Draft) -> Candidate:
     """Rows that a junction table links to a named row, or to rows, of another table."""
-    bridge = relations.bridge(draft, lambda b: b.left.parent.label)
+    bridge = draw_bridge(draft, lambda b: b.left.parent.label)
     own, other = bridge.left.parent, bridge.right.parent
     label = label_of(own)
     if draft.chance(0.6) and other.label:
@@ -133,21 +302,21 @@ def linked(draft: Draft) -> Candidate:
     else:
         condition = conditions.condition(draft, other, "T3")
         where, target = (condition.sql,), f"{other.noun.a} {condition.after_one(draft)}"
-    query = Query(columns(label, "T1"), relations.bridged(bridge), where, distinct=True)
-    many, way = own.noun.many, relations.through(bridge)
+    query = Query(columns(label, "T1"), bridged(bridge), where, distinct=True)
+    many, way = own.noun.many, through(bridge)
     question = draft.say(
         f"Which {many} are linked to {target} {way}? List {the(label)} of each once.",
         f"List the {names(label)} of the {many} that are linked to {target} {way}, each only once.",
         f"{way.capitalize() if 'table' not in way else 'T' + way[1:]}, which {many} are linked to"
         f" {target}? Give each {bare(label)} once.",
     )
-    return Candidate(question, query.sql(), relations.tables_of(bridge), query.weakened())
+    return Candidate(question, query.sql(), tables_of(bridge), query.weakened())
 
 
 @shape("count-linked")
 def count_linked(draft: Draft) -> Candidate:
     """How many rows a junction table links to a named row of another table."""
-    bridge = relations.bridge(draft, lambda b: b.left.parent.key and b.right.parent.label)
+    bridge = draw_bridge(draft, lambda b: b.left.parent.key and b.right.parent.label)
     own, other = bridge.left.parent, bridge.right.parent
     row = drafting.row_of(draft, other)
     key = bridge.left.column
@@ -156,7 +325,7 @@ def count_linked(draft: Draft) -> Candidate:
     )
     query = Query((f"count(DISTINCT T1.{identifier(key)})",), source, row.where("T2"))
     draft.unless(bridge.left.orphans)
-    many, way = own.noun.many, relations.through(bridge)
+    many, way = own.noun.many, through(bridge)
     question = draft.say(
         f"How many different {many} are linked to {row.said} {way}?",
         f"Count the different {many} that are linked to {row.said} {way}.",

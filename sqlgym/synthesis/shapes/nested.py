@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from sqlgym.synthesis import drafting
 from sqlgym.synthesis.conditions import conditions
-from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, the
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, shape, the
 from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.reading.world import Entity, Field, Role, identifier
-from sqlgym.synthesis.shapes import aggregates, asking, relations
+from sqlgym.synthesis.shapes import aggregates, asking, joins
 from sqlgym.synthesis.shapes.filters import listing
-from sqlgym.synthesis.shapes.registry import shape
 
 
 def _measured(entity: Entity) -> bool:
@@ -143,7 +142,7 @@ def _compared(draft: Draft, field: Field, sign: str, said: str) -> tuple[str, st
 @shape("without-children")
 def without_children(draft: Draft) -> Candidate:
     """Rows that nothing refers to, or nothing that fulfils a condition."""
-    link = relations.child_link(draft, lambda link: link.childless)
+    link = joins.draw_child_link(draft, lambda link: link.childless)
     parent, child = link.parent, link.child
     column = identifier(link.column)
     condition = conditions.condition(draft, child) if draft.chance(0.5) else None
@@ -173,9 +172,9 @@ def without_children(draft: Draft) -> Candidate:
 @shape("above-average-of-parent")
 def above_average_of_parent(draft: Draft) -> Candidate:
     """Rows of a named parent that are above or below the average of all rows."""
-    chain = relations.chain(draft, 1, lambda c: c.start.label and c.start.having(Role.QUANTITY))
+    chain = joins.draw_chain(draft, 1, lambda c: c.start.label and c.start.having(Role.QUANTITY))
     field = _measure(draft, chain.start)
-    where, after, _ = relations.end_of(draft, chain)
+    where, after, _ = joins.end_of(draft, chain)
     sign = draft.pick((">", "<"))
     column = field.value_sql("T1")
     test = f"{column} {sign} (SELECT avg({field.value_sql()}) FROM {chain.start.sql})"

@@ -6,12 +6,11 @@ Whether the winner is unique is proved later, not here.
 from __future__ import annotations
 
 from sqlgym.synthesis.conditions import conditions
-from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, the
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, shape, the
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking
 from sqlgym.synthesis.shapes.filters import asked, listing, readings
-from sqlgym.synthesis.shapes.registry import shape
 
 
 def ordering(draft: Draft, entity: Entity) -> Field:

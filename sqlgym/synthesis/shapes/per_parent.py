@@ -6,12 +6,21 @@ An inner join leaves out parents without children, and where there are any the q
 from __future__ import annotations
 
 from sqlgym.synthesis.conditions import conditions
-from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
+from sqlgym.synthesis.drafting import (
+    Candidate,
+    Draft,
+    Query,
+    bare,
+    columns,
+    label_of,
+    names,
+    shape,
+    the,
+)
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading.world import Field, Link, Role, identifier
-from sqlgym.synthesis.shapes import aggregates, groups, relations
+from sqlgym.synthesis.shapes import aggregates, groups, joins
 from sqlgym.synthesis.shapes.filters import asked
-from sqlgym.synthesis.shapes.registry import shape
 
 
 def source(link: Link) -> str:
@@ -41,7 +50,7 @@ def _tables(link: Link) -> tuple[str, ...]:
 @shape("count-per-parent")
 def count_per_parent(draft: Draft) -> Candidate:
     """How many children each parent has."""
-    link = relations.child_link(draft, lambda link: link.parent.label)
+    link = joins.draw_child_link(draft, lambda link: link.parent.label)
     label = label_of(link.parent)
     where, after, filters = conditions.perhaps(draft, 0.4, link.child, "T2")
     draft.unless(not where and _too_many(link))
@@ -58,7 +67,7 @@ def count_per_parent(draft: Draft) -> Candidate:
         f" count.{without}"
         if link.is_plain
         else None,
-        f"Give {the(label)} of each {parent.one} that {relations.has(link, at_least_one)}, with the"
+        f"Give {the(label)} of each {parent.one} that {joins.has(link, at_least_one)}, with the"
         f" number of such {link.child.noun.many}.",
     )
     return asked(question, query, _tables(link), *filters, several=True)
@@ -67,7 +76,7 @@ def count_per_parent(draft: Draft) -> Candidate:
 @shape("parents-with-many")
 def parents_with_many(draft: Draft) -> Candidate:
     """Parents with enough children."""
-    link = relations.child_link(draft, lambda link: link.parent.label)
+    link = joins.draw_child_link(draft, lambda link: link.parent.label)
     label = label_of(link.parent)
     sign, least = draft.pick(((">", 1), (">=", 2), (">=", 3), (">", 2), (">=", 5), (">", 10)))
     words = f"{'more than' if sign == '>' else 'at least'} {english.number_word(least)}"
@@ -81,10 +90,9 @@ def parents_with_many(draft: Draft) -> Candidate:
     if with_count:
         extra = f" and the number of {child.many}"
     question = draft.say(
-        f"Which {parents} {relations.haves(link, things)}? Give {the(label)}{extra}.",
-        f"Give {the(label)}{extra} of each {link.parent.noun.one} that"
-        f" {relations.has(link, things)}.",
-        f"List the {names(label)} of the {parents} {relations.having(link, things)}"
+        f"Which {parents} {joins.haves(link, things)}? Give {the(label)}{extra}.",
+        f"Give {the(label)}{extra} of each {link.parent.noun.one} that {joins.has(link, things)}.",
+        f"List the {names(label)} of the {parents} {joins.having(link, things)}"
         f"{f', with the number of {child.many} of each' if with_count else ''}.",
     )
     return asked(question, query, _tables(link), *filters)
@@ -93,7 +101,7 @@ def parents_with_many(draft: Draft) -> Candidate:
 @shape("parent-with-most")
 def parent_with_most(draft: Draft) -> Candidate:
     """The parent with the most children."""
-    link = relations.child_link(draft, lambda link: link.parent.label)
+    link = joins.draw_child_link(draft, lambda link: link.parent.label)
     label = label_of(link.parent)
     where, after, filters = conditions.perhaps(draft, 0.4, link.child, "T2")
     with_count = draft.chance(0.4)
@@ -103,10 +111,10 @@ def parent_with_most(draft: Draft) -> Candidate:
     things = f"the most {child.many}{after}"
     extra = f" and the number of {child.many}" if with_count else ""
     question = draft.say(
-        f"Which {parent} {relations.has(link, things)}? Give {the(label)}{extra}.",
-        f"Give {the(label)} of the {parent} that {relations.has(link, things)}"
+        f"Which {parent} {joins.has(link, things)}? Give {the(label)}{extra}.",
+        f"Give {the(label)} of the {parent} that {joins.has(link, things)}"
         f"{', and how many these are' if with_count else ''}.",
-        f"Find the {parent} that {relations.has(link, things)}. Show {the(label)}{extra}.",
+        f"Find the {parent} that {joins.has(link, things)}. Show {the(label)}{extra}.",
     )
     return asked(question, query, _tables(link), *filters, one_row=True)
 
@@ -114,17 +122,16 @@ def parent_with_most(draft: Draft) -> Candidate:
 @shape("parents-with-child")
 def parents_with_child(draft: Draft) -> Candidate:
     """Parents that have a child that fulfils a condition."""
-    link = relations.child_link(draft, lambda link: link.parent.label)
+    link = joins.draw_child_link(draft, lambda link: link.parent.label)
     label = label_of(link.parent)
     condition = conditions.condition(draft, link.child, "T2")
     query = Query(columns(label, "T1"), source(link), (condition.sql,), distinct=True)
     things = f"at least one {link.child.noun.one} {condition.after_one(draft)}"
     parents = link.parent.noun.many
     question = draft.say(
-        f"Which {parents} {relations.haves(link, things)}? Give {the(label)} of each once.",
-        f"List the {names(label)} of the {parents} {relations.having(link, things)}, each only"
-        f" once.",
-        f"Find every {link.parent.noun.one} that {relations.has(link, things)}, and list each"
+        f"Which {parents} {joins.haves(link, things)}? Give {the(label)} of each once.",
+        f"List the {names(label)} of the {parents} {joins.having(link, things)}, each only once.",
+        f"Find every {link.parent.noun.one} that {joins.has(link, things)}, and list each"
         f" {bare(label)} once.",
     )
     return asked(question, query, _tables(link), condition)
@@ -173,7 +180,7 @@ def parent_with_top_aggregate(draft: Draft) -> Candidate:
 
 def _measured(draft: Draft) -> tuple[Link, Field]:
     """Children of which something known of all can be added up, and that."""
-    link = relations.child_link(
+    link = joins.draw_child_link(
         draft, lambda link: link.is_plain and link.parent.label and link.child.having(Role.QUANTITY)
     )
     fields = [f for f in link.child.having(Role.QUANTITY) if f.is_full]
@@ -183,7 +190,7 @@ def _measured(draft: Draft) -> tuple[Link, Field]:
 @shape("count-per-parent-category")
 def count_per_parent_category(draft: Draft) -> Candidate:
     """How many children there are for each value of a column of their parents."""
-    link = relations.child_link(draft, lambda link: link.parent.having(Role.CATEGORY, Role.YEAR))
+    link = joins.draw_child_link(draft, lambda link: link.parent.having(Role.CATEGORY, Role.YEAR))
     draft.unless(not link.is_plain)
     field = groups.grouping(draft, link.parent)
     is_top = draft.chance(0.4)

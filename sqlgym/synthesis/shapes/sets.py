@@ -9,10 +9,19 @@ from dataclasses import replace
 
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.conditions import Condition
-from sqlgym.synthesis.drafting import Candidate, Draft, Query, bare, columns, label_of, names, the
+from sqlgym.synthesis.drafting import (
+    Candidate,
+    Draft,
+    Query,
+    bare,
+    columns,
+    label_of,
+    names,
+    shape,
+    the,
+)
 from sqlgym.synthesis.reading.world import Entity, Field, Link, Role
-from sqlgym.synthesis.shapes import per_parent, relations
-from sqlgym.synthesis.shapes.registry import shape
+from sqlgym.synthesis.shapes import joins, per_parent
 
 
 def _two_ways(
@@ -104,7 +113,7 @@ def _of_parents(
     draft: Draft, word: str
 ) -> tuple[Link, tuple[Field, ...], str, tuple[str, ...], list[str]]:
     """A set operation on parents that have children of two kinds, and what these are like."""
-    link = relations.child_link(draft, lambda link: link.parent.label)
+    link = joins.draw_child_link(draft, lambda link: link.parent.label)
     label = label_of(link.parent)
     sides = _two_ways(draft, link.child, (), "T2")
     sql, contrasts = _together(columns(label, "T1"), per_parent.source(link), word, *sides)
@@ -116,7 +125,7 @@ def parents_with_both(draft: Draft) -> Candidate:
     """Parents that have children of one kind and children of another."""
     link, label, sql, contrasts, (a, b) = _of_parents(draft, "INTERSECT")
     child, parents = link.child.noun.one, link.parent.noun.many
-    both = relations.haves(link, f"at least one {child} {a} and at least one {child} {b}")
+    both = joins.haves(link, f"at least one {child} {a} and at least one {child} {b}")
     question = draft.say(
         f"Which {parents} {both}? Give {the(label)} of each.",
         f"List the {names(label)} of the {parents} that {both}.",
