@@ -32,9 +32,7 @@ def lines(
     Args:
         shown: By label, the cell.
         key: Of the list.
-        unit: Of its values.
         label: What the places count.
-        first: The first place.
         every: From one place to the next.
     """
     rows = {
@@ -65,7 +63,6 @@ def points(
     Args:
         places: By label, the cell.
         keys: By label of a row, its number.
-        unit: Of the numbers.
     """
     done = {text: cell for text, cell in places.items() if cells.get(cell)}
     series = tuple(
@@ -94,8 +91,6 @@ def grid(
     Args:
         rows: By label, the cell at each place.
         places: Labels below.
-        key: The number.
-        unit: Of it.
         counted: It is true or false, and its share has Wilson's interval.
     """
     series = []

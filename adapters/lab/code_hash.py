@@ -78,12 +78,7 @@ class _Node(NamedTuple):
 
 
 class Code:
-    """Definitions and what they refer to.
-
-    Args:
-        sources: The modules that are followed.
-        families: Packages of which every file counts.
-    """
+    """Definitions and what they refer to."""
 
     def __init__(self, sources: Sources, families: Iterable[str] = ()) -> None:
         self._sources = sources

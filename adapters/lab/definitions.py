@@ -61,8 +61,6 @@ def parse(name: str, source: bytes, *, is_package: bool) -> Module:
     """Read a module.
 
     Args:
-        name: With its packages.
-        source: Its text.
         is_package: It is an `__init__`, to which relative imports are relative.
     """
     module = Module(name, [each for each in ast.parse(source).body if not is_text(each)])
@@ -221,7 +219,6 @@ class Sources:
     """Modules of some packages, found where Python would find them and each read once.
 
     Args:
-        packages: Ours.
         beside: Parts of them that are not followed, and are taken for never changing.
     """
 
@@ -265,12 +262,7 @@ class Sources:
         return self._roots[package]
 
     def resolve(self, module: str, name: str) -> list[Target]:
-        """The targets of a name in a module: statements, whole modules, or modules not ours.
-
-        Args:
-            module: Of ours.
-            name: Bound there, or in what it imports everything of.
-        """
+        """The targets of a name in a module: statements, whole modules, or modules not ours."""
         return list(dict.fromkeys(self._resolve(module, name, frozenset())))
 
     def _resolve(self, module: str, name: str, seen: frozenset[object]) -> Iterator[Target]:

@@ -73,7 +73,6 @@ class Prediction:
         """Measure, and judge.
 
         Args:
-            cells: What there is; a cell or seed may be missing.
             smoke: It was run only to see that it runs.
         """
         effect = self.effect(cells)
@@ -139,10 +138,7 @@ def share_above(
     """The share of seeds of which something is true is larger in a cell than in another.
 
     Args:
-        cell: The one that is to be above.
-        key: True or false of a record.
         than: The other cell; None: than 0.
-        by: The size.
     """
 
     def effect(cells: Cells) -> Effect:
@@ -176,12 +172,8 @@ def mean_above(
     """The mean of a number over seeds is larger in a cell than in another, or than 0.
 
     Args:
-        cell: The one that is to be above.
-        key: The number.
         than: The other cell; None: than 0.
-        by: The size.
         paired: Both cells begin alike with one seed, so that seeds are compared with themselves.
-        unit: How it is told.
     """
 
     def effect(cells: Cells) -> Effect:
@@ -227,8 +219,6 @@ def exact(
 
     Args:
         value: The number, from any one seed; nan where it is not there yet.
-        at_least: The size, or
-        within: the size.
 
     Raises:
         ValueError: Not exactly one of the two is given.

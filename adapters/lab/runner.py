@@ -45,12 +45,7 @@ def left_of(units: Sequence[Unit], out: Path) -> list[Unit]:
 
 
 def estimate(units: Sequence[Unit], jobs: int) -> float:
-    """Seconds that units should take.
-
-    Args:
-        units: What is to be done.
-        jobs: Processes.
-    """
+    """Seconds that units should take."""
     total = math.fsum(unit.seconds for unit in units)
     return total / jobs + (STARTUP if units else 0.0)
 
@@ -89,8 +84,6 @@ def run_units(
     """Do units.
 
     Args:
-        units: What is to be done.
-        out: Where records are kept.
         jobs: Processes; 1 does it in this one.
         done: Called after each unit, failed or not.
 

@@ -58,8 +58,6 @@ def units_of(experiment: Experiment, scale: Scale, seeds: int | None = None) -> 
     """The units of an experiment, seed by seed, since cells of one seed share their start.
 
     Args:
-        experiment: Which.
-        scale: Its size.
         seeds: How many, from `FIRST_SEED` on; None: as many as it has at that scale.
 
     Raises:

@@ -88,7 +88,6 @@ def live_table(seed: int, tries: int) -> dict[str, float]:
     """The share of mixed groups of the start, and what the formula says.
 
     Args:
-        seed: Of the start and of the draws.
         tries: Rollouts of each task, a multiple of the largest group.
     """
     trainer = Trainer(MicroConfig(group_size=tries, prompts=1), started(seed), seed)

@@ -130,13 +130,7 @@ def run(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def audited(verifier: NoisyVerifier, seed: int, n: int = AUDITED) -> Audit:
-    """Judge a sample of what the verifier has judged a second time.
-
-    Args:
-        verifier: After a training.
-        seed: Of the sample.
-        n: Rollouts at most.
-    """
+    """Judge a sample of what the verifier has judged a second time."""
     chosen, rollouts = sample(verifier.said, n, seed)
     judged = [(each, world.second_verdict(*each[:3])) for each in chosen]
     decided = [(each, second) for each, second in judged if second is not None]

@@ -51,11 +51,7 @@ class Block(nn.Module):
 
 
 class MicroModel(nn.Module):
-    """The model.
-
-    Args:
-        seed: Of its random weights.
-    """
+    """The model."""
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
@@ -107,10 +103,7 @@ def sample(
     """Write one completion for each prompt.
 
     Args:
-        model: Who writes.
         prompts: [N, PROMPT] int.
-        draw: Of the tokens.
-        temperature: Of the distribution that they are drawn from.
     """
     logits, past = model(prompts)
     open_ = torch.ones(len(prompts), dtype=torch.bool)
