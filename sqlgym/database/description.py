@@ -65,7 +65,7 @@ def describe_table(table: Table, schema: Schema, database: Database | None = Non
 
 def _description(table: Table, schema: Schema, database: Database | None) -> str:
     rows = database.count(table.name) if database else None
-    head = f"{table.name}{' view' if table.is_view else ''}{_counted(rows)}"
+    head = f"{table.name}{' view' if table.is_view else ''}{_row_count(rows)}"
     plain = [_column(table, column, schema) for column in table.columns]
     if rows is not None and rows > READ_AT_A_GLANCE and not table.is_view and database:
         examples = dict(_examples(table, database, rows))
@@ -87,7 +87,7 @@ def list_tables(schema: Schema, database: Database) -> str:
     lines = [
         f"{table.name} view"
         if table.is_view
-        else f"{table.name}{_counted(database.count(table.name))}"
+        else f"{table.name}{_row_count(database.count(table.name))}"
         for table in schema.tables
     ]
     return "\n".join(_fitting(lines, "tables", "sqlite_master has their names"))
@@ -105,7 +105,7 @@ def _names_only(names: tuple[str, ...]) -> str:
     return f"{len(names):,} tables: {text}{note}"
 
 
-def _counted(rows: int | None) -> str:
+def _row_count(rows: int | None) -> str:
     return "" if rows is None else f" ({rows} row{'' if rows == 1 else 's'})"
 
 
@@ -139,12 +139,12 @@ def _examples(table: Table, database: Database, rows: int) -> Iterator[tuple[str
             values = [row[0] for row in database.query(sql).rows]
         except ToolError:  # a value too long, a module that is not here: no examples, no harm
             continue
-        text = _listed(values)
+        text = _literals(values)
         if text:
             yield column.name, f"such as {text}" if rows > LOOKED_AT else f"in ({text})"
 
 
-def _listed(values: list[Any]) -> str:
+def _literals(values: list[Any]) -> str:
     """Few values as SQL literals, in order; "" where they are many, or no plain text or number."""
     texts = [v for v in values if isinstance(v, str) and v.isprintable() and "\ufffd" not in v]
     numbers = [v for v in values if isinstance(v, int)]

@@ -16,7 +16,7 @@ from sqlgym.database import dialect
 from sqlgym.database.functions import DATE_FUNCTIONS
 from sqlgym.database.guard import FUNCTIONS, Denial
 from sqlgym.database.limits import Limits
-from sqlgym.database.schema import Schema, bare_name, nearest, shortened, unknown_table
+from sqlgym.database.schema import Schema, bare_name, nearest, shorten, unknown_table
 from sqlgym.database.sqlite_file import quoted, result_code
 from toolgym.errors import ToolError
 
@@ -171,7 +171,7 @@ def _read_message(message: str, sql: str, schema: Schema) -> ToolError:
         near = nearest(match[1], sorted(FUNCTIONS | DATE_FUNCTIONS.keys()))
         hint = f"Did you mean {near}()?" if near else "Use a function of SQLite."
         hint = dialect.function_form(match[1]) or hint
-        return ToolError("sql_error", f"There is no function {shortened(match[1])}().", hint)
+        return ToolError("sql_error", f"There is no function {shorten(match[1])}().", hint)
     if "only execute one statement" in message:
         hint = "Send them one by one, or join them into one SELECT."
         return ToolError("several_statements", "There is more than one statement.", hint)
@@ -191,9 +191,9 @@ def _ambiguous_column(name: str, sql: str, schema: Schema) -> ToolError:
         if table.name.lower() in words and table.column(bare_name(name)) is not None
     ]
     owners = ", ".join(tables[:5]) if len(tables) > 1 else "several tables"
-    message = f"The column {shortened(name)!r} is in {owners}."
+    message = f"The column {shorten(name)!r} is in {owners}."
     as_in = f"{tables[0] if len(tables) > 1 else 't'}.{bare_name(name)}"
-    hint = f"Write the table's name or alias before it, as in {shortened(as_in)}."
+    hint = f"Write the table's name or alias before it, as in {shorten(as_in)}."
     return ToolError("ambiguous_column", message, hint)
 
 
@@ -202,10 +202,10 @@ def _unknown_column(written: str, sql: str, schema: Schema) -> ToolError:
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     mentioned = [table for table in schema.names if table.lower() in words]
     near = schema.nearest_column(name, mentioned)
-    message = f"There is no column {shortened(written)!r} here."
+    message = f"There is no column {shorten(written)!r} here."
     form = dialect.misread_name_form(written, sql)
     if near is None and written.startswith('"'):
-        form = f"Text stands in single quotes: '{shortened(name)}'."
+        form = f"Text stands in single quotes: '{shorten(name)}'."
     if form:
         return ToolError("unknown_column", message, form)
     if near is None:
@@ -258,4 +258,4 @@ def _syntax_hint(message: str) -> str:
 
 def _sentence(message: str) -> str:
     """SQLite's message as a sentence; it may quote text of any length from the query."""
-    return f"SQLite says: {shortened(message.strip(), 200).rstrip('.')}."
+    return f"SQLite says: {shorten(message.strip(), 200).rstrip('.')}."

@@ -111,7 +111,7 @@ _CONSTRUCTS = (
 _PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), hint) for pattern, hint in _CONSTRUCTS)
 _QUOTES = r"'(?:[^']++|'')*'|\"(?:[^\"]++|\"\")*\"|`[^`]*`|--[^\n]*"
 _QUOTED = re.compile(rf"{_QUOTES}|/\*(?:.*?\*/|.*+)", re.DOTALL)
-"""Also a comment without an end, so that its end is looked for once: see `_blanked_part`. Quotes
+"""Also a comment without an end, so that its end is looked for once: see `_blank_part`. Quotes
 need no such care: where one has no end, there is no further one to begin with."""
 _QUOTED_ONLY = re.compile(_QUOTES, re.DOTALL)
 _LONGEST_NAME = 200
@@ -131,7 +131,7 @@ def construct_form(sql: str) -> str:
     >>> construct_form("SELECT age::int FROM singer")
     'SQLite has no ::, write CAST(age AS int).'
     """
-    text = blanked(sql)
+    text = blank_quoted(sql)
     for pattern, hint in _PATTERNS:
         match = pattern.search(text)
         if match is not None:
@@ -145,7 +145,7 @@ def misread_name_form(name: str, sql: str) -> str:
     Returns:
         What to write in place of the construct; "" where the name is most likely a name.
     """
-    text = blanked(sql)
+    text = blank_quoted(sql)
     if len(name) <= _LONGEST_NAME and re.search(
         rf"\bPOSITION\s*\([^()]*\bIN\s+{re.escape(name)}\s*\)", text, re.IGNORECASE
     ):
@@ -159,12 +159,12 @@ def misread_name_form(name: str, sql: str) -> str:
     return ""
 
 
-def blanked(sql: str) -> str:
+def blank_quoted(sql: str) -> str:
     """The statement, as long as it was, with blanks in place of quoted text and comments."""
-    return _QUOTED.sub(_blanked_part, sql)
+    return _QUOTED.sub(_blank_part, sql)
 
 
-def _blanked_part(match: re.Match[str]) -> str:
+def _blank_part(match: re.Match[str]) -> str:
     part = match[0]
     if part.startswith("/*") and (len(part) < 4 or not part.endswith("*/")):
         return _QUOTED_ONLY.sub(lambda quoted: _blank(quoted[0]), part)  # no comment: it never ends
@@ -205,7 +205,7 @@ def place_of_error(sql: str, message: str) -> int | None:
     near = _NEAR.match(message)  # a message about something else may quote this one, many times
     if near is None or not near[1]:
         return None
-    text = blanked(sql) if near[1][0] not in "'\"`" else sql
+    text = blank_quoted(sql) if near[1][0] not in "'\"`" else sql
     places = [match.start() for match in re.finditer(re.escape(near[1]), text)]
     if len(places) < 2:
         return places[0] if places else None
@@ -248,7 +248,7 @@ def expected_there(sql: str) -> str:
 
 def misspelt_keyword(sql: str, place: int) -> tuple[str, str] | None:
     """A word at this place, or just before it, that is nearly a keyword, and the keyword."""
-    text = blanked(sql)
+    text = blank_quoted(sql)
     words = [match for match in _WORD.finditer(text) if match.start() <= place][-2:]
     for word in reversed(words):
         if word[0].upper() in KEYWORDS or len(word[0]) < 4:
@@ -270,7 +270,7 @@ def too_much(sql: str) -> str:
     except SqlglotError:
         return ""
     for select in tree.find_all(exp.Select):
-        parts = _unjoined(select)
+        parts = _unjoined_tables(select)
         if len(parts) > 1:
             tables = " with each of ".join(parts[:3])
             return f"It pairs each row of {tables}: join them on a key."
@@ -279,7 +279,7 @@ def too_much(sql: str) -> str:
     return ""
 
 
-def _unjoined(select: exp.Select) -> list[str]:
+def _unjoined_tables(select: exp.Select) -> list[str]:
     """One table of each group of tables that no condition joins to the others; [] if unsure."""
     joins = select.args.get("joins") or []
     start = select.args.get("from_") or select.args.get("from")  # renamed between its versions

@@ -95,7 +95,7 @@ def render_json(
     """
     if not truncated and is_readable(columns, rows, max_rows, max_chars):
         return _json_text({"columns": list(columns), "rows": [_plain_row(row) for row in rows]})
-    cut = [_plain_row(map(_shortened, row)) for row in (columns, *rows[:max_rows])]
+    cut = [_plain_row(map(_shorten, row)) for row in (columns, *rows[:max_rows])]
     room = max_chars - len('{"columns": , "rows": [], "left_out": ""}') - len(_LONGEST_NOTE) - 30
     width = min(_fitting_cells(row, room // 2) for row in cut[:2])
     shown: list[list[Any]] = []
@@ -262,7 +262,7 @@ class _Cut(NamedTuple):
     text: str
 
 
-def _shortened(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     """A value, or what is shown of it in a result that has to be cut."""
     if isinstance(value, str) and len(value) > LONG_VALUE:
         return _Cut(f"{quote_text(value[:LONG_VALUE])}... ({len(value):,} characters)")
@@ -280,10 +280,10 @@ def _left_out(rows: int, truncated: bool) -> str:
 
 def _fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], room: int) -> list[str]:
     """The column names and as many rows as fit; of a first row that does not fit, the start."""
-    lines = [_cut(render_row([_shortened(name) for name in columns]), room // 2)]
+    lines = [_cut(render_row([_shorten(name) for name in columns]), room // 2)]
     left = room - len(lines[0])
     for row in rows:
-        line = render_row([_shortened(value) for value in row])
+        line = render_row([_shorten(value) for value in row])
         left -= len(line) + 1
         if left < 0:
             if len(lines) == 1:

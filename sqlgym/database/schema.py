@@ -138,7 +138,7 @@ class Schema:
                     best = (score, table, column)
         return best and (best[1], best[2])
 
-    def complemented(self, extra: Iterable[ForeignKey]) -> Schema:
+    def with_references(self, extra: Iterable[ForeignKey]) -> Schema:
         """This schema with further references; those with unknown names are dropped. Made once."""
         keys = tuple(extra)
         if not keys:
@@ -187,7 +187,7 @@ def unknown_table(name: str, names: Sequence[str]) -> ToolError:
         listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
         hint = f"The tables are: {listed}." if names else "The database has no tables."
     example = {"name": "describe", "arguments": {"table_name": near or names[0]}} if names else {}
-    return ToolError("unknown_table", f"There is no table {shortened(name)!r}.", hint, example)
+    return ToolError("unknown_table", f"There is no table {shorten(name)!r}.", hint, example)
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
@@ -213,7 +213,7 @@ def bare_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def shortened(text: str, most: int = 80) -> str:
+def shorten(text: str, most: int = 80) -> str:
     """Text for a message: an agent can write names of any length."""
     return text if len(text) <= most else text[: most - 3] + "..."
 

@@ -106,7 +106,7 @@ def split(tokens: Tokens) -> Iterator[Tokens]:
     yield part
 
 
-def named(expression: Tokens) -> tuple[list[str], Tokens]:
+def column_names(expression: Tokens) -> tuple[list[str], Tokens]:
     """The names that a result column may have, and its words without an alias.
 
     Without an alias it may be any that stands in it: `(x)`, `x COLLATE NOCASE` and `likely(x)` are
@@ -315,7 +315,7 @@ def _arm(tokens: Tokens, names: Names, outer: dict[str, int]) -> Query:
                 weights += source.columns.values()
                 _keep_heaviest(columns, source.columns)
             continue
-        aliases, expression = named(expression)
+        aliases, expression = column_names(expression)
         heavy = _words(expression, names, visible)
         weights.append(heavy)
         _keep_heaviest(columns, dict.fromkeys([*aliases, ""], heavy))

@@ -95,12 +95,12 @@ class RowTasks(Sequence[SqlTask]):
         origin, row, first = self._origin
         where = f"{origin}, {row} {place + first}"
         name = f"{self._split}-{place:05d}"
-        found = read_entry(entry, name, self._split, self._files, where)
-        if isinstance(found, Problem):
-            return SqlTask(name, "", problem=(found.code, found.reason))
-        given = own_id(entry)
-        extra = {"id": given} if given else {}
-        return replace(task_of(found, self._keys.get(found.db_id, ())), extra=extra)
+        question = read_entry(entry, name, self._split, self._files, where)
+        if isinstance(question, Problem):
+            return SqlTask(name, "", problem=(question.code, question.reason))
+        entry_id = own_id(entry)
+        extra = {"id": entry_id} if entry_id else {}
+        return replace(task_of(question, self._keys.get(question.db_id, ())), extra=extra)
 
     def place_of(self, task_id: str) -> int | None:
         """The place of the task with this id; None if there is none."""

@@ -141,7 +141,7 @@ class SpiderFolder:
     Attributes:
         questions: In the order of the files.
         problems: Entries that were left out.
-        foreign_keys: By db_id, the references in `tables.json`; for `Schema.complemented`.
+        foreign_keys: By db_id, the references in `tables.json`; for `Schema.with_references`.
     """
 
     path: Path

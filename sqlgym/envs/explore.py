@@ -159,7 +159,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
     def begin(self, task: SqlTask) -> str:
         """The question, what BIRD adds to it, and the names of the tables."""
         self._opened = open_database(task.database)
-        self._schema = self._opened.schema.complemented(task.foreign_keys)
+        self._schema = self._opened.schema.with_references(task.foreign_keys)
         self._exploration = Exploration(gold_of(task))
         names = [table.name for table in self._schema.tables]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""

@@ -278,7 +278,7 @@ def open_group_of(database: Database, tree: exp.Expr) -> OpenGroup:
             continue
         differs = _differ(database, tree, group, group.bare)
         if differs:
-            shown = _shown(tree, group)
+            shown = _visible(tree, group)
             is_certain = bool(shown and _differ(database, tree, group, shown))
             return OpenGroup(_reason(group), is_certain, True)
         untold += group.has_more or differs is None
@@ -295,7 +295,7 @@ def _reason(group: Grouping) -> str:
     return f"it takes {names} from any row with the {extremum} of a group, and these differ."
 
 
-def _shown(tree: exp.Expr, group: Grouping) -> list[exp.Column]:
+def _visible(tree: exp.Expr, group: Grouping) -> list[exp.Column]:
     """The columns whose value stands in the result of the whole query, whatever it is."""
     select = group.select
     if select is not tree or any(select.args.get(part) for part in ("distinct", "limit", "offset")):

@@ -63,8 +63,8 @@ def compare(
         predicted_sql = ""
     opened = database if isinstance(database, Database) else open_database(database, LIMITS)
     if match == "spider":
-        gold_sql = spider_match.prepared(gold_sql, keep_distinct)
-        predicted_sql = spider_match.prepared(predicted_sql, keep_distinct)
+        gold_sql = spider_match.prepare(gold_sql, keep_distinct)
+        predicted_sql = spider_match.prepare(predicted_sql, keep_distinct)
     gold = _gold(opened, gold_sql)
     runs: tuple[int, ...] = ()
     if match == "sound":

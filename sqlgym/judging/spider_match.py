@@ -38,10 +38,10 @@ _OPERATOR = re.compile(r"([<>!]) =")
 _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
 
 
-def prepared(sql: str, keep_distinct: bool) -> str:
+def prepare(sql: str, keep_distinct: bool) -> str:
     """A query as the evaluator runs it.
 
-    >>> prepared("SELECT DISTINCT a FROM t WHERE count(DISTINCT b) > = 2; SELECT 1", False)
+    >>> prepare("SELECT DISTINCT a FROM t WHERE count(DISTINCT b) > = 2; SELECT 1", False)
     'SELECT  a FROM t WHERE count( b) >= 2'
     """
     sql = _OPERATOR.sub(r"\1=", sql)

@@ -86,7 +86,7 @@ def free_runs(database: Database, sql: str, result: QueryResult) -> tuple[int, .
     tail = sql[select.body_end : select.end].rstrip().rstrip(";")
     try:
         up, down = (
-            database.query(_prolonged(sql, select, len(result.columns), way) + tail).rows
+            database.query(_prolong(sql, select, len(result.columns), way) + tail).rows
             for way in ("ASC", "DESC")
         )
     except ToolError:  # it took nearly all of its budget already
@@ -117,7 +117,7 @@ def _is_tied(database: Database, sql: str, select: _Select, cut: int, top: bool)
     whole = sql[select.start : select.end].rstrip().rstrip(";")
     width = len(database.query(f"{opening}{whole}\n{closing}").columns)
     up, down = (
-        database.query(f"{opening}{_prolonged(sql, select, width, way)} LIMIT {cut}{closing}")
+        database.query(f"{opening}{_prolong(sql, select, width, way)} LIMIT {cut}{closing}")
         for way in ("ASC", "DESC")
     )
     if not up.rows and not down.rows:
@@ -125,7 +125,7 @@ def _is_tied(database: Database, sql: str, select: _Select, cut: int, top: bool)
     return up.truncated or not compare(up.rows, down.rows, ordered=False).equal
 
 
-def _prolonged(sql: str, select: _Select, width: int, way: str) -> str:
+def _prolong(sql: str, select: _Select, width: int, way: str) -> str:
     """The query up to its LIMIT, its ORDER BY going on with every output column."""
     body = sql[select.start : select.body_end].rstrip().rstrip(";")
     columns = ", ".join(f"{place} COLLATE BINARY {way}" for place in range(1, width + 1))

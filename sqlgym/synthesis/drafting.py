@@ -61,7 +61,7 @@ class Query:
             parts.append(f"LIMIT {self.limit}")
         return " ".join(parts)
 
-    def counted(self) -> str:
+    def count_sql(self) -> str:
         """The statement that counts the rows it computes over."""
         return replace(self, select=("count(*)",), group="", having="", order="", limit=0).plain()
 
@@ -69,7 +69,7 @@ class Query:
         """The statement without DISTINCT."""
         return replace(self, distinct=False).sql()
 
-    def weakened(self) -> tuple[str, ...]:
+    def weaker(self) -> tuple[str, ...]:
         """The same without one of its conditions, for each of them: these must differ."""
         wheres = [self.where[:i] + self.where[i + 1 :] for i in range(len(self.where))]
         weaker = [replace(self, where=where) for where in wheres]
@@ -163,7 +163,7 @@ def _listed(fields: Sequence[Field], full_name: str, word: Callable[[Noun], str]
     nouns = [field.noun for field in fields]
     if [noun.one for noun in nouns] == ["first name", "last name"]:
         return full_name
-    return english.listed(list(map(word, nouns)))
+    return english.join_words(list(map(word, nouns)))
 
 
 def label_of(entity: Entity) -> tuple[Field, ...]:

@@ -84,7 +84,7 @@ class Search:
                 self._give_up(level)
                 continue
             if self.rephraser is not None:
-                task = self.rephraser.reworded(task)
+                task = self.rephraser.reword(task)
                 self.questions.add(plain_question(task.question))
             self.report.kept += 1
             self.report.by_hardness[level] += 1

@@ -65,9 +65,9 @@ class Rephraser:
         self._database, self._hook, self._report = database, hook, report
         self._is_taken, self._is_solved = is_taken, is_solved
 
-    def reworded(self, task: SynthTask) -> SynthTask:
+    def reword(self, task: SynthTask) -> SynthTask:
         """The task with its question reworded if that verifies, else as it is."""
-        text = self._asked(task)
+        text = self._ask(task)
         reason = "hook_failed" if text is None else self._problem(task, text)
         if text is None or reason:
             self._report.rephrasings_refused[reason] += 1
@@ -75,7 +75,7 @@ class Rephraser:
         self._report.rephrased += 1
         return replace(task, question=text)
 
-    def _asked(self, task: SynthTask) -> str | None:
+    def _ask(self, task: SynthTask) -> str | None:
         """What the hook gives, with single blanks; "" where it is no text, None if it fails."""
         try:
             text = self._hook(task.question, task.sql)
@@ -90,7 +90,7 @@ class Rephraser:
             return "no_text"
         if self._is_taken(text):
             return "same_text"
-        if any(not _tells(text, forms) for forms in told_values(task.question, task.sql)):
+        if any(not _tells(text, forms) for forms in question_values(task.question, task.sql)):
             return "value_lost"
         if _holds_sql(text) or self._tells_answer(task, text):
             return "gold_told"
@@ -127,10 +127,10 @@ def _holds_sql(text: str) -> bool:
     return select is not None and _FROM.search(text, select.end()) is not None
 
 
-def told_values(question: str, sql: str) -> Iterator[list[str]]:
+def question_values(question: str, sql: str) -> Iterator[list[str]]:
     """For each literal of a query that its question tells: the forms in which it may be told.
 
-    >>> list(told_values("Which cost more than 5,000 euros?", "SELECT a FROM t WHERE b > 5000"))
+    >>> list(question_values("Which cost more than 5,000 euros?", "SELECT a FROM t WHERE b > 5000"))
     [['5000', '5,000']]
     """
     for match in LITERAL.finditer(sql):

@@ -293,7 +293,7 @@ READERS = [
         dialect.construct_form,
         covers=("sqlgym.database.dialect",),
     ),
-    sql_reader("sqlgym.database.dialect.blanked", dialect.blanked),
+    sql_reader("sqlgym.database.dialect.blank_quoted", dialect.blank_quoted),
     Reader("sqlgym.database.dialect.function_form", dialect.function_form),
     Reader(
         "sqlgym.database.dialect.misread_name_form",
@@ -358,8 +358,8 @@ READERS = [
         limit=SQL_BYTES,
     ),
     sql_reader(
-        "sqlgym.judging.spider_match.prepared",
-        lambda text: spider_match.prepared(text, keep_distinct=False),
+        "sqlgym.judging.spider_match.prepare",
+        lambda text: spider_match.prepare(text, keep_distinct=False),
         covers=("sqlgym.judging.spider_match",),
     ),
     sql_reader("sqlgym.tasks.splits.skeleton", skeleton, covers=("sqlgym.tasks.splits",)),
@@ -376,10 +376,10 @@ READERS = [
         covers=("sqlgym.synthesis.canonical", "sqlgym.synthesis.reading.world"),
     ),
     Reader(
-        "sqlgym.synthesis.rephrasing.told_values",
+        "sqlgym.synthesis.rephrasing.question_values",
         lambda text: [
-            list(rephrasing.told_values(text, "SELECT a FROM t WHERE b > 5000 AND c = 'Joe'")),
-            list(rephrasing.told_values("Which of Joe's cost more than 5,000 euros?", text)),
+            list(rephrasing.question_values(text, "SELECT a FROM t WHERE b > 5000 AND c = 'Joe'")),
+            list(rephrasing.question_values("Which of Joe's cost more than 5,000 euros?", text)),
         ],
         marks=QUESTION_MARKS,
         before=("'", '"', "1"),
@@ -453,7 +453,8 @@ READERS = [
     ),
     Reader("sqlgym.synthesis.language.nouns.table_noun", nouns.table_noun, marks=NAME_MARKS),
     Reader(
-        "sqlgym.synthesis.reading.profiling.named", lambda text: profiling.named(text, ("singer",))
+        "sqlgym.synthesis.reading.profiling.is_key_name",
+        lambda text: profiling.is_key_name(text, ("singer",)),
     ),
     Reader("sqlgym.synthesis.language.english.plural", english.plural, marks=NAME_MARKS),
     Reader("sqlgym.synthesis.language.english.singular", english.singular, marks=NAME_MARKS),

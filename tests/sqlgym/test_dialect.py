@@ -10,7 +10,7 @@ from sqlgym.database import diagnosis
 from sqlgym.database.database import Limits, open_database
 from sqlgym.database.dialect import (
     FUNCTION_FORMS,
-    blanked,
+    blank_quoted,
     construct_form,
     misspelt_keyword,
     place_of_error,
@@ -171,7 +171,7 @@ def test_a_join_on_a_key_is_not_blamed(sql):
 
 def test_what_stands_in_quotes_or_comments_is_no_foreign_construct():
     assert construct_form("SELECT 'ILIKE x::int' FROM t -- TOP 3\nWHERE \"a::b\" = 1") == ""
-    assert blanked("a 'b''c' d") == "a '    ' d"
+    assert blank_quoted("a 'b''c' d") == "a '    ' d"
 
 
 @given(st.text(max_size=60), st.text(max_size=10))

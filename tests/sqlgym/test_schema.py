@@ -59,7 +59,7 @@ def test_a_description_is_one_line_per_column_with_keys_marked(database, schema)
 
 
 def test_a_description_is_made_once_for_each_schema_of_a_database(database, schema):
-    more = schema.complemented([ForeignKey("child", "a", "stadium", "id")])
+    more = schema.with_references([ForeignKey("child", "a", "stadium", "id")])
     own, other = (describe_table(s.find("stadium"), s, database) for s in (schema, more))
 
     assert "child.a" in other
@@ -103,7 +103,7 @@ def test_further_references_complement_the_declared_ones(schema):
         ForeignKey("order items", "product", "stadium", "id"),
         ForeignKey("child", "a", "nowhere", "id"),
     ]
-    richer = schema.complemented(extra)
+    richer = schema.with_references(extra)
     assert ForeignKey("child", "a", "stadium", "id") in richer.find("child").foreign_keys
     assert len(richer.find("child").foreign_keys) == 3
     assert richer.find("order items") == schema.find("order items")

@@ -139,7 +139,7 @@ def test_a_wide_result_of_equal_columns_takes_no_factorial_time():
     ],
 )
 def test_queries_are_prepared_as_the_evaluator_does(sql, keep_distinct, expected):
-    assert spider_match.prepared(sql, keep_distinct) == expected
+    assert spider_match.prepare(sql, keep_distinct) == expected
 
 
 @pytest.fixture

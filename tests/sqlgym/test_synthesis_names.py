@@ -183,5 +183,5 @@ def test_a_text_is_quoted_unless_it_is_a_name(value, said):
 
 def test_dates_and_lists_are_written_out():
     assert english.written_date(date(2014, 5, 3)) == "3 May 2014"
-    assert english.listed(["a", "b", "c"]) == "a, b and c"
+    assert english.join_words(["a", "b", "c"]) == "a, b and c"
     assert english.possessive("stadium") == "stadium's"

@@ -8,7 +8,7 @@ import pytest
 
 from sqlgym.database.database import open_database
 from sqlgym.synthesis import REPHRASINGS_REFUSED, SynthesisReport, SynthTask, stream, synthesize
-from sqlgym.synthesis.rephrasing import MOST_CHARS, Rephraser, solved_by_expert, told_values
+from sqlgym.synthesis.rephrasing import MOST_CHARS, Rephraser, question_values, solved_by_expert
 
 N = 24
 
@@ -35,14 +35,14 @@ def wines(tmp_path):
     return path
 
 
-def reworded(path, question, sql, hook, taken=()):
+def reword(path, question, sql, hook, taken=()):
     """What becomes of one question, and the report."""
     report = SynthesisReport()
     known = {question, *taken}
     task = SynthTask(question, sql, "easy", "s", ("bottle",), sql)
     opened, is_taken = open_database(path), known.__contains__
     rephraser = Rephraser(opened, hook, report, is_taken, solved_by_expert)
-    return rephraser.reworded(task).question, report
+    return rephraser.reword(task).question, report
 
 
 DEAR = "How many bottles have a price above 12?"
@@ -59,7 +59,7 @@ DEAR_SQL = "SELECT count(*) FROM bottle WHERE price > 12"
     ],
 )
 def test_other_words_with_the_same_values_are_kept(wines, text):
-    question, report = reworded(wines, DEAR, DEAR_SQL, lambda question, sql: text)
+    question, report = reword(wines, DEAR, DEAR_SQL, lambda question, sql: text)
 
     assert question == " ".join(text.split()).replace("count", "Count")
     assert (report.rephrased, report.rephrasings_refused) == (1, Counter())
@@ -92,7 +92,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("code", "hook"), REFUSED)
 def test_what_does_not_verify_is_refused_for_its_reason(wines, code, hook):
-    question, report = reworded(wines, DEAR, DEAR_SQL, hook, ["Which bottle costs 12?"])
+    question, report = reword(wines, DEAR, DEAR_SQL, hook, ["Which bottle costs 12?"])
 
     assert question == DEAR
     assert (report.rephrased, report.rephrasings_refused) == (0, {code: 1})
@@ -110,7 +110,7 @@ def test_what_does_not_verify_is_refused_for_its_reason(wines, code, hook):
 def test_a_rewording_whose_task_the_expert_cannot_solve_is_refused(wines, sql):
     """The texts are fine; an episode with this gold is not, which only playing it shows."""
     text = "What number of bottles costs more than 12?"
-    question, report = reworded(wines, DEAR, sql, lambda question, sql: text)
+    question, report = reword(wines, DEAR, sql, lambda question, sql: text)
 
     assert (question, report.rephrasings_refused) == (DEAR, {"expert_failed": 1})
 
@@ -139,13 +139,13 @@ def test_every_reason_is_reached_and_no_other_exists():
     ],
 )
 def test_the_values_that_a_question_tells_are_found_in_its_sql(question, sql, forms):
-    assert list(told_values(question, sql)) == forms
+    assert list(question_values(question, sql)) == forms
 
 
 def test_the_article_does_not_stand_for_the_letter_a(wines):
     sql = "SELECT count(*) FROM bottle WHERE name LIKE 'A%'"
     asked = "How many bottles have a name that starts with A?"
-    question, _ = reworded(wines, asked, sql, lambda question, sql: "How many have a name?")
+    question, _ = reword(wines, asked, sql, lambda question, sql: "How many have a name?")
 
     assert question == asked
 

@@ -63,7 +63,7 @@ SQL = made_of("'", '"', "`", "/*", "*/", "/", "--", "\n", "[", "]", "(", ")", "a
 @given(SQL)
 @example("/*/ 'a' -- \n [")
 def test_text_is_blanked_as_the_pattern_for_quotes_and_comments_matches(sql: str) -> None:
-    assert dialect.blanked(sql) == QUOTED.sub(lambda found: dialect._blank(found[0]), sql)
+    assert dialect.blank_quoted(sql) == QUOTED.sub(lambda found: dialect._blank(found[0]), sql)
 
 
 @given(SQL)

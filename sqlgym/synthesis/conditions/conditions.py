@@ -18,7 +18,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from sqlgym.synthesis.conditions import forms
-from sqlgym.synthesis.conditions.forms import Form, happened
+from sqlgym.synthesis.conditions.forms import Form, event_forms
 from sqlgym.synthesis.drafting import Draft, Unfit
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading import roles, spoken_values
@@ -102,8 +102,8 @@ def _in_month_of_any_year(draft: Draft, field: Field, column: str) -> tuple[str,
 
 def _date_forms(field: Field, when: str) -> tuple[Form, ...]:
     if " when " in field.noun.one:
-        return tuple(happened(field, when))
-    wordings = [Form("whose", f"{field.noun.one} is {when}"), *happened(field, when)]
+        return tuple(event_forms(field, when))
+    wordings = [Form("whose", f"{field.noun.one} is {when}"), *event_forms(field, when)]
     if field.noun.is_readable:
         wordings.append(Form("with", f"{field.noun.a} {when}"))
     return tuple(wordings)
@@ -203,7 +203,7 @@ def two_conditions(draft: Draft, entity: Entity, alias: str = "") -> tuple[Condi
     return first, condition(draft, entity, alias, (first.column,))
 
 
-def joined(draft: Draft, first: Condition, second: Condition) -> tuple[str, str | None]:
+def both(draft: Draft, first: Condition, second: Condition) -> tuple[str, str | None]:
     """Two conditions that both hold: behind a noun, and as a verb."""
     verbs = [first.verb(draft), second.verb(draft)]
     verb = _and(verbs[0], verbs[1]) if verbs[0] and verbs[1] else None
@@ -250,14 +250,14 @@ def _on_number(draft: Draft, entity: Entity, field: Field, alias: str) -> Condit
         value = spoken_values.number(
             draft.pick(sorted({spoken_values.number(v) for v in field.values}))
         )
-        sql = f"{column} = {spoken_values.shown(value)}"
+        sql = f"{column} = {spoken_values.number_sql(value)}"
         return Condition(sql, forms.equal_number(draft, field, value), field.name)
     limit = spoken_values.threshold(field, draft.rng)
     if limit is None:
         raise Unfit
     sign = draft.pick((">", "<", ">", "<", ">=", "<="))
-    sql = f"{column} {sign} {spoken_values.shown(limit)}"
-    return Condition(sql, forms.compared(draft, field, sign, limit), field.name)
+    sql = f"{column} {sign} {spoken_values.number_sql(limit)}"
+    return Condition(sql, forms.comparison(draft, field, sign, limit), field.name)
 
 
 def _between(draft: Draft, field: Field, column: str) -> Condition:
@@ -268,7 +268,7 @@ def _between(draft: Draft, field: Field, column: str) -> Condition:
     ends = sorted(end for end in thresholds if end is not None)
     if len(ends) < 2:
         raise Unfit
-    low, high = (spoken_values.shown(end) for end in ends)
+    low, high = (spoken_values.number_sql(end) for end in ends)
     wordings = forms.between(draft, field, ends[0], ends[1])
     return Condition(f"{column} BETWEEN {low} AND {high}", wordings, field.name)
 
@@ -312,7 +312,7 @@ def _on_name(draft: Draft, entity: Entity, field: Field, alias: str) -> Conditio
             {text[0].upper() for text in texts if text[:1].isascii() and text[:1].isalpha()}
         )
         start = draft.pick(starts)
-        wordings = forms.starting(draft, field, start)
+        wordings = forms.first_letter(draft, field, start)
         return Condition(
             f"{column} LIKE '{start}%'", wordings, field.name, (f"{column} GLOB '{start}*'",)
         )
@@ -320,7 +320,7 @@ def _on_name(draft: Draft, entity: Entity, field: Field, alias: str) -> Conditio
         w for text in texts for w in set(text.split()) if len(w) > 3 and w.isascii() and w.isalpha()
     )
     word = draft.pick(sorted(w for w, times in words.items() if times > 1))
-    wordings = forms.containing(field, word)
+    wordings = forms.word_inside(field, word)
     readings = (f"instr({column}, '{word}') > 0", f"' ' || {column} || ' ' LIKE '% {word} %'")
     return Condition(f"{column} LIKE '%{word}%'", wordings, field.name, readings)
 
@@ -329,7 +329,7 @@ def _on_flag(draft: Draft, entity: Entity, field: Field, alias: str) -> Conditio
     yes, no = field.values
     is_yes = draft.chance(0.5)
     value = yes if is_yes else no
-    wordings = forms.flagged(field, value, is_yes)
+    wordings = forms.flag(field, value, is_yes)
     return Condition(f"{field.sql(alias)} = {literal(value)}", wordings, field.name)
 
 
@@ -341,7 +341,7 @@ def _on_date(draft: Draft, entity: Entity, field: Field, alias: str) -> Conditio
 def _on_null(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
     is_known = draft.chance(0.4)
     sql = f"{field.sql(alias)} IS {'NOT ' if is_known else ''}NULL"
-    return Condition(sql, forms.known(field, is_known), field.name)
+    return Condition(sql, forms.presence(field, is_known), field.name)
 
 
 _MAKERS = {

@@ -91,14 +91,14 @@ class Form(NamedTuple):
         return starts[self.kind] + self.text if self.kind in starts else ""
 
 
-def compared(draft: Draft, field: Field, sign: str, limit: float) -> tuple[Form, ...]:
+def comparison(draft: Draft, field: Field, sign: str, limit: float) -> tuple[Form, ...]:
     """More or less than a number."""
     if field.role is Role.YEAR:
-        return _compared_year(field, sign, str(int(limit)))
+        return _year_comparison(field, sign, str(int(limit)))
     text = spoken_values.amount(field, limit, draft.rng)
     noun = field.noun
     if noun.counts and not noun.unit:
-        things = counted(draft.pick(_COUNT[sign]), text, noun.counts)
+        things = count_phrase(draft.pick(_COUNT[sign]), text, noun.counts)
         whose = f"{noun.one} {draft.pick(_IS[sign]).format(text)}"
         return Form("with", things), Form("whose", whose)
     forms = [
@@ -113,7 +113,7 @@ def compared(draft: Draft, field: Field, sign: str, limit: float) -> tuple[Form,
     return tuple(forms)
 
 
-def counted(words: str, number: str, things: str) -> str:
+def count_phrase(words: str, number: str, things: str) -> str:
     """A number of things: "more than one kid", "five or more kids"."""
     if not number.isdigit() or int(number) > 12:
         return f"{words.format(number)} {things}"
@@ -122,10 +122,10 @@ def counted(words: str, number: str, things: str) -> str:
     return f"{text} {english.singular(things) if one else things}"
 
 
-def _compared_year(field: Field, sign: str, year: str) -> tuple[Form, ...]:
+def _year_comparison(field: Field, sign: str, year: str) -> tuple[Form, ...]:
     noun, plain = field.noun.one, _YEAR[sign].format(year)
     when = f"in {plain}" if "=" in sign else plain
-    forms = [Form("whose", f"{noun} is {plain}"), *happened(field, when)]
+    forms = [Form("whose", f"{noun} is {plain}"), *event_forms(field, when)]
     if field.noun.is_readable:
         forms.append(Form("with", f"{field.noun.a} {'of ' if '=' in sign else ''}{plain}"))
     if noun == "year":
@@ -138,7 +138,7 @@ def equal_number(draft: Draft, field: Field, value: float) -> tuple[Form, ...]:
     noun = field.noun
     if field.role is Role.YEAR:
         year = str(int(value))
-        forms = [Form("whose", f"{noun.one} is {year}"), *happened(field, f"in {year}")]
+        forms = [Form("whose", f"{noun.one} is {year}"), *event_forms(field, f"in {year}")]
         if noun.one == "year":
             return (*forms, Form("be", f"from {year}"), Form("be", f"of the year {year}"))
         return (*forms, Form("with", f"{noun.a} of {year}"))
@@ -146,7 +146,7 @@ def equal_number(draft: Draft, field: Field, value: float) -> tuple[Form, ...]:
     if noun.counts and not noun.unit and value == 0:
         return Form("with", f"no {noun.counts}"), Form("whose", f"{noun.one} is 0")
     if noun.counts and not noun.unit:
-        exact = counted("exactly {}", text, noun.counts)
+        exact = count_phrase("exactly {}", text, noun.counts)
         return Form("with", exact), Form("whose", f"{noun.one} is {text}")
     return Form("with", f"{noun.a} of {text}"), Form("whose", f"{noun.one} is {text}")
 
@@ -157,7 +157,7 @@ def between(draft: Draft, field: Field, low: float, high: float) -> tuple[Form, 
     if field.role is Role.YEAR:
         ends = f"{int(low)} and {int(high)}"
         forms = [Form("whose", f"{noun.one} is between {ends} (both included)")]
-        forms += happened(field, f"between {ends} (both years included)")
+        forms += event_forms(field, f"between {ends} (both years included)")
         return (*forms, Form("with", f"{noun.a} between {ends} (both included)"))
     first, last = f"{low:.10g}", spoken_values.amount(field, high, draft.rng)
     range_ = draft.say(f"between {first} and {last} (both included)", f"from {first} to {last}")
@@ -185,14 +185,14 @@ def other_than(entity: Entity, field: Field, value: str) -> tuple[Form, ...]:
 
 def one_of(entity: Entity, field: Field, texts: Sequence[str]) -> tuple[Form, ...]:
     """One of several texts."""
-    shown = english.listed([spoken_values.quoted_text(text) for text in texts], "or")
+    shown = english.join_words([spoken_values.quoted_text(text) for text in texts], "or")
     forms = [Form("whose", f"{field.noun.one} {field.noun.be} {shown}")]
     if len(texts) == 2:
         forms.append(Form("whose", f"{field.noun.one} {field.noun.be} either {shown}"))
     return (*forms, *_placed(entity, field, shown))
 
 
-def starting(draft: Draft, field: Field, letter: str) -> tuple[Form, ...]:
+def first_letter(draft: Draft, field: Field, letter: str) -> tuple[Form, ...]:
     """A text that starts with a letter."""
     noun, verb = field.noun, draft.say("starts", "begins")
     return (
@@ -201,7 +201,7 @@ def starting(draft: Draft, field: Field, letter: str) -> tuple[Form, ...]:
     )
 
 
-def containing(field: Field, word: str) -> tuple[Form, ...]:
+def word_inside(field: Field, word: str) -> tuple[Form, ...]:
     """A text that has a word in it."""
     noun = field.noun
     return (
@@ -210,7 +210,7 @@ def containing(field: Field, word: str) -> tuple[Form, ...]:
     )
 
 
-def flagged(field: Field, value: Any, is_yes: bool) -> tuple[Form, ...]:
+def flag(field: Field, value: Any, is_yes: bool) -> tuple[Form, ...]:
     """Yes or no."""
     words = field.noun.one.split(" ")
     if words[0] == "is" and len(words) > 1:
@@ -226,7 +226,7 @@ def flagged(field: Field, value: Any, is_yes: bool) -> tuple[Form, ...]:
     return (Form("which", _equals(field, value)),)
 
 
-def known(field: Field, is_known: bool) -> tuple[Form, ...]:
+def presence(field: Field, is_known: bool) -> tuple[Form, ...]:
     """Whether there is a value."""
     noun = field.noun
     if not noun.is_readable:
@@ -237,7 +237,7 @@ def known(field: Field, is_known: bool) -> tuple[Form, ...]:
     return Form("which", f"no {noun.one} is recorded"), Form("with", f"no recorded {noun.one}")
 
 
-def happened(field: Field, when: str) -> list[Form]:
+def event_forms(field: Field, when: str) -> list[Form]:
     """What happened then, if the column's name is of an event: "were hired in 2014"."""
     noun = field.noun.one
     words = [w for w in noun.split(" ") if w not in ("date", "year", "time", "of", "day")]

@@ -112,10 +112,10 @@ def a(noun: str) -> str:
     return f"{'an' if vowel else 'a'} {noun}"
 
 
-def listed(parts: Sequence[str], word: str = "and") -> str:
+def join_words(parts: Sequence[str], word: str = "and") -> str:
     """Parts as a list in a sentence.
 
-    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"], "or")
+    >>> join_words(["a"]), join_words(["a", "b"]), join_words(["a", "b", "c"], "or")
     ('a', 'a and b', 'a, b or c')
     """
     if len(parts) < 2:

@@ -204,10 +204,10 @@ def column_noun(
     unit = ""
     if is_number:
         words, unit = _without_unit(words, parts_of(name))
-    phrase = lexicon.COMPOUNDS.get(" ".join(words)) or _dated(words, table_words)
+    phrase = lexicon.COMPOUNDS.get(" ".join(words)) or _date_phrase(words, table_words)
     if is_number and not unit and len(words) > 1 and len(parts_of(name)[-1]) == 1:
         return quoted_column(name)  # metres, minutes or millions
-    phrase, counts = _counted(phrase, is_number)
+    phrase, counts = _count_phrase(phrase, is_number)
     alone = len(words) == 1 and english.is_participle(words[0])
     if (
         alone
@@ -309,7 +309,7 @@ def _without_unit(words: tuple[str, ...], parts: tuple[str, ...]) -> tuple[tuple
     return words, ""
 
 
-def _dated(words: tuple[str, ...], table: tuple[str, ...] = ()) -> str:
+def _date_phrase(words: tuple[str, ...], table: tuple[str, ...] = ()) -> str:
     """`joined_on` is the date joined, `date_order_placed` the date when the order was placed."""
     if len(words) == 2 and english.is_participle(words[0]):
         kind = {"on": "date", "at": "date", "in": "year"}.get(words[1], words[1])
@@ -322,11 +322,11 @@ def _dated(words: tuple[str, ...], table: tuple[str, ...] = ()) -> str:
             return f"date {words[-1]}"
         return f"date when the {' '.join(words[1:-1])} was {words[-1]}"
     if len(words) > 1 and lexicon.PLACE_COLUMNS.issuperset(words):
-        return english.listed(words, "or")
+        return english.join_words(words, "or")
     return " ".join(words)
 
 
-def _counted(phrase: str, is_number: bool) -> tuple[str, str]:
+def _count_phrase(phrase: str, is_number: bool) -> tuple[str, str]:
     """Of a number of things: the phrase, and the things in the plural."""
     words = phrase.split(" ")
     if not is_number or {"and", "or", "per"} & set(words):

@@ -152,7 +152,7 @@ _LAST_NAMES = ("last name", "surname", "family name")
 _IDENTIFIERS = frozenset(["ID", "code", "number", "key"])
 
 
-def named(column: str, table_words: tuple[str, ...]) -> bool:
+def is_key_name(column: str, table_words: tuple[str, ...]) -> bool:
     """Whether a column is named like the key of its table: `id`, `singer_id`."""
     words = words_of(column)
     if not words or words[-1] not in _IDENTIFIERS:
@@ -298,7 +298,7 @@ def _column_sample(
 def _looks_like_key(read: TableRead, words: tuple[str, ...]) -> list[str]:
     """Of a table without a primary key, a first column that is named like one and is unique."""
     first = read.table.columns[0].name
-    return [first] if named(first, words) and read.distinct.get(first) == read.rows else []
+    return [first] if is_key_name(first, words) and read.distinct.get(first) == read.rows else []
 
 
 def _field(table: str, sample: Sample, read: TableRead) -> Field:
@@ -399,14 +399,14 @@ def profile(database: Database, tables: Sequence[str] | None = None) -> World:
     if any(one.rows > LARGE for one in read):
         read = [replace(one, is_among_large=True) for one in read]
     usable = [one.table for one in read]
-    declared = references.declared(database, usable)
-    inferred = list(references.inferred(database, usable, declared))
+    declared = references.declared_keys(database, usable)
+    inferred = list(references.inferred_keys(database, usable, declared))
     keys = [*declared, *inferred]
     entities = references.with_distinct_nouns(
         [entity_of(database, one, keys) for one in read], keys
     )
     links = references.links_of(database, entities, declared, inferred)
-    return World(tuple(entities), *references.finished(entities, links), left_out)
+    return World(tuple(entities), *references.distinct_links(entities, links), left_out)
 
 
 def _chosen(

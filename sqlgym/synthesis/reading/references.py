@@ -32,7 +32,7 @@ _CHIEFS = frozenset(
 _STAFF = ("employee", "staff", "person", "teacher", "professor", "faculty", "instructor")
 
 
-def declared(database: Database, tables: list[Table]) -> list[ForeignKey]:
+def declared_keys(database: Database, tables: list[Table]) -> list[ForeignKey]:
     """The declared references to a unique column of one of these tables."""
     names = {table.name: table for table in tables}
     keys = []
@@ -46,7 +46,7 @@ def declared(database: Database, tables: list[Table]) -> list[ForeignKey]:
     return keys
 
 
-def inferred(
+def inferred_keys(
     database: Database, tables: list[Table], declared: list[ForeignKey]
 ) -> Iterator[ForeignKey]:
     """References that names propose and values confirm, in the order of the tables."""
@@ -187,7 +187,7 @@ def links_of(
     return links
 
 
-def finished(
+def distinct_links(
     entities: list[Entity], links: list[Link]
 ) -> tuple[tuple[Link, ...], tuple[Bridge, ...]]:
     """Links that say which of several ways they are, and the bridges over junction tables."""

@@ -71,6 +71,6 @@ def _rounded(value: float, spread: float) -> float:
     return round(round(value / step) * step, 4)
 
 
-def shown(value: float) -> str:
+def number_sql(value: float) -> str:
     """A threshold in SQL: a whole number without a point."""
     return str(int(value)) if value.is_integer() else repr(round(value, 6))

@@ -56,7 +56,7 @@ def aggregate(draft: Draft) -> Candidate:
     function = draft.pick(functions(field))
     query = Query((aggregate_sql(function, field),), entity.sql)
     noun = aggregate_noun(draft, function, field)
-    many, unit = entity.noun.many, asking.measured(field)
+    many, unit = entity.noun.many, asking.unit_text(field)
     question = draft.say(
         f"What is the {noun} of all {many}{unit}?",
         f"Find the {noun} of all {many}.",
@@ -75,10 +75,10 @@ def aggregate_filtered(draft: Draft) -> Candidate:
     filters, after = [first], first.after(draft)
     if draft.chance(0.3):
         second = conditions.condition(draft, entity, "", (field.name, first.column))
-        filters, after = [first, second], conditions.joined(draft, first, second)[0]
+        filters, after = [first, second], conditions.both(draft, first, second)[0]
     query = Query((aggregate_sql(function, field),), entity.sql, tuple(c.sql for c in filters))
     noun = aggregate_noun(draft, function, field)
-    many, unit = entity.noun.many, asking.measured(field)
+    many, unit = entity.noun.many, asking.unit_text(field)
     question = draft.say(
         f"What is the {noun} of the {many} {after}{unit}?",
         f"Find the {noun} of the {many} {after}.",
@@ -104,7 +104,7 @@ def two_aggregates(draft: Draft) -> Candidate:
     query = Query(select, entity.sql, (condition.sql,) if filtered else ())
     one, other = (aggregate_noun(draft, function, field) for function in pair)
     many, all_ = entity.noun.many, "the" if filtered else "all"
-    unit = asking.measured(field)
+    unit = asking.unit_text(field)
     question = (
         draft.say(
             f"What are the {one} and the {other} of {all_} {many} {after}{unit}?",
@@ -116,7 +116,7 @@ def two_aggregates(draft: Draft) -> Candidate:
         .replace(" .", ".")
     )
     question += known_only("avg" if "avg" in pair else "", field, entity)
-    contrasts = query.weakened()
+    contrasts = query.weaker()
     supports = (_valued(query, field),)
     return Candidate(question, query.sql(), (entity.name,), contrasts, (), supports)
 
@@ -138,7 +138,7 @@ def count_and_aggregate(draft: Draft) -> Candidate:
         f"Give the number and the {noun} of the {many} {after}.",
         f"Count the {many} {after}, and give their {noun}.",
     )
-    return asked(question, query, (entity.name,), condition, supports=(query.counted(),))
+    return asked(question, query, (entity.name,), condition, supports=(query.count_sql(),))
 
 
 def known_only(function: str, field: Field, entity: Entity) -> str:

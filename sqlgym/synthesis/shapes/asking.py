@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlgym.synthesis.conditions.forms import happened
+from sqlgym.synthesis.conditions.forms import event_forms
 from sqlgym.synthesis.drafting import Draft, names, the
 from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.language.lexicon import word_set
@@ -105,7 +105,7 @@ def the_most(draft: Draft, entity: Entity, field: Field, is_most: bool, after: s
 
 def _extreme(draft: Draft, field: Field, is_most: bool) -> tuple[str, str]:
     """How the row with the most of something is told from others: the kind of words, and these."""
-    events = happened(field, "")
+    events = event_forms(field, "")
     if events and not events[0].text.endswith(" due"):  # what is due lies ahead as well
         verb = events[0].text.replace("were ", "was ", 1)
         return "event", f"{verb} {'most recently' if is_most else 'first'}"
@@ -139,7 +139,7 @@ def _the(field: Field) -> str:
     return field.noun.one if field.noun.is_readable else f"the {field.noun.one}"
 
 
-def measured(field: Field) -> str:
+def unit_text(field: Field) -> str:
     """Its unit as an addition to a question for it: ", in km"."""
     return f", in {field.noun.unit}" if field.noun.unit else ""
 

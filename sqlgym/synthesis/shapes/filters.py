@@ -29,7 +29,7 @@ def asked(
     Args:
         proofs: What else has to be shown, as in `Candidate`.
     """
-    contrasts, others = query.weakened(), readings(query, *conditions)
+    contrasts, others = query.weaker(), readings(query, *conditions)
     return Candidate(question, query.sql(), tables, contrasts, others, **proofs)
 
 
@@ -75,10 +75,10 @@ def list_filtered_twice(draft: Draft) -> Candidate:
             question,
             sql,
             (entity.name,),
-            (*contrasts, *query.weakened()),
+            (*contrasts, *query.weaker()),
             readings(query, first, second),
         )
-    after, verb = conditions.joined(draft, first, second)
+    after, verb = conditions.both(draft, first, second)
     query = Query(columns(fields), entity.sql, (first.sql, second.sql))
     question = asking.list_rows(draft, entity, fields, after, verb)
     return asked(question, query, (entity.name,), first, second)
@@ -99,7 +99,7 @@ def count_filtered_twice(draft: Draft) -> Candidate:
     """How many rows fulfil two conditions."""
     entity = draft.entity()
     first, second = conditions.two_conditions(draft, entity)
-    after, verb = conditions.joined(draft, first, second)
+    after, verb = conditions.both(draft, first, second)
     query = Query(("count(*)",), entity.sql, (first.sql, second.sql))
     question = asking.count_rows(draft, entity, after, verb)
     return asked(question, query, (entity.name,), first, second)
@@ -116,9 +116,9 @@ def lookup(draft: Draft) -> Candidate:
         others = [f for f in asking.outputs(entity) if f not in (*row.fields, field)]
         fields = (field, draft.pick(others))
     query = Query(columns(fields), entity.sql, row.where())
-    what = the(fields)
+    what, unit = the(fields), asking.unit_text(field)
     question = draft.say(
-        f"What {'is' if len(fields) == 1 else 'are'} {what} of {row.said}{asking.measured(field)}?",
+        f"What {'is' if len(fields) == 1 else 'are'} {what} of {row.said}{unit}?",
         f"Give {what} of {row.said}.",
         _how(field, row.said) if len(fields) == 1 else None,
         f"Look up {what} of {row.said}.",
@@ -173,5 +173,5 @@ def count_distinct(draft: Draft) -> Candidate:
         f"What is the number of distinct {values} of the {many}{after}?",
         f"Count the different {values} of the {many}{after}.",
     )
-    contrasts = (*query.weakened(), query.sql().replace("DISTINCT ", ""))
+    contrasts = (*query.weaker(), query.sql().replace("DISTINCT ", ""))
     return Candidate(question, query.sql(), (entity.name,), contrasts)

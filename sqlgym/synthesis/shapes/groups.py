@@ -8,7 +8,7 @@ the SQL that decides it.
 from __future__ import annotations
 
 from sqlgym.synthesis.conditions import conditions
-from sqlgym.synthesis.conditions.forms import happened
+from sqlgym.synthesis.conditions.forms import event_forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading import spoken_values
@@ -67,7 +67,7 @@ def year_with_most(draft: Draft) -> Candidate:
 
 def _when(field: Field) -> str:
     """What rows do at their date: "were hired", "have their invoice date"."""
-    events = happened(field, "")
+    events = event_forms(field, "")
     return events[0].text.strip() if events else f"have their {field.noun.one}"
 
 
@@ -157,7 +157,7 @@ def group_having(draft: Draft) -> Candidate:
         if sign != "<" and least > 1
         else None,
     )
-    return Candidate(question, query.sql(), (entity.name,), query.weakened())
+    return Candidate(question, query.sql(), (entity.name,), query.weaker())
 
 
 @shape("group-having-aggregate")
@@ -169,7 +169,7 @@ def group_having_aggregate(draft: Draft) -> Candidate:
     limit = spoken_values.threshold(measure, draft.rng)
     draft.unless(limit is None)
     sign = draft.pick((">", "<"))
-    shown = spoken_values.shown(limit or 0.0)
+    shown = spoken_values.number_sql(limit or 0.0)
     having = f"{aggregates.aggregate_sql('avg', measure)} {sign} {shown}"
     query = Query((field.sql(),), entity.sql, (), field.sql(), having)
     word = {">": "above", "<": "below"}[sign]
@@ -180,7 +180,7 @@ def group_having_aggregate(draft: Draft) -> Candidate:
         f"Which {nouns} have {many} with an average {one} {word} {amount}?",
         f"Find the {nouns} for which the {many} have an average {one} {word} {amount}.",
     )
-    return Candidate(question, query.sql(), (entity.name,), query.weakened())
+    return Candidate(question, query.sql(), (entity.name,), query.weaker())
 
 
 @shape("group-most")

@@ -157,7 +157,7 @@ def draw_bridge(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
     return draft.pick(bridge for bridge in draft.world.bridges if fits(bridge))
 
 
-def bridged(bridge: Bridge) -> str:
+def bridge_source(bridge: Bridge) -> str:
     """Both tables of a bridge behind FROM: T1 on its left, T3 on its right."""
     junction = bridge.left.child.sql
     return (
@@ -237,7 +237,7 @@ def aggregate_of_parent(draft: Draft) -> Candidate:
     function = draft.pick(aggregates.functions(field))
     query = Query((aggregates.aggregate_sql(function, field, "T1"),), chain.source, where)
     noun, many = aggregates.aggregate_noun(draft, function, field), chain.start.noun.many
-    unit = asking.measured(field)
+    unit = asking.unit_text(field)
     question = draft.say(
         f"What is the {noun} of the {many} {after}{unit}?",
         f"Find the {noun} of the {many} {after}.",
@@ -302,7 +302,7 @@ def linked(draft: Draft) -> Candidate:
     else:
         condition = conditions.condition(draft, other, "T3")
         where, target = (condition.sql,), f"{other.noun.a} {condition.after_one(draft)}"
-    query = Query(columns(label, "T1"), bridged(bridge), where, distinct=True)
+    query = Query(columns(label, "T1"), bridge_source(bridge), where, distinct=True)
     many, way = own.noun.many, through(bridge)
     question = draft.say(
         f"Which {many} are linked to {target} {way}? List {the(label)} of each once.",
@@ -310,7 +310,7 @@ def linked(draft: Draft) -> Candidate:
         f"{way.capitalize() if 'table' not in way else 'T' + way[1:]}, which {many} are linked to"
         f" {target}? Give each {bare(label)} once.",
     )
-    return Candidate(question, query.sql(), tables_of(bridge), query.weakened())
+    return Candidate(question, query.sql(), tables_of(bridge), query.weaker())
 
 
 @shape("count-linked")
@@ -330,7 +330,7 @@ def count_linked(draft: Draft) -> Candidate:
         f"How many different {many} are linked to {row.said} {way}?",
         f"Count the different {many} that are linked to {row.said} {way}.",
     )
-    return Candidate(question, query.sql(), (bridge.left.child.name, other.name), query.weakened())
+    return Candidate(question, query.sql(), (bridge.left.child.name, other.name), query.weaker())
 
 
 def _both(draft: Draft, own: Condition, after: str) -> str:

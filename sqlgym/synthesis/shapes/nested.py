@@ -37,7 +37,7 @@ def above_average(draft: Draft) -> Candidate:
         condition = conditions.condition(draft, entity, besides=(field.name,))
         inner = Query(inner.select, entity.sql, (condition.sql,))
         whose = f"the {entity.noun.many} {condition.after(draft)}"
-        contrasts = (f"{field.value_sql()} {sign} ({inner.weakened()[0]})",)
+        contrasts = (f"{field.value_sql()} {sign} ({inner.weaker()[0]})",)
     test = f"{field.value_sql()} {sign} ({inner.sql()})"
     shown = () if draft.chance(0.35) else listing(draft, entity)
     query = Query(columns(shown) or ("count(*)",), entity.sql, (test,))
@@ -50,7 +50,7 @@ def above_average(draft: Draft) -> Candidate:
     )
     verb = f"have {noun.a} {word} the average of {whose}"
     question = asking.list_or_count(draft, entity, shown, after, verb)
-    return Candidate(question, query.sql(), (entity.name,), (*query.weakened(), *others))
+    return Candidate(question, query.sql(), (entity.name,), (*query.weaker(), *others))
 
 
 @shape("above-average-filtered")
@@ -72,7 +72,7 @@ def above_average_filtered(draft: Draft) -> Candidate:
         "with": f"with {noun.a} {word} the average of all {entity.noun.many}",
     }[kind]
     question = asking.list_rows(draft, entity, shown, f"{first}{link} {rest}")
-    return Candidate(question, query.sql(), (entity.name,), query.weakened())
+    return Candidate(question, query.sql(), (entity.name,), query.weaker())
 
 
 @shape("all-with-most")
@@ -95,7 +95,7 @@ def all_with_most(draft: Draft) -> Candidate:
         f"Give the {names(shown)} of the {many} whose {field.noun.one} is the {most} of all."
         f" {several}",
     )
-    return Candidate(question, query.sql(), (entity.name,), query.weakened())
+    return Candidate(question, query.sql(), (entity.name,), query.weaker())
 
 
 @shape("more-than-another")
@@ -114,7 +114,7 @@ def more_than_another(draft: Draft) -> Candidate:
     )
     after, verb = _compared(draft, field, sign, row.said)
     question = asking.list_or_count(draft, entity, shown, after, verb)
-    return Candidate(question, query.sql(), (entity.name,), query.weakened())
+    return Candidate(question, query.sql(), (entity.name,), query.weaker())
 
 
 def _compared(draft: Draft, field: Field, sign: str, said: str) -> tuple[str, str]:
@@ -163,7 +163,7 @@ def without_children(draft: Draft) -> Candidate:
         after = f"that are not the {link.role} of any {one}"
         verb = f"are not the {link.role} of any {one}"
     question = asking.list_or_count(draft, parent, shown, after, verb)
-    contrasts = list(query.weakened())
+    contrasts = list(query.weaker())
     if condition:
         contrasts.append(query.sql().replace(condition.sql, "1 = 1", 1))
     return Candidate(question, query.sql(), (parent.name, child.name), tuple(contrasts))
@@ -189,7 +189,7 @@ def above_average_of_parent(draft: Draft) -> Candidate:
         shown,
         f"{after} and whose {field.noun.one} is {word} the average of all {many}",
     )
-    return Candidate(question, query.sql(), chain.tables, query.weakened())
+    return Candidate(question, query.sql(), chain.tables, query.weaker())
 
 
 @shape("count-above-aggregate")
@@ -211,7 +211,7 @@ def count_above_aggregate(draft: Draft) -> Candidate:
     word = draft.say("above", "higher than") if sign == ">" else draft.say("below", "lower than")
     whose = f"the {noun} of the {entity.noun.many} {condition.after(draft)}"
     after = f"whose {field.noun.one} is {word} {whose}"
-    weaker = query.sql().replace(inner.sql(), inner.weakened()[0], 1)
-    contrasts = (*query.weakened(), weaker) if function == "avg" else query.weakened()
+    weaker = query.sql().replace(inner.sql(), inner.weaker()[0], 1)
+    contrasts = (*query.weaker(), weaker) if function == "avg" else query.weaker()
     question = asking.list_or_count(draft, entity, shown, after)
     return Candidate(question, query.sql(), (entity.name,), contrasts)

@@ -42,7 +42,7 @@ def superlative(draft: Draft) -> Candidate:
         f"Give {the(shown)} of {the_one}.",
         f"Which {which}?" if entity.label and entity.label.is_name and shown == label else None,
     )
-    return Candidate(question, query.sql(), (entity.name,), query.weakened(), one_row=True)
+    return Candidate(question, query.sql(), (entity.name,), query.weaker(), one_row=True)
 
 
 @shape("superlative-filtered")
@@ -67,7 +67,7 @@ def superlative_filtered(draft: Draft) -> Candidate:
         else None,
     )
     return asked(
-        question, query, (entity.name,), condition, supports=(query.counted(),), one_row=True
+        question, query, (entity.name,), condition, supports=(query.count_sql(),), one_row=True
     )
 
 
@@ -84,7 +84,7 @@ def fact_of_superlative(draft: Draft) -> Candidate:
         f"Find {the((fact,))} of {the_one}.",
         f"Give {the((fact,))} of {the_one}.",
     )
-    return Candidate(question, query.sql(), (entity.name,), query.weakened(), one_row=True)
+    return Candidate(question, query.sql(), (entity.name,), query.weaker(), one_row=True)
 
 
 @shape("top")
@@ -107,7 +107,7 @@ def top(draft: Draft) -> Candidate:
         f"Which {how_many} {many}{after} have the {_tops(field, is_most)}? Give {the(shown)} of"
         f" each, {sorted_}.",
     )
-    contrasts = (*query.weakened(),)
+    contrasts = (*query.weaker(),)
     return Candidate(
         question, query.sql(), (entity.name,), contrasts, readings(query, *filters), number=number
     )

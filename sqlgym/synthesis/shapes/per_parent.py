@@ -175,7 +175,7 @@ def parent_with_top_aggregate(draft: Draft) -> Candidate:
         f" {the(label)}.",
         f"Give {the(label)} of the {parent} whose {child} have the {end} {noun}.",
     )
-    return Candidate(question, query.sql(), _tables(link), query.weakened(), one_row=True)
+    return Candidate(question, query.sql(), _tables(link), query.weaker(), one_row=True)
 
 
 def _measured(draft: Draft) -> tuple[Link, Field]:
@@ -204,7 +204,7 @@ def count_per_parent_category(draft: Draft) -> Candidate:
             f"Count the {many} by the {one} of their {link.parent.noun.one}. Which {one} has the"
             f" most?",
         )
-        return Candidate(question, query.sql(), _tables(link), query.weakened(), one_row=True)
+        return Candidate(question, query.sql(), _tables(link), query.weaker(), one_row=True)
     without = f" Leave out {field.noun.many} without any." if link.childless else ""
     question = draft.say(
         f"How many {many} are there for each {one} of the {parents}? Give the {one} and the"
