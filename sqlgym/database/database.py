@@ -170,8 +170,8 @@ class Database:
         self._connect = partial(GuardedConnection, self.path, limits, backwards)
         self._cache = ResultCache()
         self.deadlines = 0
-        connection = self._borrow()  # a broken file is told now, not at the first query
-        self._give_back(connection)
+        pool = process_pool()  # a broken file is told now, not at the first query
+        pool.give_back(self._key, pool.take(self._key, self._connect))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_database, (self.path, self.limits)
@@ -255,11 +255,12 @@ class Database:
 
     def _attempt(self, sql: str) -> QueryResult | ToolError | diagnosis.Failure:
         """Run a statement on a connection, borrowed in one's turn: few are open then."""
-        connection = self._borrow()
+        pool = process_pool()
+        connection = pool.take(self._key, self._connect)
         try:
             return self._fetched(connection, sql)
         finally:
-            self._give_back(connection)
+            pool.give_back(self._key, connection)
 
     def _fetched(
         self, connection: GuardedConnection, sql: str, lenient: bool = False
@@ -280,12 +281,6 @@ class Database:
             return diagnosis.row_too_large(self.limits)
         ticks, tables_read = connection.meter.ticks, connection.tables_read()
         return QueryResult(columns, tuple(rows), truncated, tables_read, ticks, size)
-
-    def _borrow(self) -> GuardedConnection:
-        return process_pool().take(self._key, self._connect)
-
-    def _give_back(self, connection: GuardedConnection) -> None:
-        process_pool().give_back(self._key, connection)
 
 
 def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # noqa: B008 (frozen)

@@ -38,6 +38,13 @@ SQL_ERRORS: dict[str, str] = {
 TRANSIENT = frozenset({"deadline", "too_much_memory"})
 """Codes that depend on the machine's load: counted, and never kept in a cache."""
 
+_SYNTAX_HINTS = {
+    "near ": "Check the SQL around that word; this is SQLite.",
+    "incomplete input": "The statement ends too early: something is missing at its end.",
+    "unrecognized token": "Check the quotes: text stands in single quotes.",
+    "misuse of aggregate": "Put conditions on aggregates into HAVING.",
+}
+"""What to do about a message that begins so, where nothing more is known."""
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
 _EXPLAIN = re.compile(
     r"(?:[\s;\ufeff]|--[^\n]*+|/\*.*?(?:\*/|$))*+explain\b", re.DOTALL | re.IGNORECASE
@@ -241,19 +248,7 @@ def _cure(message: str, sql: str) -> str:
         expected = dialect.expected_there(sql)
         if expected:
             return f"Expected there: {expected}."
-    return _syntax_hint(message)
-
-
-def _syntax_hint(message: str) -> str:
-    if message.startswith("near "):
-        return "Check the SQL around that word; this is SQLite."
-    if message.startswith("incomplete input"):
-        return "The statement ends too early: something is missing at its end."
-    if message.startswith("unrecognized token"):
-        return "Check the quotes: text stands in single quotes."
-    if message.startswith("misuse of aggregate"):
-        return "Put conditions on aggregates into HAVING."
-    return ""
+    return next((hint for start, hint in _SYNTAX_HINTS.items() if message.startswith(start)), "")
 
 
 def _sentence(message: str) -> str:

@@ -159,8 +159,9 @@ def _with_clause(sql: str) -> str:
     if not tokens or tokens[0].token_type is not TokenType.WITH:
         return ""
     for token in tokens:
-        depth += _step(token)
-        if depth == 0 and token.token_type is TokenType.SELECT:
+        kind = token.token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        if depth == 0 and kind is TokenType.SELECT:
             return sql[: token.start]
     return ""
 
@@ -193,7 +194,3 @@ def _select(own: list[Token], start: int, end: int, exists: bool) -> _Select:
             text = "".join(later.text.upper() for later in own[place + 1 :])
             return _Select(start, end, token.start, text, ordered, exists)
     return _Select(start, end, None, "", ordered, exists)
-
-
-def _step(token: Token) -> int:
-    return (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)

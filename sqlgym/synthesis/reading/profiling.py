@@ -282,17 +282,8 @@ def _column_sample(
     name = column.name
     cells = tuple(value for value in read.values[name] if value is not None)
     is_key = [name] == primary or (not primary and name in _looks_like_key(read, words))
-    return Sample(
-        name,
-        column.type,
-        read.rows,
-        read.nulls[name],
-        read.distinct[name],
-        cells,
-        is_key,
-        name in refers,
-        words,
-    )
+    counts = read.rows, read.nulls[name], read.distinct[name]
+    return Sample(name, column.type, *counts, cells, is_key, name in refers, words)
 
 
 def _looks_like_key(read: TableRead, words: tuple[str, ...]) -> list[str]:

@@ -29,7 +29,8 @@ def list_rows(
         f"Which {many} {verb}? List {the(fields)} of each.",
         f"Which {many} {verb}? Show {the(fields)} of each one.",
     )
-    if verb and _is_called(entity, fields):
+    label = entity.label
+    if verb and label and label.is_name and tuple(fields) == label.fields:  # need not be named
         by_verb = draft.say(by_verb, f"Which {many} {verb}?", f"Name the {many} {after}.")
     return draft.say(
         f"List the {names(fields)} of the {many} {after}.",
@@ -62,13 +63,6 @@ def count_rows(draft: Draft, entity: Entity, after: str, verb: str | None = None
         f"How many {many} {verb}?" if verb else None,
         f"How many {many} {verb}?" if verb else None,
         f"Find the number of {many} {after}.",
-    )
-
-
-def _is_called(entity: Entity, fields: Sequence[Field]) -> bool:
-    """Whether the columns are what the rows are called by, so they need not be named."""
-    return (
-        entity.label is not None and entity.label.is_name and (tuple(fields) == entity.label.fields)
     )
 
 

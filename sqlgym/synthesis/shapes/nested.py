@@ -14,10 +14,6 @@ from sqlgym.synthesis.shapes import aggregates, asking, joins
 from sqlgym.synthesis.shapes.filters import listing
 
 
-def _measured(entity: Entity) -> bool:
-    return bool(entity.label and entity.having(Role.QUANTITY, Role.YEAR))
-
-
 def _measure(draft: Draft, entity: Entity, *roles: Role) -> Field:
     return draft.pick(
         f for f in entity.having(*(roles or (Role.QUANTITY,))) if f.is_full and f.distinct > 2
@@ -78,7 +74,7 @@ def above_average_filtered(draft: Draft) -> Candidate:
 @shape("all-with-most")
 def all_with_most(draft: Draft) -> Candidate:
     """All rows that share the highest or lowest value."""
-    entity = draft.entity(_measured)
+    entity = draft.entity(lambda e: e.label and e.having(Role.QUANTITY, Role.YEAR))
     field = _measure(draft, entity, Role.QUANTITY, Role.YEAR)
     is_most = draft.chance(0.6)
     inner = f"SELECT {'max' if is_most else 'min'}({field.value_sql()}) FROM {entity.sql}"
