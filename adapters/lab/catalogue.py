@@ -47,7 +47,7 @@ def experiment(name: str) -> Experiment:
 
 def in_module(module: str) -> Experiment:
     """The experiment that a module has."""
-    found = importlib.import_module(module).EXPERIMENT
-    if not isinstance(found, Experiment):
+    value = importlib.import_module(module).EXPERIMENT
+    if not isinstance(value, Experiment):
         raise TypeError(f"{module}.EXPERIMENT is no Experiment.")
-    return found
+    return value

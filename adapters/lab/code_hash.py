@@ -112,8 +112,8 @@ class Code:
                 if isinstance(target, Place) and target not in numbers:
                     numbers[target] = len(numbers)
                     waiting.append(self._node(target))
-                told = f"#{numbers[target]}" if isinstance(target, Place) else target
-                references.append(f"{label} {told}")
+                number = f"#{numbers[target]}" if isinstance(target, Place) else target
+                references.append(f"{label} {number}")
             yield node.text, references
 
     def _root(self, name: str) -> _Node:
@@ -160,14 +160,14 @@ class Code:
     def _order(self, place: Place) -> tuple[str, str, int]:
         return self._node(place).text, place.module, place.place
 
-    def _imported_with(self, name: str, known: dict[str, Module]) -> Iterator[Module]:
+    def _imported_with(self, name: str, modules: dict[str, Module]) -> Iterator[Module]:
         """The modules that importing one imports, itself and its packages included, if new."""
         waiting = [name]
         while waiting:
             each = waiting.pop()
-            module = None if each in known else self._sources.module(each)
+            module = None if each in modules else self._sources.module(each)
             if module is not None:
-                known[each] = module
+                modules[each] = module
                 yield module
                 waiting += [name for target in module.imports for name in _names(target)]
             waiting += [each.rpartition(".")[0]] if "." in each else []
@@ -233,11 +233,11 @@ class _Reader(ast.NodeTransformer):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
         """One inside a function: what it names counts, and not where that stands."""
-        found = dict(imported(node, self._home))
-        for name, bound in found.items():
+        names = dict(imported(node, self._home))
+        for name, bound in names.items():
             self._add(f"import {name}", self._sources.follow(bound))
-        if all(self._sources.is_ours(bound.module) for bound in found.values()):
-            return ast.ImportFrom("ours", [ast.alias(name) for name in found], 0)
+        if all(self._sources.is_ours(bound.module) for bound in names.values()):
+            return ast.ImportFrom("ours", [ast.alias(name) for name in names], 0)
         return node
 
     def visit_Import(self, node: ast.Import) -> ast.AST:
@@ -260,13 +260,13 @@ class _Reader(ast.NodeTransformer):
 
     def _reached(self, names: list[str]) -> list[Target]:
         """What `a.b.c` stands for where all but the last are modules of ours."""
-        found = self._sources.resolve(self._module.name, names[0])
+        targets = self._sources.resolve(self._module.name, names[0])
         for name in names[1:]:
-            modules = [each.module for each in found if isinstance(each, Whole)]
-            if not modules or len(modules) != len(found) or not self._are_there(modules):
+            modules = [each.module for each in targets if isinstance(each, Whole)]
+            if not modules or len(modules) != len(targets) or not self._are_there(modules):
                 return []
-            found = [t for each in modules for t in self._sources.follow(Imported(each, name))]
-        return found
+            targets = [t for each in modules for t in self._sources.follow(Imported(each, name))]
+        return targets
 
     def _are_there(self, modules: list[str]) -> bool:
         return all(self._sources.is_ours(each) for each in modules)

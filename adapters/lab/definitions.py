@@ -157,8 +157,8 @@ def _acts(module: Module, node: ast.stmt) -> bool:
         changes = not all(_is_plain(module, each) for each in node.decorator_list)
     else:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        named = all(isinstance(each, ast.Name | ast.Tuple) for each in targets)
-        changes = not (isinstance(node, ast.Assign | ast.AnnAssign) and named)
+        binds_names = all(isinstance(each, ast.Name | ast.Tuple) for each in targets)
+        changes = not (isinstance(node, ast.Assign | ast.AnnAssign) and binds_names)
     return changes or any(_calls_a_constant(module, each) for each in _at_import(node))
 
 

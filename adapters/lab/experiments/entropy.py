@@ -196,19 +196,19 @@ def _longest_below(row: list[float | None], limit: float) -> int:
 def cells(scale: Scale) -> dict[str, Config]:
     """The cells that the claims need; at `full` every cure for every start."""
     if scale == "full":
-        wanted = [(start, cure) for start in STARTS for cure in ("", *CURES)]
+        pairs = [(start, cure) for start in STARTS for cure in ("", *CURES)]
     else:
-        wanted = [("healthy", ""), ("healthy", "guard-claimed"), ("usual", "")]
-        wanted += [("high", cure) for cure in ("", "bonus", "guard")]
-        wanted += [("usual", cure) for cure in ("clip", "clip-higher")]
-        wanted += [("overfit", cure) for cure in ("", "bonus", "guard")]
+        pairs = [("healthy", ""), ("healthy", "guard-claimed"), ("usual", "")]
+        pairs += [("high", cure) for cure in ("", "bonus", "guard")]
+        pairs += [("usual", cure) for cure in ("clip", "clip-higher")]
+        pairs += [("overfit", cure) for cure in ("", "bonus", "guard")]
     return {
         f"{start}-{cure}" if cure else start: {
             "tasks": list(CODE),
             **STARTS[start],
             **CURES.get(cure, {}),
         }
-        for start, cure in wanted
+        for start, cure in pairs
     }
 
 

@@ -118,7 +118,7 @@ def run(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
 def cells(scale: Scale) -> dict[str, Config]:
     """Every algorithm; at smoke size for two updates, under names of their own."""
     start: dict[str, Any] = {}
-    found: dict[str, Config] = {
+    configs: dict[str, Config] = {
         f"short-{name}": {
             "start": start,
             "trainer": dict(arm.trainer),
@@ -128,8 +128,8 @@ def cells(scale: Scale) -> dict[str, Config]:
         for name, arm in ARMS.items()
     }
     if scale == "smoke":
-        return found
-    return found | {
+        return configs
+    return configs | {
         name: {"start": start, "trainer": dict(arm.trainer), "steps": STEPS, "evaluated": EVALUATED}
         for name, arm in ARMS.items()
     }

@@ -253,24 +253,24 @@ def cells(scale: Scale) -> dict[str, Config]:
     """The cells that the claims need; at `full` all estimators, with and without skipping."""
     everything = scale == "full"
     base = {"what": "training", "rewards": "levels", "start_prose": PROSE, "learning_rate": 1e-3}
-    found: dict[str, Config] = {}
+    configs: dict[str, Config] = {}
     for name in ESTIMATORS if everything else ("std",):
         for paid, workflow in (("zero", None), *DEFAULTS.items()):
             own = {**base, "estimator": ESTIMATORS[name], "fallback": workflow}
-            found[f"{paid}-{name}"] = own
+            configs[f"{paid}-{name}"] = own
             if everything or paid == "typical":
-                found[f"{paid}-{name}-skip"] = {**own, "skip_fallback": True}
+                configs[f"{paid}-{name}-skip"] = {**own, "skip_fallback": True}
     update = {"what": "update", "group_size": 2, "prompts": 3}
     # A first step of Adam has one size: with one live group, all that centre by group are the same.
     for name in ESTIMATORS if everything else ("std", "batch"):
         estimator = ESTIMATORS[name]
         for rate in RATES:
             own = {**update, "estimator": estimator, "learning_rate": rate, "paid": "step4"}
-            found[f"step4-{name}-both-lr{rate:g}"] = own
-            found[f"step4-{name}-positive-lr{rate:g}"] = {**own, "negatives": False}
+            configs[f"step4-{name}-both-lr{rate:g}"] = own
+            configs[f"step4-{name}-positive-lr{rate:g}"] = {**own, "negatives": False}
         if everything or name == "std":
-            found[f"low-{name}-both-lr{RATES[1]:g}"] = {**own, "paid": "low"}
-    return found
+            configs[f"low-{name}-both-lr{RATES[1]:g}"] = {**own, "paid": "low"}
+    return configs
 
 
 _PAID_AS: Final = {"0": "zero-std", "Custom": "custom-std", "the typical one": "typical-std"}

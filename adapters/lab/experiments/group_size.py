@@ -278,7 +278,7 @@ def _training(size: int, estimator: str, rate: float, **more: Any) -> Config:
 
 def cells(scale: Scale) -> dict[str, Config]:
     """The tables and the seed's own run at every scale; at `full` all sizes, estimators, steps."""
-    found: dict[str, Config] = {
+    configs: dict[str, Config] = {
         "advantages": {"what": "advantages"},
         "live": {"what": "live groups", "tries": 32},
         "p30": _training(2, "std", RATE, prompts=3),
@@ -291,9 +291,9 @@ def cells(scale: Scale) -> dict[str, Config]:
     for size in SIZES if everything else (2, 8):
         for name in ESTIMATORS if everything else ("std", "none"):
             for rate in RATES if everything else (RATE,):
-                found[f"k{size}-{name}-lr{rate:g}"] = _training(size, name, rate)
-            found[f"k{size}-{name}-matched"] = _training(size, name, STEP, optimizer="matched")
-    return found
+                configs[f"k{size}-{name}-lr{rate:g}"] = _training(size, name, rate)
+            configs[f"k{size}-{name}-matched"] = _training(size, name, STEP, optimizer="matched")
+    return configs
 
 
 def figures(cells: Cells) -> list[Figure]:
@@ -309,8 +309,8 @@ def _collapses(cells: Cells) -> Figure:
         f"At {ROLLOUTS} rollouts per update; less than a fifth of the last ten batches is valid.",
         cells,
         {
-            f"{name}, {told}": [f"k{size}-{name}-{end}" for size in sizes]
-            for end, told in ((_AT, "Adam"), ("matched", "steps of equal length"))
+            f"{name}, {step}": [f"k{size}-{name}-{end}" for size in sizes]
+            for end, step in ((_AT, "Adam"), ("matched", "steps of equal length"))
             for name in ("std", "none")
         },
         [f"K = {size}" for size in sizes],

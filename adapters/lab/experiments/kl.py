@@ -215,21 +215,21 @@ def _largest(estimator: str, rewards: torch.Tensor, groups: torch.Tensor) -> flo
 
 def cells(scale: Scale) -> dict[str, Config]:
     """The cells that the claims need; at `full` all forms at all prices and rates."""
-    found: dict[str, Config] = {"table": {"what": "table"}}
+    configs: dict[str, Config] = {"table": {"what": "table"}}
     for rate in RATES:
         base = {"what": "training", "tasks": list(CODE), "learning_rate": rate}
-        found[f"none-lr{rate:g}"] = base
+        configs[f"none-lr{rate:g}"] = base
         for form, own in FORMS.items():
             for beta in MORE_BETAS:
                 if scale == "full" or (form, beta, rate) in _NEEDED:
                     changes = {**own.get("loss_changes", {}), "beta": beta}
                     cell = {**base, **own, "loss_changes": changes}
-                    found[f"{form}-b{beta:g}-lr{rate:g}"] = cell
+                    configs[f"{form}-b{beta:g}-lr{rate:g}"] = cell
     for beta in (0.0, *BETAS):
         own = {"loss_changes": {"beta": beta}, "hackable": True}
         base = {"what": "training", "tasks": list(CODE), "learning_rate": RATES[0]}
-        found[f"hack-b{beta:g}"] = {**base, **own}
-    return found
+        configs[f"hack-b{beta:g}"] = {**base, **own}
+    return configs
 
 
 _LABELS: Final = {
@@ -244,9 +244,9 @@ _LABELS: Final = {
 
 def figures(cells: Cells) -> list[Figure]:
     """All of them."""
-    found = [_while_training(cells, rate) for rate in RATES]
-    found += [_ends(cells, rate, beta) for rate in RATES for beta in BETAS]
-    return [*found, _tokens(cells), _hacked(cells)]
+    drawn = [_while_training(cells, rate) for rate in RATES]
+    drawn += [_ends(cells, rate, beta) for rate in RATES for beta in BETAS]
+    return [*drawn, _tokens(cells), _hacked(cells)]
 
 
 def _places(cells: Cells, rate: float, beta: float) -> dict[str, str]:

@@ -156,7 +156,7 @@ def _found(audit: Audit, *, recorded: bool) -> float | None:
 def cells(scale: Scale) -> dict[str, Config]:
     """Clean, the most of each error, and errors that stay; at `full` all rates of each."""
     base = {"tasks": list(CODE), "learning_rate": RATE}
-    found: dict[str, Config] = {"clean": {**base, "false_positives": 0.0, "false_negatives": 0.0}}
+    configs: dict[str, Config] = {"clean": {**base, "false_positives": 0.0, "false_negatives": 0.0}}
     for rate in NOISE if scale == "full" else (NOISE[0], NOISE[-1]):
         kinds = {
             "fp": {"false_positives": rate, "false_negatives": 0.0},
@@ -167,11 +167,11 @@ def cells(scale: Scale) -> dict[str, Config]:
             for fixed in (False, True):
                 ending = "-fixed" if fixed else ""
                 cell = f"{name}{round(100 * rate)}{ending}"
-                found[cell] = {**base, **errors, "fixed": fixed}
+                configs[cell] = {**base, **errors, "fixed": fixed}
     if scale == "full":
-        return found
-    kept = ("clean", "fp5", "fp20", "fn20", "both20", "fp20-fixed", "fn20-fixed")
-    return {cell: found[cell] for cell in kept}
+        return configs
+    claimed = ("clean", "fp5", "fp20", "fn20", "both20", "fp20-fixed", "fn20-fixed")
+    return {cell: configs[cell] for cell in claimed}
 
 
 _KINDS: Final = {

@@ -185,13 +185,13 @@ def cells_of(
         trainer: Settings of the reference trainer, over the lab's.
     """
 
-    found: dict[str, Config] = {}
+    configs: dict[str, Config] = {}
     for name, (padded, parsing, rewards, length) in _ARMS.items():
         if length is not None and scale != "full":
             continue
         if scale == "smoke" and name not in SMOKE:
             continue
-        found[name] = {
+        configs[name] = {
             "start": {**size, "padded": padded},
             "parsing": parsing,
             "rewards": rewards,
@@ -199,7 +199,7 @@ def cells_of(
             "tasks": tasks,
             "trainer": dict(trainer),
         }
-    return found
+    return configs
 
 
 WALL: Final = {

@@ -168,12 +168,12 @@ def _looked_at(pair: Pair, seed: int) -> dict[str, Any]:
 def cells(scale: Scale) -> dict[str, Config]:
     """The least and the most at smoke size; then all four; then with a lower rate, and enough."""
     asked = [(questions, epochs) for questions in QUESTIONS for epochs in EPOCHS]
-    shown = [asked[0], asked[-1]] if scale == "smoke" else asked
+    sizes = [asked[0], asked[-1]] if scale == "smoke" else asked
     rates = RATES if scale == "full" else RATES[:1]
-    wanted = [(*each, rate) for rate in rates for each in shown]
+    starts = [(*each, rate) for rate in rates for each in sizes]
     if scale == "full":
-        wanted.append((ENOUGH, EPOCHS[-1], RATES[0]))
-    return {name_of(*each): _cell(*each) for each in wanted}
+        starts.append((ENOUGH, EPOCHS[-1], RATES[0]))
+    return {name_of(*each): _cell(*each) for each in starts}
 
 
 def _cell(questions: int, epochs: int, rate: float) -> dict[str, Any]:
