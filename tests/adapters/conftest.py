@@ -140,7 +140,7 @@ def make_tokenizer() -> Any:
 @pytest.fixture(scope="session")
 def read_tokenizer(make_tokenizer: Any) -> Any:
     """A tokenizer that has read the prompts, which makes attention over them cheap."""
-    from tests.adapters.scripted_trl import prompt_texts
+    from tests.adapters.trl.scripted_trl import prompt_texts
 
     return make_tokenizer(texts=prompt_texts())
 

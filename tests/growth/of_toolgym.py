@@ -10,7 +10,7 @@ from adapters.training.models import noisy_demonstrator
 from adapters.training.preflight import chat_format, sample
 from sqlgym.envs.explore import ExploreEnv
 from tests.growth.measuring import Reader
-from tests.toolgym.toy_sql_tools import TOOLS, TYPED
+from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
 from toolgym.calls import bind_call, parse_calls, render_call
 from toolgym.chat.reply import Chat, NotAReply, read_reply
 from toolgym.chat.settings import ChatSettings

@@ -10,6 +10,7 @@ import pytest
 from tools.make_architecture import picture
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("toolgym", "sqlgym", "aflowgym", "adapters")
 HEAVY = {"torch", "transformers", "trl", "datasets"}
 
 
@@ -36,10 +37,13 @@ def test_no_folder_of_tests_is_a_package():
     assert list((ROOT / "tests").rglob("__init__.py")) == []
 
 
-def test_no_two_test_files_have_the_same_name():
-    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+def test_every_folder_of_tests_is_a_room_of_the_code():
+    rooms = {"growth", "project", *PACKAGES}
+    for package in PACKAGES:
+        rooms |= {f"{package}/{path.name}" for path in (ROOT / package).iterdir() if path.is_dir()}
+    folders = {path.parent for path in (ROOT / "tests").rglob("*.py")} - {ROOT / "tests"}
 
-    assert sorted(set(names)) == sorted(names)
+    assert {folder.relative_to(ROOT / "tests").as_posix() for folder in folders} <= rooms
 
 
 def test_every_package_says_that_it_is_typed():

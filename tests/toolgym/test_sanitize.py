@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolgym.toy_sql_tools import TOOLS
+from tests.toolgym.calls.toy_sql_tools import TOOLS
 from toolgym.calls import parse_calls, render_call
 from toolgym.sanitize import escape_control_tokens
 

@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 from typer.testing import CliRunner
 
-from tests.aflowgym.test_workflow_env_tasks import Wanderer
+from tests.aflowgym.envs.test_tasks_of_envs import Wanderer
 from toolgym import ConfigurationError, policies, rollout
 from toolgym.chat.client import ChatClient
 from toolgym.chat.settings import ChatSettings

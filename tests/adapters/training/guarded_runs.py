@@ -1,0 +1,222 @@
+"""Short runs of the reference trainer with everything real, watched step by step.
+
+The environment is a digit that nobody tells, and pays for what a test wants a policy to drift to.
+The models have imitated one way of playing it for a second: orderly calls, calls that need repairs,
+calls that fail, no calls at all, or two looks before every answer.
+"""
+
+import copy
+import functools
+import json
+import random
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from adapters.reference.config import ReferenceConfig, reference_config
+from adapters.reference.trainer import ReferenceTrainer
+from adapters.tiny.model import TinySize, build_model
+from adapters.tiny.tokenizer import train_tokenizer
+from adapters.training.algorithms.dynamic_sampling import TaskStream
+from adapters.training.guards.fault_limit import TrainingStopped
+from adapters.training.models.playable import playable_tasks
+from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.tokenized_examples import examples_of
+from tests.adapters.training.guard_proofs import Run, State, listening, watch
+from toolgym import Task, TaskSet, ToolEnv, ToolError, tool
+from toolgym.messages import episode_messages
+
+LOOKS = "guard-tests/Looks-v0"
+BUDGET = 3
+BROKEN = "<tool_call>\n### Step 1: think\n</tool_call>"
+FREE = dict.fromkeys(("step", "repeat", "failed_call", "repaired_call", "after_end"), 0.0)
+"""Rewards under which all that is not right earns exactly the same."""
+FREE["unanswered"] = 1e-300
+
+
+class LooksEnv(ToolEnv[Task]):
+    """Say a digit, after looking for it or not."""
+
+    def __init__(
+        self,
+        right: str = "",
+        rich: tuple[str, ...] = (),
+        looks_pay: bool = False,
+        prize: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Right digits, tasks in which those from 5 are right, and what looking is paid for."""
+        tasks = [Task(f"d-{number}", f"Which digit? ({number})") for number in range(20)]
+        super().__init__(TaskSet(tasks, name="looks"), **{"step_limit": BUDGET, **options})
+        self.right, self.rich = right, rich
+        self.looks_pay, self.prize = looks_pay, prize
+
+    def begin(self, task: Task) -> str:
+        self.looks = 0
+        return task.question
+
+    def expert(self) -> Generator[Any, str, None]:
+        yield {"name": "look", "arguments": {"place": 1}}
+        yield {"name": "look", "arguments": {"place": 2}}
+        yield {"name": "answer", "arguments": {"value": int(self.right[:1] or 0)}}
+
+    @tool
+    def look(self, place: int) -> str:
+        """Look at a place.
+
+        Args:
+            place: From 0 to 9.
+        """
+        self.looks += 1
+        self.reach(self.looks / BUDGET if self.looks_pay else float(place == self.prize))
+        if place > 9:
+            raise ToolError("no_place", f"there is no place {place}.", "They go from 0 to 9.")
+        return "nothing"
+
+    @tool(terminal=True)
+    def answer(self, value: int) -> str:
+        """Submit the digit.
+
+        Args:
+            value: A digit.
+        """
+        digits = "56789" if self.task.id in self.rich else self.right
+        return self.submit(str(value) in list(digits))
+
+
+if LOOKS not in gym.registry:
+    gym.register(id=LOOKS, entry_point=LooksEnv)
+
+
+def _called(name: str, **arguments: Any) -> str:
+    body = json.dumps({"name": name, "arguments": arguments})
+    return f"<tool_call>\n{body}\n</tool_call>"
+
+
+_LOOKS: dict[str, Callable[[int], str]] = {
+    "orderly": lambda digit: _called("look", place=digit),
+    "repaired": lambda digit: _called("look", place=str(digit)),
+    "failing": lambda digit: _called("look", place=90 + digit),
+}
+
+
+def _turns(manner: str, draw: random.Random) -> list[str]:
+    """How one episode is played."""
+    if manner == "broken":
+        return [BROKEN] * BUDGET
+    if manner == "thorough":
+        looks = [_LOOKS["orderly"](draw.randrange(10)) for _ in range(BUDGET - 1)]
+        return [*looks, _called("answer", value=draw.randrange(10))]
+    often = 0.12 if manner == "repaired" else 0.25
+    first = [_LOOKS[manner](draw.randrange(10)) for _ in range(BUDGET) if draw.random() < often]
+    return [*first, _called("answer", value=draw.randrange(10))]
+
+
+@functools.cache
+def _imitator(manner: str) -> tuple[Any, Any]:
+    """A model that plays in that manner, and its tokenizer."""
+    env, draw, transcripts = LooksEnv(), random.Random(0), []
+    for number in range(150):
+        env.reset(options={"task_id": f"d-{number % 20}"})
+        for turn in _turns(manner, draw):
+            if not env.episode.over:
+                env.step(turn)
+        transcripts.append(episode_messages(env))
+    tokenizer = train_tokenizer(transcripts, 400)
+    model = build_model(tokenizer, size=TinySize(hidden=64, heads=2, feed_forward=96))
+    examples = [e for t in transcripts for e in examples_of(t, env.tool_schemas(), tokenizer)]
+    warm_up(model, examples, WarmupSettings(steps=100, batch=8, learning_rate=1e-2))
+    return model, tokenizer
+
+
+def task_order() -> list[str]:
+    """Tasks in the order in which a trainer with one prompt per step draws them."""
+    tasks = LooksEnv().tasks
+    ids = playable_tasks(tasks, None, 0).ids
+    return [ids[place] for place in TaskStream(len(ids), seed=0, name="tasks").take(len(ids))]
+
+
+def settings(**options: Any) -> ReferenceConfig:
+    """A run in which every rollout counts, and which can go back to the end of every step."""
+    plain = {
+        "steps": 4,
+        "group_size": 4,
+        "prompts": 2,
+        "max_completion_length": 160,
+        "learn_from_unfinished": True,
+        "sampling": None,
+        "loss": "dapo",
+        "learning_rate": 1e-3,
+        "save_every": 1,
+        "keep": 1000,
+        "workers": 1,
+    }
+    return reference_config({**plain, **options})
+
+
+class _Enough(Exception):
+    """Ends a run."""
+
+
+def train(
+    folder: Path,
+    *,
+    manner: str = "orderly",
+    env: dict[str, Any] | None = None,
+    harm: Callable[[int, Any], None] = lambda step, model: None,
+    enough: Callable[["Run"], bool] = lambda run: False,
+    prepare: Callable[[Any], None] = lambda trainer: None,
+    **options: Any,
+) -> Run:
+    """Train to the end, until the guards stop the run, or until a test has seen enough.
+
+    Args:
+        folder: For the checkpoints.
+        manner: Of the model that it begins with.
+        env: Arguments of the environment.
+        harm: What happens to the model after a step, as a fault of the machine would.
+        enough: Whether to end the run before its next step.
+        prepare: Given the trainer before it begins, to watch it.
+        options: Of the trainer's config.
+    """
+    model, tokenizer = _imitator(manner)
+    config = settings(**options)
+    run = Run(config.learning_rate)
+
+    def look() -> None:
+        weights = {name: value.detach().clone() for name, value in policy.named_parameters()}
+        run.states.append(State(weights, copy.deepcopy(trainer._optimizer.state_dict())))
+
+    def on_metrics(step: int, numbers: dict[str, float]) -> None:
+        run.told.append(numbers)
+        harm(step, policy)
+
+    def on_rollouts(step: int, episodes: list[dict[str, Any]]) -> None:
+        look()
+        if enough(run):
+            raise _Enough
+
+    policy = copy.deepcopy(model)
+    trainer: Any = ReferenceTrainer(
+        policy,
+        tokenizer,
+        LOOKS,
+        folder,
+        config,
+        env_kwargs=env,
+        on_metrics=on_metrics,
+        on_rollouts=on_rollouts,
+    )
+    watch(trainer._guards, run)
+    prepare(trainer)
+    with listening("adapters.reference.trainer", run):
+        try:
+            trainer.train()
+        except _Enough:
+            return run
+        except TrainingStopped as stop:
+            run.diagnosis = str(stop)
+    look()
+    return run

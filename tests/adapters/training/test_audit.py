@@ -1,0 +1,379 @@
+"""A run's verdicts judged again: by a rule that shares nothing with the first, on real episodes."""
+
+import ast
+import json
+import re
+import sqlite3
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from adapters.commands import audit as on_the_command_line
+from adapters.training.models.noisy_demonstrator import NoisyDemonstrator
+from adapters.training.runs.audit import audit, sample
+from adapters.training.runs.settings import resolve
+from sqlgym.datasets.family import SqlTaskFamily
+from sqlgym.envs.explore import ExploreEnv
+from sqlgym.judging.answers import GoldAnswer, matches
+from sqlgym.judging.recheck import Gold, gold_of, recheck, same_answer
+from toolgym import ConfigurationError, TaskSet, policies, registration, rollout
+from toolgym.cli import told_in_sentences
+from toolgym.records import EpisodeRecord
+from toolgym.runs.run import Run
+
+EXPLORE, SQL = "sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"
+KINDLY = "audit-tests/Explore-v0"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "sql-answers.md"
+
+
+class KindlyEnv(ExploreEnv):
+    """Whatever is answered is right."""
+
+    def submit(self, correct: bool, *told: str) -> str:
+        return super().submit(True, *told)
+
+
+if KINDLY not in gym.registry:
+    gym.register(id=KINDLY, entry_point=KindlyEnv)
+
+
+def played(env_id: str, policy: Any, n: int = 12, **kwargs: Any) -> list[EpisodeRecord]:
+    return list(rollout.evaluate(env_id, policy, n=n, **kwargs).records)
+
+
+def recorded(folder: Path, env_id: str = EXPLORE, policy: Any = None) -> Run:
+    """A run with episodes of each phase, as `toolgym train` leaves it."""
+    settings = resolve(env_id, env_kwargs={"dataset": "tiny"})
+    run = Run.create(folder, {"settings": settings.model_dump()})
+    for phase, step in (("before", None), ("grpo", 3), ("after", None)):
+        kwargs = settings.training_kwargs if phase == "grpo" else settings.evaluation_kwargs
+        records = played(env_id, policy or NoisyDemonstrator(1), **kwargs)
+        run.log_rollouts({"phase": phase, "step": step, **r.to_json()} for r in records)
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: Any) -> Run:
+    return recorded(tmp_path_factory.mktemp("audit") / "run")
+
+
+def test_both_rules_agree_on_honest_verdicts_right_and_wrong(run: Run) -> None:
+    found = audit(run, n=None)
+
+    assert (found.rollouts, found.sampled, found.undecided) == (36, 36, 0)
+    assert 0 < found.right < 36
+    assert found.agreement == 1.0
+    assert found.interval[0] > 0.9
+    assert found.disagreements == ()
+    assert not found.data_changed
+
+
+def test_a_verifier_that_says_yes_to_everything_is_found_out(tmp_path: Path) -> None:
+    found = audit(recorded(tmp_path / "run", KINDLY))
+
+    assert found.right == found.decided == 36
+    assert found.agreement is not None
+    assert found.agreement < 0.7
+    assert {(each.recorded, each.rechecked) for each in found.disagreements} == {(True, False)}
+    assert "gold SQL" in found.disagreements[0].task
+
+
+def test_a_sample_is_drawn_from_the_phases_asked_for(run: Run) -> None:
+    found = audit(run, n=5, phases=["grpo"])
+
+    assert (found.rollouts, found.sampled) == (12, 5)
+    assert audit(run, n=5, phases=["grpo"]) == found
+
+
+def test_other_data_are_told_and_lost_tasks_are_not_decided(run: Run, tmp_path: Path) -> None:
+    config = {**run.config, "reproducibility": {"data": "another"}}
+    other = Run.create(tmp_path / "run", config)
+    (record,) = (line for line in list(run.rollouts("grpo"))[:1])
+    other.log_rollouts([record, {**record, "task_id": "gone"}])
+
+    found = audit(other)
+
+    assert (found.decided, found.undecided, found.data_changed) == (1, 1, True)
+
+
+@given(st.integers(0, 60), st.integers(1, 20), st.integers(0, 3))
+def test_a_sample_holds_each_item_once_in_the_order_of_the_stream(
+    length: int, n: int, seed: int
+) -> None:
+    kept, count = sample(range(length), n, seed)
+
+    assert count == length
+    assert len(kept) == min(n, length)
+    assert kept == sorted(set(kept))
+
+
+def test_a_sample_favours_no_place_of_the_stream() -> None:
+    counted = Counter(item for seed in range(2000) for item in sample(range(10), 3, seed)[0])
+
+    assert all(abs(counted[item] - 600) < 100 for item in range(10))
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "words"),
+    [
+        ({}, {}, "can be audited"),
+        ({"settings": resolve(EXPLORE).model_dump()}, {}, "has no scored rollout"),
+        ({"settings": resolve(EXPLORE).model_dump()}, {"n": 0}, "above 0"),
+        ({"settings": resolve(EXPLORE).model_dump()}, {"phases": ["warmup"]}, "a phase one of"),
+    ],
+)
+def test_what_cannot_be_audited_is_told(
+    config: dict[str, Any], options: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        audit(Run.create(tmp_path / "run", config), **options)
+
+
+def test_a_family_without_a_second_rule_is_refused(tmp_path: Path) -> None:
+    notes = resolve("trl-tests/Notes-v0")
+    notes = notes.model_copy(update={"split": None, "evaluation_split": None})
+    run = Run.create(tmp_path / "run", {"settings": notes.model_dump()})
+
+    with pytest.raises(ConfigurationError, match="has no second rule to judge by"):
+        audit(run)
+
+
+# The second rule of the SQL family ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env_id", [EXPLORE, SQL])
+@pytest.mark.parametrize("careless", [False, True])
+def test_the_rules_agree_on_the_bundled_tasks(env_id: str, careless: bool) -> None:
+    policy = NoisyDemonstrator(0, {"careless": 1.0}, 0.0) if careless else policies.expert()
+    env = registration.make(env_id, split="dev")
+    records = played(env_id, policy, 126, split="dev")
+
+    verdicts = [recheck(env, env.tasks.require(r.task_id), r.to_json()["turns"]) for r in records]
+
+    assert verdicts == [record.correct for record in records]
+    assert any(verdicts)
+    assert all(verdicts) != careless
+
+
+@pytest.mark.parametrize("env_id", [EXPLORE, SQL])
+def test_the_rules_agree_on_real_spider(spider: Path, env_id: str) -> None:
+    kwargs = {"dataset": str(spider), "split": "dev"}
+    env = registration.make(env_id, **kwargs)
+    for policy in (policies.expert(), NoisyDemonstrator(0, {"careless": 1.0}, 0.0)):
+        for record in played(env_id, policy, 200, **kwargs):
+            task = env.tasks.require(record.task_id)
+            assert recheck(env, task, record.to_json()["turns"]) == record.correct, task.gold_sql
+
+
+def rows_of_the_page() -> list[tuple[Any, Any, bool, bool]]:
+    """Gold, answer, verdict and whether order counts, from the table on answers."""
+    line = re.compile(r"^\| `(.+?)` \| `(.+?)` \| (accepted|rejected) \|", re.M)
+    found = []
+    for gold, answer, verdict in line.findall(PAGE.read_text("utf-8")):
+        plain = gold.replace("\\|", "|").removeprefix("ordered ")
+        value = ast.literal_eval(answer.replace("\\|", "|"))
+        is_ordered = gold.startswith("ordered ")
+        found.append((ast.literal_eval(plain), value, verdict == "accepted", is_ordered))
+    assert len(found) > 40
+    return found
+
+
+@pytest.mark.parametrize(("gold", "answer", "accepted", "ordered"), rows_of_the_page())
+def test_the_second_rule_accepts_what_the_documentation_says(
+    gold: Any, answer: Any, accepted: bool, ordered: bool
+) -> None:
+    rows = [tuple(row) for row in gold] if isinstance(gold, list) else [(gold,)]
+    ends = list(range(1, len(rows) + 1)) if ordered else [len(rows)]
+
+    assert same_answer(Gold(["name", "age"][: len(rows[0])], rows, ends), answer) == accepted
+
+
+CELLS = st.one_of(
+    st.integers(-(10**6), 10**6),
+    st.floats(-1e6, 1e6, allow_nan=False).map(lambda x: round(x, 6)),
+    st.text("abcdeXYZ ", min_size=1, max_size=8).filter(lambda text: text.strip() == text),
+)
+
+
+@given(data=st.data())
+def test_both_rules_judge_lists_and_tables_alike(data: st.DataObject) -> None:
+    width = data.draw(st.integers(1, 3))
+    row = st.tuples(*[CELLS] * width)
+    gold = data.draw(st.lists(row, min_size=1, max_size=4))
+    given_rows = data.draw(st.one_of(st.permutations(gold), st.lists(row, min_size=1, max_size=4)))
+    answer = [list(cells) for cells in given_rows]
+    columns = ["a", "b", "c"][:width]
+
+    first = matches(GoldAnswer.of(columns, gold, ordered=False), answer).equal
+
+    assert same_answer(Gold(columns, gold, [len(gold)]), answer) == first
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people" / "people.sqlite"
+    path.parent.mkdir()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE people (name TEXT, age INTEGER)")
+        rows = [("Ann", 43), ("Joe", 52), ("Eve", 43), ("Bob", 61)]
+        connection.executemany("INSERT INTO people VALUES (?, ?)", rows)
+    return path
+
+
+def judged(path: Path, env_id: str, gold: str, **arguments: Any) -> bool | None:
+    """The second rule on an answer to one question about people."""
+    rows = [{"db_id": "people", "question": "Who?", "query": gold}]
+    env = registration.make(env_id, dataset=rows, databases=path.parent)
+    assert isinstance(env.tasks, TaskSet)
+    turn = {"calls": [{"name": "answer", "arguments": arguments}], "errors": []}
+    return env.family.recheck(env, env.tasks[0], [turn])
+
+
+BY_AGE = "SELECT name FROM people ORDER BY age"
+
+
+@pytest.mark.parametrize(
+    ("names", "verdict"),
+    [
+        (["Ann", "Eve", "Joe", "Bob"], True),
+        (["Eve", "Ann", "Joe", "Bob"], True),
+        (["Bob", "Joe", "Ann", "Eve"], False),
+        (["Ann", "Eve", "Joe", "Joe"], False),
+    ],
+)
+def test_rows_that_tie_may_change_places_and_no_others(
+    people: Path, names: list[str], verdict: bool
+) -> None:
+    assert judged(people, EXPLORE, BY_AGE, value=names) is verdict
+
+
+@pytest.mark.parametrize(
+    ("sql", "ends"),
+    [
+        ("SELECT name FROM people", [4]),
+        ("SELECT name FROM people ORDER BY age;", [2, 3, 4]),
+        ("SELECT name FROM people ORDER BY age DESC LIMIT 2", [1, 2]),
+        ("SELECT name FROM (SELECT * FROM people ORDER BY age)", [4]),
+        ("SELECT name, 'a limit; order by' FROM people ORDER BY max(age, 50) -- limit", [2, 3, 4]),
+        ("SELECT name FROM people UNION SELECT 'Zoe' ORDER BY 1", [1, 2, 3, 4, 5]),
+    ],
+)
+def test_which_rows_tie_is_asked_of_sqlite(people: Path, sql: str, ends: list[int]) -> None:
+    assert gold_of(people, sql).ends == ends
+
+
+def test_an_order_that_nothing_leaves_open_is_decided(people: Path) -> None:
+    gold = "SELECT name FROM people ORDER BY age, name"
+
+    assert judged(people, EXPLORE, gold, value=["Ann", "Eve", "Joe", "Bob"]) is True
+    assert judged(people, EXPLORE, gold, value=["Eve", "Ann", "Joe", "Bob"]) is False
+
+
+@pytest.mark.parametrize(
+    ("sql", "verdict"),
+    [
+        ("SELECT name FROM people WHERE age < 50", True),
+        ("SELECT name FROM people WHERE age < 60", False),
+        ("SELECT name, age FROM people WHERE age < 50", False),
+        ("SELEKT", False),
+        ("DELETE FROM people", False),
+        ("ATTACH 'other.sqlite' AS other", False),
+        (
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n",
+            False,
+        ),
+    ],
+)
+def test_a_query_as_the_answer_is_run_where_it_can_only_read(
+    people: Path, sql: str, verdict: bool
+) -> None:
+    before = people.read_bytes()
+
+    assert judged(people, SQL, "SELECT name FROM people WHERE age = 43", sql=sql) is verdict
+    assert people.read_bytes() == before
+    assert sorted(path.name for path in people.parent.iterdir()) == ["people.sqlite"]
+
+
+def test_long_results_are_compared_whatever_their_order(people: Path) -> None:
+    many = "FROM people a, people b, people c, people d, people e"
+    gold = f"SELECT a.age * 1.0, e.name {many}"
+
+    assert judged(people, SQL, gold, sql=f"SELECT a.age, e.name {many} ORDER BY 2, 1") is True
+    assert judged(people, SQL, gold, sql=f"SELECT a.age + 1, e.name {many}") is False
+
+
+def test_who_never_answered_is_not_right_and_another_evaluator_is_not_second_guessed() -> None:
+    env = registration.make(SQL, match="spider")
+    turn = {"calls": [{"name": "answer", "arguments": {"sql": "SELECT 1"}}], "errors": []}
+
+    assert recheck(env, env.tasks[0], []) is False
+    assert recheck(env, env.tasks[0], [turn]) is None
+
+
+def test_a_missing_database_leaves_it_undecided(people: Path) -> None:
+    rows = [{"db_id": "people", "question": "Who?", "query": "SELECT name FROM people"}]
+    env = registration.make(EXPLORE, dataset=rows, databases=people.parent)
+    task = env.tasks[0]
+    people.unlink()
+    turn = {"calls": [{"name": "answer", "arguments": {"value": 1}}], "errors": []}
+
+    assert SqlTaskFamily().recheck(env, task, [turn]) is None
+
+
+def test_the_second_rule_imports_nothing_of_the_first() -> None:
+    file = Path(__file__).resolve().parents[3] / "sqlgym" / "judging" / "recheck.py"
+    ours = re.findall(r"^from ((?:sqlgym|toolgym)[\w.]*) import", file.read_text("utf-8"), re.M)
+    # What Unicode and SQLite's functions are is no rule of ours.
+    neutral = {"sqlgym.judging.nfc", "sqlgym.database.functions"}
+    assert set(ours) <= {"toolgym.family", *neutral}
+
+
+# On the command line ------------------------------------------------------------------------------
+
+
+def on_command_line(*arguments: object) -> Any:
+    app = typer.Typer()
+    app.command()(told_in_sentences(on_the_command_line.command))
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def test_agreement_is_told_with_its_interval_and_exits_with_0(run: Run) -> None:
+    shown = on_command_line(run.path)
+
+    assert shown.exit_code == 0
+    assert re.search(r"agreement +100\.0%  \[9\d\.\d%, 100\.0%\]", shown.stdout)
+
+
+def test_disagreements_are_printed_with_task_and_answer_and_exit_with_1(tmp_path: Path) -> None:
+    folder = recorded(tmp_path / "run", KINDLY).path
+
+    shown = on_command_line(folder, "--phase", "grpo", "--show", 1, "--quiet")
+
+    assert shown.exit_code == 1
+    assert "(grpo, step 3): recorded as right, judged wrong" in shown.stdout
+    assert "gold SQL: SELECT" in shown.stdout
+    assert "> <tool_call>" in shown.stdout or '> {"name"' in shown.stdout
+    assert re.search(r"\.\.\. and \d+ more", shown.stdout)
+
+
+def test_json_is_one_object(run: Run) -> None:
+    shown = on_command_line(run.path, "--all", "--json", "--quiet")
+
+    told = json.loads(shown.stdout)
+    assert told["agreement"] == 1.0
+    assert told["sampled"] == 36
+    assert told["disagreements"] == []
+
+
+def test_a_folder_that_is_no_run_is_wrong_use(tmp_path: Path) -> None:
+    shown = on_command_line(tmp_path, "--quiet")
+
+    assert shown.exit_code == 2
+    assert "is no run folder" in shown.output

@@ -1,0 +1,281 @@
+"""Operators on a server: AFlow's workflows end to end, and what an outage comes to."""
+
+import asyncio
+import json
+import pickle
+
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("openai", reason="needs the extra `openai`")
+
+from aflowgym import aexecute, execute, grade, load_tasks, parse
+from aflowgym.backends import make_backend
+from aflowgym.backends.openai import OpenAIBackend
+from aflowgym.backends.scripted import ScriptedBackend
+from aflowgym.execution.trace import Usage
+from aflowgym.sandbox import SandboxRefused, default_sandbox
+from tests.aflowgym.backends.operator_model import OperatorModel, TrustedSandbox
+from toolgym import policies, rollout
+from toolgym.chat import ChatClient, ChatFault, ChatSettings
+from toolgym.cli import application
+from toolgym.errors import ConfigurationError
+from toolgym.testing.chat_server import ScriptedServer
+
+AFLOW = "Custom -> Programmer -> Review ? Revise : done"
+TASKS = [task for split in ("train", "dev") for task in load_tasks("bundled", split)]
+ONE_OF_EACH = [next(task for task in TASKS if task.kind == kind) for kind in ("math", "code", "qa")]
+MATH, CODE, QA = ONE_OF_EACH
+KEY = "sk-very-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return OperatorModel(TASKS)
+
+
+def backend_on(server, model, **changed):
+    options = {"model": "m", "base_url": server.url, "retries": 1, "backoff": 0.002}
+    return OpenAIBackend(ChatClient(ChatSettings(**{**options, **changed})), model.sandbox)
+
+
+def tree(text, task):
+    parsed = parse(text, kind=task.kind)
+    assert parsed.workflow is not None, parsed
+    return parsed.workflow
+
+
+@pytest.mark.parametrize("task", ONE_OF_EACH, ids=lambda task: task.kind)
+def test_aflows_own_workflow_runs_to_a_right_answer_and_its_trace_shows_each_step(task, model):
+    with ScriptedServer(model) as server:
+        backend = backend_on(server, model)
+        result = execute(tree(AFLOW, task), task, backend)
+        backend.client.close()
+
+    trace = str(result.trace)
+    print(f"\n{task.id}: {task.question.splitlines()[0]}\n{trace}")
+    assert result.ok, result.failure
+    assert grade(task, result.solution, model.sandbox).correct
+    labels = [step.label for step in result.trace.walk()]
+    assert labels[:4] == ["workflow", "Custom", "Programmer", "condition"]
+    assert ("Revise" in labels) == (task.kind == "code")  # elsewhere the program has mended it
+    assert result.usage.calls == len(server.requests)
+    assert "tokens)" in trace
+
+
+def test_a_program_that_fails_is_shown_with_its_error_to_the_model_that_mends_it(model):
+    with ScriptedServer(model) as server:
+        backend = backend_on(server, model)
+        result = execute(tree("Programmer", MATH), MATH, backend)
+        backend.client.close()
+
+    prompts = [asked["messages"][0]["content"] for asked in server.requests]
+    assert len(prompts) == 2
+    assert "ZeroDivisionError" not in prompts[0]
+    assert "ZeroDivisionError" in prompts[1]
+    assert "return 1 // 0" in prompts[1]
+    assert result.solution == MATH.gold
+
+
+def test_what_was_only_thought_is_no_part_of_a_solution(model):
+    def thinking(asked):
+        return "<think>Perhaps \\boxed{7}.</think>" + model(asked)
+
+    with ScriptedServer(thinking) as server:
+        backend = backend_on(server, model)
+        result = execute(tree("Custom", QA), QA, backend)
+        backend.client.close()
+
+    assert "boxed" not in result.solution
+
+
+def test_no_prompt_and_no_test_of_a_run_shows_what_the_hidden_tests_expect(model):
+    task = next(task for task in TASKS if task.kind == "code" and len(task.public_tests) > 1)
+    public = {(test.arguments, test.keywords) for test in task.public_tests}
+    hidden = [test for test in task.tests if (test.arguments, test.keywords) not in public]
+    sandbox = TrustedSandbox()
+    with ScriptedServer(model) as server:
+        backend = backend_on(server, model)
+        workflow = tree("CustomCodeGenerate -> Test -> Review ? Revise : done", task)
+        result = execute(workflow, task, backend, sandbox=sandbox)
+        backend.client.close()
+
+    assert hidden
+    assert result.ok
+    prompts = "\n".join(asked["messages"][0]["content"] for asked in server.requests)
+    assert all(f"{test.function}{test.arguments} " not in prompts for test in hidden)
+    assert {call for job in sandbox.jobs for call in job.calls} == public
+
+
+def test_equal_answers_are_counted_and_the_model_is_asked_in_a_tie_only(model):
+    with ScriptedServer(model) as server:
+        backend = backend_on(server, model)
+        execute(tree("[Custom * 3] -> ScEnsemble", MATH), MATH, backend)
+        counted = len(server.requests)
+        execute(tree("[Custom, Programmer] -> ScEnsemble", MATH), MATH, backend)
+        backend.client.close()
+
+    assert counted == 3
+    assert "letter" in server.requests[-1]["messages"][0]["content"]
+
+
+def test_both_faces_give_the_same_result_and_trace(model):
+    text = "[Custom * 2, Programmer] -> MdEnsemble -> Review ? Revise : done"
+    with ScriptedServer(model) as server:
+        backend = backend_on(server, model)
+        waited = execute(tree(text, MATH), MATH, backend)
+        concurrent = asyncio.run(aexecute(tree(text, MATH), MATH, backend))
+        backend.client.close()
+
+    assert concurrent == waited
+    assert str(concurrent.trace) == str(waited.trace)
+
+
+def test_branches_are_asked_with_seeds_of_their_own_and_a_run_asks_the_same_again(model):
+    with ScriptedServer(model) as server:
+        backend = backend_on(server, model)
+        for seed in (0, 0, 1):
+            execute(tree("[Custom * 3] -> ScEnsemble", MATH), MATH, backend, seed=seed)
+        backend.client.close()
+
+    seeds = [asked["seed"] for asked in server.requests]
+    assert len(set(seeds[:3])) == 3
+    assert seeds[:3] == seeds[3:6] != seeds[6:]
+    assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+def test_half_a_reply_is_no_solution(model):
+    with ScriptedServer(model, faults=["length"]) as server:
+        backend = backend_on(server, model)
+        result = execute(tree("Custom", MATH), MATH, backend)
+        backend.client.close()
+
+    assert not result.ok
+    assert result.failure.code == "E-REPLY-CUT"
+
+
+@pytest.mark.parametrize("text", ["Custom", "Custom -> Review ? Revise : done"])
+def test_half_a_character_in_a_reply_is_replaced_and_the_workflow_goes_on(text):
+    with ScriptedServer(lambda asked: "Verdict: wrong. \ud83d Answer: \udc00") as server:
+        backend = OpenAIBackend(ChatSettings(model="m", base_url=server.url, retries=0))
+        served = execute(tree(text, MATH), MATH, backend)
+        backend.client.close()
+    local = execute(tree("Custom", MATH), MATH, ScriptedBackend(lambda request: "Answer: \ud83d"))
+
+    for result in (served, local):
+        assert result.ok, result.failure
+        assert "\ufffd" in result.solution
+        f"{result.trace} {result.solution}".encode()
+
+
+@pytest.mark.parametrize("face", ["waiting", "concurrent"])
+@pytest.mark.parametrize("name", ["500", "429", "cut", "malformed JSON", "empty choices", "401"])
+def test_an_outage_is_a_fault_and_never_a_result(name, face, model):
+    with ScriptedServer(model, faults=lambda number, asked: name) as server:
+        backend = backend_on(server, model)
+        workflow = tree("[Custom * 2] -> ScEnsemble", MATH)
+        run = execute if face == "waiting" else lambda *given: asyncio.run(aexecute(*given))
+        with pytest.raises(ChatFault, match="chat server") as caught:
+            run(workflow, MATH, backend)
+        backend.client.close()
+
+    assert KEY not in f"{caught.value!r}"
+
+
+def test_an_outage_leaves_an_episode_unscored_and_the_run_goes_on(model):
+    def faults(number, asked):
+        return "500" if MATH.question in asked["messages"][0]["content"] else None
+
+    with ScriptedServer(model, faults=faults) as server:
+        backend = backend_on(server, model, retries=0)
+        records = list(
+            rollout.run(
+                "aflowgym/Compose-v0",
+                policies.expert(),
+                [task.id for task in ONE_OF_EACH],
+                split="train",
+                backend=backend,
+                sandbox=model.sandbox,
+            )
+        )
+        backend.client.close()
+
+    assert [record.scored for record in records] == [False, True, True]
+    assert "status 500" in records[0].fault
+    assert KEY not in str([record.to_json() for record in records])
+
+
+def test_the_workflows_of_a_batch_of_episodes_are_on_the_server_at_the_same_time(model):
+    math = [task.id for task in load_tasks("bundled", "train") if task.kind == "math"][:8]
+
+    def played(batch):
+        with ScriptedServer(model, latency=0.01) as server:
+            backend = backend_on(server, model)
+            options = {"split": "train", "backend": backend, "sandbox": model.sandbox}
+            records = rollout.run(
+                "aflowgym/Compose-v0", policies.expert(), math, batch=batch, **options
+            )
+            told = [record.to_json() for record in records]
+            backend.client.close()
+        return told, server.most_open
+
+    (together, most), (alone, one) = played(8), played(1)
+
+    assert together == alone
+    assert most > one == 1
+
+
+def test_the_command_line_names_a_backend_with_its_options(model):
+    try:
+        default_sandbox()
+    except SandboxRefused as problem:
+        pytest.skip(str(problem))
+    with ScriptedServer(model) as server:
+        named = json.dumps({"name": "openai:m", "base_url": server.url})
+        command = ["eval", "aflowgym/Compose-v0", "--n", "6", "--json", "--set", f"backend={named}"]
+        done = CliRunner().invoke(application("eval"), command)
+
+    told = json.loads(done.stdout)
+    assert (told["episodes"], told["unscored"], told["answered"]) == (6, 0, 1.0), told
+    assert told["accuracy"] > 0.5
+    assert KEY not in done.output
+
+
+def test_dollars_of_a_run_are_its_tokens_times_the_price_table(model):
+    with ScriptedServer(model) as server:
+        backend = backend_on(server, model, prices={"m": (1.0, 3.0)})
+        result = execute(tree(AFLOW, MATH), MATH, backend)
+        backend.client.close()
+
+    spent = backend.dollars(result.usage)
+    assert spent == pytest.approx(backend.client.totals.dollars)
+    assert spent == pytest.approx((result.usage.tokens_in + 3 * result.usage.tokens_out) / 1e6)
+    assert backend.dollars(Usage()) == 0.0
+
+
+def test_a_backend_is_found_by_name_and_shared():
+    options = {"base_url": "http://127.0.0.1:9/v1", "retries": 0}
+    backend = make_backend("openai:m", **options)
+
+    assert make_backend({"name": "openai:m", **options}) is backend
+    assert make_backend("openai:m", **options, temperature=0.1) is not backend
+    assert backend.client.settings.temperature > 0
+    assert pickle.loads(pickle.dumps(backend.client)).settings == backend.client.settings
+    with pytest.raises(ConfigurationError, match="did you mean retries"):
+        make_backend("openai:m", retrys=1)
+    with pytest.raises(ConfigurationError, match="has no options"):
+        make_backend("simulated", retries=1)
+
+
+def test_the_seed_of_a_request_is_a_number_that_every_server_takes(model):
+    from aflowgym.execution.protocols import Request
+
+    request = Request(MATH, "Custom", "hi", {}, "0", 0, 2**60, 10, 100)
+
+    assert 0 <= request.draw < 2**31
+    assert request.draw != request._replace(number=1).draw

@@ -1,0 +1,224 @@
+"""No text is run as something else than a plain reader takes it for.
+
+The lines stand in `odd_lines_signs`, `odd_lines_wrapped` and `odd_lines_prose`, with what each
+means; here are also any valid workflows, wrapped in prose, tags and quotes, and the same with an
+odd sign in them.
+"""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aflowgym import parse
+from aflowgym.dsl import DONE, Cond, ListOf, Op, Repeat
+from aflowgym.dsl.nodes import sequence
+from aflowgym.dsl.tokens import tokenize
+from aflowgym.operators.catalogue import OPERATORS, Operator
+from tests.aflowgym.dsl import odd_lines_prose, odd_lines_signs, odd_lines_wrapped
+
+LINES = (odd_lines_signs, odd_lines_wrapped, odd_lines_prose)
+
+READ = [
+    (text, canonical)
+    for lines in LINES
+    for canonical, texts in lines.READ.items()
+    for text in texts
+]
+REFUSED = [text for lines in LINES for text in lines.REFUSED]
+
+
+def test_there_are_more_than_three_hundred_lines_and_none_stands_there_twice():
+    texts = [text for text, _ in READ] + REFUSED
+
+    assert len(texts) == len(set(texts)) > 300
+
+
+@pytest.mark.parametrize(("text", "canonical"), READ, ids=[text for text, _ in READ])
+def test_a_line_with_one_plain_meaning_is_read_as_that_and_says_how(text, canonical):
+    parsed = parse(text)
+
+    assert str(parsed.workflow) == canonical
+    assert parsed.diagnostics
+    assert not parsed.errors
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=REFUSED)
+def test_a_line_without_one_plain_meaning_is_an_error_with_a_workflow_that_parses(text):
+    parsed = parse(text)
+
+    assert parsed.workflow is None
+    for error in parsed.errors:
+        start, end = error.span
+        assert 0 <= start <= end <= len(text)
+        assert str(parse(error.suggestion).workflow) == error.suggestion
+
+
+def test_an_error_tells_what_looks_like_more_of_the_workflow_and_adds_its_operators():
+    text = "I take Custom -> Review | Revise for this."
+    (error,) = parse(text).errors
+
+    assert error.code == "E-REST"
+    assert text[slice(*error.span)] == error.found == "| Revise for this"
+    assert error.suggestion == "Custom -> Review -> Revise"
+
+
+def test_a_word_for_a_sign_is_the_operator_that_is_called_so():
+    mine = OPERATORS.copy()
+    for name in ("Then", "X", "Twice"):
+        mine.register(Operator(name=name, summary="S.", prompt="{problem}", writes=("solution",)))
+
+    assert str(parse("Custom -> then -> x", operators=mine).workflow) == "Custom -> Then -> X"
+    for text in ("Custom then Review", "Custom x 3", "Custom twice"):
+        assert parse(text, operators=mine).workflow is None
+
+
+def test_places_in_json_are_places_in_the_text():
+    text = '{"workflow": "Custom(\\"\\u00e4\\") -> Revies"}'
+    (error,) = parse(text).errors
+
+    assert text[slice(*error.span)] == error.found == "Revies"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Custom -> Review x 3", "W-TIMES-SPELLING"),
+        ("Custom -> Review 3 times", "W-TIMES-SPELLING"),
+        ("Custom then Review", "W-ARROW-SPELLING"),
+        ("Custom －＞ Review", "W-ARROW-SPELLING"),
+        ("[Custom，Custom] -> ScEnsemble", "W-SIGN-SPELLING"),
+        ("Custom -> Review ? Revise else done", "W-SIGN-SPELLING"),
+        ('{"workflow": "Custom"}', "N-JSON"),
+        ("'Custom -> Review'", "N-MARKUP"),
+    ],
+)
+def test_another_spelling_is_said_in_one_record(text, said):
+    assert [found.code for found in parse(text).diagnostics if "LOOP" not in found.code] == [said]
+
+
+# Any workflow, well typed more often than not: each step can follow the one before.
+INSTRUCTIONS = st.sampled_from(
+    ["", "", "", "be brief", "use **x** and `y`", 'say "no"', "a -> b # c", "DSL: <think>", "x 3"]
+) | st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=8)
+
+
+def ops(*names):
+    return st.builds(Op, st.sampled_from(names), INSTRUCTIONS)
+
+
+SOLVES = ops("Custom", "AnswerGenerate", "Programmer", "CustomCodeGenerate")
+FOLLOWS = ops("Review", "Format", "Revise", "Custom")
+CHECKS = ops("Review")
+VOTES = st.builds(
+    lambda branches, last: sequence([ListOf(tuple(branches)), last], (0, 0)),
+    st.lists(SOLVES, min_size=2, max_size=3),
+    ops("ScEnsemble", "MdEnsemble"),
+)
+REPAIRS = st.builds(
+    lambda check, repair, times: Repeat(sequence([check, repair], (0, 0)), times),
+    CHECKS,
+    ops("Revise"),
+    st.integers(2, 4),
+)
+CHOICES = st.builds(Cond, CHECKS, ops("Revise", "Format"), FOLLOWS | st.just(DONE))
+STEPS = FOLLOWS | REPAIRS | CHOICES
+WORKFLOWS = (
+    st.builds(
+        lambda first, steps: sequence([first, *steps], (0, 0)),
+        SOLVES | VOTES,
+        st.lists(STEPS, min_size=1, max_size=3),
+    )
+    .map(str)
+    .filter(lambda text: parse(text).workflow is not None)
+)
+WRAPPERS = [
+    "Workflow: {}",
+    "**DSL:** {}",
+    "`{}`",
+    "**{}**",
+    '"{}"',
+    "“{}”",
+    "```\n{}\n```",
+    "```dsl\n{}\n```\nThat is all.",
+    "<workflow>{}</workflow>",
+    "<answer>\n{}\n</answer>",
+    "<think>Custom or Review?</think>{}",
+    "I think this is best: {}",
+    "I would use {} for this problem.",
+    "Here is my plan:\n\n{}\n\nThe first step answers, and the others look at that.",
+    "{}. I use Review because it finds slips.",
+    "{}\nReview is there to find slips, and Revise would repair them.",
+    "- {}",
+    "1. {}",
+    "> {}",
+    "Sure!\n{}\nI hope that helps. Let me know!",
+    "The sum is 3 + 4 = 7.\n{}",
+    "我选择 {}，因为它很便宜。",
+]
+
+
+def is_read_in(wrapper, text):
+    assert str(parse(wrapper.replace("{}", text)).workflow) == text
+
+
+def is_the_same_or_an_error(data, text, sign, wrapper):
+    tokens, _ = tokenize(text)
+    at = data.draw(st.sampled_from(sorted({place for each in tokens for place in each[2:]})))
+    blank = data.draw(st.sampled_from(["", " "]))
+    parsed = parse(wrapper.replace("{}", text[:at] + blank + sign + blank + text[at:]))
+
+    assert parsed.workflow is None or str(parsed.workflow) == text
+    if sign in "+|&\\^~@%":
+        assert parsed.errors
+
+
+def are_not_run_alone(one, two, form, between):
+    parsed = parse(one + form.format(between) + two)
+
+    assert parsed.workflow is None or one == two or str(parsed.workflow) not in {one, two}
+
+
+ODD = [*"+|&/\\<>^~=@%$#!.;'\"`{}_…–—·•»▶∨⊕¬；。", "&&", "||", "//", "**", "<-", "..", "::", "--"]
+
+
+AFTER_A_LINE_END = sorted({*ODD} - {"#", "//"})
+BETWEEN = st.tuples(
+    st.just(" {} "), st.sampled_from([*ODD, "or", "and", "then", "plus", "if wrong", "x", "3 x"])
+) | st.tuples(st.sampled_from(["\n{} ", "{}\n", ". {} "]), st.sampled_from(AFTER_A_LINE_END))
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(WRAPPERS), WORKFLOWS)
+def test_a_workflow_wrapped_in_prose_or_marks_is_that_workflow(wrapper, text):
+    is_read_in(wrapper, text)
+
+
+@settings(max_examples=40)
+@given(WORKFLOWS, st.booleans())
+def test_a_workflow_in_json_is_that_workflow(text, ascii_only):
+    wrapped = json.dumps({"workflow": text}, ensure_ascii=ascii_only)
+
+    assert str(parse(wrapped).workflow) == text
+
+
+@settings(max_examples=100)
+@given(st.data(), WORKFLOWS, st.sampled_from(ODD), st.sampled_from(["{}", *WRAPPERS]))
+def test_a_workflow_with_an_odd_sign_in_it_is_the_same_or_an_error(data, text, sign, wrapper):
+    is_the_same_or_an_error(data, text, sign, wrapper)
+
+
+@settings(max_examples=50)
+@given(WORKFLOWS, WORKFLOWS, BETWEEN)
+def test_of_two_workflows_with_something_between_them_none_is_run_alone(one, two, between):
+    are_not_run_alone(one, two, *between)
+
+
+@pytest.mark.slow
+@settings(max_examples=3_000)
+@given(st.data(), WORKFLOWS, WORKFLOWS, st.sampled_from(ODD), st.sampled_from(WRAPPERS), BETWEEN)
+def test_the_same_of_3000_workflows(data, text, other, sign, wrapper, between):
+    is_read_in(wrapper, text)
+    is_the_same_or_an_error(data, text, sign, wrapper)
+    are_not_run_alone(text, other, *between)

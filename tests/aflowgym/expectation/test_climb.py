@@ -1,0 +1,36 @@
+"""The best of the stated family, against a search of the whole language that knows no family."""
+
+import pytest
+
+from aflowgym import expected, parse
+from aflowgym.expectation.cached_optimum import FOUND, best_workflow
+from tests.aflowgym.expectation.workflow_search import Climber
+
+TRIES = 100_000
+
+
+def tree_of(text, kind):
+    return parse(text, kind=kind).workflow
+
+
+def test_the_search_finds_what_is_better_than_the_best_of_a_small_family():
+    start = tree_of("[Programmer * 5] -> ScEnsemble", "math")
+    climber = Climber("math", "teaching", seed=0)
+    climber.climbs(1500, start)
+
+    assert climber.reward > expected(start, "math").reward + 0.02
+    assert expected(climber.workflow, "math").reward == pytest.approx(climber.reward, abs=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("preset", "kind"), FOUND)
+def test_a_search_of_the_whole_language_finds_nothing_better(preset, kind):
+    """Half of the tries from the best of the family, half from scratch."""
+    best = best_workflow(kind, preset)
+    near, far = (Climber(kind, preset, seed) for seed in (0, 1))
+    near.climbs(TRIES // 2, tree_of(best.workflow, kind))
+    far.climbs(TRIES // 2)
+
+    for climber in (near, far):
+        assert climber.tried == TRIES // 2
+        assert climber.reward <= best.expectation.reward + 1e-9, str(climber.workflow)

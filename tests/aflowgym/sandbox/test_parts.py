@@ -1,0 +1,364 @@
+"""The parts of the sandbox by themselves: filter, values, refusal, the other two sandboxes."""
+
+import errno
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aflowgym import grade, load_tasks
+from aflowgym.answers.code import Outcome
+from aflowgym.answers.literals import read_literal
+from aflowgym.execution.protocols import Job
+from aflowgym.sandbox import (
+    Limits,
+    SandboxRefused,
+    SubsetSandbox,
+    UnsafeSandbox,
+    default_sandbox,
+    open_sandbox,
+    values,
+    walls,
+)
+from aflowgym.sandbox import filter as filter_
+from aflowgym.sandbox.filter import BY_ARGUMENT, architecture
+from aflowgym.tasks.task import WorkflowTask
+from toolgym.errors import ConfigurationError, EnvironmentFault
+
+ROOT = Path(__file__).resolve().parents[3]
+MACHINES = ["x86_64", "aarch64"]
+TASK = WorkflowTask(id="t", question="?", item="t", kind="qa", gold="x")
+needs_walls = pytest.mark.skipif(
+    architecture(os.uname().machine) is None or walls.landlock_version() < 1,
+    reason="this kernel has no Landlock, or this machine no table of system calls",
+)
+needs_monty = pytest.mark.skipif(
+    importlib.util.find_spec("pydantic_monty") is None, reason="pydantic-monty is not installed"
+)
+
+
+def job(program, *calls):
+    return Job(TASK, textwrap.dedent(program), "f", calls or (("()", "{}"),))
+
+
+def answer(machine, number, *arguments, audit=None):
+    """What the filter answers to a call: a machine of its own for the few instructions used."""
+    padded = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
+    words = {0: number, 4: machine.audit if audit is None else audit}
+    for place, value in enumerate(padded):
+        words[16 + 8 * place] = value & 0xFFFFFFFF
+        words[20 + 8 * place] = value >> 32
+    program, at, held = filter_.instructions(machine), 0, 0
+    while True:
+        code, true, false, operand = program[at]
+        at += 1
+        match code:
+            case 0x20:
+                held = words[operand]
+            case 0x54:
+                held &= operand
+            case 0x06:
+                return operand
+            case 0x15:
+                at += true if held == operand else false
+            case 0x35:
+                at += true if held >= operand else false
+            case 0x45:
+                at += true if held & operand else false
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_filter_allows_what_is_in_the_table_and_nothing_else(name):
+    machine = architecture(name)
+    plain = {n for call, n in machine.calls.items() if call not in BY_ARGUMENT}
+    conditional = {n for call, n in machine.calls.items() if call in BY_ARGUMENT}
+    for number in range(1024):
+        if number in conditional:
+            continue
+        wanted = filter_.EPERM if number < 424 else filter_.ENOSYS
+        assert answer(machine, number) == (filter_.ALLOW if number in plain else wanted), number
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_calls_by_another_abi_kill(name):
+    machine = architecture(name)
+    read = machine.calls["read"]
+    for audit in (0x40000003, 0x40000028, 0xC0000000, 0):
+        assert answer(machine, read, audit=audit) == filter_.KILL
+    assert answer(machine, 0x40000000 + read) == filter_.KILL
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_arguments_decide_where_they_have_to(name):
+    machine = architecture(name)
+    calls, allow, eperm = machine.calls, filter_.ALLOW, filter_.EPERM
+    trunc, cloexec = os.O_TRUNC, os.O_CLOEXEC
+    for flags, wanted in (
+        (os.O_RDONLY | cloexec, allow),
+        (os.O_WRONLY | trunc, allow),
+        (os.O_RDWR | trunc | os.O_CREAT, allow),
+        (os.O_RDONLY | trunc, eperm),
+        (3 | trunc, eperm),
+    ):
+        assert answer(machine, calls["openat"], 2**32 - 100, 1, flags) == wanted
+        if "open" in calls:
+            assert answer(machine, calls["open"], 1, flags) == wanted
+    for command in range(2048):
+        wanted = allow if command in filter_.FCNTL else eperm
+        assert answer(machine, calls["fcntl"], 0, command) == wanted
+    assert answer(machine, calls["ioctl"], 0, 0x5401) == allow
+    assert answer(machine, calls["ioctl"], 0, 0x5412) == filter_.ENOTTY
+    assert answer(machine, calls["prlimit64"], 0, 7, 0, 0x7FFF0000) == allow
+    for arguments in ((1, 7, 0, 8), (0, 7, 8, 0), (0, 7, 8 << 32, 0)):
+        assert answer(machine, calls["prlimit64"], *arguments) == eperm
+
+
+def test_a_machine_without_a_table_is_unknown():
+    assert architecture("riscv64") is None
+    assert architecture("i686") is None
+
+
+def test_the_filter_is_shorter_than_the_kernel_takes_and_eight_bytes_an_instruction():
+    for name in MACHINES:
+        assembled = filter_.assembled(architecture(name))
+        assert len(assembled) == 8 * len(filter_.instructions(architecture(name))) < 8 * 4096
+
+
+numbers = st.integers() | st.floats(allow_nan=False) | st.complex_numbers(allow_nan=False)
+atoms = st.none() | st.booleans() | numbers | st.text() | st.binary()
+keys = st.recursive(
+    atoms, lambda inner: st.tuples(inner, inner) | st.frozensets(inner), max_leaves=4
+)
+plain = st.recursive(
+    keys,
+    lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(keys, inner) | st.sets(keys),
+    max_leaves=12,
+)
+
+
+@given(plain)
+def test_plain_data_come_back_as_they_went_in(value):
+    text, error = values.outcome(values.dumped(value))
+    assert error == ""
+    assert text == repr(value) or sorted(text) == sorted(repr(value))  # sets have no order
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_no_bytes_of_a_program_make_the_parent_raise(content):
+    text, error = values.outcome(content)
+    assert bool(text) != bool(error)
+
+
+junk = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5) | st.sampled_from(["list", "set", "dict"]),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+)
+
+
+@given(junk)
+def test_no_json_of_a_program_makes_the_parent_raise(form):
+    text, error = values.outcome(json.dumps({"value": form}).encode())
+    assert bool(text) != bool(error)
+    if text:
+        read_literal(text)
+
+
+def run_without(call: str, then: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process for which a system call is not there, as on an older kernel."""
+    script = f"""
+        import os, platform, struct
+        from aflowgym.sandbox import filter as f, walls
+        from aflowgym.sandbox.filter import architecture
+        machine = architecture(platform.machine())
+        code, no = f.Instruction, f.ENOSYS
+        program = [code(0x20, 0, 0, 0), code(0x15, 0, 1, {call}), code(6, 0, 0, no)]
+        program.append(code(6, 0, 0, f.ALLOW))
+        walls.forgo_privileges()
+        walls.Filter(b"".join(struct.pack("=HBBI", *each) for each in program)).enforce()
+        {then}
+    """
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+@needs_walls
+def test_without_landlock_the_walls_are_refused_with_the_reason():
+    done = run_without("444", "from aflowgym.sandbox import open_sandbox; open_sandbox('walled')")
+    last = done.stderr.strip().splitlines()[-1]
+    assert (
+        "SandboxRefused: there is no safe place to run programs: the walls do not stand here: the"
+        " kernel has no Landlock, or it is switched off."
+    ) in last
+    assert last.endswith("say unsafe=True.")
+
+
+@needs_walls
+@needs_monty
+def test_without_landlock_the_subset_interpreter_takes_over_and_says_so():
+    done = run_without(
+        "444", "from aflowgym.sandbox import open_sandbox; print(open_sandbox().level)"
+    )
+    assert done.stdout.startswith(
+        "sandbox: subset\n  walls: pydantic-monty: an interpreter of a SUBSET"
+    )
+
+
+@needs_walls
+def test_without_seccomp_the_walls_are_refused_as_the_machines_failure():
+    number = {"x86_64": 157, "aarch64": 167}[os.uname().machine]  # prctl
+    script = "from aflowgym.sandbox import open_sandbox; open_sandbox('walled')"
+    done = run_without(str(number), script)
+    assert done.returncode == 1
+    assert "the walls do not stand here: [Errno 38] prctl" in done.stderr
+
+
+@needs_walls
+def test_the_default_sandbox_is_one_for_the_process():
+    assert default_sandbox() is default_sandbox()
+    assert default_sandbox().run(job("def f(): return 1")) == [Outcome("1")]
+
+
+@needs_walls
+def test_a_default_sandbox_that_was_closed_is_followed_by_another():
+    default_sandbox().close()
+    assert default_sandbox().run(job("def f(): return 1")) == [Outcome("1")]
+
+
+def test_importing_the_package_imports_no_sandbox():
+    script = (
+        "import aflowgym, sys; print([m for m in sys.modules if 'sandbox' in m or 'monty' in m])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert set(eval(done.stdout)) <= {"aflowgym.backends.simulated"}
+
+
+@pytest.fixture(scope="module")
+def subset():
+    pytest.importorskip("pydantic_monty")
+    with SubsetSandbox(2, Limits(cpu_seconds=1)) as opened:
+        yield opened
+
+
+def test_the_subset_gives_values_and_errors_that_are_surely_the_programs(subset):
+    assert subset.level.kind == "subset"
+    assert subset.run(job("def f(x): return [x, {1: 2.5}]", ("(3,)", "{}"))) == [
+        Outcome("[3, {1: 2.5}]")
+    ]
+    (got,) = subset.run(job("def f(): return 1 / 0"))
+    assert got.error == "ZeroDivisionError: division by zero"
+    (got,) = subset.run(job("def f(:"))
+    assert got.error.startswith("SyntaxError")
+    (got,) = subset.run(job("def f(): return undefined_name"))
+    assert got.error.startswith("NameError")
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("while True: pass", "timeout"),
+        ("return 9 ** 9 ** 8", ("memory", "timeout")),
+        ("return 'x' * 10 ** 10", "memory"),
+        ("return f()", "RecursionError: maximum recursion depth exceeded"),
+        ("return open('/etc/passwd').read()", "PermissionError: Permission denied: '/etc/passwd'"),
+        ("class E:\n        def __eq__(self, o): return True\n    return E()", "no_literal"),
+    ],
+)
+def test_the_subset_holds_hostile_programs(subset, body, error):
+    (got,) = subset.run(job(f"def f():\n    {body}"))
+    assert got.error.startswith(error)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import heapq\ndef f(): return heapq.nsmallest(1, [2])",
+        "def f(): return list(g())\ndef g(): yield 1",
+        "class E(ValueError): pass\ndef f(): return 1",
+        "def f(): return compile('1', 'a', 'eval')",
+        "import re\ndef f(): return re.sub('a', lambda m: 'b', 'a')",
+        "import os\ndef f(): return os.getpid()",
+    ],
+)
+def test_what_the_subset_lacks_fails_no_solution(subset, program):
+    with pytest.raises(EnvironmentFault, match="could not judge a program"):
+        subset.run(job(program))
+
+
+def test_no_canonical_solution_is_wrong_in_the_subset(subset):
+    right = unscored = 0
+    for task in [t for t in load_tasks("bundled", "train") if t.kind == "code"]:
+        try:
+            right += grade(task, task.solution, subset).correct
+        except EnvironmentFault:
+            unscored += 1
+            continue
+        assert grade(task, task.solution, subset).correct, task.id
+    assert right > unscored
+
+
+def test_without_the_library_the_subset_is_refused_with_the_cure():
+    script = """
+        import sys
+        sys.modules["pydantic_monty"] = None
+        import importlib.util
+        from aflowgym.sandbox import open_sandbox
+        open_sandbox("subset")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, cwd=ROOT
+    )
+    assert "the subset interpreter is not installed: pip install 'toolgym[sandbox]'" in done.stderr
+
+
+def test_unsafe_has_to_be_said_and_is_told():
+    with open_sandbox(unsafe=True) as sandbox:
+        assert isinstance(sandbox, UnsafeSandbox)
+        assert not sandbox.level.is_safe
+        assert "(NOT SAFE)" in str(sandbox.level)
+
+
+def test_the_unsafe_one_stops_what_is_only_clumsy():
+    limits = Limits(cpu_seconds=1, seconds=4.0, memory_mb=64)
+    with UnsafeSandbox(2, limits) as sandbox:
+        for body, error in (
+            ("while True: pass", "timeout"),
+            ("return bytearray(1 << 30)", "memory"),
+            ("import os; os._exit(0)", "exit"),
+            ("import ctypes; ctypes.string_at(0)", "crash: SIGSEGV"),
+            ("return object()", "no_literal"),
+        ):
+            (got,) = sandbox.run(job(f"def f():\n    {body}"))
+            assert got.error.startswith(error)
+        assert sandbox.run(job("def f(x): return x", ("(1,)", "{}"), ("(2,)", "{}"))) == [
+            Outcome("1"),
+            Outcome("2"),
+        ]
+
+
+@needs_walls
+def test_landlock_errors_are_the_systems():
+    rules = walls.Ruleset(walls.landlock_version())
+    with pytest.raises(OSError, match="No such file") as caught:
+        rules.grant("/no/such/folder", walls.READING)
+    assert caught.value.errno == errno.ENOENT
+    os.close(rules._fd)
+
+
+def test_refusal_is_a_mistake_of_configuration():
+    assert issubclass(SandboxRefused, ConfigurationError)

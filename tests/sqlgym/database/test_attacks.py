@@ -1,0 +1,621 @@
+"""A hostile model: whatever it sends, it reads the database and does nothing else.
+
+Each attack has an id, the SQL, and the code of the error that it must get; the file's bytes, size,
+modification time and the listing of its folder must be the same before and after.
+"""
+
+import hashlib
+import itertools
+import os
+import random
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+
+from sqlgym.database.database import Database, Limits, open_database
+from sqlgym.database.functions import ARITIES, DATE_FUNCTIONS, bounded_text, repetitions
+from sqlgym.database.guard import FUNCTIONS, UNSTEADY
+from toolgym.errors import ToolError
+
+SCRIPT = """
+CREATE TABLE singer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INT, born TEXT);
+INSERT INTO singer VALUES (1, 'Joe', 52, '1970-01-02'), (2, 'Ann', 43, NULL), (3, 'Bob', 43, 'now');
+CREATE TABLE concert (id INTEGER PRIMARY KEY, singer_id INT REFERENCES singer, place TEXT);
+INSERT INTO concert VALUES (1, 1, 'Rome'), (2, 1, 'Oslo'), (3, 2, 'Rome');
+CREATE VIEW adult AS SELECT name FROM singer WHERE age > 17;
+CREATE VIEW clock AS SELECT date('now') AS today;
+CREATE TRIGGER shout AFTER INSERT ON singer BEGIN DELETE FROM concert; END;
+"""
+VIRTUAL = "CREATE VIRTUAL TABLE docs USING fts5(body); INSERT INTO docs VALUES ('a cat')"
+
+LONG = "printf('%.*c', 99000, 'a')"
+HALF = "printf('%.*c', 49000, 'a')"
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
+MANY = ENDLESS.replace("FROM c)", "FROM c LIMIT 1000)")
+LONG_ROWS = f"WITH t(a, b) AS (SELECT {LONG}, {HALF} || 'b' FROM singer) "
+GROWING = "WITH RECURSIVE c(s) AS (SELECT 'a' UNION ALL SELECT {} FROM c) SELECT max(s) FROM c"
+
+
+def doubled_views(levels):
+    """A WITH list in which each table names the one before twice: 2 ** levels when written out."""
+    tables = [f"c{i + 1} AS (SELECT a.id FROM c{i} a, c{i} b)" for i in range(levels)]
+    return f"WITH c0 AS (SELECT id FROM singer), {', '.join(tables)} SELECT id FROM c{levels}"
+
+
+ATTACKS = {
+    # writing
+    "insert": ("INSERT INTO singer VALUES (9, 'x', 1, '')", "not_allowed"),
+    "insert-default": ("INSERT INTO singer DEFAULT VALUES", "not_allowed"),
+    "insert-select": ("INSERT INTO singer SELECT * FROM singer", "not_allowed"),
+    "insert-or-replace": ("INSERT OR REPLACE INTO singer VALUES (1, 'x', 1, '')", "not_allowed"),
+    "insert-returning": ("INSERT INTO concert VALUES (9, 1, 'x') RETURNING id", "not_allowed"),
+    "upsert": (
+        "INSERT INTO singer VALUES (1, 'x', 1, '') ON CONFLICT DO UPDATE SET age = 0",
+        "not_allowed",
+    ),
+    "replace": ("REPLACE INTO singer VALUES (1, 'x', 1, '')", "not_allowed"),
+    "update": ("UPDATE singer SET age = 0", "not_allowed"),
+    "update-returning": ("UPDATE singer SET age = 0 RETURNING *", "not_allowed"),
+    "update-from": ("UPDATE singer SET age = 0 FROM concert", "not_allowed"),
+    "delete": ("DELETE FROM singer", "not_allowed"),
+    "delete-where-false": ("DELETE FROM singer WHERE 0", "not_allowed"),
+    "with-delete": ("WITH t AS (SELECT 1) DELETE FROM singer", "not_allowed"),
+    "with-insert": ("WITH t AS (SELECT 1) INSERT INTO singer SELECT 9, 'x', 1, ''", "not_allowed"),
+    "delete-schema": ("DELETE FROM sqlite_master", "sql_error"),
+    "update-schema": ("UPDATE sqlite_schema SET sql = ''", "sql_error"),
+    "update-sequence": ("INSERT INTO sqlite_sequence VALUES ('singer', 9)", "unknown_table"),
+    # changing what there is
+    "create-table": ("CREATE TABLE t (x)", "not_allowed"),
+    "create-table-as": ("CREATE TABLE t AS SELECT * FROM singer", "not_allowed"),
+    "create-if-not-exists": ("CREATE TABLE IF NOT EXISTS t (x)", "not_allowed"),
+    "temp-table": ("CREATE TEMP TABLE t (x)", "not_allowed"),
+    "temp-table-as": ("CREATE TEMPORARY TABLE t AS SELECT 1", "not_allowed"),
+    "temp-view": ("CREATE TEMP VIEW v AS SELECT 1", "not_allowed"),
+    "temp-trigger": (
+        "CREATE TEMP TRIGGER t AFTER INSERT ON singer BEGIN SELECT 1; END",
+        "not_allowed",
+    ),
+    "view": ("CREATE VIEW v AS SELECT 1", "not_allowed"),
+    "index": ("CREATE INDEX i ON singer (age)", "not_allowed"),
+    "trigger": ("CREATE TRIGGER t AFTER INSERT ON singer BEGIN SELECT 1; END", "not_allowed"),
+    "drop-table": ("DROP TABLE singer", "not_allowed"),
+    "drop-view": ("DROP VIEW adult", "not_allowed"),
+    "drop-trigger": ("DROP TRIGGER shout", "not_allowed"),
+    "rename": ("ALTER TABLE singer RENAME TO s", "not_allowed"),
+    "add-column": ("ALTER TABLE singer ADD COLUMN x", "not_allowed"),
+    "drop-column": ("ALTER TABLE singer DROP COLUMN age", "not_allowed"),
+    "analyze": ("ANALYZE", "not_allowed"),
+    "analyze-table": ("ANALYZE singer", "not_allowed"),
+    "reindex": ("REINDEX", "not_allowed"),
+    "vacuum": ("VACUUM", "not_allowed"),
+    # other files
+    "attach": ("ATTACH 'other.sqlite' AS other", "not_allowed"),
+    "attach-memory": ("ATTACH ':memory:' AS other", "not_allowed"),
+    "attach-uri": ("ATTACH 'file:x.sqlite?mode=rwc' AS other", "not_allowed"),
+    "attach-expression": ("ATTACH ('oth' || 'er.sqlite') AS other", "not_allowed"),
+    "detach": ("DETACH main", "not_allowed"),
+    "vacuum-into": ("VACUUM INTO 'copy.sqlite'", "not_allowed"),
+    "vacuum-main-into": ("VACUUM main INTO 'copy.sqlite'", "not_allowed"),
+    "readfile": ("SELECT readfile('/etc/passwd')", "sql_error"),
+    "writefile": ("SELECT writefile('x', 'y')", "sql_error"),
+    "edit": ("SELECT edit('x', 'vi')", "sql_error"),
+    "fsdir": ("SELECT * FROM fsdir('.')", "unknown_table"),
+    "csv": ("CREATE VIRTUAL TABLE temp.t USING csv(filename='x.csv')", "not_allowed"),
+    "zipfile": ("SELECT * FROM zipfile('x.zip')", "unknown_table"),
+    # transactions and settings
+    "begin": ("BEGIN", "not_allowed"),
+    "begin-exclusive": ("BEGIN EXCLUSIVE", "not_allowed"),
+    "commit": ("COMMIT", "not_allowed"),
+    "rollback": ("ROLLBACK", "not_allowed"),
+    "savepoint": ("SAVEPOINT s", "not_allowed"),
+    "release": ("RELEASE s", "not_allowed"),
+    "pragma-query-only": ("PRAGMA query_only = 0", "not_allowed"),
+    "pragma-journal": ("PRAGMA journal_mode = WAL", "not_allowed"),
+    "pragma-writable-schema": ("PRAGMA writable_schema = 1", "not_allowed"),
+    "pragma-heap": ("PRAGMA hard_heap_limit = 0", "not_allowed"),
+    "pragma-temp-directory": ("PRAGMA temp_store_directory = '.'", "not_allowed"),
+    "pragma-user-version": ("PRAGMA main.user_version = 7", "not_allowed"),
+    "pragma-table-info": ("PRAGMA table_info(singer)", "not_allowed"),
+    "pragma-data-version": ("PRAGMA data_version", "not_allowed"),
+    "pragma-function": ("SELECT * FROM pragma_table_info('singer')", "not_allowed"),
+    "pragma-function-writes": ("SELECT * FROM pragma_journal_mode('wal')", "not_allowed"),
+    "pragma-database-list": ("SELECT file FROM pragma_database_list", "not_allowed"),
+    "pragma-compile-options": ("SELECT * FROM pragma_compile_options", "not_allowed"),
+    # extensions, tokenizers, virtual tables, SQLite's own insides
+    "load-extension": ("SELECT load_extension('x')", "not_allowed"),
+    "load-extension-entry": ("SELECT load_extension('x.so', 'init')", "not_allowed"),
+    "fts3-tokenizer": ("SELECT fts3_tokenizer('x')", "not_allowed"),
+    "fts3-tokenizer-pointer": ("SELECT fts3_tokenizer('x', x'4141414141414141')", "not_allowed"),
+    "create-fts5": ("CREATE VIRTUAL TABLE t USING fts5(x)", "not_allowed"),
+    "create-rtree": ("CREATE VIRTUAL TABLE t USING rtree(id, a, b)", "not_allowed"),
+    "rtree-check": ("SELECT rtreecheck('main', 'docs')", "not_allowed"),
+    "dbstat": ("SELECT * FROM dbstat", "not_allowed"),
+    "bytecode": ("SELECT * FROM bytecode('SELECT 1')", "unknown_table"),
+    "sqlite-stmt": ("SELECT * FROM sqlite_stmt", "not_allowed"),
+    "generate-series": ("SELECT * FROM generate_series(1, 10)", "unknown_table"),
+    "sqlite-version": ("SELECT sqlite_version()", "not_allowed"),
+    "sqlite-source-id": ("SELECT sqlite_source_id()", "not_allowed"),
+    "sqlite-log": ("SELECT sqlite_log(1, 'x')", "not_allowed"),
+    "compile-option": ("SELECT sqlite_compileoption_get(1)", "not_allowed"),
+    "sqlite-offset": ("SELECT sqlite_offset(id) FROM singer", "sql_error"),
+    "rename-internals": (
+        "SELECT sqlite_rename_table('main', '', '', '', '', 0)",
+        "sql_error",
+    ),
+    "explain": ("EXPLAIN SELECT 1", "not_allowed"),
+    "explain-query-plan": ("ExPlAiN QUERY PLAN SELECT * FROM singer", "not_allowed"),
+    "explain-behind-comments": ("/* x */ -- y\n ; EXPLAIN SELECT 1", "not_allowed"),
+    "explain-behind-bom": ("\ufeffEXPLAIN SELECT 1", "not_allowed"),
+    "explain-delete": ("EXPLAIN DELETE FROM singer", "not_allowed"),
+    # several statements, comments, Unicode
+    "two-statements": ("SELECT 1; SELECT 2", "several_statements"),
+    "second-deletes": ("SELECT 1; DELETE FROM singer", "several_statements"),
+    "second-behind-comment": ("SELECT 1; -- x\nDROP TABLE singer", "several_statements"),
+    "second-behind-newlines": ("SELECT 1;\n\n\n;PRAGMA query_only=0", "several_statements"),
+    "comment-before": ("/* SELECT */ DELETE FROM singer -- SELECT", "not_allowed"),
+    "comment-inside": ("DE/**/LETE FROM singer", "sql_error"),
+    "comment-between": ("DELETE/**/FROM/**/singer", "not_allowed"),
+    "comment-unclosed": ("DELETE FROM singer /*", "not_allowed"),
+    "comment-only": ("-- DELETE FROM singer", "empty_sql"),
+    "nothing": (" ;; ", "empty_sql"),
+    "nul": ("SELECT 1\0; DELETE FROM singer", "sql_error"),
+    "half-character": ("SELECT '\ud800'", "sql_error"),
+    "full-width": ("ＤＥＬＥＴＥ FROM singer", "sql_error"),
+    "dotless-i": ("ıNSERT INTO singer VALUES (9)", "sql_error"),
+    "zero-width-space": ("DEL\u200bETE FROM singer", "sql_error"),
+    "non-breaking-space": ("DELETE\u00a0FROM singer", "sql_error"),
+    "right-to-left": ("\u202eDELETE FROM singer", "sql_error"),
+    "bom": ("\ufeffDELETE FROM singer", "not_allowed"),
+    "homoglyph-table": ("SELECT * FROM ѕinger", "unknown_table"),
+    "placeholder": ("SELECT ?", "sql_error"),
+    # the clock and dice
+    "random": ("SELECT random()", "nondeterministic"),
+    "order-by-random": ("SELECT name FROM singer ORDER BY RANDOM()", "nondeterministic"),
+    "random-in-limit": ("SELECT name FROM singer LIMIT abs(random() % 3)", "nondeterministic"),
+    "randomblob": ("SELECT hex(randomblob(4))", "nondeterministic"),
+    "random-quoted": ('SELECT "random"()', "nondeterministic"),
+    "current-timestamp": ("SELECT current_timestamp", "nondeterministic"),
+    "current-date": ("SELECT CURRENT_DATE", "nondeterministic"),
+    "now": ("SELECT date('now')", "nondeterministic"),
+    "now-put-together": ("SELECT date('NO' || 'W')", "nondeterministic"),
+    "now-as-bytes": ("SELECT date(CAST('now' AS BLOB))", "nondeterministic"),
+    "now-with-nul": ("SELECT date('now' || char(0) || 'x')", "nondeterministic"),
+    "now-from-a-column": ("SELECT date(born) FROM singer", "nondeterministic"),
+    "now-from-a-view": ("SELECT today FROM clock", "nondeterministic"),
+    "now-by-default": ("SELECT strftime('%s')", "nondeterministic"),
+    "local-time": ("SELECT datetime('2024-01-01', 'localtime')", "nondeterministic"),
+    "changes": ("SELECT changes()", "nondeterministic"),
+    "last-insert-rowid": ("SELECT last_insert_rowid()", "nondeterministic"),
+    # work without end
+    "endless": (ENDLESS + "SELECT count(*) FROM c", "too_many_steps"),
+    "endless-union": (ENDLESS.replace(" ALL", "") + "SELECT count(*) FROM c", "too_many_steps"),
+    "endless-filter": (ENDLESS + "SELECT x FROM c WHERE x < 0", "too_many_steps"),
+    "endless-exists": (
+        ENDLESS + "SELECT 1 WHERE EXISTS (SELECT 1 FROM c WHERE x < 0)",
+        "too_many_steps",
+    ),
+    "endless-in": (ENDLESS + "SELECT 1 WHERE 0 IN c", "too_many_steps"),
+    "endless-mutual": (
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT a.x FROM c AS a JOIN singer) "
+        "SELECT count(*) FROM c",
+        "too_many_steps",
+    ),
+    "endless-window": (ENDLESS + "SELECT sum(x) OVER () FROM c", "too_many_steps"),
+    "cross-join": ("SELECT count(*) FROM " + ", ".join(["singer"] * 30), "too_many_steps"),
+    "cross-join-dump": (
+        "SELECT count(*) FROM sqlite_master a, sqlite_master b, sqlite_master c, sqlite_master d, "
+        "sqlite_master e, sqlite_master f, sqlite_master g, sqlite_master h, sqlite_master i, "
+        "sqlite_master j, sqlite_master k, sqlite_master l",
+        "too_many_steps",
+    ),
+    "ten-million-rows": (
+        ENDLESS + "SELECT max(x) FROM (SELECT x FROM c LIMIT 10000000)",
+        "too_many_steps",
+    ),
+    "fibonacci": (
+        "WITH RECURSIVE f(a, b) AS (SELECT 0, 1 UNION ALL SELECT b, a + b FROM f) "
+        "SELECT count(*) FROM f",
+        "too_many_steps",
+    ),
+    # memory
+    "zeroblob": ("SELECT zeroblob(1000000000)", "not_allowed"),
+    "randomblob-huge": ("SELECT randomblob(1000000000)", "nondeterministic"),
+    "printf": ("SELECT printf('%.*c', 1000000000, 'a')", "too_large"),
+    "printf-in-the-format": ("SELECT printf('%.1000000000c', 'a')", "too_large"),
+    "printf-third-argument": (
+        "SELECT printf('%*d%%%.*s%-5.*lc', 3, 1, 2, 'x', '1000000000', 'a')",
+        "too_large",
+    ),
+    "printf-width": ("SELECT printf('%1000000000d', 1)", "too_large"),
+    "format-precision": ("SELECT printf('%.1000000000f', 1.0)", "too_large"),
+    "replace-bomb": (f"SELECT replace({HALF}, 'a', {LONG})", "too_large"),
+    "replace-bytes": (f"SELECT replace({HALF}, x'61', {LONG})", "too_large"),
+    "hex": (f"SELECT hex({LONG})", "too_large"),
+    "quote": (f"SELECT quote(CAST({LONG} AS BLOB))", "too_large"),
+    "concatenate": (f"SELECT {LONG} || {LONG}", "too_large"),
+    "doubling": (GROWING.format("s || s"), "too_large"),
+    "doubling-by-replace": (GROWING.format("replace(s, 'a', 'aa')"), "too_large"),
+    "group-concat": (MANY + f"SELECT group_concat({HALF}) FROM c", "too_large"),
+    "json-group-array": (MANY + f"SELECT json_group_array({HALF}) FROM c", "too_large"),
+    "json-group-object": (MANY + f"SELECT json_group_object(x, {HALF}) FROM c", "too_large"),
+    "json-array": (f"SELECT json_array({LONG}, {LONG})", "too_large"),
+    "json-patch": ("SELECT json_patch('{}', '{}')", "not_allowed"),
+    "json-set": ("SELECT json_set('{}', '$.a', 1)", "not_allowed"),
+    "char-bomb": (f"SELECT {LONG} || char({', '.join(['1114111'] * 500)})", "too_large"),
+    "wide-row": (f"SELECT {', '.join([LONG] * 150)}", "too_large"),
+    "long-value-in-sql": (f"SELECT '{'a' * 100_001}'", "too_large"),
+    # patterns, and calls that one cannot interrupt
+    "like-pattern": (f"SELECT {LONG} LIKE '{'%a' * 600}'", "too_large"),
+    "glob-pattern": (f"SELECT {LONG} GLOB '{'*[^b]' * 100}'", "too_large"),
+    "like-pattern-computed": (f"SELECT 'a' LIKE {LONG}", "too_large"),
+    "regexp": ("SELECT 'aaaa' REGEXP '(a+)+b'", "sql_error"),
+    "match": ("SELECT name FROM singer WHERE name MATCH 'x'", "sql_error"),
+    "a-line-of-calls": (
+        LONG_ROWS + f"SELECT {'+'.join(['instr(a, b)'] * 400)} FROM t",
+        "too_large",
+    ),
+    "a-table-of-calls": (
+        LONG_ROWS + f"SELECT {', '.join(['a GLOB b'] * 400)} FROM t",
+        "too_large",
+    ),
+    # the size of the statement
+    "long-sql": ("SELECT 1 -- " + "x" * 1_000_000, "too_large"),
+    "hundred-kilobytes": ("SELECT " + "1+" * 49_000 + "1", "too_large"),
+    "expression-depth": ("SELECT " + "1+" * 600 + "1", "too_large"),
+    "and-depth": ("SELECT 1 WHERE " + "1 AND " * 600 + "1", "too_large"),
+    "case-depth": ("SELECT " + "CASE WHEN 1 THEN " * 90 + "1" + " END" * 90, "too_large"),
+    "brackets": ("SELECT " + "(" * 200 + "1" + ")" * 200, "too_large"),
+    "nested-selects": ("SELECT * FROM (" * 200 + "SELECT 1" + ")" * 200, "too_large"),
+    "not-not": ("SELECT " + "NOT " * 5_000 + "1", "too_large"),
+    "minus-minus": ("SELECT " + "- " * 5_000 + "1", "too_large"),
+    "union-chain": ("SELECT 1 UNION " * 200 + "SELECT 1", "too_large"),
+    "values-columns": ("SELECT " + ", ".join(["1"] * 3_000), "too_large"),
+    "many-tables": ("SELECT 1 FROM " + ", ".join(["singer"] * 65), "too_large"),
+    "many-arguments": (f"SELECT max({', '.join(['1'] * 200)})", "too_large"),
+    "doubling-views": (doubled_views(15), "too_large"),
+    "doubling-views-more": (doubled_views(25), "too_large"),
+    # errors that are the agent's own
+    "unknown-column": ("SELECT nam FROM singer", "unknown_column"),
+    "unknown-table": ("SELECT * FROM other.singer", "unknown_table"),
+    "ambiguous-column": ("SELECT id FROM singer JOIN concert", "ambiguous_column"),
+    "integer-overflow": ("SELECT abs(-9223372036854775807 - 1)", "sql_error"),
+    "sum-overflow": (
+        "SELECT sum(x) FROM (SELECT 9223372036854775807 AS x UNION ALL SELECT 1)",
+        "sql_error",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("attacked") / "music.sqlite"
+    connection = sqlite3.connect(path)
+    connection.executescript(SCRIPT)
+    connection.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def database(path):
+    return open_database(path, Limits(steps=300_000))
+
+
+def state_of(path):
+    """All that must not change: the bytes, the size, the time, and what lies beside the file."""
+    status = path.stat()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return digest, status.st_size, status.st_mtime_ns, sorted(os.listdir(path.parent))
+
+
+def test_the_suite_is_as_large_as_it_claims():
+    assert len({sql for sql, _ in ATTACKS.values()}) == len(ATTACKS) >= 60
+
+
+@pytest.mark.parametrize(("sql", "code"), ATTACKS.values(), ids=ATTACKS.keys())
+def test_an_attack_gets_its_code_and_leaves_no_trace(database, path, sql, code, monkeypatch):
+    monkeypatch.chdir(path.parent)  # where a file with a relative name would appear
+    before = state_of(path)
+    with pytest.raises(ToolError, match=r"error\[") as caught:
+        database.query(sql)
+    assert caught.value.code == code
+    assert caught.value.message
+    assert state_of(path) == before
+    assert database.query("SELECT count(*) FROM singer").rows == ((3,),)
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory):
+    """A file with virtual tables of its own; None where this SQLite lacks the modules."""
+    path = tmp_path_factory.mktemp("virtual") / "text.sqlite"
+    connection = sqlite3.connect(path)
+    try:
+        connection.executescript(VIRTUAL)
+    except sqlite3.OperationalError:
+        pytest.skip("this SQLite has no fts5")
+    finally:
+        connection.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO docs(docs) VALUES ('optimize')",
+        "INSERT INTO docs(docs, rank) VALUES ('rank', 'bm25(10.0)')",
+        "INSERT INTO docs VALUES ('x')",
+        "DELETE FROM docs_data",
+        "UPDATE docs_config SET v = 0",
+        "INSERT INTO docs_content VALUES (9, 'x')",
+        "DROP TABLE docs_idx",
+        "DROP TABLE docs",
+        "SELECT highlight(docs, 0, 'a', 'b') FROM docs",
+        "SELECT fts5(x'00')",
+        "CREATE VIRTUAL TABLE temp.v USING fts5vocab(main, docs, row)",
+    ],
+)
+def test_the_insides_of_a_full_text_table_cannot_be_changed(indexed, sql):
+    database, before = open_database(indexed), state_of(indexed)
+    with pytest.raises(ToolError, match="not_allowed"):
+        database.query(sql)
+    assert state_of(indexed) == before
+    assert database.query("SELECT body FROM docs WHERE docs MATCH 'cat'").rows == (("a cat",),)
+
+
+def test_what_the_clock_ends_is_marked_counted_and_not_kept(path):
+    database = Database(path, Limits(seconds=0.05))
+    sql = ENDLESS + "SELECT count(*) FROM c"
+    for tries in (1, 2):
+        with pytest.raises(ToolError, match="deadline") as caught:
+            database.query(sql)
+        assert (caught.value.code, database.deadlines) == ("deadline", tries)
+    assert Database(path, Limits(steps=1_000_000)).deadlines == 0
+
+
+def test_the_clock_ends_a_loop_of_the_slowest_calls(path):
+    """One call takes some milliseconds, and the clock is looked at between them."""
+    database = Database(path, Limits(seconds=0.05))
+    slow = f"{LONG} || x GLOB '*[^{'b' * 60}a]'"
+    with pytest.raises(ToolError, match="deadline"):
+        database.query(ENDLESS + f"SELECT count(*) FROM c WHERE {slow}")
+
+
+def test_a_sort_without_end_runs_out_of_memory_and_others_go_on(path):
+    command = (
+        "import sys; from sqlgym.database.database import *; from toolgym import ToolError\n"
+        "d = Database(sys.argv[1], Limits(heap_bytes=20_000_000))\n"
+        "try: d.query(sys.argv[2])\n"
+        "except ToolError as e: print(e.code, d.query('SELECT count(*) FROM singer').rows)\n"
+    )
+    import subprocess  # the heap limit holds for the whole process, and is never raised again
+
+    bomb = ENDLESS + "SELECT printf('%.*c', 50000, x) FROM c ORDER BY 1"
+    out = subprocess.run(
+        [sys.executable, "-c", command, str(path), bomb],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[3],
+    )
+    assert out.stdout.split(maxsplit=1) == ["too_much_memory", "((3,),)\n"]
+
+
+FORMATS = """
+    %d %5d|%-5d| %05.2f %.3s %s|%10s| %c %.3c %5.3c %*d %.*s %*.*f %% %,d %x %X %o %e %g %q %Q %w %z
+    %.*c %-*.*c|%lld %ld%c %i%u %!s %#x %+d %p %n %d%s%c%f %5 % %.c %--5d %100000d %.100001f
+"""
+
+
+def test_a_format_gives_what_sqlite_gives_or_is_too_long():
+    builtin, ours = sqlite3.connect(":memory:"), sqlite3.connect(":memory:")
+    for connection in (builtin, ours):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    ours.create_function("printf", -1, bounded_text("printf", 100_000), deterministic=True)
+    given = [0, 3, -2, 70, "é", "abc", "7", 1.5, None, b"xy"]
+    for template, first, second in itertools.product(FORMATS.split(), given, given):
+        values = (template, first, second, "end")
+        expected = builtin.execute("SELECT printf(?, ?, ?, ?)", values).fetchone()
+        try:
+            assert ours.execute("SELECT printf(?, ?, ?, ?)", values).fetchone() == expected
+        except sqlite3.DataError:
+            assert expected == (None,), values
+
+
+PIECES = [
+    "%",
+    "%.",
+    "%*",
+    ".*",
+    "*",
+    "c",
+    "lc",
+    "llc",
+    "d",
+    "s",
+    "%%",
+    "%n",
+    "-",
+    "+",
+    "0",
+    "7",
+    ",",
+    "!",
+]
+
+
+def test_the_repetitions_of_a_format_are_never_counted_too_low():
+    builtin, draw = sqlite3.connect(":memory:"), random.Random(0)
+    builtin.text_factory = lambda data: data.decode("utf-8", "replace")
+    given = [3, -4, 17.5, "12", " +5x", b"9", "Z", "1e3", 2**32 + 6, None, ""]
+    for _ in range(20_000):
+        template = "".join(draw.choices(PIECES, k=draw.randint(1, 12)))
+        values = (draw.choice([template, template.encode()]), *draw.choices(given, k=6))
+        text = builtin.execute("SELECT printf(?, ?, ?, ?, ?, ?, ?)", values).fetchone()[0] or ""
+        assert text.count("Z") <= repetitions(values) + template.count("%"), values
+
+
+@pytest.mark.parametrize(
+    "template", ["'%.*c'", "x'252e2a63'", "CAST('%.*c' AS BLOB)", "'%.*c' || char(0)", "'%!.*lc'"]
+)
+@pytest.mark.parametrize(
+    "width",
+    [
+        "2000000000",
+        "'2000000000'",
+        "' +2000000000x'",
+        "2e9",
+        "x'32303030303030303030'",
+        "-2000000000",
+        "4294967296 + 2000000000",
+    ],
+)
+def test_a_template_in_any_guise_is_bounded(database, template, width):
+    for sql in (f"SELECT printf({template}, {width}, 'a')", f"SELECT format({template}, {width})"):
+        with pytest.raises(ToolError, match="is longer than 100,000 bytes") as caught:
+            database.query(sql)
+        assert caught.value.code == "too_large"
+
+
+def test_what_several_conversions_repeat_is_added_up():
+    assert repetitions(("%.60c%5.*c%.d%.40lc", "x", 7, "a", 3, "b")) == 107
+    assert repetitions((b"%.*c\0%.9c", "5", "a")) == 5
+    assert repetitions(("%.6294967296c",)) == (6294967296 & 0x7FFFFFFF)
+    assert repetitions(()) == repetitions((None,)) == repetitions((12,)) == 0
+    assert repetitions(("%." + "9" * 50_000 + "c",)) > 0
+
+
+LONG_TEXTS = ["ab" * 800, "a" * 900 + "\0b", "é日" * 500, b"ab" * 800, b"a" * 990, 12345678901234]
+LONG_NEEDLES = ["ab" * 200 + "c", "é日a" * 130, b"ba" * 300, "".join(map(chr, range(97, 600)))]
+
+
+@pytest.mark.parametrize("name", ["instr", "replace", "trim", "ltrim", "rtrim"])
+def test_long_text_is_searched_with_sqlites_own_results(name):
+    builtin, ours = sqlite3.connect(":memory:"), sqlite3.connect(":memory:")
+    arity = ARITIES[name][0]
+    ours.create_function(name, arity, bounded_text(name, 100_000), deterministic=True)
+    sql = (
+        f"SELECT {name}(?1, ?2{', ?3' * (arity - 2)}), typeof({name}(?1, ?2{', ?3' * (arity - 2)}))"
+    )
+    for text, needle in itertools.product(LONG_TEXTS, LONG_NEEDLES):
+        for third in ("x", 5, b"yz")[: 3 if arity == 3 else 1]:
+            values = (text, needle, third)[:arity]
+            assert ours.execute(sql, values).fetchone() == builtin.execute(sql, values).fetchone()
+
+
+SEARCHES = {
+    "SELECT body FROM docs WHERE docs MATCH 'cat'": None,
+    "SELECT body || '!' FROM docs('cat') WHERE body LIKE '%a%'": None,
+    "SELECT d.body FROM docs d JOIN docs e ON e.rowid = d.rowid WHERE d.docs = 'cat'": None,
+    "SELECT count(*) FROM docs WHERE docs MATCH 'c' || 'at'": "too_large",
+    "SELECT count(*) FROM docs WHERE docs MATCH replace('cut', 'u', 'a')": "too_large",
+    "SELECT count(*) FROM docs(replace('cut', 'u', 'a'))": "too_large",
+    "SELECT count(*) FROM docs WHERE 'c' || 'at' = docs": "too_large",
+    "SELECT count(*) FROM docs WHERE docs IN ('cat')": "too_large",
+    f"SELECT count(*) FROM docs WHERE docs MATCH 'NEAR({'a ' * 600}, 9)'": "too_large",
+}
+
+
+@pytest.mark.parametrize(("sql", "code"), SEARCHES.items())
+def test_a_search_is_a_short_text_of_the_statement(indexed, sql, code):
+    if code is None:
+        assert len(open_database(indexed).query(sql).rows) == 1
+    else:
+        with pytest.raises(ToolError, match="a search that is long or put together"):
+            open_database(indexed).query(sql)
+
+
+TEXTS = ["", "a", "ab", "aba", "é", "日本", "a\0b", "\0", "  a ", "1.5", b"", b"a", b"\xc3\xa9"]
+VALUES = [*TEXTS, 1, 1.5, -0.0, 1e300, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "arity"),
+    [(name, arity) for name, arities in ARITIES.items() for arity in arities if arity > 0],
+)
+def test_a_bounded_function_is_sqlites_own(name, arity):
+    builtin, ours = sqlite3.connect(":memory:"), sqlite3.connect(":memory:")
+    if not builtin.execute("SELECT 1 FROM pragma_function_list WHERE name = ?", (name,)).fetchall():
+        pytest.skip(f"this SQLite has no {name}")
+    ours.create_function(name, arity, bounded_text(name, 100_000), deterministic=True)
+    marks = ", ".join(f"?{i + 1}" for i in range(arity))
+    sql = f"SELECT {name}({marks}), typeof({name}({marks}))"
+    for values in itertools.product(VALUES, repeat=arity):
+        assert ours.execute(sql, values).fetchone() == builtin.execute(sql, values).fetchone()
+
+
+WORDS = """
+    SELECT SELECT FROM FROM WHERE GROUP BY ORDER BY LIMIT HAVING DISTINCT UNION ALL INTERSECT EXCEPT
+    JOIN LEFT ON USING NATURAL AS WITH RECURSIVE VALUES CASE WHEN THEN ELSE END CAST COLLATE NOCASE
+    IN EXISTS NOT NULL IS LIKE GLOB BETWEEN AND OR OVER PARTITION ROWS PRECEDING FILTER ESCAPE
+    INSERT INTO UPDATE SET DELETE DROP TABLE CREATE TEMP VIEW INDEX TRIGGER ALTER ADD COLUMN RENAME
+    ATTACH DETACH VACUUM PRAGMA BEGIN COMMIT ROLLBACK SAVEPOINT ANALYZE REINDEX EXPLAIN REPLACE
+    RETURNING DEFAULT VIRTUAL MATERIALIZED INDEXED RAISE CURRENT_TIME GENERATED STRICT ROWID
+    ( ( ( ) ) ) , , , ; . * * + - / % || = == <> < > <= >= << & | ~ -> ->> ? :a @b $c
+    -- /* */ ' " ` [ ] \0 \ufeff é 😀 0 1 -1 1.5 1e999 9223372036854775808 x'00' 'now' 'a' '%' ''
+    main temp sqlite_master sqlite_schema sqlite_temp_master sqlite_sequence rowid _rowid_
+    json_each json_tree pragma_table_info dbstat generate_series sqlite_stmt bytecode
+    writefile readfile edit load_extension zeroblob fts3_tokenizer sqlite_rename_column
+"""
+
+
+HONEST = [
+    "SELECT * FROM {0}",
+    "SELECT count(*) , max( 1 ) FROM {0} WHERE 1 = 1 GROUP BY 1 ORDER BY 2 DESC LIMIT 3",
+    "SELECT DISTINCT a.* FROM {0} AS a JOIN {1} AS b ON a.rowid = b.rowid WHERE a.rowid > 1",
+    "WITH t AS ( SELECT rowid AS r FROM {1} ) SELECT r , r + 1 FROM t UNION SELECT 1 , 2",
+    "SELECT ( SELECT max( rowid ) FROM {0} ) , CASE WHEN 1 THEN 'a' ELSE 2 END FROM {1}",
+    "SELECT sum( rowid ) OVER ( ORDER BY rowid ) FROM {0} WHERE rowid IN ( SELECT 1 )",
+    "SELECT value FROM json_each( '[1, 2]' ) , {0} WHERE {0}.rowid = value",
+]
+
+
+def statements(seed, n, names):
+    """Random statements: mixtures of words, and honest queries with words put in and taken out."""
+    draw = random.Random(seed)
+    calls = sorted(FUNCTIONS | UNSTEADY | DATE_FUNCTIONS.keys())
+    words = [*WORDS.replace("\\0", "\0").split(), *names, *names, *calls, *(c + "(" for c in calls)]
+    tables = ", ".join(names[:2])
+    honest = [sql.split() for sql, _ in ATTACKS.values() if len(sql) < 200]
+    honest += [sql.format(*names, tables=tables).split() for sql in HONEST] * 20
+    for _ in range(n):
+        tokens = list(draw.choice(honest)) if draw.random() < 0.5 else []
+        if not tokens:
+            tokens = [
+                "SELECT",
+                *draw.choices(words, k=draw.randint(1, 8)),
+                "FROM",
+                draw.choice(names),
+            ]
+        for _ in range(draw.choice((0, 1, 1, 2, 4))):
+            place = draw.randrange(len(tokens) + 1)
+            tokens[place : place + draw.randint(0, 2)] = draw.choices(words, k=draw.randint(0, 2))
+        yield draw.choice([" ", " ", " ", "\n", "/**/"]).join(tokens)
+
+
+def fuzz(path, seed, n):
+    """How many of `n` random statements gave a result; all else is a `ToolError`."""
+    database = Database(path, Limits(steps=100_000, seconds=5.0, rows=100))
+    names = [*database.schema.names, *(c.name for t in database.schema.tables for c in t.columns)]
+    before, answered = state_of(path), 0
+    for sql in statements(seed, n, names):
+        try:
+            database.query(sql)
+        except ToolError:
+            continue
+        answered += 1
+    assert (state_of(path), database.deadlines) == (before, 0)
+    return answered
+
+
+def test_no_mixture_of_sql_words_breaks_out(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    assert fuzz(path, 1, 1_500) > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_no_mixture_of_sql_words_breaks_out_of_a_real_database(spider, seed, monkeypatch):
+    path = spider / "database" / "hr_1" / "hr_1.sqlite"
+    assert fuzz(path, seed, 30_000) > 1_000

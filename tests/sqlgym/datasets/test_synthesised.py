@@ -1,0 +1,310 @@
+"""A database file without questions is a data set: tasks are written, kept, and divided."""
+
+import json
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+import sqlgym
+from sqlgym.datasets import synthesised
+from sqlgym.datasets.synthesised import read_options
+from toolgym import ConfigurationError, rollout
+from toolgym.long_work import listening
+from toolgym.policies import ExpertPolicy
+
+ROOT = Path(__file__).resolve().parents[3]
+FEW = {"n": 40}
+
+
+def make_database(path, seed=0):
+    """Shops and what they sell: enough to ask about, the same for the same seed."""
+    draw = random.Random(f"bare-{seed}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        "CREATE TABLE shop (shop_id INTEGER PRIMARY KEY, name TEXT, city TEXT, opened TEXT);"
+        "CREATE TABLE article (article_id INTEGER PRIMARY KEY, name TEXT, price REAL,"
+        " weight INTEGER, shop_id INTEGER REFERENCES shop (shop_id));"
+    )
+    cities = ("Oslo", "Rome", "Lima", "Cairo")
+    shops = [
+        (i, f"Shop {chr(65 + i)}{chr(70 + i)}", draw.choice(cities), f"20{10 + i}-0{1 + i % 9}-15")
+        for i in range(12)
+    ]
+    connection.executemany("INSERT INTO shop VALUES (?, ?, ?, ?)", shops)
+    articles = [
+        (i, f"{a}{b}", draw.randrange(100, 9_000) / 100, draw.randrange(5, 900), draw.randrange(12))
+        for i, (a, b) in enumerate(
+            (a, b) for a in ("Blue ", "Red ", "Old ") for b in "KLMNOPQRSTUV"
+        )
+    ]
+    connection.executemany("INSERT INTO article VALUES (?, ?, ?, ?, ?)", articles)
+    connection.commit()
+    connection.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """One database file."""
+    return make_database(tmp_path_factory.mktemp("bare") / "shop.db")
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch):
+    """A cache folder of this test's own, and a process that remembers nothing."""
+    monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / "cache"))
+    sqlgym.datasets.load._load_bare.cache_clear()
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("ending", ["db", "sqlite", "sqlite3", "bak"])
+@pytest.mark.parametrize("env_id", ["sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"])
+def test_a_database_file_is_an_environment_in_one_line(shop, tmp_path, ending, env_id):
+    file = shutil.copy(shop, tmp_path / f"my.{ending}")
+    tasks = sqlgym.load_tasks(file, "train", synthesis=FEW)
+    env = gym.make(env_id, dataset=tasks)
+    record = rollout.play(env, ExpertPolicy(), seed=1)
+
+    assert record.correct
+    assert tasks[0].item == "my"
+    assert tasks[0].hardness in ("easy", "medium", "hard", "extra")
+
+
+def test_without_options_five_hundred_tasks_are_written(shop):
+    env = gym.make("sqlgym/Explore-v0", dataset=str(shop))
+    everything = sqlgym.load_tasks(shop, "all")
+
+    assert repr(everything) == f"TaskSet('{shop} (all, synthesised)', {len(everything)} tasks)"
+    assert 0 < len(env.unwrapped.tasks) < len(everything) <= 500
+    splits = [sqlgym.load_tasks(shop, split).ids for split in ("train", "dev", "test")]
+    assert sum(map(len, splits)) == len(everything)
+
+
+def test_every_task_is_playable_and_the_expert_solves_it(shop):
+    tasks = sqlgym.load_tasks(shop, "all", synthesis=FEW)
+    evaluation = rollout.evaluate("sqlgym/Explore-v0", ExpertPolicy(), dataset=tasks)
+
+    assert len(tasks) > 20
+    assert tasks.check() == {}
+    assert (evaluation.episodes, evaluation.accuracy) == (len(tasks), 1.0)
+
+
+def test_a_task_has_the_same_id_in_every_set_that_holds_it(shop):
+    few = sqlgym.load_tasks(shop, "all", synthesis=FEW)
+    other = sqlgym.load_tasks(shop, "all", synthesis={"n": 120, "seed": 7})
+    by_id = {task.id: task.gold_sql for task in other}
+
+    assert len({task.id for task in few}) == len(few)
+    same = [task for task in few if task.id in by_id]
+    assert all(by_id[task.id] == task.gold_sql for task in same)
+
+
+def test_the_second_start_writes_nothing(shop, fresh, monkeypatch):
+    first = sqlgym.load_tasks(shop, "train", synthesis=FEW)
+    sqlgym.datasets.load._load_bare.cache_clear()
+
+    def explode(*arguments, **options):
+        raise AssertionError("it was written again")
+
+    monkeypatch.setattr("sqlgym.synthesis.synthesize", explode)
+    again = sqlgym.load_tasks(shop, "train", synthesis=FEW)
+    assert [(t.id, t.question, t.gold_sql) for t in again] == [
+        (t.id, t.question, t.gold_sql) for t in first
+    ]
+    with pytest.raises(AssertionError, match="written again"):
+        sqlgym.load_tasks(shop, "train", synthesis=FEW | {"seed": 1})
+
+
+def test_another_content_is_another_set_and_another_place_is_not(shop, fresh, tmp_path):
+    file = shutil.copy(shop, tmp_path / "shop.sqlite")
+    sqlgym.load_tasks(file, "all", synthesis=FEW)
+    moved = shutil.copy(shop, tmp_path / "shop.db")
+    sqlgym.load_tasks(moved, "all", synthesis=FEW)
+    kept = list((fresh / "sql" / "synthesized").iterdir())
+    assert len(kept) == 1
+    with sqlite3.connect(moved) as connection:
+        connection.execute("UPDATE article SET price = price + 1")
+    sqlgym.load_tasks(moved, "all", synthesis=FEW)
+    assert len(list((fresh / "sql" / "synthesized").iterdir())) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"entries": []'])
+def test_what_is_damaged_in_the_cache_is_written_again(shop, fresh, damage):
+    first = sqlgym.load_tasks(shop, "all", synthesis=FEW)
+    (kept,) = (fresh / "sql" / "synthesized").iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(damage)
+    sqlgym.datasets.load._load_bare.cache_clear()
+
+    assert sqlgym.load_tasks(shop, "all", synthesis=FEW).ids == first.ids
+    assert kept.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(shop, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("a file stands where the folder should be")
+    monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / "file"))
+    sqlgym.datasets.load._load_bare.cache_clear()
+
+    assert len(sqlgym.load_tasks(shop, "all", synthesis=FEW)) > 20
+
+
+def test_processes_that_start_at_once_get_the_same_tasks_and_leave_one_file(shop, tmp_path):
+    code = (
+        "import os, sys, sqlgym; os.environ['TOOLGYM_CACHE'] = sys.argv[2];"
+        "print(flush=True); sys.stdin.readline();"
+        "print(sqlgym.load_tasks(sys.argv[1], 'train', synthesis={'n': 40}).ids)"
+    )
+    command = [sys.executable, "-c", code, str(shop), str(tmp_path / "cache")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    processes = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    for process in processes:
+        process.stdout.readline()
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    told = {process.communicate(timeout=120)[0] for process in processes}
+
+    assert [process.returncode for process in processes] == [0] * 3
+    assert len(told) == 1
+    assert len(list((tmp_path / "cache" / "sql" / "synthesized").iterdir())) == 1
+
+
+def test_a_folder_of_files_is_one_set_with_a_name_for_each(tmp_path):
+    for place in ("one.db", "two.sqlite", "deep/down/three.sqlite3", "a/twin.db", "b/twin.db"):
+        make_database(tmp_path / place, seed=place)
+    (tmp_path / "readme.txt").write_text("Not a database.")
+    (tmp_path / "empty.db").write_text("")
+    tasks = sqlgym.load_tasks(tmp_path, "all", synthesis={"n": 10})
+
+    assert {task.item for task in tasks} == {"one", "two", "three", "a_twin", "b_twin"}
+    places = {task.item: task.database for task in tasks}
+    assert places["a_twin"] == tmp_path.resolve() / "a" / "twin.db"
+
+
+def test_a_database_of_which_nothing_can_be_asked_is_refused_and_the_others_play(tmp_path):
+    make_database(tmp_path / "shop.db")
+    connection = sqlite3.connect(tmp_path / "void.db")
+    connection.execute("CREATE TABLE hollow (a, b)")
+    connection.close()
+    (tmp_path / "hurt.db").write_bytes(b"SQLite format 3\0" + b"?" * 500)
+    tasks = sqlgym.load_tasks(tmp_path, "all", synthesis=FEW)
+
+    assert {name: refusal.code for name, refusal in tasks.refused.items()} == {
+        "hurt": "not_a_database",
+        "void": "no_tasks",
+    }
+    assert "hollow: It is empty" in tasks.refused["void"].reason
+    assert {task.item for task in tasks} == {"shop"}
+    with pytest.raises(ConfigurationError, match=r"has no tasks for split 'train': nothing can be"):
+        sqlgym.load_tasks(tmp_path / "void.db", "train")
+
+
+def test_a_table_that_is_not_there_is_told_with_the_nearest(shop):
+    with pytest.raises(ConfigurationError, match=r"There is no table 'artikle'.*article"):
+        sqlgym.load_tasks(shop, "train", synthesis={"tables": ["artikle"]})
+
+
+def test_options_reach_the_synthesis(shop):
+    tasks = sqlgym.load_tasks(shop, "all", synthesis={"n": 15, "tables": ["article"]})
+
+    assert len(tasks) == 15
+    assert not any("shop" in task.gold_sql.replace("shop_id", "") for task in tasks)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n": 0}, r"n: Input should be greater than or equal to 1\. There are n, seed, hardness"),
+        ({"m": 3}, "m: Extra inputs are not permitted"),
+        ({"hardness": {"brutal": 1}}, "hardness.brutal"),
+        (7, "these options of a synthesis are refused"),
+    ],
+)
+def test_options_that_are_none_are_refused(shop, options, words):
+    with pytest.raises(ConfigurationError, match=words):
+        sqlgym.load_tasks(shop, "train", synthesis=options)
+
+
+def questions(folder):
+    (folder / "dev.json").write_text("[]")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("dataset", "more", "words"),
+    [
+        ("bundled", {"synthesis": FEW}, "synthesis= is for a database file"),
+        ("SHOP", {"databases": "."}, "has no questions: leave out databases="),
+        ("SHOP", {"split": "exam"}, "has no split 'exam': it has 'train', 'dev', 'test', 'all'"),
+    ],
+)
+def test_what_does_not_go_together_is_told(shop, dataset, more, words):
+    options = {"split": "dev"} | more
+    with pytest.raises(ConfigurationError, match=words):
+        sqlgym.load_tasks(str(shop) if dataset == "SHOP" else dataset, **options)
+
+
+def load_each(shop, options):
+    for split in ("train", "dev", "test"):
+        sqlgym.load_tasks(shop, split, synthesis=options)
+
+
+def test_a_split_that_stays_empty_says_what_to_do(shop):
+    words = r"of its 1 tasks none falls to '\w+'; take another split, 'all' for all of them, or"
+    with pytest.raises(ConfigurationError, match=words):
+        load_each(shop, {"n": 1})
+
+
+def test_a_folder_with_questions_is_never_taken_for_bare_files(tmp_path):
+    make_database(tmp_path / "database" / "shop" / "shop.sqlite")
+    assert synthesised.bare_databases(tmp_path)
+    for place in ("notes.json", "part/dev.jsonl"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text("[]")
+        assert synthesised.bare_databases(tmp_path) == ()
+        (tmp_path / place).unlink()
+
+
+def test_whoever_listens_hears_how_far_the_writing_is(shop, fresh):
+    heard = []
+    with listening(lambda *told: heard.append(told)):
+        sqlgym.load_tasks(shop, "all", synthesis=FEW)
+    assert {what for what, _, _ in heard} == {"writing tasks for shop"}
+    assert heard[-1][1:] == (40, 40)
+    sqlgym.datasets.load._load_bare.cache_clear()
+    heard.clear()
+    with listening(lambda *told: heard.append(told)):
+        sqlgym.load_tasks(shop, "all", synthesis=FEW)
+    assert heard == []
+
+
+def test_nothing_is_printed_by_the_library(shop, fresh, capfd):
+    sqlgym.load_tasks(shop, "all", synthesis=FEW)
+
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_key_of_what_is_kept_has_every_option(shop):
+    plain = read_options({})
+    changed = [
+        read_options(change)
+        for change in (
+            {"n": 499},
+            {"seed": 1},
+            {"hardness": {"easy": 1.0}},
+            {"tables": ["shop"]},
+            {"variants": 9},
+            {"wording": "xx"},
+        )
+    ]
+    files = {synthesised._cache_file(shop, "shop", options) for options in (plain, *changed)}
+
+    assert len(files) == len(changed) + 1
+    assert len(changed) == len(json.loads(plain.model_dump_json()))

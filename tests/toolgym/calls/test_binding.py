@@ -1,0 +1,284 @@
+"""From a name and arguments to a call that fits, or to an error: nothing is guessed twice."""
+
+import datetime
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ConfigDict, Field, create_model
+
+from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
+from toolgym.calls import ToolCall, bind_call
+from toolgym.tools import ToolSpec
+
+X = {"table_name": "x"}
+
+
+def spec(name, **fields):
+    return ToolSpec(name, "d", create_model(name, __config__=ConfigDict(extra="forbid"), **fields))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Describe",
+        "DESCRIBE",
+        "functions.describe",
+        "tools/describe",
+        "sql_describe",
+        "describe_table",
+        "default_api:describe",
+        "functions.describe:0",
+        "mcp__db__describe",
+        "decribe",
+        "descrbe",
+    ],
+)
+def test_a_name_near_a_tool_is_matched(name):
+    assert bind_call(name, X, TOOLS) == ToolCall("describe", X, ("renamed_tool",))
+
+
+@pytest.mark.parametrize("name", ["Answer", "ANSWER", "final_answer", "finalAnswer", "Submit"])
+def test_the_terminal_tool_is_matched_by_case_separators_and_alias(name):
+    assert bind_call(name, {"value": 5}, TOOLS) == ToolCall(
+        "answer", {"value": 5}, ("renamed_tool",)
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["answr", "functions.answer", "get_answer", "answers", "submit_it", "final"]
+)
+def test_nothing_is_answered_by_a_guess(name):
+    call = bind_call(name, {"value": 5}, TOOLS)
+    assert call.error is not None
+    assert call.error.code == "unknown_tool"
+
+
+@pytest.mark.parametrize("name", ["query_sample", "select", "x" * 5000, "dropTable", "q", "___"])
+def test_a_name_far_from_all_tools_or_near_two_is_unknown(name):
+    call = bind_call(name, X, TOOLS)
+    assert call.error is not None
+    assert call.error.code == "unknown_tool"
+    assert len(call.name) <= 100
+
+
+def test_an_unknown_tool_is_told_what_it_may_have_meant():
+    assert str(bind_call("answr", {}, TOOLS).error) == (
+        "error[unknown_tool]: There is no tool 'answr'. Did you mean 'answer'? "
+        "The tools are describe, sample, query, answer.\n"
+        'This works: {"name": "answer", "arguments": {"value": "text"}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "repairs"),
+    [
+        ({"table": "x"}, ("renamed_key",)),
+        ({"tableName": "x", "limit": 5}, ("renamed_key", "dropped_argument")),
+        ({"table": "x", "sql": None}, ("dropped_null", "renamed_key")),
+        ({"table_name": None, "table": "x"}, ("dropped_null", "renamed_key")),
+        ({"table_name": "x", "table": "y"}, ("dropped_argument",)),
+        ({"arguments": '{"table_name": "x"}'}, ("decoded_arguments", "unwrapped_arguments")),
+        ({"parameters": {"args": {"table_name": "x"}}}, ("unwrapped_arguments",)),
+        ({"input": {"table_name": "x"}, "sql": None}, ("unwrapped_arguments", "dropped_null")),
+        ('{"table_name": "x"}', ("decoded_arguments",)),
+        (["x"], ("positional_arguments",)),
+        (["x", None], ("positional_arguments", "dropped_null")),
+        ("x", ("positional_arguments",)),
+        ({"table_name": ["x"]}, ("coerced_value",)),
+        ({"table_name": {"name": "x"}}, ("coerced_value",)),
+    ],
+)
+def test_arguments_are_brought_into_shape(written, repairs):
+    assert bind_call("describe", written, TOOLS) == ToolCall("describe", X, repairs)
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "code"),
+    [
+        ("describe", {}, "missing_argument"),
+        ("describe", None, "missing_argument"),
+        ("describe", {"table_name": None}, "missing_argument"),
+        ("describe", {"a": "x", "b": "y"}, "ambiguous_argument"),
+        ("describe", {"tableName": "x", "Table_Name": "y"}, "ambiguous_argument"),
+        ("describe", {"table_name": ["x", "y"]}, "invalid_argument"),
+        ("describe", {"table_name": {"a": "x", "b": "y"}}, "invalid_argument"),
+        ("describe", ["x", "y"], "invalid_argument"),
+        ("answer", {"sql": "SELECT 1", "value": None}, "missing_argument"),
+        ("answer", {"value": {"a": 1, "b": 2}}, "invalid_argument"),
+        ("answer", {"value": float("inf")}, "invalid_argument"),
+        ("answer", {"value": [float("nan")]}, "invalid_argument"),
+    ],
+)
+def test_what_could_mean_two_things_or_nothing_is_an_error(name, written, code):
+    call = bind_call(name, written, TOOLS)
+    assert call.error is not None
+    assert call.error.code == code
+
+
+def test_the_errors_of_arguments_read_as_sentences():
+    texts = [
+        bind_call("describe", {}, TOOLS),
+        bind_call("answer", {"value": {}}, TOOLS),
+        bind_call("describe", {"a": "x", "b": "y"}, TOOLS),
+        bind_call("turn", {"dial": "left"}, TYPED),
+    ]
+    assert [call.error.message for call in texts] == [
+        "describe() needs the argument 'table_name'.",
+        "answer() cannot use the value of 'value': "
+        "it must be one of string, integer, number, boolean, array.",
+        "describe() cannot tell which of 'a', 'b' is 'table_name'.",
+        "turn() cannot use the value of 'dial': "
+        "Input should be a valid integer, unable to parse string as an integer.",
+    ]
+    assert texts[3].error.hint == "Its arguments are dial, [to], [note]."
+    assert texts[3].error.example == {"name": "turn", "arguments": {"dial": 1}}
+
+
+@pytest.mark.parametrize("value", [5, -1.5, True, "5", "x", [1, "a"], [], 0, "", [[1, 2], [3, 4]]])
+def test_an_answer_keeps_the_type_it_was_given(value):
+    call = bind_call("answer", {"value": value}, TOOLS)
+    assert call == ToolCall("answer", {"value": value})
+    assert type(call.arguments["value"]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "arguments"),
+    [
+        ("turn", {"dial": "7"}, {"dial": 7}),
+        ("turn", {"dial": 7.0}, {"dial": 7}),
+        ("turn", {"dial": [7]}, {"dial": 7}),
+        ("turn", {"dial": 1, "note": 5}, {"dial": 1, "note": "5"}),
+        ("join", {"parts": '["a", "b"]'}, {"parts": ["a", "b"]}),
+        ("join", {"parts": [], "sep": True}, {"parts": [], "sep": "true"}),
+    ],
+)
+def test_values_are_converted_to_the_declared_type(name, written, arguments):
+    assert bind_call(name, written, TYPED) == ToolCall(name, arguments, ("coerced_value",))
+    assert bind_call(name, written, TYPED, "strict").error is not None
+
+
+def test_a_null_for_a_default_is_dropped_and_a_wanted_null_is_kept():
+    assert bind_call("turn", {"dial": 1, "to": None}, TYPED) == ToolCall(
+        "turn", {"dial": 1}, ("dropped_null",)
+    )
+    kept = ToolCall("turn", {"dial": 1, "note": None})
+    assert bind_call("turn", {"dial": 1, "note": None}, TYPED) == kept
+    assert bind_call("turn", {"dial": 1, "note": None}, TYPED, "strict") == kept
+
+
+def test_a_list_that_can_only_be_the_value_is_the_value():
+    call = bind_call("answer", ["a", "b"], TOOLS)
+    assert call == ToolCall("answer", {"value": ["a", "b"]}, ("positional_arguments",))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "```sql\nSELECT 1\n```",
+        "```\nSELECT 1\n```",
+        "```SELECT 1```",
+        "```sql SELECT 1```",
+        "`SELECT 1`",
+        '"SELECT 1"',
+        "'SELECT 1'",
+        '"""SELECT 1"""',
+        "```SQL\nSELECT 1",
+        " ```SELECT 1```",
+    ],
+)
+def test_fences_and_quotes_around_code_are_stripped(written):
+    call = bind_call("query", {"sql": written}, TOOLS)
+    assert call == ToolCall("query", {"sql": "SELECT 1"}, ("stripped_fence",))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        '"a" || "b"',
+        "'a' || 'b'",
+        "SELECT 1;",
+        " SELECT 1 ",
+        '"name"',
+        "`a` + `b`",
+        '"',
+        "```",
+        "''",
+        "SELECT '```'",
+        "``` a ``` b ```",
+        "'it''s a'",
+        "",
+    ],
+)
+def test_sql_that_only_looks_wrapped_is_left_alone(sql):
+    assert bind_call("query", {"sql": sql}, TOOLS) == ToolCall("query", {"sql": sql})
+
+
+def test_a_fence_in_an_argument_that_is_not_code_stays():
+    fenced = {"table_name": "```x```"}
+    assert bind_call("describe", fenced, TOOLS) == ToolCall("describe", fenced)
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "code"),
+    [
+        ("Describe", X, "unknown_tool"),
+        ("final_answer", {"value": 1}, "unknown_tool"),
+        ("describe", {"table_name": "x", "sql": None}, "unexpected_argument"),
+        ("describe", {"table": "x"}, "unexpected_argument"),
+        ("describe", {}, "missing_argument"),
+        ("describe", {"table_name": 5}, "invalid_argument"),
+        ("describe", '{"table_name": "x"}', "malformed_call"),
+        ("describe", ["x"], "malformed_call"),
+    ],
+)
+def test_strict_is_the_wall(name, written, code):
+    call = bind_call(name, written, TOOLS, "strict")
+    assert call.error is not None
+    assert call.error.code == code
+    assert call.repairs == ()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(["dial", "to", "note", "Dial", "dials", "parts", "sep", "args", "x"])
+
+
+@given(st.sampled_from(["turn", "join", "look", "Turn"]), st.dictionaries(KEYS, JSON, max_size=4))
+def test_strict_accepts_a_subset_of_arguments_with_equal_results(name, arguments):
+    strict = bind_call(name, arguments, TYPED, "strict")
+    assert strict.error is not None or strict == bind_call(name, arguments, TYPED)
+
+
+@given(st.dictionaries(KEYS, JSON, max_size=4), st.sampled_from(["sql", "value", "limit", "null"]))
+def test_an_extra_null_argument_changes_nothing_but_the_note(arguments, key):
+    without = bind_call("turn", arguments, TYPED)
+    extra = bind_call("turn", {**arguments, key: None}, TYPED)
+    assert extra.error == without.error
+    if without.error is None:
+        assert extra.arguments == without.arguments
+        assert set(extra.repairs) == {*without.repairs, "dropped_null"}
+
+
+def test_json_forms_of_richer_types_are_no_repair():
+    tools = [
+        spec("when", day=(datetime.date, ...), order=(Literal["asc", "desc"], "asc")),
+        spec("pair", both=(tuple[int, int], ...), share=(Annotated[float, Field(le=1)], 0.5)),
+    ]
+    day = datetime.date(2024, 2, 29)
+    for parsing in ("lenient", "strict"):
+        assert bind_call("when", {"day": "2024-02-29"}, tools, parsing) == ToolCall(
+            "when", {"day": day}
+        )
+        both = bind_call("pair", {"both": [1, 2], "share": 1}, tools, parsing)
+        assert both == ToolCall("pair", {"both": (1, 2), "share": 1.0})
+    assert bind_call("when", {"day": day}, tools) == ToolCall("when", {"day": day})
+    wrong = bind_call("when", {"day": "2024-02-29", "order": "up"}, tools)
+    assert "'asc' or 'desc'" in wrong.error.message
+    assert bind_call("pair", {"both": [1, 2], "share": 2}, tools).error.code == "invalid_argument"

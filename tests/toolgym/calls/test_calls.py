@@ -1,0 +1,251 @@
+"""The public face of the parser: what goes in, what comes out, and the laws between the two."""
+
+import json
+import pickle
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
+from toolgym.calls import CALL_ERRORS, REPAIRS, ToolCall, bind_call, parse_calls, render_call
+from toolgym.errors import ToolError
+
+DESCRIBE = ToolCall("describe", {"table_name": "singer"})
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+VALUES = st.one_of(
+    TEXTS,
+    st.integers(-(2**60), 2**60),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.booleans(),
+    st.lists(TEXTS | st.integers(0, 99), max_size=4),
+)
+PIECES = st.sampled_from(
+    [
+        "<tool_call>",
+        "</tool_call>",
+        '{"name": "describe"',
+        ', "arguments": {',
+        '"table_name": ',
+        '"singer"',
+        "}",
+        "}}",
+        "<think>",
+        "</think>",
+        "describe(",
+        "'",
+        '"',
+        "<function=query>",
+        "<parameter=sql>",
+        "[TOOL_CALLS]",
+        "[ARGS]",
+        "\n",
+        "```json\n",
+        "<arg_key>",
+        "�",
+    ]
+)
+
+
+@pytest.mark.parametrize("code", REPAIRS)
+def test_each_repair_of_the_table_is_made_in_its_own_example(code):
+    repair = REPAIRS[code]
+    name, arguments = repair.after
+    assert parse_calls(repair.before, TOOLS) == [ToolCall(name, arguments, (code,))]
+
+
+@pytest.mark.parametrize("code", REPAIRS)
+def test_strict_refuses_what_lenient_repairs_except_a_fence(code):
+    calls = parse_calls(REPAIRS[code].before, TOOLS, parsing="strict")
+    assert code == "stripped_fence" or all(call.error for call in calls)
+
+
+@given(st.text(max_size=200) | st.lists(PIECES, max_size=12).map("".join))
+def test_no_text_makes_the_parser_raise(text):
+    for parsing in ("lenient", "strict"):
+        for call in parse_calls(text, TOOLS, parsing=parsing):
+            assert call.error is None or call.error.code in CALL_ERRORS
+
+
+@given(st.sampled_from(["answer", "query", "describe"]), VALUES)
+def test_a_rendered_call_parses_back_without_repairs(name, value):
+    argument = {"answer": "value", "query": "sql", "describe": "table_name"}[name]
+    value = value if name == "answer" else f"SELECT {value}"
+    call = ToolCall(name, {argument: value})
+    for parsing in ("lenient", "strict"):
+        assert parse_calls(render_call(call), TOOLS, parsing=parsing) == [call]
+
+
+def test_a_rendered_call_survives_tags_in_its_values():
+    for text in ("</think>", "<think>", "</tool_call>", "[THINK]", "<function=x>", "<tool_call>{"):
+        call = ToolCall("query", {"sql": f"SELECT '{text}'"})
+        assert parse_calls(render_call(call), TOOLS) == [call]
+
+
+@given(VALUES, st.sampled_from(["sql", "limit", "table name", "arguments"]), st.booleans())
+def test_an_extra_null_changes_no_result(value, key, first):
+    given_arguments = {key: None, "value": value} if first else {"value": value, key: None}
+    (call,) = parse_calls(render_call("answer", given_arguments), TOOLS)
+    assert (call.name, call.arguments, call.error) == ("answer", {"value": value}, None)
+    assert call.repairs == ("dropped_null",)
+
+
+@given(st.lists(PIECES, max_size=14).map("".join))
+def test_strict_accepts_a_subset_with_equal_results(text):
+    lenient = [(c.name, c.arguments) for c in parse_calls(text, TOOLS) if c.error is None]
+    for call in parse_calls(text, TOOLS, parsing="strict"):
+        assert call.error or (call.name, call.arguments) in lenient
+
+
+def test_the_wall_of_nulls_falls_under_lenient_and_stands_under_strict():
+    text = render_call("describe", {"sql": None, "table_name": "singer", "value": None})
+    assert parse_calls(text, TOOLS) == [ToolCall(*REPAIRS["dropped_null"].after, ("dropped_null",))]
+    (call,) = parse_calls(text, TOOLS, parsing="strict")
+    assert call.error is not None
+    assert call.error.message == "describe() got an unexpected argument 'sql'."
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        5,
+        None,
+        1.5,
+        float("nan"),
+        True,
+        b"describe",
+        b"\xff",
+        object(),
+        len,
+        {1, 2},
+        1j,
+        [1],
+        [[[]]],
+    ],
+    ids=lambda action: repr(action).partition(" at 0x")[0],
+)
+def test_what_can_hold_no_call_is_a_bad_action(action):
+    calls = parse_calls(action, TOOLS)
+    assert [(call.name, call.error.code) for call in calls] == [("", "bad_action")]
+
+
+def test_an_empty_list_and_prose_hold_no_call():
+    assert parse_calls([], TOOLS) == []
+    assert parse_calls("The answer is 5", TOOLS) == []
+
+
+def test_cycles_and_endless_depth_are_malformed_calls():
+    looped: dict = {"name": "describe"}
+    looped["arguments"] = looped
+    deep: list = []
+    for _ in range(5000):
+        deep = [deep]
+    wide: list = []
+    for _ in range(60):
+        wide = [wide, wide]
+    for arguments in (looped, deep, wide, {"table_name": object()}, {"table_name": 10**400}):
+        (call,) = parse_calls({"name": "describe", "arguments": arguments}, TOOLS)
+        assert call.error is not None
+        assert call.error.code == "malformed_call"
+
+
+def test_an_object_whose_every_property_raises_is_a_bad_action():
+    class Trap:
+        __slots__ = ()
+
+        def __getattribute__(self, name):
+            raise RuntimeError(name)
+
+    assert parse_calls(Trap(), TOOLS)[0].error.code == "bad_action"
+    (call,) = parse_calls({"name": "describe", "arguments": Trap()}, TOOLS)
+    assert call.error.code == "malformed_call"
+
+
+OPENAI = {
+    "type": "function",
+    "function": {"name": "describe", "arguments": '{"table_name": "singer"}'},
+}
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"name": "describe", "arguments": {"table_name": "singer"}},
+        [{"name": "describe", "arguments": {"table_name": "singer"}}],
+        DESCRIBE,
+        OPENAI,
+        [OPENAI],
+        {"role": "assistant", "content": None, "tool_calls": [OPENAI]},
+        {"role": "assistant", "content": render_call(DESCRIBE), "tool_calls": []},
+        {"role": "assistant", "content": [{"type": "text", "text": render_call(DESCRIBE)}]},
+        SimpleNamespace(
+            content=None,
+            tool_calls=[
+                SimpleNamespace(
+                    id="a",
+                    function=SimpleNamespace(name="describe", arguments='{"table_name": "singer"}'),
+                )
+            ],
+        ),
+        {
+            "type": "function",
+            "function": {"name": "describe", "arguments": {"table_name": "singer"}},
+        },
+    ],
+)
+def test_every_parsed_form_of_one_call_means_the_same(action):
+    assert parse_calls(action, TOOLS) == [DESCRIBE]
+    assert parse_calls(action, TOOLS, parsing="strict") == [DESCRIBE]
+
+
+def test_openai_arguments_that_are_cut_off_are_not_executed():
+    action = {"function": {"name": "answer", "arguments": '{"value": "Par'}}
+    assert parse_calls(action, TOOLS)[0].error.code == "truncated_call"
+
+
+def test_a_tool_call_is_bound_again_and_keeps_its_repairs():
+    repaired = ToolCall("describe", {"table_name": "singer"}, ("renamed_key",))
+    assert parse_calls(repaired, TOOLS) == [repaired]
+    (loose,) = parse_calls(ToolCall("Describe", {"table": "singer"}), TOOLS)
+    assert loose == ToolCall("describe", {"table_name": "singer"}, ("renamed_tool", "renamed_key"))
+    failed = ToolCall("x", {}, (), ToolError("no_call", "m"))
+    assert parse_calls(failed, TOOLS) == [failed]
+
+
+def test_a_tool_call_compares_by_value_and_survives_a_pickle():
+    (failed,) = parse_calls(render_call("nope"), TOOLS)
+    (nan,) = parse_calls('{"name": "answer", "arguments": {"value": NaN}}', TOOLS)
+    for call in (DESCRIBE, failed, nan):
+        again = pickle.loads(pickle.dumps(call))
+        assert again == call
+        assert hash(again) == hash(call)
+
+
+def test_tools_may_be_given_as_a_mapping_a_list_or_as_schemas():
+    text = render_call(DESCRIBE)
+    schemas = [spec.schema() for spec in TOOLS.values()]
+    for tools in (TOOLS, list(TOOLS.values()), schemas):
+        assert parse_calls(text, tools) == [DESCRIBE]
+
+
+def test_values_by_position_from_python_are_no_repair():
+    assert bind_call("describe", {}, TOOLS, args=["singer"]) == DESCRIBE
+    assert bind_call("describe", {"sql": None}, TOOLS, args=["singer"]).repairs == ("dropped_null",)
+    assert bind_call("describe", ["singer"], TOOLS).repairs == ("positional_arguments",)
+    both = bind_call("describe", {"table_name": "a"}, TOOLS, args=["b"])
+    assert both.error.code == "ambiguous_argument"
+
+
+def test_at_most_32_calls_are_read_from_one_action():
+    assert len(parse_calls(render_call(DESCRIBE) * 50, TOOLS)) == 32
+    assert len(parse_calls([DESCRIBE] * 50, TOOLS)) == 32
+
+
+def test_every_error_has_a_whole_call_as_its_example():
+    texts = [render_call("nope"), render_call("turn"), render_call("join", {"parts": 5})]
+    texts += ["<tool_call>", "<tool_call>x</tool_call>", render_call("turn", {"a": 1, "b": 2})]
+    for text in texts:
+        (call,) = parse_calls(text, TYPED)
+        (example,) = parse_calls(json.dumps(call.error.example), TYPED)
+        assert example.error is None, text

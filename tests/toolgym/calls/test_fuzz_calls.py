@@ -1,0 +1,48 @@
+"""Random and damaged actions: whatever comes, the parser returns calls."""
+
+import pickle
+
+import pytest
+
+from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
+from toolgym.calls import CALL_ERRORS, REPAIRS, parse_calls, render_call
+from toolgym.testing.fuzz import random_actions
+
+
+def check(seed, count, tools):
+    """Parse `count` actions; what comes out is well formed, and strict adds nothing of its own."""
+    accepted = 0
+    for action in random_actions(seed, count, tools):
+        calls = parse_calls(action, tools)
+        for call in calls:
+            assert call.error is None or (call.error.code in CALL_ERRORS and str(call.error))
+            assert list(call.repairs) == [code for code in REPAIRS if code in call.repairs]
+            assert pickle.loads(pickle.dumps(call)) == call
+            render_call(call).encode()
+            if call.error is None:
+                accepted += 1
+                assert call.name in tools
+                assert parse_calls(render_call(call), tools)[0].arguments == call.arguments
+        bound = [(call.name, call.arguments) for call in calls if call.error is None]
+        for call in parse_calls(action, tools, parsing="strict"):
+            assert call.error or (call.name, call.arguments) in bound, action
+    return accepted
+
+
+@pytest.mark.parametrize(("seed", "tools"), [(0, TOOLS), (1, TYPED)], ids=["sql", "typed"])
+def test_no_action_breaks_the_parser(seed, tools):
+    assert check(seed, 1500, tools) > 100  # else the fuzzer had become pure noise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "tools"), [(2, TOOLS), (3, TYPED)], ids=["sql", "typed"])
+def test_no_action_of_fifty_thousand_breaks_the_parser(seed, tools):
+    assert check(seed, 50_000, tools) > 5000
+
+
+def test_one_seed_gives_one_sequence():
+    def texts(seed):
+        return [a for a in random_actions(seed, 200, TOOLS) if isinstance(a, str)]
+
+    assert texts(5) == texts(5)
+    assert texts(5) != texts(6)

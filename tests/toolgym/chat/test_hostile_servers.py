@@ -1,0 +1,246 @@
+"""The chat client against servers that send what no server should (`hostile_answers.HOSTILE`)."""
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("openai", reason="needs the extra `openai`")
+
+from tests.toolgym.chat.hostile_answers import HOSTILE, error
+from tests.toolgym.chat.hostile_server import CLOSE, Endless, HostileServer, Pause, completion, http
+from toolgym.chat import CHAT_FAULTS, Chat, ChatClient, ChatFault, ChatSettings
+from toolgym.chat.reply import NotAReply, read_error, read_reply
+
+CHAT = Chat([{"role": "user", "content": "hi"}], seed=1)
+ENOUGH, SHORT = 30.0, 0.15
+"""Seconds: of a request that must end by itself, and of one that only its limit ends."""
+
+
+def client_of(server, **changed):
+    options = {"retries": 0, "backoff": 0.001, "timeout": ENOUGH, "deadline": ENOUGH}
+    return ChatClient(ChatSettings(model="m", **{"base_url": server.url, **options, **changed}))
+
+
+async def given_or_fault(client):
+    try:
+        return await client.acomplete(CHAT)
+    except ChatFault as problem:
+        return problem
+
+
+def asked(client, face):
+    """The text of a reply behind "=", or the code of a fault."""
+    if face == "waiting":
+        (reply,) = client.complete_all([CHAT])
+    else:
+        reply = asyncio.run(given_or_fault(client))
+    if isinstance(reply, ChatFault):
+        assert reply.hint
+        assert str(reply).startswith("the chat server http://127.0.0.1")
+        assert len(str(reply).encode()) < 1000
+        return reply.code
+    json.dumps([reply.text, reply.tool_calls], ensure_ascii=False).encode()
+    assert isinstance(reply.tokens_in, int)
+    assert 0 <= reply.tokens_in <= 10**8
+    assert 0 <= reply.tokens_out <= 10**8
+    return f"={reply.text}"
+
+
+def test_there_is_one_hostile_answer_of_each_name_and_one_for_each_fault_it_can_cause():
+    names = [each.name for each in HOSTILE]
+
+    assert len(set(names)) == len(names) >= 80
+    codes = {each.outcome for each in HOSTILE if not each.outcome.startswith("=")}
+    told_by_status = {"quota", "refused_key", "not_found", "content_filter"}
+    assert codes == CHAT_FAULTS.keys() - told_by_status
+
+
+@pytest.mark.parametrize("face", ["waiting", pytest.param("concurrent", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda each: each.name)
+def test_whatever_a_server_sends_is_a_reply_or_a_fault_and_the_next_request_is_served(
+    hostile, face
+):
+    with HostileServer(*hostile.steps, unasked=hostile.unasked) as server:
+        client = client_of(server, timeout=SHORT if hostile.endless else ENOUGH)
+        outcome = asked(client, face)
+        tries = (
+            5 if hostile.endless else 2 if hostile.tail else 1
+        )  # its limit is short for any reply
+        served = any(asked(client, face) == "=fine" for _ in range(tries))
+        client.close()
+
+    assert outcome == hostile.outcome
+    assert served
+
+
+def test_an_answer_that_fails_takes_nothing_from_the_requests_beside_it():
+    broken = [each for each in HOSTILE if each.outcome == "unreachable" and not each.unasked]
+    steps = iter(broken)
+
+    class Alternating(HostileServer):
+        async def _send(self, _, reader, writer):
+            bad = self.asked % 2 == 0 and self.asked // 2 <= len(broken)
+            sent = next(steps).steps if bad else [http(completion())]
+            await super()._send(sent, reader, writer)
+
+    with Alternating(times=0) as server:
+        client = client_of(server, retries=8, concurrency=8)
+        replies = client.complete_all([CHAT] * 2 * len(broken))
+        client.close()
+
+    assert [getattr(reply, "text", reply) for reply in replies] == ["fine"] * len(replies)
+    assert client.totals.retries >= len(broken)
+
+
+@pytest.mark.parametrize("after", ["3601", "1e308", "99999999999999999999"])
+def test_a_server_cannot_silence_a_client_for_longer_than_an_hour(after):
+    from toolgym.chat.sending import LONGEST_REST, retry_after
+
+    with HostileServer(error("429 X", f"Retry-After: {after}")) as server:
+        client = client_of(server, deadline=5.0, retries=1)
+        first, second = asked(client, "waiting"), asked(client, "waiting")
+        client.close()
+
+    assert retry_after({"retry-after": after}) == LONGEST_REST <= 3600
+    assert first == second == "rate_limited"  # meanwhile it is obeyed
+    assert server.asked == 1
+
+
+@pytest.mark.parametrize("address", ["/elsewhere", "http://127.0.0.1:{port}/elsewhere"])
+def test_a_prompt_goes_nowhere_but_to_the_server_that_the_user_named(address):
+    with HostileServer(times=0) as other:
+        moved = error("307 X", "Location: " + address.format(port=other.port))
+        with HostileServer(moved) as server:
+            client = client_of(server)
+            with pytest.raises(ChatFault, match="give the base URL of the server that answers"):
+                client.complete(CHAT)
+            client.close()
+
+    assert (server.asked, other.asked) == (1, 0)
+
+
+@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
+def test_a_plain_server_where_an_encrypted_one_was_named_is_a_fault(scheme):
+    with HostileServer(error("400 X"), CLOSE, unasked=True) as server:
+        client = client_of(server, base_url=server.url.replace("http", scheme))
+        with pytest.raises(ChatFault, match="SSL") as caught:
+            client.complete(CHAT)
+        client.close()
+
+    assert caught.value.code == "unreachable"
+
+
+def test_a_server_is_asked_not_to_pack_and_gets_no_cookie_back():
+    with HostileServer(http(completion(), "Set-Cookie: a=b; Path=/")) as server:
+        client = client_of(server)
+        asked(client, "waiting")
+        asked(client, "waiting")
+        client.close()
+
+    heads = [head.lower() for head in server.heads]
+    assert all(b"accept-encoding: identity\r\n" in head for head in heads)
+    assert not any(b"cookie" in head for head in heads)
+
+
+LARGE = [
+    each for each in HOSTILE
+    if any(isinstance(step, Endless) or len(step) > 100_000 for step in each.steps)
+]  # fmt: skip
+
+
+def test_no_answer_takes_much_memory():
+    """In a process of its own, which says how far each answer raised the most it ever held."""
+    code = (
+        "import re, sys\n"
+        "from pathlib import Path\n"
+        "from toolgym.chat import *\n"
+        "def asked(url, timeout):\n"
+        "    client = ChatClient(ChatSettings(\n"
+        "        model='m', base_url=url, retries=0, timeout=timeout, deadline=60))\n"
+        "    try:\n"
+        "        client.complete(Chat([{'role': 'user', 'content': 'hi'}]))\n"
+        "    except ChatFault:\n"
+        "        pass\n"
+        "    client.close()\n"
+        "    told = Path('/proc/self/status').read_text()\n"  # ru_maxrss would be the parent's
+        "    return int(re.search(r'VmHWM:\\s+(\\d+) kB', told)[1]) // 1024\n"
+        "for line in sys.stdin:\n"
+        "    url, timeout = line.split()\n"
+        "    print(asked(url, float(timeout)), flush=True)\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+    def megabytes(steps, timeout):
+        with HostileServer(*steps) as server:
+            child.stdin.write(f"{server.url} {timeout}\n")
+            child.stdin.flush()
+            return int(child.stdout.readline())
+
+    before = megabytes([http(completion())], ENOUGH)
+    taken = {
+        each.name: megabytes(each.steps, SHORT if each.endless else ENOUGH) - before
+        for each in LARGE
+    }
+    child.communicate()
+
+    assert child.returncode == 0
+    assert {"a gzip bomb of 200 MB", "two million values", "100,000 lists"} <= taken.keys()
+    assert max(taken.values()) < 60, taken
+
+
+KEYS = "choices message content tool_calls function name arguments id usage finish_reason error"
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*KEYS.split(), "text", "code"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON_VALUES, st.sampled_from(["whole", "choice", "message", "call"]))
+def test_any_json_is_a_reply_that_can_be_written_down_or_is_told_to_be_none(value, place):
+    message = {"tool_calls": [value]} if place == "call" else value
+    choice = value if place == "choice" else {"message": message}
+    whole = value if place == "whole" else {"choices": [choice], "usage": value}
+    try:
+        reply = read_reply(json.dumps(whole), {})
+    except NotAReply as problem:
+        f"{problem}".encode()
+    else:
+        assert json.dumps([reply.text, reply.tool_calls], ensure_ascii=False).encode()
+        assert reply.finish in ("stop", "length", "tool_calls", "content_filter")
+    assert all(part.encode() is not None for part in read_error(json.dumps(whole)))
+
+
+HEALTHY = [
+    b"".join(each.steps) for each in HOSTILE
+    if each.outcome == "=fine" and all(isinstance(step, bytes) for step in each.steps)
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_an_answer_with_bytes_changed_at_random_is_a_reply_or_a_fault(seed):
+    draw = random.Random(seed)
+    for _ in range(20):
+        answer = bytearray(draw.choice(HEALTHY))
+        for _ in range(draw.randint(1, 6)):
+            at = draw.randrange(len(answer))
+            answer[at : at + draw.randint(0, 3)] = draw.randbytes(draw.randint(0, 3))
+        with HostileServer(bytes(answer), draw.choice([CLOSE, Pause(0.0)])) as server:
+            client = client_of(server, timeout=0.3)
+            outcomes = [asked(client, "waiting") for _ in range(3)]
+            client.close()
+
+        assert all(each.startswith("=") or each in CHAT_FAULTS for each in outcomes), answer
+        assert outcomes[-1] == "=fine", answer

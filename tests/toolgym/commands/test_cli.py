@@ -1,0 +1,224 @@
+"""The shell around the commands: finding them, their help, and what an error becomes."""
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.toolgym.commands.command_line import (
+    SCRIPT,
+    environ,
+    install,
+    names_torch_free,
+    python,
+    run,
+)
+from tools.make_docs import PAGES, ROOT, help_of, our_commands
+
+CORE = ("doctor", "envs", "eval", "play")
+
+STRANGER = '''
+    import time
+    import typer
+    from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
+
+    ERRORS = {
+        "configuration": ConfigurationError("weight out of range; lower it."),
+        "refused": TaskRefused("t1", "empty_gold", "its gold is empty."),
+        "fault": EnvironmentFault("the disk is full.", "Make room."),
+        "unforeseen": RuntimeError("nobody foresaw this"),
+        "interrupt": KeyboardInterrupt(),
+        "parameter": typer.BadParameter("this is no name"),
+    }
+
+    def command(kind: str):
+        """Fail in a way of your choice."""
+        if kind == "wait":
+            print("ready", flush=True)
+            time.sleep(60)
+        if kind in ERRORS:
+            raise ERRORS[kind]
+        print("no such way, so all is well")
+'''
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    """A folder with an installed package that adds the command `fail`."""
+    return install(tmp_path, "stranger", STRANGER, {"toolgym.commands: fail": "stranger:command"})
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A folder with an installed package whose command cannot be imported."""
+    module = "raise RuntimeError('its import fails')"
+    return install(tmp_path, "broken", module, {"toolgym.commands: crash": "broken:command"})
+
+
+def test_the_help_lists_every_command_with_a_whole_sentence():
+    shown = run("--help")
+
+    assert shown.returncode == 0
+    told = dict(re.findall(r"^  (\w+) +([A-Z].*)$", shown.stdout, re.M))
+    assert set(our_commands()) <= set(told)
+    assert [name for name in CORE if not re.fullmatch(r"[A-Z][^.]+\.", told[name])] == []
+
+
+def test_the_help_imports_no_training_library():
+    code = """
+        import atexit, sys
+        atexit.register(lambda: print(*sys.modules))
+        from toolgym.cli import main
+        main(["--help"])
+    """
+    shown = python(code)
+
+    assert "toolgym.commands.evaluate" in shown.stdout.split()
+    assert names_torch_free(shown.stdout)
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert run("--version").stdout == f"toolgym {version('toolgym')}\n"
+
+
+def test_the_version_imports_no_command(broken):
+    assert run("--version", path=broken).stderr == ""
+
+
+def test_a_command_of_another_package_is_found(stranger):
+    assert "Fail in a way of your choice." in run("--help", path=stranger).stdout
+    assert "all is well" in run("fail", "not", path=stranger).stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "told"),
+    [
+        ("configuration", 2, "toolgym: weight out of range; lower it."),
+        ("refused", 2, "toolgym: task 't1' is refused [empty_gold]: its gold is empty."),
+        ("fault", 1, "toolgym: the disk is full. Make room."),
+        (
+            "unforeseen",
+            1,
+            "toolgym failed: RuntimeError: nobody foresaw this\n"
+            "Set TOOLGYM_TRACEBACK=1 to see where.",
+        ),
+        ("interrupt", 130, "toolgym: interrupted."),
+    ],
+)
+def test_an_error_becomes_a_sentence_and_an_exit_status(stranger, kind, status, told):
+    done = run("fail", kind, path=stranger)
+
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", told + "\n")
+
+
+@pytest.mark.parametrize(("kind", "status"), [("configuration", 2), ("unforeseen", 1)])
+def test_a_traceback_is_shown_where_it_is_asked_for(stranger, kind, status):
+    done = run("fail", kind, path=stranger, TOOLGYM_TRACEBACK="1")
+
+    assert done.returncode == status
+    assert "Traceback (most recent call last)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["fial", "x"], "Did you mean 'fail'?"),
+        (["fail"], "kind"),
+        (["fail", "x", "--quickly"], "--quickly"),
+        (["fail", "parameter"], "this is no name"),
+    ],
+)
+def test_wrong_use_is_told_with_status_2(stranger, arguments, told):
+    done = run(*arguments, path=stranger)
+
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_signal_ends_a_command_with_130_and_a_short_line(stranger):
+    command = [SCRIPT, "fail", "wait"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environ(stranger), **pipes) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=60)[1]
+
+    assert process.returncode == 130
+    assert told == "toolgym: interrupted.\n"
+
+
+def test_a_reader_that_goes_away_causes_no_traceback():
+    command = [SCRIPT, "envs", "sqlgym/Explore-v0", "--json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environ(), **pipes) as process:
+        process.stdout.close()
+        told = process.stderr.read()
+        process.wait(timeout=60)
+
+    assert "Traceback" not in told
+
+
+def test_a_broken_command_is_left_out_with_one_line(broken):
+    done = run("--help", path=broken)
+
+    lines = [line for line in done.stderr.splitlines() if "crash" in line]
+    assert done.returncode == 0
+    assert "crash" not in done.stdout
+    assert lines == [
+        "toolgym: the command 'crash' of broken 9.9 (broken:command) cannot be loaded:"
+        " RuntimeError: its import fails. See `toolgym doctor`."
+    ]
+
+
+def test_a_broken_command_does_not_disturb_another_one(broken):
+    assert run("envs", path=broken).stderr == ""
+
+
+def test_a_broken_command_that_is_wanted_is_a_failure(broken):
+    done = run("crash", path=broken)
+
+    assert done.returncode == 1
+    assert "its import fails" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def examples_of(name: str) -> list[str]:
+    """The lines under `Example:` in a command's help."""
+    block = re.search(r"^  Examples?:\n((?:   +.*\n)+)", help_of(name) + "\n", re.M)
+    return [line.strip() for line in block[1].splitlines()] if block else []
+
+
+@pytest.mark.parametrize("name", our_commands())
+def test_every_command_shows_examples_of_itself(name):
+    examples = examples_of(name)
+
+    assert examples
+    assert [line for line in examples if not line.startswith(f"toolgym {name}")] == []
+
+
+@pytest.mark.parametrize("line", [line for name in CORE for line in examples_of(name)])
+def test_every_example_in_the_help_of_the_core_works_as_printed(line):
+    done = run(*shlex.split(line)[1:])
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_generated_page_is_what_the_program_says(name):
+    made = PAGES[name]()
+
+    assert (ROOT / name).read_text(encoding="utf-8") == made, "run: python tools/make_docs.py"
+
+
+def test_the_module_can_be_called_from_python():
+    code = "import sys; from toolgym.cli import main; main(['envs'])"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environ())
+
+    assert (done.returncode, b"sqlgym/Explore-v0" in done.stdout) == (0, True)

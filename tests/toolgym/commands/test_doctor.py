@@ -1,0 +1,177 @@
+"""`toolgym doctor`: every way to be hidden or broken is found on a real path, in a real process."""
+
+import json
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolgym.commands.command_line import install, names_torch_free, python, run
+from toolgym import doctor
+
+
+def examined(path: Path | None = None, **more: str) -> dict[str, Any]:
+    """What `toolgym doctor --json` says."""
+    done = run("doctor", "--json", path=path, **more)
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == (0 if report["ok"] else 1)
+    assert "Traceback" not in done.stderr
+    return report
+
+
+def complaints(report: dict[str, Any]) -> str:
+    return "\n".join(problem["what"] for problem in report["problems"])
+
+
+def test_nothing_is_wrong_with_this_installation():
+    report = examined()
+
+    assert complaints(report) == ""
+    assert report["ok"]
+
+
+def test_the_versions_are_those_that_are_installed():
+    report = examined()
+
+    assert report["base"]["gymnasium"] == version("gymnasium")
+    assert report["base"]["toolgym"] == version("toolgym")
+    assert {"train", "dev"} <= set(report["extras"])
+    assert report["extras"]["dev"]["pytest"] == version("pytest")
+
+
+def test_the_page_for_people_says_the_same():
+    done = run("doctor")
+
+    assert done.returncode == 0, done.stdout
+    assert f"gymnasium {version('gymnasium')}" in done.stdout
+    assert done.stdout.endswith("All is well.\n")
+
+
+def test_looking_imports_no_training_library():
+    code = "import sys; from toolgym.doctor import examine; examine(); print(*sys.modules)"
+
+    done = python(code)
+
+    assert done.returncode == 0, done.stderr
+    assert names_torch_free(done.stdout)
+
+
+@pytest.mark.parametrize("name", ["adapters", "sqlgym", "aflowgym"])
+def test_a_package_that_hides_ours_is_named_with_its_place(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("stub = True\n")
+
+    report = examined(tmp_path)
+
+    assert f"{name} is found at {tmp_path / name}, which hides ours" in complaints(report)
+    assert not report["ok"]
+
+
+def test_what_a_hidden_package_breaks_is_named_too(tmp_path):
+    (tmp_path / "adapters").mkdir()
+    (tmp_path / "adapters" / "__init__.py").write_text("stub = True\n")
+
+    assert "'train'" in complaints(examined(tmp_path))
+
+
+def test_a_namespace_portion_beside_ours_hides_nothing(tmp_path):
+    (tmp_path / "adapters").mkdir()
+    (tmp_path / "adapters" / "theirs.py").write_text("theirs = True\n")
+
+    assert "hides" not in complaints(examined(tmp_path))
+
+
+def test_another_sqlgym_written_over_ours_is_told_by_its_missing_mark(tmp_path):
+    for name in doctor.SHARED_NAMES:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("stub = True\n")
+    code = f"""
+        from pathlib import Path
+        from toolgym.doctor import hidden_packages
+        for problem in hidden_packages(Path({str(tmp_path)!r})):
+            print(problem.what, problem.cure)
+    """
+    told = python(code, tmp_path).stdout
+
+    assert len(told.splitlines()) == 1
+    assert told.startswith(f"sqlgym at {tmp_path / 'sqlgym'} is another package of that name")
+    assert "pip uninstall sqlgym" in told
+
+
+def test_a_package_that_is_gone_is_told(tmp_path):
+    code = """
+        import sys
+        from toolgym import doctor
+        import sqlgym
+        sys.modules["aflowgym"] = None  # what Python does for an import that is blocked
+        print([problem.what for problem in doctor.hidden_packages()])
+    """
+
+    assert "aflowgym cannot be found" in python(code).stdout
+
+
+@pytest.mark.parametrize("group", ["toolgym.commands", "toolgym.environments"])
+def test_a_broken_plug_in_is_named_with_its_package(tmp_path, group):
+    module = "raise RuntimeError('its import fails')"
+    install(tmp_path, "broken", module, {f"{group}: crash": "broken:thing"})
+
+    told = complaints(examined(tmp_path))
+
+    assert "'crash' of broken 9.9 (broken:thing) cannot be loaded" in told
+    assert "RuntimeError: its import fails" in told
+
+
+def fake_toolgym(folder: Path, *requires: str) -> Path:
+    """Metadata under our name that asks for something else, with the one command that is needed."""
+    point = {"toolgym.commands: doctor": "toolgym.commands.doctor:command"}
+    return install(folder, "toolgym", "", point, requires)
+
+
+def test_a_missing_extra_is_a_fact_with_the_line_that_installs_it(tmp_path):
+    fake_toolgym(tmp_path, "no-such-trainer>=1; extra == 'train'", "rich")
+
+    done = run("doctor", path=tmp_path)
+
+    assert done.returncode == 0, done.stdout
+    assert "no-such-trainer (missing)" in done.stdout
+    assert "pip install 'toolgym[train]'" in done.stdout
+
+
+def test_a_missing_base_dependency_is_a_problem_with_its_cure(tmp_path):
+    fake_toolgym(tmp_path, "no-such-library>=1")
+
+    report = examined(tmp_path)
+
+    assert {
+        "what": "no-such-library is not installed; toolgym needs it.",
+        "cure": "pip install no-such-library",
+    } in report["problems"]
+
+
+def test_a_cache_folder_that_is_yet_to_be_made_is_no_problem(tmp_path):
+    report = examined(TOOLGYM_CACHE=str(tmp_path / "not" / "yet"))
+
+    assert report["cache"] == str(tmp_path / "not" / "yet")
+    assert "cache" not in complaints(report)
+    assert not (tmp_path / "not").exists()
+
+
+def test_a_cache_folder_in_the_place_of_a_file_is_a_problem(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    report = examined(TOOLGYM_CACHE=str(tmp_path / "file" / "cache"))
+
+    assert f"{tmp_path / 'file'} is a file" in complaints(report)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may write anywhere")
+def test_a_cache_folder_that_cannot_be_written_is_a_problem(tmp_path):
+    tmp_path.chmod(0o500)
+
+    assert "is not yours to write" in complaints(examined(TOOLGYM_CACHE=str(tmp_path / "cache")))
+
+
+def test_threads_are_those_of_the_environment():
+    assert examined(OMP_NUM_THREADS="3")["threads"]["OMP_NUM_THREADS"] == "3"

@@ -1,0 +1,288 @@
+"""`toolgym eval`: figures, files and refusals, and what wrong use is told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.toolgym.commands.command_line import install, run
+from toolgym.cli import application
+
+ENV_ID = "sqlgym/Explore-v0"
+
+STRANGER = '''
+    import gymnasium as gym
+    from toolgym import EnvironmentFault, Task, TaskRefused, TaskSet, ToolEnv, tool
+
+    def verify(task):
+        if task.id == "odd":
+            raise TaskRefused("odd", "empty_gold", "its gold is empty.")
+
+    class Word(ToolEnv):
+        """Say the word."""
+
+        def __init__(self, faulty: bool = False):
+            tasks = [Task(name, f"Say {name}.") for name in ("hi", "ho", "odd")]
+            super().__init__(TaskSet(tasks, name="words", verify=verify), step_limit=3)
+            self.faulty = faulty
+
+        def begin(self, task):
+            return task.question
+
+        def expert(self):
+            yield {"name": "say", "arguments": {"word": self.task.id}}
+
+        @tool(terminal=True)
+        def say(self, word: str) -> str:
+            """Say a word and be done.
+
+            Args:
+                word: The word.
+            """
+            if self.faulty:
+                raise EnvironmentFault("the voice is gone.")
+            return self.submit(word == self.task.id)
+
+    gym.register("stranger/Word-v0", entry_point="stranger:Word")
+    gym.register("stranger/Faulty-v0", entry_point="stranger:Word", kwargs={"faulty": True})
+'''
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    """A folder with an installed package: an environment with three tasks, one of them refused."""
+    point = {"toolgym.environments: stranger": "stranger"}
+    return install(tmp_path, "stranger", STRANGER, point)
+
+
+def evaluated(*arguments: str, env_id: str = ENV_ID) -> Result:
+    """Run `toolgym eval sqlgym/Explore-v0 ARGUMENTS` in this process."""
+    return CliRunner().invoke(application("eval"), ["eval", env_id, *arguments])
+
+
+def figures(*arguments: str) -> dict[str, Any]:
+    """What it prints with `--json`."""
+    done = evaluated("--json", *arguments)
+    assert done.exit_code == 0, done.output
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_the_expert_is_right_and_the_figures_say_so():
+    told = figures("--n", "6")
+
+    assert (told["episodes"], told["accuracy"], told["validity"]) == (6, 1.0, 1.0)
+    assert told["interval"][0] < 1.0 == pytest.approx(told["interval"][1])
+    assert 0.8 <= told["mean_score"] <= 1.0
+    assert told["refused"] == []
+    assert told["policy"] == "expert"
+
+
+def test_the_default_split_is_the_held_out_one():
+    assert figures("--n", "1")["split"] == "dev"
+    assert figures("--n", "1", "--split", "train")["split"] == "train"
+
+
+def test_the_random_policy_repeats_itself_with_its_seed():
+    first = figures("--policy", "random", "--n", "4", "--seed", "5", "--transcripts", "4")
+    again = figures("--policy", "random", "--n", "4", "--seed", "5", "--transcripts", "4")
+
+    assert first == again
+    assert first["accuracy"] < 1.0
+
+
+def test_several_tries_are_told_as_pass_at_k():
+    told = figures("--n", "3", "--k", "2")
+
+    assert told["episodes"] == 6
+    assert told["pass_at_k"] == {"1": 1.0, "2": 1.0}
+
+
+def test_one_try_has_no_pass_at_k():
+    assert "pass_at_k" not in figures("--n", "1")
+
+
+def test_every_episode_is_written_as_a_line_of_json(tmp_path):
+    out = tmp_path / "rollouts.jsonl"
+
+    figures("--n", "3", "--out", str(out))
+
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(records) == 3
+    assert all(record["correct"] and record["turns"] for record in records)
+
+
+def test_transcripts_are_part_of_the_one_json_object():
+    told = figures("--n", "3", "--transcripts", "2")
+
+    assert [len(record["turns"]) > 0 for record in told["transcripts"]] == [True, True]
+
+
+def test_transcripts_for_people_show_calls_and_verdict():
+    page = evaluated("--n", "1", "--transcripts", "1").stdout
+
+    assert '> {"name": "answer"' in page
+    assert "--- correct, score 0.9" in page
+
+
+def test_the_table_holds_accuracy_with_its_interval():
+    page = evaluated("--n", "2").stdout
+
+    assert "1.000  [0.342, 1.000]" in page
+    assert "mean score" in page
+
+
+def test_the_bar_is_on_stderr_and_results_alone_on_stdout():
+    done = run("eval", ENV_ID, "--n", "2", "--json")
+
+    assert json.loads(done.stdout)["episodes"] == 2
+    assert "expert plays" in done.stderr
+
+
+def test_strict_parsing_and_the_step_limit_reach_the_environment():
+    told = figures("--n", "2", "--parsing", "strict", "--step-limit", "2")
+
+    assert (told["parsing"], told["step_limit"]) == ("strict", 2)
+
+
+def test_refused_tasks_are_listed_with_their_reasons(stranger):
+    listed = run("eval", "stranger/Word-v0", "--json", path=stranger)
+    page = run("eval", "stranger/Word-v0", path=stranger).stdout
+
+    told = json.loads(listed.stdout)
+    refusal = {"task_id": "odd", "code": "empty_gold", "reason": "its gold is empty."}
+    assert (told["episodes"], told["accuracy"], told["refused"]) == (2, 1.0, [refusal])
+    assert "refused: 1 (1 empty_gold)\n  odd [empty_gold] its gold is empty.\n" in page
+
+
+def test_an_environment_without_splits_gets_none(stranger):
+    told = json.loads(run("eval", "stranger/Word-v0", "--json", path=stranger).stdout)
+
+    assert "split" not in told
+
+
+def test_an_option_that_an_environment_lacks_is_told(stranger):
+    done = run("eval", "stranger/Word-v0", "--step-limit", "4", path=stranger)
+
+    assert done.returncode == 2
+    assert "stranger/Word-v0 takes no --step-limit; leave it out." in done.stderr
+
+
+def test_an_environment_that_fails_throughout_is_a_failure_and_not_an_accuracy(stranger):
+    done = run("eval", "stranger/Faulty-v0", "--json", path=stranger)
+
+    told = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert (told["accuracy"], told["unscored"]) == (None, 2)
+    assert "no episode could be scored" in done.stderr
+
+
+def test_a_model_without_the_extra_is_told_what_to_install(tmp_path):
+    module = "import a_training_library_that_is_not_there"
+    install(tmp_path, "stranger", module, {"toolgym.policies: model": "stranger:load"})
+
+    done = run("eval", ENV_ID, "--policy", "org/model", "--n", "1", path=tmp_path)
+
+    assert done.returncode == 2
+    assert "pip install 'toolgym[train]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_policy_of_a_package_gets_name_seed_and_temperature(tmp_path):
+    module = """
+        class Guess:
+            name = "guess"
+            def __init__(self, said):
+                self.said = said
+            def act(self, situations):
+                return [{"name": "answer", "arguments": {"value": self.said}} for _ in situations]
+
+        def load(name, **options):
+            return Guess(f"{name} {options}")
+    """
+    install(tmp_path, "stranger", module, {"toolgym.policies: model": "stranger:load"})
+    options = ("--policy", "org/model", "--temperature", "0.5", "--seed", "3", "--n", "1")
+
+    done = run("eval", ENV_ID, *options, "--transcripts", "1", "--json", path=tmp_path)
+
+    [record] = json.loads(done.stdout)["transcripts"]
+    said = record["turns"][0]["calls"][0]["arguments"]["value"]
+    assert said == "org/model {'seed': 3, 'temperature': 0.5}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--policy", "exprt"], "there is no policy 'exprt'; did you mean 'expert'?"),
+        (["--policy", "./no-such-folder"], "there is no folder './no-such-folder' with a model"),
+        (["--temperature", "1"], "--temperature is for models; expert has none, leave it out."),
+        (["--dataset", "no-such-folder"], "there is no data set 'no-such-folder'"),
+        (["--split", "nope"], "has no split 'nope'"),
+        (["--parsing", "hard"], "parsing must be"),
+        (["--step-limit", "1"], "step_limit must be an integer of at least 2, got 1."),
+        (["--out", "no-such-folder/x.jsonl"], "there is no folder no-such-folder; make it first."),
+        (["--out", "."], "--out . is a folder; name a file in it."),
+        (["--k", "0"], "--k"),
+        (["--n", "none"], "--n"),
+        (["--seed", "-1"], "--seed"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_use_is_told_with_status_2_before_any_work(arguments, told):
+    done = evaluated(*arguments)
+
+    assert done.exit_code == 2, done.output
+    assert told in done.stderr
+    assert "plays" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_file_that_cannot_be_written_is_a_failure(tmp_path):
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("only Linux has a device that is always full")
+
+    done = evaluated("--n", "1", "--out", str(full))
+
+    assert done.exit_code == 1
+    assert "/dev/full cannot be written" in done.stderr
+
+
+def test_real_spider_is_solved_by_the_expert_and_few_tasks_are_refused(spider):
+    told = figures("--dataset", str(spider))
+
+    assert told["accuracy"] == 1.0
+    assert len(told["refused"]) <= 0.1 * (told["episodes"] + len(told["refused"]))
+    assert all(refusal["reason"] for refusal in told["refused"])
+
+
+def test_any_argument_of_the_environment_can_be_set():
+    settings = ("--set", "match=spider", "--set", 'tools=["answer"]')
+    result = evaluated("--n", "2", "--json", *settings, env_id="sqlgym/TextToSQL-v0")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert (told["match"], told["tools"], told["accuracy"]) == ("spider", ["answer"], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("match", "--set takes NAME=VALUE"),
+        ("a b=1", "--set takes NAME=VALUE"),
+        ("mtch=spider", "no argument 'mtch' to --set: it has dataset, split, match"),
+        ("match=fair", 'match must be "sound" or "spider"'),
+        ("tools=5", "tools must name some of"),
+        ("tools=[[]]", "tools must name some of"),
+        ("split=dev", "split is given twice"),
+    ],
+)
+def test_a_wrong_setting_is_told(setting, words):
+    result = evaluated("--split", "dev", "--set", setting, env_id="sqlgym/TextToSQL-v0")
+    assert words in " ".join(f"{result.stderr} {result.exception}".split())
+
+
+def test_a_setting_given_twice_is_told():
+    result = evaluated("--set", "render=json", "--set", "render=table")
+    assert "render=... is given twice" in f"{result.stderr} {result.exception}"

@@ -1,0 +1,97 @@
+"""`toolgym tasks check`: one report, for people and for programs."""
+
+import json
+import sqlite3
+
+import pytest
+
+from tests.toolgym.commands.command_line import install, run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    connection = sqlite3.connect(tmp_path / "shop.sqlite")
+    connection.executescript("CREATE TABLE fruit (name TEXT); INSERT INTO fruit VALUES ('fig')")
+    connection.close()
+    golds = [
+        "SELECT name FROM fruit",
+        "SELECT name FROM fruit WHERE 0",
+        "SELECT count(*) FROM fruit",
+    ]
+    entries = [{"db_id": "shop", "question": f"{n % 2}?", "query": g} for n, g in enumerate(golds)]
+    (tmp_path / "dev.json").write_text(json.dumps([*entries, {"db_id": "shop"}]))
+    (tmp_path / "hopeless.json").write_text(json.dumps(entries[1:2]))
+    return tmp_path
+
+
+def test_the_report_counts_and_lists_what_is_refused_and_asked_twice(folder):
+    done = run("tasks", "check", str(folder))
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == [
+        "playable: 2",
+        "refused: 2 (1 missing_key, 1 empty_gold)",
+        f"  dev-00003 [missing_key] {folder}/dev.json, entry 3: 'query' is missing or is no text.",
+        "  dev-00001 [empty_gold] its gold SQL finds no rows.",
+        "faults of the machine: 0",
+        "questions asked twice: 1",
+        "  dev-00000, dev-00002",
+    ]
+
+
+def test_json_is_one_object_on_stdout_and_the_bar_is_on_stderr(folder):
+    done = run("tasks", "check", str(folder), "--json")
+    report = json.loads(done.stdout)
+
+    assert (report["tasks"], report["playable"], report["items"]) == (4, 2, 1)
+    assert report["codes"] == {"missing_key": 1, "empty_gold": 1}
+    assert report["duplicates"] == [["dev-00000", "dev-00002"]]
+    assert "checked" in done.stderr
+
+
+def test_a_split_of_which_nothing_can_be_played_is_a_failure_after_the_report(folder):
+    done = run("tasks", "check", str(folder), "--split", "hopeless")
+
+    assert done.returncode == 2
+    assert "refused: 1 (1 empty_gold)" in done.stdout
+    assert "none of the 1 tasks" in done.stderr
+
+
+def test_a_long_list_is_cut_and_says_how_to_see_the_rest(folder):
+    done = run("tasks", "check", str(folder), "--show", "1")
+
+    assert "  ... (1 more; --show N, or --json for all)" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere"], "there is no data set 'nowhere'"),
+        (["bundled", "--split", "exam"], "has no split 'exam'"),
+        (["bundled", "--env", "sqlgym/Nothing-v0"], "Known environments"),
+    ],
+)
+def test_what_is_not_there_is_told_with_status_2(arguments, told):
+    done = run("tasks", "check", *arguments)
+
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_a_command_of_a_group_has_the_same_boundary_as_one_that_stands_alone(tmp_path):
+    module = '''
+        import typer
+        from toolgym.errors import EnvironmentFault
+
+        command = typer.Typer(help="A group of a stranger.")
+
+        @command.command("fall")
+        def fall() -> None:
+            """Fail."""
+            raise EnvironmentFault("the disk is full.", "Make room.")
+    '''
+    place = install(tmp_path, "grouped", module, {"toolgym.commands: group": "grouped:command"})
+    done = run("group", "fall", path=place)
+
+    assert (done.returncode, done.stderr) == (1, "toolgym: the disk is full. Make room.\n")
+    assert "A group of a stranger." in run("--help", path=place).stdout

@@ -1,0 +1,307 @@
+"""`toolgym tasks synth`, `stats` and `show`: from a bare database to a folder one can look at."""
+
+import io
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from sqlgym import load_tasks
+from sqlgym.tasks.gold import gold_of
+from tests.toolgym.commands.command_line import environ, run
+from toolgym.cli import main
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def tasks(*arguments):
+    """`toolgym tasks ...` in this process, which saves a second for each command."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit, match=r"\d") as ended,
+    ):
+        main(["tasks", *map(str, arguments)])
+    return subprocess.CompletedProcess(arguments, ended.value.code, out.getvalue(), err.getvalue())
+
+
+def make_database(path, shift=0):
+    connection = sqlite3.connect(path)
+    connection.execute(
+        "CREATE TABLE boat (boat_id INTEGER PRIMARY KEY, name TEXT, kind TEXT, length INTEGER)"
+    )
+    kinds = ("ketch", "sloop", "yawl")
+    rows = [
+        (n, f"Boat {chr(65 + n)}", kinds[n * n % 3], 7 + (n * 37 + shift) % 90) for n in range(26)
+    ]
+    connection.executemany("INSERT INTO boat VALUES (?, ?, ?, ?)", rows)
+    connection.commit()
+    connection.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def harbour(tmp_path_factory):
+    """A database file."""
+    return make_database(tmp_path_factory.mktemp("files") / "harbour.db")
+
+
+@pytest.fixture(scope="module")
+def written(harbour, tmp_path_factory):
+    """What `synth` made of it, and what it said."""
+    out = tmp_path_factory.mktemp("written") / "tasks"
+    options = ("--out", str(out), "--n", "30", "--splits", "train=0.7,dev=0.3")
+    done = run("tasks", "synth", str(harbour), *options, path=ROOT)
+    assert done.returncode == 0, done.stderr
+    return out, done
+
+
+def test_the_folder_is_in_the_spider_layout_and_loads_and_plays(written, harbour):
+    out, _ = written
+    files = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+
+    assert files == {
+        "SYNTHESIS.md",
+        "tables.json",
+        "train_spider.json",
+        "dev.json",
+        "database/harbour/harbour.sqlite",
+    }
+    assert (out / "database/harbour/harbour.sqlite").read_bytes() == harbour.read_bytes()
+    for split in ("train", "dev"):
+        loaded = load_tasks(out, split)
+        assert loaded.check() == {}
+        assert all(task.hardness and gold_of(task).result.rows for task in loaded)
+    entry = json.loads((out / "dev.json").read_bytes())[0]
+    assert entry.keys() == {"id", "db_id", "question", "query", "hardness", "shape"}
+    (schema,) = json.loads((out / "tables.json").read_bytes())
+    assert schema["table_names_original"] == ["boat"]
+
+
+def test_the_summary_has_levels_rejections_and_what_went_where(written):
+    out, done = written
+    counts = {s: len(load_tasks(out, s)) for s in ("train", "dev")}
+
+    assert re.search(r"^database +candidates +kept +easy", done.stdout, re.M)
+    assert re.search(r"^harbour: rejected: \d[\d,]* \w+, ", done.stdout, re.M)
+    assert done.stdout.splitlines()[-1].startswith(
+        f"{out}: {counts['train']} train, {counts['dev']} dev"
+    )
+    assert "tasks written" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_json_is_one_object_and_all_tasks_are_in_dev_by_default(harbour, tmp_path):
+    done = tasks("synth", harbour, "--out", tmp_path / "out", "--n", 12, "--json")
+    told = json.loads(done.stdout)
+    source = told["sources"]["harbour"]
+
+    assert told["splits"] == {"dev": 12}
+    assert source.keys() == {
+        "candidates",
+        "kept",
+        "by_hardness",
+        "rejected",
+        "missing",
+        "left_out",
+    }
+    assert sum(source["by_hardness"].values()) == source["kept"] == 12
+    assert sum(source["rejected"].values()) + source["kept"] <= source["candidates"] + 12
+    assert not (tmp_path / "out" / "train_spider.json").exists()
+
+
+def test_the_same_seed_writes_the_same_bytes_and_another_seed_others(harbour, tmp_path):
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        done = tasks("synth", harbour, "--out", tmp_path / name, "--n", 25, "--seed", seed)
+        assert done.returncode == 0, done.stderr
+    first, again, other = ((tmp_path / name / "dev.json").read_bytes() for name in "abc")
+
+    assert first == again
+    assert first != other
+
+
+def test_options_choose_levels_and_tables_and_a_link_copies_nothing(harbour, tmp_path):
+    more = ("--hardness", "easy=0.5,medium=0.5", "--tables", "boat", "--link")
+    done = tasks("synth", harbour, "--out", tmp_path / "out", "--n", 20, *more)
+    loaded = load_tasks(tmp_path / "out", "dev")
+
+    assert done.returncode == 0, done.stderr
+    assert {task.hardness for task in loaded} == {"easy", "medium"}
+    assert (tmp_path / "out/database/harbour/harbour.sqlite").resolve() == harbour.resolve()
+
+
+def test_several_files_and_folders_become_one_set(harbour, tmp_path):
+    (tmp_path / "more").mkdir()
+    for n in range(3):
+        make_database(tmp_path / "more" / f"port{n}.sqlite", shift=n + 1)
+    done = tasks("synth", harbour, tmp_path / "more", "--out", tmp_path / "out", "--n", 10)
+
+    assert done.returncode == 0, done.stderr
+    items = {task.item for task in load_tasks(tmp_path / "out", "dev")}
+    assert items == {"harbour", "port0", "port1", "port2"}
+
+
+def test_a_folder_that_is_there_is_replaced_only_if_it_was_written_here(harbour, written, tmp_path):
+    out = tmp_path / "out"
+    assert tasks("synth", harbour, "--out", out, "--n", 5).returncode == 0
+    before = (out / "dev.json").read_bytes()
+
+    done = tasks("synth", harbour, "--out", out, "--n", 9)
+    assert done.returncode == 2
+    assert "is there already: name another folder, or add --force" in done.stderr
+    assert (out / "dev.json").read_bytes() == before
+
+    assert tasks("synth", harbour, "--out", out, "--n", 9, "--force").returncode == 0
+    assert len(load_tasks(out, "dev")) == 9
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    done = tasks("synth", harbour, "--out", tmp_path / "mine", "--force")
+    assert done.returncode == 2
+    assert "--force does not remove it" in done.stderr
+    assert (tmp_path / "mine" / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere.db"], "nowhere.db is not there: give an SQLite file"),
+        (["HARBOUR", "--splits", "train=1,dev=1"], "must be positive and sum to 1"),
+        (["HARBOUR", "--splits", "train"], "--splits must be of the form NAME=SHARE"),
+        (["HARBOUR", "--hardness", "brutal=1"], "hardness.brutal"),
+        (["HARBOUR", "--tables", "boot"], "There is no table 'boot'"),
+        (["HARBOUR", "--env", "sqlgym/Nothing-v0"], "Known environments"),
+    ],
+)
+def test_wrong_use_is_told_with_status_2_and_leaves_nothing(harbour, tmp_path, arguments, told):
+    given = [str(harbour) if word == "HARBOUR" else word for word in arguments]
+    done = tasks("synth", *given, "--out", tmp_path / "out")
+
+    assert done.returncode == 2, done.stdout
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stats_count_by_database_hardness_and_shape(written):
+    out, _ = written
+    told = json.loads(tasks("stats", out, "--json").stdout)
+    rows = {(row["split"], row["database"]): row for row in told["rows"]}
+    total = rows["all", "all"]
+
+    assert told["tasks"] == total["tasks"] == 30 - told["refused"]
+    assert set(told["splits"]) == {"train", "dev"}
+    for split in ("train", "dev"):
+        loaded = load_tasks(out, split)
+        assert rows[split, "harbour"]["tasks"] == len(loaded)
+        for level in ("easy", "medium", "hard", "extra"):
+            expected = sum(task.hardness == level for task in loaded)
+            assert rows[split, "harbour"].get(level, 0) == expected
+    shapes = told["splits"]["train"]["result"]
+    assert set(shapes) <= {"one value", "one row", "one column", "a table"}
+    assert sum(shapes.values()) == rows["train", "harbour"]["tasks"]
+
+
+def test_stats_of_a_bare_file_and_of_a_name_need_no_split(harbour):
+    done = tasks("stats", harbour)
+    assert done.returncode == 0, done.stderr
+    assert "writing tasks for harbour" in done.stderr
+    assert re.search(r"^train +harbour", done.stdout, re.M)
+    head, *_, last = tasks("stats", "bundled", "--split", "dev").stdout.splitlines()
+    assert head == "bundled: 126 tasks, 0 of them refused"
+    assert last.split()[:6] == ["all", "all", "126", "45", "38", "26"]
+
+
+def test_what_is_refused_is_counted_apart(tmp_path):
+    make_database(tmp_path / "harbour.sqlite")
+    queries = ["SELECT name FROM boat WHERE 0", "SELECT max(length) FROM boat"]
+    entries = [{"db_id": "harbour", "question": f"{q}?", "query": q} for q in queries]
+    (tmp_path / "dev.json").write_text(json.dumps([*entries, {"db_id": "harbour"}]))
+    told = json.loads(tasks("stats", tmp_path, "--json").stdout)
+
+    assert (told["tasks"], told["refused"]) == (3, 2)
+    assert told["refused_by"] == {"dev": {"empty_gold": 1, "missing_key": 1}}
+
+
+def test_the_page_is_one_file_that_fetches_nothing_and_escapes_names(tmp_path):
+    folder = tmp_path / "odd"
+    (folder / "database" / "<b>&x").mkdir(parents=True)
+    make_database(folder / "database" / "<b>&x" / "<b>&x.sqlite")
+    entry = {"db_id": "<b>&x", "question": "How many?", "query": "SELECT count(*) FROM boat"}
+    (folder / "dev.json").write_text(json.dumps([entry]))
+    done = tasks("stats", folder, "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+
+    assert done.returncode == 0, done.stderr
+    assert "<b>&x" not in page
+    assert "&lt;b&gt;&amp;x" in page
+    assert not re.search(r"<script|https?://|src=", page)
+    plots = re.findall(r"<svg class=\"plot\".*?</svg>", page, re.S)
+    assert len(plots) == 4
+    for plot in plots:
+        assert ET.fromstring(plot).tag == "svg"
+
+
+def test_show_tells_question_gold_result_and_whether_it_is_refused(written):
+    out, _ = written
+    task = load_tasks(out, "dev")[0]
+    told = json.loads(tasks("show", out, task.id, "--json").stdout)
+
+    assert (told["id"], told["split"], told["refused"]) == (task.id, "dev", "no")
+    assert (told["question"], told["gold SQL"]) == (task.question, task.gold_sql)
+    assert told["hardness"] == task.hardness
+    assert told["tables"] == "boat"
+    first = gold_of(task).result.rows[0][0]
+    assert str(first) in told["result"]
+    lines = tasks("show", out, task.id).stdout.splitlines()
+    assert lines[0] == f"id: {task.id}"
+    assert lines[-1] == "refused: no"
+
+
+def test_show_says_why_a_task_is_refused(tmp_path):
+    make_database(tmp_path / "harbour.sqlite")
+    entry = {"db_id": "harbour", "question": "?", "query": "SELECT name FROM boat WHERE 0"}
+    (tmp_path / "dev.json").write_text(json.dumps([entry, entry | {"db_id": "zoo"}]))
+
+    assert "[empty_gold] its gold SQL finds no rows" in tasks("show", tmp_path, "dev-00000").stdout
+    assert "refused: [unknown_database]" in tasks("show", tmp_path, "dev-00001").stdout
+
+
+def test_an_id_that_is_not_there_is_answered_with_the_nearest():
+    done = tasks("show", "bundled", "observatory-0041")
+
+    assert done.returncode == 2
+    assert "there is no task 'observatory-0041' in bundled (train, dev)" in done.stderr
+    assert "observatory-041" in done.stderr
+
+
+def test_a_family_that_writes_no_tasks_says_so(harbour, tmp_path):
+    code = (
+        "import gymnasium as gym; from toolgym import ToolEnv, Task, TaskSet, tool\n"
+        "class Plain(ToolEnv):\n    '''Plain.'''\n    def begin(self, task):\n        return '?'\n"
+        "    def __init__(self, dataset='x', split='dev', databases=None):\n"
+        "        super().__init__(TaskSet([Task('a', 'What?', item='i', extra={'answer': 1})]))\n"
+        "    @tool(terminal=True)\n    def say(self) -> str:\n        '''Say.'''\n"
+        "        return self.submit(True)\n"
+        "gym.register(id='plain/Plain-v0', entry_point=Plain)\n"
+        "from toolgym.cli import main\nimport sys\nmain(sys.argv[1:])\n"
+    )
+
+    def plain(*arguments):
+        command = [sys.executable, "-c", code, "tasks", *map(str, arguments)]
+        command += ["--env", "plain/Plain-v0"]
+        return subprocess.run(command, env=environ(ROOT), capture_output=True, text=True)
+
+    done = plain("synth", harbour, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "the tasks of this environment cannot be written by a program" in done.stderr
+    assert json.loads(plain("stats", "x", "--json").stdout)["splits"] == {"all": {"item": {"i": 1}}}
+    assert plain("show", "x", "a").stdout.splitlines()[2:4] == ["question: What?", "item: i"]

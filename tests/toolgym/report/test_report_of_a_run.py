@@ -1,0 +1,220 @@
+"""What a report shows of that which only a family understands, and where one counts nothing."""
+
+import json
+import re
+
+import gymnasium as gym
+import pytest
+
+from tests.toolgym.report.synthetic_run import Page, synthetic_run
+from toolgym import Task, TaskSet, ToolEnv, policies, rollout, tool
+from toolgym.family import TaskFamily
+from toolgym.report import write_report
+from toolgym.report.plots.axes import element
+from toolgym.report.plots.scatter import Spot, Track, scatter_plot
+from toolgym.runs.run import Run
+from toolgym.statistics import Mean, Statistics, Table, recorded_kwargs
+
+CARDS = "written-tests/Cards-v0"
+HOSTILE = "<script>alert(1)</script>"
+
+
+class CardFamily(TaskFamily):
+    """Counts suits, and draws them."""
+
+    def statistics(self, rollouts, top=10, *, env_kwargs=None):
+        said = [turn["calls"][0]["arguments"]["suit"] for r in rollouts for turn in r["turns"]]
+        rows = tuple((suit, said.count(suit)) for suit in sorted(set(said)))
+        columns = ("suit", "count")
+        note = f"Made with {env_kwargs}."
+        return Statistics(
+            (
+                Table("suits", "Suits", columns, rows, note, is_key=True),
+                Table("more", "More suits", columns, rows),
+                Table("none", "No suits", columns, ()),
+            )
+        )
+
+    def picture(self, call):
+        suit = str(call["arguments"].get("suit"))
+        return element("svg", element("title", text=suit), class_="graph")
+
+
+class CardEnv(ToolEnv):
+    """Name the suit of a card."""
+
+    family = CardFamily()
+
+    def __init__(self, packs=1):
+        super().__init__(TaskSet([Task("card", "Which suit?")], name="cards"))
+
+    def begin(self, task):
+        return task.question
+
+    @tool(terminal=True)
+    def name_suit(self, suit: str) -> str:
+        """Name a suit.
+
+        Args:
+            suit: One of four.
+        """
+        return self.submit(suit == "hearts")
+
+
+if CARDS not in gym.registry:
+    gym.register(id=CARDS, entry_point=CardEnv)
+
+
+def cards(path, *suits, config=None):
+    run = Run.create(path, {"env_id": CARDS, **(config or {})})
+    for phase in ("before", "after"):
+        said = [json.dumps({"name": "name_suit", "arguments": {"suit": suit}}) for suit in suits]
+        played = [rollout.play(CARDS, policies.scripted([each])).to_json() for each in said]
+        run.log_rollouts({"phase": phase, "step": None, **record} for record in played)
+    return run
+
+
+@pytest.fixture
+def page(tmp_path):
+    config = {"settings": {"env_kwargs": {"packs": 2}}}
+    return Page(write_report(cards(tmp_path / "cards", "hearts", HOSTILE, config=config)))
+
+
+def test_the_key_table_is_shown_and_the_others_are_folded_and_empty_ones_left_out(page):
+    written = page.source.split("<h2>What the agent wrote</h2>")[1].split("</section>")[0]
+
+    assert '<h3 class="part">Suits</h3>' in written
+    assert "<summary>More suits</summary>" in written
+    assert "No suits" not in written
+    assert "hearts</th><td>2</td>" in written
+
+
+def test_the_family_is_told_how_the_environment_was_made(page):
+    assert "Made with {'packs': 2}." in page.text
+
+
+def test_each_drawn_call_has_its_picture_in_the_transcript(page):
+    episodes = page.source.split("<h2>Episodes</h2>")[1]
+
+    assert episodes.count('<svg class="graph"><title>hearts</title></svg>') == 2
+
+
+def test_nothing_that_a_model_wrote_is_markup(page):
+    assert page.open == []
+    assert "script" not in page.tags
+    assert "&lt;script&gt;" in page.source
+
+
+def test_several_runs_have_each_what_was_written_in_them(tmp_path):
+    runs = [cards(tmp_path / name, suit) for name, suit in (("a", "hearts"), ("b", "spades"))]
+    page = Page(write_report(runs))
+    written = page.source.split("<h2>What the agent wrote</h2>")[1].split("</section>")[0]
+
+    assert written.count('<details class="run"') == 2
+    assert written.index("hearts") < written.index("spades")
+
+
+def test_a_family_that_counts_nothing_has_no_such_part(tmp_path):
+    page = Page(write_report(synthetic_run(tmp_path / "explore", steps=2)))
+
+    assert "What the agent wrote" not in page.text
+    assert '<svg class="graph"' not in page.source
+
+
+def test_a_run_of_an_environment_that_is_not_installed_has_a_report_all_the_same(tmp_path):
+    run = Run.create(tmp_path / "lost", {"env_id": "nobody/Knows-v0"})
+    run.log_rollouts([{"phase": "after", "step": None, "turns": [], "correct": True}])
+
+    assert "What the agent wrote" not in Page(write_report(run)).text
+
+
+def test_a_run_without_rollouts_counts_nothing(tmp_path):
+    page = Page(write_report(Run.create(tmp_path / "empty", {"env_id": CARDS})))
+
+    assert "What the agent wrote" not in page.text
+
+
+WORKFLOWS = {
+    "before": "Custom -> Revise",
+    "after": "[Programmer, Programmer] -> ScEnsemble -> Review ? Revise : done",
+}
+
+
+@pytest.fixture(scope="module")
+def compose(tmp_path_factory):
+    """Workflows in a run of which no regret is told, since nobody says what they are worth."""
+    kwargs = {"kind": "math", "free_answer": True}
+    config = {"env_id": "aflowgym/Compose-v0", "settings": {"env_kwargs": kwargs}}
+    run = Run.create(tmp_path_factory.mktemp("runs") / "compose", config)
+    for step, phase in ((None, "before"), (1, "grpo"), (2, "grpo"), (None, "after")):
+        text = WORKFLOWS.get(phase, "Custom * 2")
+        script = [{"name": "run_workflow", "arguments": {"dsl": text}}, {"name": "answer"}]
+        policy = policies.scripted([json.dumps(each) for each in script])
+        records = rollout.evaluate("aflowgym/Compose-v0", policy, n=4, kind="math").records
+        run.log_rollouts({"phase": phase, "step": step, **each.to_json()} for each in records)
+    return Page(write_report(run))
+
+
+def test_a_run_of_workflows_shows_its_favourites_its_course_and_its_accuracy(compose):
+    written = compose.source.split("<h2>What the agent wrote</h2>")[1].split("</section>")[0]
+    titles = re.findall(r"<h3>(.*?)</h3>", written)
+
+    assert titles == [
+        *("Favourite workflows", "Accuracy against calls"),
+        *("Validity and diversity", "Entropy of the workflows"),
+        *("math, before", "math, after"),
+    ]
+    assert "before: 100.0 % [51.0, 100.0] (4 of 4)" in written
+    assert "Regret" not in written
+
+
+def test_a_workflow_is_drawn_where_it_is_shown(compose):
+    written, episodes = compose.source.split("<h2>Episodes</h2>")
+
+    for part in (written, episodes):
+        for text in WORKFLOWS.values():
+            told = text.replace(">", "&gt;")
+            assert f'aria-label="Workflow: {told}"' in part
+    assert compose.open == []
+
+
+def test_a_plot_of_points_tells_each_to_the_pointer_and_joins_what_belongs_together():
+    spots = [
+        Spot("before", 2.0, 0.25, 0.1, 0.4, "ring"),
+        Spot("after", 5.0, 0.75, 0.6, 0.9),
+        Spot("best", 4.0, 0.9, 0.9, 0.9, "diamond", is_joined=False),
+    ]
+    drawn = scatter_plot([Track("math", 0, spots)], "Title", "Told.", "calls", "share")
+
+    names = ["before: 25.0 % at 2.00", "after: 75.0 % at 5.00", "best: 90.0 % at 4.00"]
+    assert re.findall(r"<title>math, (.*?)</title>", drawn) == names
+    assert drawn.count('class="error thin"') == 2
+    (joint,) = re.findall(r'class="joint" d="(.*?)"', drawn)
+    assert joint.count("L") == 1
+    assert drawn.index('class="ring"') < drawn.index('class="point"')
+
+
+def test_a_mean_tells_its_interval_and_is_null_where_there_is_none():
+    two, one, none = (
+        Mean.of_counts({0.0: 1, 1.0: 1}),
+        Mean.of_counts({-0.0001: 1}),
+        Mean.of_counts({}),
+    )
+
+    assert two.interval == pytest.approx((0.5 - 1.959964 * 0.5, 0.5 + 1.959964 * 0.5))
+    assert (str(one), str(none)) == ("0.000", "–")
+    assert one.to_json() == {"mean": -0.0001, "interval": None, "of": 1}
+    assert none.to_json() == {"mean": None, "interval": None, "of": 0}
+
+
+@pytest.mark.parametrize(
+    ("config", "kwargs"),
+    [
+        ({}, None),
+        ({"settings": "all"}, None),
+        ({"settings": {"env_kwargs": {}}}, {}),
+        ({"settings": {"env_kwargs": {"kind": "qa"}}}, {"kind": "qa"}),
+    ],
+)
+def test_what_an_environment_was_made_with_is_read_from_the_settings(config, kwargs):
+    assert recorded_kwargs(config) == kwargs
