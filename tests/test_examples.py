@@ -38,10 +38,10 @@ RUNS = {
     ),
 }
 MARKS = {name: [pytest.mark.torch] for name in RUNS if name.startswith(("trl_", "lab_"))}
-QUICK = ("lab_post_episode.py", "lab_group_size.py")
-"""Those of the lab that always run: each takes as long as it takes to import torch."""
+QUICK = ("lab_post_episode.py",)
+"""Those with torch that always run."""
 for name in MARKS:
-    if name.startswith("lab_") and name not in QUICK:
+    if name not in QUICK:
         MARKS[name].append(pytest.mark.slow)
 
 

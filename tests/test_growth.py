@@ -139,6 +139,7 @@ def test_there_are_more_than_eighty_shapes_for_each_reader():
     )
 
 
+@pytest.mark.slow
 def test_a_reader_that_is_quadratic_is_found():
     quadratic = Reader("a", lambda text: [text.find("\0", place) for place in range(len(text))])
 

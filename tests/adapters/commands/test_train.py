@@ -21,6 +21,7 @@ from adapters.training.runs import phases
 from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
 from tests.adapters.commands.test_train_processes import launched
+from tests.toolgym.commands.command_line import run_here
 from toolgym.cli import main
 from toolgym.runs.metrics import METRICS
 from toolgym.runs.run import ROLLOUT_PHASES, Run
@@ -29,18 +30,8 @@ pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
 SCRIPT = Path(sys.executable).with_name("toolgym")
 SMALL = ["--demos", "80", "--warmup-steps", "8", "--steps", "4", "--save-every", "2"]
-SMALL += [
-    "--group-size",
-    "4",
-    "--prompts",
-    "2",
-    "--eval-tasks",
-    "8",
-    "--eval-tries",
-    "1",
-    "--step-limit",
-    "5",
-]
+SMALL += ["--group-size", "4", "--prompts", "2", "--eval-tasks", "8", "--eval-tries", "1"]
+SMALL += ["--step-limit", "3", "--max-completion-length", "40"]
 UNASKED = [*SMALL, "--no-preflight"]  # whoever imitates for eight steps is not fit for training
 FIGURES = {"accuracy", "interval", "validity", "mean_score", "episodes"}
 
@@ -48,6 +39,9 @@ FIGURES = {"accuracy", "interval", "validity", "mean_score", "episodes"}
 def toolgym(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
     command = [str(SCRIPT), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+PROGRAMS = {"trl": toolgym, "reference": run_here}
 
 
 def without_clock(lines):
@@ -60,7 +54,8 @@ def without_clock(lines):
 def small_run(request, tmp_path_factory):
     """A run of seconds by each trainer, and what the program said."""
     folder = tmp_path_factory.mktemp(request.param) / "run"
-    done = toolgym("train", ENV, *UNASKED, "--trainer", request.param, "--out", folder)
+    program = PROGRAMS[request.param]
+    done = program("train", ENV, *UNASKED, "--trainer", request.param, "--out", folder)
     assert done.returncode == 0, done.stderr
     return folder, done, request.param
 
@@ -124,8 +119,8 @@ def test_a_run_that_learns_nothing_is_stopped_and_says_what_to_change(trainer, t
 def test_its_checkpoint_is_a_policy_for_eval(small_run):
     folder, _, _ = small_run
     policy = folder / "checkpoints" / "final"
-    options = ("--policy", policy, "--dataset", "tiny", "--step-limit", "5", "--n", "8", "--json")
-    done = toolgym("eval", ENV, *options)
+    options = ["--policy", policy, "--policy-set", "max_new_tokens=24", "--dataset", "tiny"]
+    done = run_here("eval", ENV, *options, "--step-limit", "3", "--n", "8", "--json")
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert figures.keys() >= FIGURES | {"refused"}
@@ -143,7 +138,7 @@ def test_a_finished_run_is_not_done_again(small_run, capsys):
 def test_the_same_seed_gives_the_same_run(small_run, tmp_path):
     folder, _, trainer = small_run
     again = ("--trainer", trainer, "--out", tmp_path / "again", "--quiet")
-    done = toolgym("train", ENV, *UNASKED, *again)
+    done = run_here("train", ENV, *UNASKED, *again)
     assert done.returncode == 0, done.stderr
     first, again = (Run.open(place).metrics() for place in (folder, tmp_path / "again"))
     assert without_clock(first) == without_clock(again)
@@ -157,10 +152,11 @@ def test_both_trainers_write_the_same_keys_by_the_same_names(small_run):
         assert line.keys() >= {"reward", "accuracy", "validity", "dead_groups", "drawn_groups"}
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     folder = tmp_path / "run"
-    short = ("--steps", "1", "--eval-tasks", "2", "--demos", "40")
-    done = toolgym("train", ENV, *SMALL, *short, "--out", folder, "--quiet")
+    short = ("--steps", "1", "--eval-tasks", "2", "--max-completion-length", "104")
+    done = run_here("train", ENV, *SMALL, *short, "--out", folder, "--quiet")
     assert done.returncode == 1
     assert "preflight says no-go, so nothing was trained:\n- validity: " in done.stderr
     assert "Traceback" not in done.stderr
@@ -173,7 +169,7 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     insisting = done.stderr.splitlines()[-1].partition(": toolgym ")[2].split()
 
     assert insisting[-1] == "--no-preflight"
-    done = toolgym(*insisting, "--quiet")
+    done = run_here(*insisting, "--quiet")
     assert done.returncode == 0, done.stderr
     assert len(Run.open(folder).metrics("grpo")) == 1
 

@@ -19,18 +19,8 @@ pytestmark = pytest.mark.torch
 
 ENV = "sqlgym/Explore-v0"
 SMALL = ["--demos", "80", "--warmup-steps", "10", "--steps", "2", "--group-size", "4"]
-SMALL += [
-    "--prompts",
-    "2",
-    "--eval-tasks",
-    "8",
-    "--eval-tries",
-    "0",
-    "--step-limit",
-    "5",
-    "--no-preflight",
-    "--quiet",
-]
+SMALL += ["--prompts", "2", "--eval-tasks", "8", "--eval-tries", "0", "--step-limit", "3"]
+SMALL += ["--max-completion-length", "40", "--no-preflight", "--quiet"]
 
 
 def launched(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -45,7 +35,8 @@ def launched(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("trainer", ["trl", pytest.param("reference", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("trainer", ["trl", "reference"])
 def test_two_processes_write_one_run(trainer: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
 
@@ -100,6 +91,7 @@ def _repeatable(lines: list[dict[str, Any]]) -> list[dict[str, float]]:
     ]
 
 
+@pytest.mark.slow
 def test_tasks_that_cannot_be_dealt_evenly_are_refused_before_anything_is_made(
     tmp_path: Path,
 ) -> None:

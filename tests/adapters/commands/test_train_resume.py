@@ -25,9 +25,9 @@ pytestmark = pytest.mark.torch
 
 SETTINGS = resolve(
     "sqlgym/Explore-v0",
-    env_kwargs={"dataset": "tiny", "step_limit": 5},
+    env_kwargs={"dataset": "tiny", "step_limit": 3},
     demonstrations=64,
-    warmup_steps=30,
+    warmup_steps=12,
     warmup_batch=8,
     steps=4,
     save_every=2,
@@ -35,9 +35,9 @@ SETTINGS = resolve(
     prompts=2,
     eval_tasks=8,
     eval_tries=1,
-    max_new_tokens=32,
-    max_completion_length=96,
-    preflight=False,  # whoever imitates for thirty steps is not fit for training
+    max_new_tokens=16,
+    max_completion_length=40,
+    preflight=False,  # whoever imitates for twelve steps is not fit for training
 )
 
 
@@ -73,7 +73,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return begin(tmp_path_factory.mktemp("undisturbed") / "run", NoProgress())
 
 
-@pytest.mark.parametrize(("phase", "step"), [("warm-up", 7), ("GRPO", 3)])
+@pytest.mark.parametrize(
+    ("phase", "step"), [pytest.param("warm-up", 7, marks=pytest.mark.slow), ("GRPO", 3)]
+)
 def test_an_interrupted_run_ends_as_one_that_was_not(
     undisturbed: Run, tmp_path: Path, phase: str, step: int
 ) -> None:

@@ -20,9 +20,11 @@ from adapters.lab.micro.measure import NoisyVerifier, accuracy, drift, entropy, 
 from adapters.lab.micro.tokens import CODE, PROSE_TEXTS, WORKFLOWS
 from adapters.reference.loss_config import loss_config
 from adapters.training.guards.config import GuardConfig
+from tests.sweeps import sweep
 
 pytestmark = pytest.mark.torch
 NAMES = ("advantage-collapse", "entropy", "kl", "length", "noisy-verifier", "estimators")
+QUICK = ("length", "noisy-verifier")
 TINY = {"updates": 2, "start_steps": 6, "tasks": [8, 9]}
 BEST = "CustomCodeGenerate -> Test * 3"
 SMALL = MicroConfig(group_size=4, prompts=2, updates=2, start_steps=20, tasks=CODE)
@@ -40,7 +42,7 @@ def tiny(config):
     return found | {"budgets": {"rollouts": 32, "work": 400}} if "budgets" in config else found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sweep(NAMES, QUICK))
 def test_every_cell_gives_a_record_on_which_all_can_be_computed(name):
     found = experiment(name)
     records = {
@@ -69,7 +71,7 @@ def test_a_unit_done_twice_gives_the_same_record(name):
     assert found.run(config, 3) == found.run(tiny(found.cells("smoke")[cell]), 3)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sweep(NAMES, QUICK))
 def test_all_cells_of_the_full_size_are_trainings_that_can_begin(name):
     for config in experiment(name).cells("full").values():
         if config.get("what") != "table":

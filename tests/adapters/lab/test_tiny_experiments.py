@@ -18,6 +18,7 @@ from adapters.lab.sql.tiny_start import TinyStart, exported, padded, started
 from adapters.lab.starts import remembered_in
 from adapters.lab.units import units_of
 from adapters.training.preflight.run import Scope
+from tests.sweeps import sweep
 from tools.make_lab_tables import BEGIN, END, SHORT, filled, short, tables
 
 pytestmark = pytest.mark.torch
@@ -63,6 +64,7 @@ WALL = ("wall_is_level", "wall_has_no_gradient", "wall_stays", "lenient_has_sign
 UNDONE = ("export_is_clean", "price_needs_a_choice")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*WALL, *UNDONE])
 def test_the_verdict_on_the_wall_of_nulls_holds(wall, name):
     verdicts = {prediction.name: verdict for prediction, verdict in wall.verdicts()}
@@ -86,6 +88,7 @@ def test_at_its_own_size_the_wall_stays_and_both_ways_around_it_lead_on(tmp_path
         assert all(one > 0.02 for one in gained), cell
 
 
+@pytest.mark.slow
 def test_the_wall_is_drawn_and_told_without_a_clock(wall):
     told = json.dumps(to_json(wall))
 
@@ -152,7 +155,7 @@ def test_every_algorithm_is_one_that_the_trainer_knows(name):
     assert (config.sampling is not None) == (name == "dapo")
 
 
-@pytest.mark.parametrize("name", ["grpo", "dapo"])
+@pytest.mark.parametrize("name", sweep(["grpo", "dapo"], ["dapo"]))
 def test_an_algorithm_is_trained_and_measured(name, starts):
     config = estimators_sql.EXPERIMENT.cells("smoke")[f"short-{name}"]
     trainer = {**config["trainer"], "max_completion_length": 64}

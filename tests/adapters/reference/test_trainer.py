@@ -299,6 +299,7 @@ ReferenceTrainer(model, tokenizer, {env!r}, Path({folder!r}), config, on_metrics
 """
 
 
+@pytest.mark.slow
 def test_kill_9_in_the_middle_of_a_step_costs_no_digit(
     make: Any, start: Path, tmp_path: Path
 ) -> None:
@@ -356,17 +357,20 @@ def in_two_processes(start: Path, folder: Path, options: dict[str, Any]) -> Metr
 @pytest.mark.parametrize(
     "options",
     [
-        {"steps": 1},
-        {
-            "steps": 3,
-            "prompts": 4,
-            "updates_per_batch": 2,
-            "advantages": "turn_normalized",
-            "loss": {"name": "gspo", "beta": 0.1},
-            "sampling": {"max_draws": 1.0},
-        },
+        pytest.param({"steps": 1}, id="one update"),
+        pytest.param(
+            {
+                "steps": 3,
+                "prompts": 4,
+                "updates_per_batch": 2,
+                "advantages": "turn_normalized",
+                "loss": {"name": "gspo", "beta": 0.1},
+                "sampling": {"max_draws": 1.0},
+            },
+            id="a short run",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["one update", "a short run"],
 )
 def test_two_processes_do_what_one_does(
     options: dict[str, Any], make: Any, start: Path, tmp_path: Path

@@ -18,6 +18,10 @@ from adapters.training.guards.checks import Guard
 from adapters.training.guards.config import GUARD_NAMES, Action
 from adapters.training.guards.decision import Decision, GuardFinding
 
+PROVEN_BY_TRL = ("all_invalid", "entropy_floor", "non_finite", "repairs", "tool_failures")
+"""Guards whose whole list `make test` sees in a run of TRL, and that of the others in one of the
+reference trainer; `make test-slow` sees each in the other trainer too."""
+
 
 @dataclass
 class State:

@@ -18,6 +18,7 @@ from adapters.training.guards.config import GUARD_NAMES
 from adapters.training.guards.decision import rollback_message
 from adapters.training.guards.fault_limit import TrainingStopped
 from tests.adapters.training.guard_proofs import (
+    PROVEN_BY_TRL,
     Case,
     Run,
     State,
@@ -36,6 +37,7 @@ from tests.adapters.trl.scripted_trl import (
     same,
     scripted,
 )
+from tests.sweeps import sweep
 
 pytestmark = pytest.mark.torch
 
@@ -314,7 +316,7 @@ def test_every_guard_has_a_case() -> None:
     assert set(CASES) == set(GUARD_NAMES)
 
 
-@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
+@pytest.mark.parametrize("guard", sweep(GUARDS, PROVEN_BY_TRL, lambda guard: guard.name))
 def test_a_guard_does_all_that_its_list_promises(guard: Guard, play: Any) -> None:
     case = CASES[guard.name]
     run = play(case, alone(guard.name, **case.config), LONGEST.get(guard.name, 8))

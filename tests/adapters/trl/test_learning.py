@@ -30,6 +30,7 @@ from tests.adapters.trl.scripted_trl import (
     recorded,
     scripted,
 )
+from tests.sweeps import sweep
 from toolgym import ConfigurationError, Task, tool
 
 pytestmark = pytest.mark.torch
@@ -195,7 +196,7 @@ def half_dead(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", sweep(LOSSES, ["dr_grpo", "cispo"]))
 def test_each_of_trls_losses_learns_from_refilled_and_reused_batches(make: Make, loss: str) -> None:
     settings: dict[str, Any] = {
         "loss_type": loss,

@@ -452,6 +452,7 @@ def test_prompts_show_the_tools_as_evaluation_and_demonstrations_do(build: Any) 
     assert shown.split("<|im_start|>user")[0] in seen
 
 
+@pytest.mark.slow
 def test_a_real_model_plays_through_the_whole_loop_without_a_script(
     tiny_model: Any, tokenizer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -329,6 +329,7 @@ STAGES = {
 }
 
 
+@pytest.mark.slow
 def test_a_run_that_is_taken_up_again_is_the_same_run(make: Make, tmp_path: Path) -> None:
     """Refills, epochs of three batches of two steps each, a checkpoint after the first epoch."""
     settings = {**STAGES, "max_steps": 12, "beta": 0.01}

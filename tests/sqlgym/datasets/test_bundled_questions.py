@@ -3,12 +3,13 @@
 "bundled-2" holds the databases of "bundled" and more; what both have is the same and tested once.
 """
 
+import inspect
 import itertools
 import random
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,29 @@ IN_SET = {
 }
 QUESTIONS = {entry["id"]: entry for name in SETS for entry in IN_SET[name]}
 DATABASES = {one.db_id: one for source in SOURCES.values() for one in source.databases}
-every_question = pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS.keys())
+
+
+def every_question(check: Callable[..., None]) -> Callable[..., None]:
+    """Check all questions of a database in one test, which names those that fail and why."""
+    fixtures = [name for name in inspect.signature(check).parameters if name != "question"]
+
+    @pytest.mark.parametrize("db_id", DATABASES)
+    def test(db_id: str, request: pytest.FixtureRequest) -> None:
+        given = {name: request.getfixturevalue(name) for name in fixtures}
+        asked = [question for question in QUESTIONS.values() if question["db_id"] == db_id]
+        failed = {}
+        for question in asked:
+            try:
+                check(question, **given)
+            except AssertionError as error:
+                failed[question["id"]] = str(error)
+        assert asked
+        assert failed == {}
+
+    test.__name__, test.__doc__ = check.__name__, check.__doc__
+    return test
+
+
 every_set = pytest.mark.parametrize("name", SETS)
 
 

@@ -4,6 +4,7 @@ The bundled databases and, where it is at hand, the Spider data; each is used as
 """
 
 import functools
+import operator
 import os
 import random
 import re
@@ -19,28 +20,30 @@ from sqlgym.synthesis.drafting import Candidate, Unfit
 from sqlgym.synthesis.engine import VARIANTS
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading.world import Role
+from tests.sweeps import sweep
 from toolgym import ConfigurationError, rollout
 from toolgym.policies import ExpertPolicy
 
 SPIDER = "TOOLGYM_SPIDER"
 LEAST = 150
+stem = operator.attrgetter("stem")
 PLAYED = 60
 
 
+QUICK = ("ferry_line", "film_festival", "hospital_wards")
+
+
 def databases():
-    """Files as parameters; those of the larger bundled set are left to the slow tests."""
-    small = {path.stem: path for path in sorted(dataset_folder("bundled").rglob("*.sqlite"))}
-    large = {path.stem: path for path in sorted(dataset_folder("bundled-2").rglob("*.sqlite"))}
-    yield from (pytest.param(path, id=name) for name, path in small.items())
-    for name, path in large.items():
-        if name not in small:
-            yield pytest.param(path, id=name, marks=pytest.mark.slow)
+    """All files as parameters."""
+    bundled = [*dataset_folder("bundled").rglob("*.sqlite")]
+    bundled += dataset_folder("bundled-2").rglob("*.sqlite")
+    yield from sweep(sorted({each.stem: each for each in bundled}.values()), QUICK, stem)
     if not os.environ.get(SPIDER):
         skip = pytest.mark.skip(reason=f"{SPIDER} is not set")
         yield pytest.param(Path(), id="spider", marks=skip)
         return
-    folder = Path(os.environ[SPIDER]).resolve() / "database"
-    yield from (pytest.param(p, id=f"spider-{p.stem}") for p in sorted(folder.rglob("*.sqlite")))
+    spider = sorted((Path(os.environ[SPIDER]).resolve() / "database").rglob("*.sqlite"))
+    yield from sweep(spider, [f"spider-{spider[0].stem}"], lambda path: f"spider-{path.stem}")
 
 
 DATABASES = list(databases())
@@ -75,9 +78,10 @@ def test_the_expert_solves_all_tasks_in_the_environment(path):
     assert played.refused == ()
 
 
+@pytest.mark.slow
 def test_every_shape_is_kept_somewhere():
     kept = set()
-    for path in (parameter.values[0] for parameter in DATABASES if not parameter.marks):
+    for path in (parameter.values[0] for parameter in DATABASES if parameter.id != "spider"):
         kept |= made(path).report.by_shape.keys()
 
     assert kept == SHAPES.keys()
@@ -239,7 +243,7 @@ def fresh_shapes():
 
 
 def test_a_shape_of_your_own_is_used_like_the_others(fresh_shapes):
-    path = DATABASES[0].values[0]
+    (path,) = next(parameter for parameter in DATABASES if parameter.id == QUICK[0]).values
 
     @shape("twice")
     def twice(draft):

@@ -155,7 +155,7 @@ def test_text_that_is_not_utf8_is_never_an_answer(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "n"), [(30_000, 40), pytest.param(1_000_000, 16, marks=pytest.mark.slow)]
+    ("rows", "n"), [(30_000, 10), pytest.param(1_000_000, 16, marks=pytest.mark.slow)]
 )
 def test_a_large_table_is_no_obstacle(tmp_path, rows, n):
     path = large(tmp_path / "large.db", rows)

@@ -1,15 +1,22 @@
 """Running `toolgym` as a user does, and installing packages that add to it.
 
-`run` starts the console script in a process of its own. `install` lays a distribution into a
-folder as pip would: a module, metadata and entry points; with the folder on PYTHONPATH it is there.
+`run` starts the console script in a process of its own, `run_here` saves that process. `install`
+lays a distribution into a folder as pip would: a module, metadata and entry points; with the folder
+on PYTHONPATH it is there.
 """
 
+import io
 import os
 import shutil
 import subprocess
 import sys
 import textwrap
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+
+import pytest
+
+from toolgym.cli import main
 
 Finished = subprocess.CompletedProcess[str]
 HEAVY = {"torch", "transformers", "trl", "datasets"}
@@ -32,6 +39,19 @@ def run(*arguments: str, stdin: str = "", path: Path | None = None, **more: str)
         text=True,
         timeout=120,
     )
+
+
+def run_here(*arguments: object) -> Finished:
+    """Run `toolgym ARGUMENTS` in this process, which saves the second that starting one takes."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "stdin", io.StringIO())
+        patch.setenv("COLUMNS", "200")
+        patch.delenv("TOOLGYM_TRACEBACK", raising=False)
+        with pytest.raises(SystemExit, match=r"^\d+$") as end:
+            main([*map(str, arguments)])
+    code = int(end.value.code or 0)
+    return Finished(arguments, code, out.getvalue(), err.getvalue())
 
 
 def python(code: str, path: Path | None = None) -> Finished:

@@ -17,6 +17,7 @@ from tests.toolgym.commands.command_line import (
     names_torch_free,
     python,
     run,
+    run_here,
 )
 from tools.make_docs import PAGES, ROOT, help_of, our_commands
 
@@ -202,9 +203,17 @@ def test_every_command_shows_examples_of_itself(name):
     assert [line for line in examples if not line.startswith(f"toolgym {name}")] == []
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder for what the examples write; some of them read what an earlier one wrote."""
+    return tmp_path_factory.mktemp("examples")
+
+
 @pytest.mark.parametrize("line", [line for name in CORE for line in examples_of(name)])
-def test_every_example_in_the_help_of_the_core_works_as_printed(line):
-    done = run(*shlex.split(line)[1:])
+def test_every_example_in_the_help_of_the_core_works_as_printed(line, place, monkeypatch):
+    monkeypatch.chdir(place)
+
+    done = run_here(*shlex.split(line)[1:])
 
     assert done.returncode == 0, done.stdout + done.stderr
 

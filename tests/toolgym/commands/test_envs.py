@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sqlgym.envs.explore import ExploreEnv
-from tests.toolgym.commands.command_line import install, run
+from tests.toolgym.commands.command_line import install, run, run_here
 from tests.toolgym.report.synthetic_run import synthetic_run
 from toolgym import RewardConfig
 from toolgym.cli import application
@@ -93,7 +93,7 @@ def test_the_reward_law_is_told_with_the_weights_put_in():
 
 
 def test_the_page_for_people_names_tools_arguments_and_law():
-    page = run("envs", "sqlgym/Explore-v0").stdout
+    page = run_here("envs", "sqlgym/Explore-v0").stdout
 
     assert "  query: Run one SELECT statement" in page
     assert "      sql (string): " in page
@@ -103,7 +103,7 @@ def test_the_page_for_people_names_tools_arguments_and_law():
 
 
 def test_a_list_in_a_pipe_keeps_each_environment_on_one_line():
-    lines = run("envs").stdout.splitlines()
+    lines = run_here("envs").stdout.splitlines()
 
     [line] = [line for line in lines if line.startswith("sqlgym/Explore-v0")]
     assert "describe, sample, query, answer" in line

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from tests.toolgym.commands.command_line import install, run
+from tests.toolgym.commands.command_line import install, run, run_here
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 
 def test_the_report_counts_and_lists_what_is_refused_and_asked_twice(folder):
-    done = run("tasks", "check", str(folder))
+    done = run_here("tasks", "check", str(folder))
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == [
@@ -40,7 +40,7 @@ def test_the_report_counts_and_lists_what_is_refused_and_asked_twice(folder):
 
 
 def test_json_is_one_object_on_stdout_and_the_bar_is_on_stderr(folder):
-    done = run("tasks", "check", str(folder), "--json")
+    done = run_here("tasks", "check", str(folder), "--json")
     report = json.loads(done.stdout)
 
     assert (report["tasks"], report["playable"], report["items"]) == (4, 2, 1)
@@ -50,7 +50,7 @@ def test_json_is_one_object_on_stdout_and_the_bar_is_on_stderr(folder):
 
 
 def test_a_split_of_which_nothing_can_be_played_is_a_failure_after_the_report(folder):
-    done = run("tasks", "check", str(folder), "--split", "hopeless")
+    done = run_here("tasks", "check", str(folder), "--split", "hopeless")
 
     assert done.returncode == 2
     assert "refused: 1 (1 empty_gold)" in done.stdout
@@ -58,7 +58,7 @@ def test_a_split_of_which_nothing_can_be_played_is_a_failure_after_the_report(fo
 
 
 def test_a_long_list_is_cut_and_says_how_to_see_the_rest(folder):
-    done = run("tasks", "check", str(folder), "--show", "1")
+    done = run_here("tasks", "check", str(folder), "--show", "1")
 
     assert "  ... (1 more; --show N, or --json for all)" in done.stdout.splitlines()
 
@@ -72,7 +72,7 @@ def test_a_long_list_is_cut_and_says_how_to_see_the_rest(folder):
     ],
 )
 def test_what_is_not_there_is_told_with_status_2(arguments, told):
-    done = run("tasks", "check", *arguments)
+    done = run_here("tasks", "check", *arguments)
 
     assert done.returncode == 2
     assert told in done.stderr

@@ -1,35 +1,25 @@
 """`toolgym tasks synth`, `stats` and `show`: from a bare database to a folder one can look at."""
 
-import io
 import json
 import re
 import sqlite3
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from sqlgym import load_tasks
 from sqlgym.tasks.gold import gold_of
-from tests.toolgym.commands.command_line import environ, run
-from toolgym.cli import main
+from tests.toolgym.commands.command_line import environ, run, run_here
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def tasks(*arguments):
-    """`toolgym tasks ...` in this process, which saves a second for each command."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit, match=r"\d") as ended,
-    ):
-        main(["tasks", *map(str, arguments)])
-    return subprocess.CompletedProcess(arguments, ended.value.code, out.getvalue(), err.getvalue())
+    """What `toolgym tasks ...` says and how it ends."""
+    return run_here("tasks", *arguments)
 
 
 def make_database(path, shift=0):
