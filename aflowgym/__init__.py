@@ -19,9 +19,9 @@ The reward is the law of `toolgym.rewards`, as everywhere.
 import gymnasium
 
 from aflowgym.dsl import Diagnostic, Parsed, parse
-from aflowgym.execution.budget import Budget
 from aflowgym.execution.executor import Result, aexecute, execute
 from aflowgym.execution.grading import grade
+from aflowgym.execution.state import Budget
 from aflowgym.expectation import Expectation, expected
 from aflowgym.expectation.search import Optimum, optimum
 from aflowgym.tasks.loading import load_tasks

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from aflowgym import score as costs
 from aflowgym.answers.verdict import Verdict
 from toolgym.errors import ConfigurationError
 from toolgym.rewards import Ledger, RewardConfig
@@ -101,13 +100,13 @@ def check_weights(config: RewardConfig, calls: int) -> None:
     Raises:
         ConfigurationError: The demand above does not hold.
     """
-    valid = costs.episode_score(config, calls, costs.RAN, correct=False)
+    valid = episode_score(config, calls, RAN, correct=False)
     invalid = invalid_score(config)
     if valid <= invalid:
         raise ConfigurationError(
             f"rewards are refused: a valid wrong workflow of {calls} calls scores"
-            f" {_told(config, costs.RAN, valid)}, and an invalid one"
-            f" {_told(config, costs.PARSED, invalid)}; {valid:.4f} > {invalid:.4f} must hold:"
+            f" {_told(config, RAN, valid)}, and an invalid one"
+            f" {_told(config, PARSED, invalid)}; {valid:.4f} > {invalid:.4f} must hold:"
             " raise partial or failed_call, or lower step or cost_cap."
         )
 
@@ -117,7 +116,7 @@ def invalid_score(config: RewardConfig) -> float:
     ledger = Ledger(config, answered=True)
     ledger.charge("step")
     ledger.charge("failed_call")
-    ledger.reach(costs.PARSED)
+    ledger.reach(PARSED)
     return ledger.score()
 
 

@@ -36,8 +36,8 @@ from aflowgym.dsl.nodes import Node
 from aflowgym.dsl.tokens import tokenize
 from aflowgym.envs.base import WorkflowEnv
 from aflowgym.envs.players import TYPICAL
-from aflowgym.execution.draws import hashed, unit
 from aflowgym.execution.grading import grade
+from aflowgym.execution.protocols import hashed, unit
 from aflowgym.tasks.task import KINDS, Kind
 from toolgym import registration
 from toolgym.calls.parsing import render_call

@@ -23,13 +23,13 @@ from adapters.training.guards.checks import GUARDS
 from adapters.training.guards.config import Action, GuardConfig
 from adapters.training.guards.fault_limit import WINDOW
 from aflowgym import expected
-from aflowgym.dsl.reading import TIMES_RANGE
+from aflowgym.dsl.tokens import TIMES_RANGE
 from aflowgym.envs.base import BUDGET
 from aflowgym.envs.compose import ComposeEnv
 from aflowgym.envs.operate import OperateEnv
 from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.sandbox import open_sandbox
-from aflowgym.tasks.named_sets import DRAWS
+from aflowgym.tasks.loading import DRAWS
 from sqlgym.database import description, memory, schema, statement_size, turnstile
 from sqlgym.database.database import MOST_OPEN, open_database
 from sqlgym.database.diagnosis import SQL_ERRORS

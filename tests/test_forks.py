@@ -10,8 +10,8 @@ import warnings
 
 import pytest
 
+from aflowgym import sandbox
 from aflowgym.backends.sharing import Shared
-from aflowgym.sandbox import choosing
 from aflowgym.sandbox.unsafe import UnsafeSandbox
 from sqlgym.database import database as database_module
 from sqlgym.database.database import ConnectionPool, Database, open_database
@@ -153,7 +153,7 @@ OWNERS = {
     "the opening of databases": lambda folder: database_module._opening,
     "a cache of replies": lambda folder: ReplyCache(folder / "replies.sqlite"),
     "backends that are shared": lambda folder: Shared(),
-    "the default sandbox": lambda folder: choosing._default,
+    "the default sandbox": lambda folder: sandbox._default,
     "a sandbox in plain processes": lambda folder: UnsafeSandbox(),
 }
 

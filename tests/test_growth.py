@@ -41,7 +41,7 @@ ELSEWHERE = {
     "aflowgym.answers.math.math_worker": "reads lines that its parent process wrote",
     "aflowgym.backends.replay": "reads what a recorder wrote, by the standard library",
     "aflowgym.tasks.loading": "reads lines of JSON, by `json`; its values go to `layouts`",
-    "aflowgym.expectation.cached_optimum": "reads what this package wrote",
+    "aflowgym.expectation.search": "reads what this package wrote",
     "aflowgym.sandbox.child": "reads what the parent process wrote",
     "aflowgym.sandbox.process": "reads what the worker wrote, before any program runs",
     "aflowgym.sandbox.subset": "hands a program to the interpreter that runs it",

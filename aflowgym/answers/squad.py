@@ -1,29 +1,123 @@
-"""Is this the right answer to a question about facts? SQuAD's exact match, of what is claimed.
+"""Answers to questions about facts: SQuAD's exact match, of what is claimed.
 
 Both texts are put in small letters, lose punctuation and the articles a, an, the, and have their
 blanks squeezed (Rajpurkar et al. 2016, arXiv:1606.05250); then they must be equal. Beyond that only
-another spelling of the same name (`aflowgym.answers.names`) is right, or a sentence that has the
-gold between words of the question (`aflowgym.answers.sentences`). Containing the gold is not being
-it: "not the Beatles" is not "Beatles". As in HotpotQA (Yang et al. 2018, arXiv:1809.09600), a yes
-or no shares nothing with any other answer. F1 is progress only.
+another spelling of the same name is right, or a sentence that has the gold between words of the
+question (`aflowgym.answers.sentences`). Containing the gold is not being it: "not the Beatles" is
+not "Beatles". As in HotpotQA (Yang et al. 2018, arXiv:1809.09600), a yes or no shares nothing with
+any other answer. F1 is progress only.
+
+Two texts are the same name (`Mt. Everest`, `World War 2`, `20 July 1969`) if they have the same
+words after accents, hyphens, abbreviations, Roman numerals and numbers in words are written in one
+way. The order of the words counts, except in a date and around an `and`; a title counts, unless the
+gold has none. A part of a name is another name.
 """
 
 from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from aflowgym.answers.extraction import final_answer, stated
 from aflowgym.answers.latex import plain
-from aflowgym.answers.names import affirmed, same_name
+from aflowgym.answers.number_words import read_number_words
 from aflowgym.answers.sentences import claim, name_said
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 
+_ARTICLES: Final = frozenset({"a", "an", "the"})
+_HYPHEN: Final = re.compile(r"[-‐‑–—]")
+_WORD: Final = re.compile(r"[^\W_]+")
+_SHORT: Final = {"mt": "mount", "st": "saint", "ft": "fort", "dr": "doctor", "prof": "professor"}
+_ROMAN_WORDS: Final = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi"
+_ROMAN: Final = {word: str(value) for value, word in enumerate(_ROMAN_WORDS.split(), 1)}
+_TITLE_WORDS: Final = """president king queen sir dame lord lady prince princess emperor empress
+pope doctor
+professor mr mrs ms general captain colonel senator chancellor"""
+_TITLES: Final = frozenset(_TITLE_WORDS.split())
+_MONTH_WORDS: Final = """january february march april may june july august september october
+november december"""
+_MONTHS: Final = frozenset(_MONTH_WORDS.split())
+_ORDINAL: Final = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_YES_NO: Final = re.compile(r"\W*(yes|no)\b\s*[,.;:!—–-]\s*(?P<rest>.*)", re.I | re.DOTALL)
+_TURNS: Final = re.compile(
+    r"\b(?:but|however|though|although|or|maybe|perhaps|only|except|unless|yes)\b", re.IGNORECASE
+)
+_NOT: Final = re.compile(r"\b(?:not|no|never|neither|none|nobody)\b|n[’']t\b", re.IGNORECASE)
+
+
+def same_name(gold: str, answer: str) -> bool:
+    """Are these two spellings of one name?
+
+    >>> same_name("Mount Everest", "Mt. Everest"), same_name("World War II", "World War 2")
+    (True, True)
+    >>> same_name("Elizabeth II", "Elizabeth I"), same_name("Paris", "Paris Hilton")
+    (False, False)
+    """
+    for joint in (" ", ""):
+        expected, given = _words(gold, joint), _words(answer, joint)
+        if not expected or not given:
+            return False
+        if expected == given:
+            return True
+        if given[0] in _TITLES and not _TITLES.intersection(expected) and given[1:] == expected:
+            return True
+        if sorted(expected) == sorted(given) and _is_unordered(expected):
+            return True
+    return _of_date(gold) is not None and _of_date(gold) == _of_date(answer)
+
+
+def affirmed(gold: str, answer: str) -> bool:
+    """Does a text begin with this yes or no, and say nothing else after it?
+
+    >>> affirmed("yes", "Yes, both of them were."), affirmed("yes", "Yes, but only one of them.")
+    (True, False)
+    """
+    found = _YES_NO.match(answer)
+    if found is None or found[1].lower() != gold or _TURNS.search(found["rest"]):
+        return False
+    return gold == "no" or _NOT.search(found["rest"]) is None
+
+
+def _words(text: str, joint: str) -> list[str]:
+    """The words of a name in one spelling; hyphens join or part them."""
+    letters = unicodedata.normalize("NFKD", text)
+    bare = "".join(sign for sign in letters if not unicodedata.combining(sign)).casefold()
+    bare = _HYPHEN.sub(joint, bare).replace("'", "").replace("’", "").replace(".", "")
+    found = [word for word in _WORD.findall(bare) if word not in _ARTICLES]
+    words = [_SHORT.get(word, word) for word in found]
+    if len(words) > 1:
+        words[-1] = _ROMAN.get(words[-1], words[-1])
+    number = read_number_words(" ".join(words))
+    if number is not None:
+        return [str(number)]
+    return [_number(word) for word in words]
+
+
+def _number(word: str) -> str:
+    said = read_number_words(word) if word != "second" else None
+    return str(said) if said is not None else word
+
+
+def _is_unordered(words: list[str]) -> bool:
+    """Two people with one surname, or a list of two."""
+    return words.count("and") == 1
+
+
+def _of_date(text: str) -> frozenset[str] | None:
+    """The month, the day and the year of a date; None if it is none."""
+    words = [_ORDINAL.sub(r"\1", word) for word in _WORD.findall(text.lower())]
+    kept = frozenset(words) - {"of", "the", "on", "in"}
+    months = kept & _MONTHS
+    numbers = [word for word in kept if word.isdecimal()]
+    return kept if len(months) == 1 and len(numbers) == len(kept) - 1 >= 1 else None
+
+
 _PUNCTUATION: Final = str.maketrans("", "", string.punctuation + "‘’“”–—´")
-_ARTICLES: Final = re.compile(r"\b(a|an|the)\b")
+_ARTICLE: Final = re.compile(r"\b(a|an|the)\b")
 _CLOSED: Final = frozenset({"yes", "no", "noanswer"})
 
 
@@ -33,7 +127,7 @@ def normalise(text: str) -> str:
     >>> normalise(" The  United Kingdom. ")
     'united kingdom'
     """
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def f1(gold: str, answer: str) -> float:

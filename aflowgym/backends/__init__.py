@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aflowgym.backends.presets import PRESETS, Preset, Skills
-from aflowgym.backends.replay import Recorder, Replay
-from aflowgym.backends.scripted import ScriptedBackend
+from aflowgym.backends.replay import Recorder, Replay, ScriptedBackend
 from aflowgym.backends.simulated import SimulatedBackend
 from aflowgym.execution.protocols import Backend, Completion, Job, Request, Sandbox
 from toolgym.errors import ConfigurationError

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from aflowgym.dsl.bounds import Calls, calls
-from aflowgym.dsl.checking import DEFAULT_LIMITS, Limits, check
+from aflowgym.dsl.checking import DEFAULT_LIMITS, Calls, Limits, calls, check
 from aflowgym.dsl.diagnostics import CODES, Diagnostic
-from aflowgym.dsl.extraction import Region, located, unmarked
+from aflowgym.dsl.extraction import Held, Region, held, located, unmarked
 from aflowgym.dsl.mending import mended
 from aflowgym.dsl.nodes import (
     DONE,
@@ -28,10 +27,9 @@ from aflowgym.dsl.nodes import (
     size,
 )
 from aflowgym.dsl.parsing import GRAMMAR, read
-from aflowgym.dsl.reading import Syntax
+from aflowgym.dsl.prose import is_prose
 from aflowgym.dsl.searching import commented, faulty_piece, only
-from aflowgym.dsl.surroundings import is_prose
-from aflowgym.dsl.wrapping import Held, held
+from aflowgym.dsl.tokens import Syntax
 from aflowgym.operators.catalogue import OPERATORS, Registry
 
 __all__ = [

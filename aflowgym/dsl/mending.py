@@ -8,8 +8,7 @@ last steps. It is checked like any other workflow before it is shown.
 
 from __future__ import annotations
 
-from aflowgym.dsl.bounds import Bounds, calls
-from aflowgym.dsl.checking import EMPTY, Limits, after, check, gives_verdict
+from aflowgym.dsl.checking import EMPTY, Bounds, Limits, after, calls, check, gives_verdict
 from aflowgym.dsl.nodes import (
     DONE,
     Cond,
@@ -25,7 +24,6 @@ from aflowgym.dsl.nodes import (
 )
 from aflowgym.operators.catalogue import BIT, Registry
 
-_SPAN = (0, 0)
 _SOLUTION, _LIST = BIT["solution"], BIT["candidates"]
 _FILLS = {"solution": "Custom", "code": "Programmer", "feedback": "Review", "verdict": "Review"}
 _CLOSER = "ScEnsemble"
@@ -66,7 +64,7 @@ class Mender:
         if state & _LIST:
             steps.append(Op(_CLOSER))
             state = _SOLUTION
-        return (sequence(steps, _SPAN) if steps else DONE), state
+        return (sequence(steps) if steps else DONE), state
 
     def _op(self, node: Op, state: int) -> tuple[list[Node], int]:
         operator = self.operators[node.name]
@@ -161,8 +159,8 @@ def _smaller(node: Node, bounds: Bounds) -> Node | None:
             )
             step = _smaller(node.steps[place], bounds)
             if step is None:
-                return sequence(list(node.steps[:-1]), _SPAN)
-            return sequence([*node.steps[:place], step, *node.steps[place + 1 :]], _SPAN)
+                return sequence(node.steps[:-1])
+            return sequence([*node.steps[:place], step, *node.steps[place + 1 :]])
         case _:
             return None
 
@@ -191,7 +189,7 @@ def mended(tree: Node | None, operators: Registry, kind: str | None, limits: Lim
     fillers = {*_FILLS.values(), _CLOSER} <= operators.keys()
     current = tree if fillers else None
     if isinstance(current, Seq) and len(current.steps) > limits.operators:
-        current = sequence(list(current.steps[: limits.operators]), _SPAN)
+        current = sequence(current.steps[: limits.operators])
     for _ in range(_PATIENCE):
         if current is None:
             break

@@ -9,68 +9,62 @@ that it can serve as the name of a workflow wherever workflows are counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 Span = tuple[int, int]
 
 
+class _Printed:
+    """A part of a tree; as a text it is the canonical one."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return printed(self)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
-class Op:
+class Op(_Printed):
     """One operator, with an instruction of its own where there is one."""
 
     name: str
     instruction: str = ""
     span: Span = field(default=(0, 0), compare=False, repr=False)
 
-    def __str__(self) -> str:
-        return printed(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Seq:
+class Seq(_Printed):
     """`a -> b`: two steps or more, one after the other; none of them is a sequence."""
 
     steps: tuple[Node, ...]
     span: Span = field(default=(0, 0), compare=False, repr=False)
 
-    def __str__(self) -> str:
-        return printed(self)
-
 
 @dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(_Printed):
     """`[a, b]`: branches that each start from a copy of the state."""
 
     branches: tuple[Node, ...]
     span: Span = field(default=(0, 0), compare=False, repr=False)
 
-    def __str__(self) -> str:
-        return printed(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(_Printed):
     """`body * times`: run again until a check inside the body passes."""
 
     body: Node
     times: int
     span: Span = field(default=(0, 0), compare=False, repr=False)
 
-    def __str__(self) -> str:
-        return printed(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Done(_Printed):
     """`done`: leave everything as it is."""
 
-    def __str__(self) -> str:
-        return "done"
-
 
 @dataclass(frozen=True, slots=True)
-class Cond:
+class Cond(_Printed):
     """`check ? fail : passed`: `fail` runs when the check finds the solution wrong."""
 
     check: Node
@@ -78,15 +72,12 @@ class Cond:
     passed: Node | Done
     span: Span = field(default=(0, 0), compare=False, repr=False)
 
-    def __str__(self) -> str:
-        return printed(self)
-
 
 Node = Op | Seq | ListOf | Repeat | Cond
 DONE = Done()
 
 
-def sequence(steps: list[Node], span: Span) -> Node:
+def sequence(steps: Sequence[Node], span: Span = (0, 0)) -> Node:
     """One node for steps in a row: sequences among them are spliced in, a lone step is itself.
 
     Args:
@@ -95,13 +86,12 @@ def sequence(steps: list[Node], span: Span) -> Node:
     """
     if len(steps) == 1:
         return steps[0]
-    flat: list[Node] = []
-    for step in steps:
-        if type(step) is Seq:
-            flat.extend(step.steps)
-        else:
-            flat.append(step)
-    return Seq(tuple(flat), span)
+    return Seq(tuple(part for step in steps for part in steps_of(step)), span)
+
+
+def steps_of(node: Node) -> tuple[Node, ...]:
+    """The steps of a sequence; any other node is one by itself."""
+    return node.steps if type(node) is Seq else (node,)
 
 
 def children(node: Node | Done) -> tuple[Node | Done, ...]:

@@ -9,8 +9,7 @@ leaves is then no workflow that runs, but what a corrected one is made from.
 from __future__ import annotations
 
 from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Span, sequence, size
-from aflowgym.dsl.reading import MAY_COUNT, STARTS, Halt, Reader, Syntax
-from aflowgym.dsl.tokens import Token, unquoted
+from aflowgym.dsl.tokens import MAY_COUNT, STARTS, Halt, Reader, Syntax, Token, unquoted
 from aflowgym.operators.catalogue import DONE_WORDS, Registry
 
 GRAMMAR = """\

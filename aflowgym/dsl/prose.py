@@ -1,18 +1,26 @@
-"""What the tokens of a text are, where it is not a workflow but may be about one.
+"""The text beside a workflow: whether it is prose, or looks like more of the workflow.
 
 The words of a sentence that names operators, such as `I use Review because it is cheap`, are of a
 few sorts: names, words that could be names in small letters, words that lead on (`then`, `until`),
 and plain ones. Signs are those of the language and of mathematics; other marks say nothing.
+
+A workflow in a text is run only if the rest of the text is prose. The rest is taken sentence by
+sentence. A sentence in which an operator's name touches a sign, or that says little but names, is
+no prose. What stands in one sentence with the workflow may be a part of it, so it has to be
+plainer: no sign, no count, no `then` and its like, and no operator that the workflow has not got,
+unless it begins as an explanation does. In doubt it is no prose: an error costs one more try, a
+workflow without its end runs as something else.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from aflowgym.dsl.tokens import Token
+from aflowgym.dsl.tokens import Token, tokenize
 from aflowgym.operators.catalogue import DONE_WORDS, Registry
 
 Sort = Literal["name", "loose", "plain", "on", "int", "sign", "stop", "pause", "mark"]
@@ -117,3 +125,236 @@ def sentences(items: Iterable[Item], text: str) -> list[list[Item]]:
         else:
             parts[-1].append(item)
     return parts
+
+
+_THEN = frozenset({"then", "next", "finally", "afterwards", "lastly", "plus"})
+_LINKS = frozenset({"and", "or", "then", "plus", "nor", "x", "times", "not", "never", "avoid"})
+_COUNTED = frozenset({"x", "times", "rounds", "twice", "thrice", "iterations"})
+_REPEATS = frozenset({"repeat", "repeated", "loop"})
+# Words with which an explanation begins: it may name operators that the workflow has not got.
+_REASONS = frozenset({"because", "since", "as", "instead", "rather", "though", "although"})
+_EXPLAINS = _REASONS | frozenset({
+    "so", "which", "where", "that", "this", "it", "i", "we", "my", "for", "here", "there",
+})  # fmt: skip
+# Words that stand alone behind a workflow and add nothing to it.
+_ALONE = frozenset({"here", "now", "please", "thanks", "ok", "okay", "today"})
+# Words behind an operator's name that make an order of it, `Revise it`.
+_OBJECTS = frozenset({
+    "it", "the", "this", "that", "them", "a", "an", "its", "if", "when", "until", "again", "too",
+    "also", "all", "once", "at", "and", "or", "with",
+})  # fmt: skip
+
+
+def more_of_it(
+    items: list[Item], known: frozenset[str], start: int | None, end: int | None, text: str
+) -> tuple[list[Item], bool] | None:
+    """The first part of what stands beside a workflow that looks like more of it.
+
+    Args:
+        items: What stands between two mentions of the workflow, before the first or behind the
+            last one.
+        known: The operators that the workflow has.
+        start: Where the mention before it ends; None if there is none.
+        end: Where the mention behind it begins; None if there is none.
+        text: The whole text.
+
+    Returns:
+        The part, and whether it stands before the workflow; None if all is prose.
+    """
+    parts = sentences(items, text)
+    if start is not None:
+        parts = _joined(parts, start, text)
+        if parts[0] and _goes_on(parts[0], known, text, start):
+            return parts[0], False
+        parts = parts[1:]
+    if end is not None and parts:
+        last = parts.pop()
+        apart = bool(last) and "\n" in text[last[-1].token.end : end]
+        if last and not _leads_in(last) and _begins(last, known, apart):
+            return last, True
+        parts.append(last)
+    for part in parts:
+        if part and _no_prose(part, known, behind=start is not None):
+            return part, start is None
+    return None
+
+
+def _joined(parts: list[list[Item]], start: int, text: str) -> list[list[Item]]:
+    """The parts, the first of them what stands in one sentence with the workflow, or nothing."""
+    if len(parts) > 1 and parts[0] and all(item.sort == "pause" for item in parts[0]):
+        parts = [parts[0] + parts[1], *parts[2:]]
+    first = next((item for item in parts[0] if item.sort != "pause"), None)
+    if first is None or "\n" not in text[start : first.token.start]:
+        return parts
+    lines = text[start : first.token.start].split("\n")
+    small = first.sort in ("plain", "loose", "on") and first.token.text.islower()
+    next_line = all(line.strip() for line in lines[1:-1])
+    goes_on = next_line and (small or first.sort in ("sign", "int"))
+    if goes_on or first.token.kind in ("arrow", "times", "?"):
+        return parts
+    return [[], *parts]
+
+
+def _names(items: Sequence[Item]) -> list[Item]:
+    return [item for item in items if item.sort == "name"]
+
+
+def _new(items: Sequence[Item], known: frozenset[str]) -> bool:
+    return any(item.name not in known for item in _names(items))
+
+
+def _plain(items: Sequence[Item]) -> int:
+    return sum(item.sort == "plain" for item in items)
+
+
+def _goes_on(part: list[Item], known: frozenset[str], text: str, start: int) -> bool:
+    """Whether the rest of the workflow's own sentence may be more of it."""
+    at = next((at for at, item in enumerate(part) if item.sort != "pause"), len(part))
+    pauses, said = part[:at], part[at:]
+    explains = bool(said) and said[0].word in _EXPLAINS
+    explains = explains and [item.word for item in said[:2]] != ["as", "well"]
+    if any(item.token.kind in "()" for item in pauses):
+        touches = pauses[0].token.start == start
+        if touches or not explains:
+            return True
+    if not said:
+        return False
+    first = said[0]
+    if any(mark in text[start : first.token.start] for mark in "'‘“«"):
+        return True
+    if first.sort in ("sign", "int", "on", "loose") or any(item.sort == "sign" for item in said):
+        return True
+    if first.sort == "name" and (not pauses or first.name not in known):
+        return True
+    if first.sort == "plain" and not pauses and not first.token.text.islower() and not explains:
+        return True  # an unknown name
+    if not explains and (_new(said, known) or any(item.word in _COUNTED for item in said)):
+        return True
+    if any(item.word in _REPEATS for item in said) or _then_a_new_name(said, known):
+        return True
+    plain = _plain(said)
+    return plain < len(_names(said)) or (plain < 2 and first.word not in _ALONE)
+
+
+def _then_a_new_name(items: Sequence[Item], known: frozenset[str]) -> bool:
+    return any(
+        each.word in _THEN and after.sort in ("name", "loose") and after.name not in {"", *known}
+        for each, after in itertools.pairwise(items)
+    )
+
+
+def _leads_in(part: list[Item]) -> bool:
+    """Whether a sentence ends in a colon, or in `answer =`."""
+    last = part[-1].token
+    named = len(part) > 1 and part[-2].sort == "plain"
+    return last.kind == ":" or (last.text == "=" and named)
+
+
+def _begins(part: list[Item], known: frozenset[str], apart: bool) -> bool:
+    """Whether what stands before a workflow may be its beginning; `apart` on a line of its own."""
+    last = next((item for item in reversed(part) if item.sort != "pause"), None)
+    if last is None:
+        return any(item.token.kind == "," for item in part)
+    if last.sort == "sign" or last.word in _LINKS:
+        return True
+    if apart:
+        return False
+    explains = part[0].word in _REASONS
+    if last.sort in ("int", "name") or (_new(part, known) and not explains):
+        return True
+    arrows = any(item.token.kind == "arrow" for item in part)
+    denied = any(item.word in ("not", "never", "avoid") for item in part[-3:])
+    return arrows or denied or _plain(part) == 0
+
+
+def _no_prose(part: list[Item], known: frozenset[str], behind: bool) -> bool:
+    """Whether a sentence of its own, before or behind a workflow, may be a part of it."""
+    first, names, plain = part[0], _names(part), _plain(part)
+    if _linked(part):
+        return True
+    quoted = len(part) > 1 and part[1].token.text.startswith('"')
+    if behind and (
+        first.word in _REPEATS
+        or first.token.kind in ("arrow", "times", "?", ":")
+        or (first.token.kind == "(" and quoted)
+    ):
+        return True
+    if not names:
+        counts = any(item.word in _COUNTED or item.sort == "int" for item in part)
+        loose = [item for item in part if item.sort == "loose"]
+        bare = bool(loose) and not all(item.word in DONE_WORDS for item in loose)
+        goes_on = behind and _then_a_new_name(part, known)
+        return goes_on or (plain == 0 and (bare or (behind and counts)))
+    if plain == 0 or plain < len(names) or _bare_behind_a_colon(part):
+        return True
+    new = _new(part, known)
+    if not behind or not new:
+        return False
+    ordered = len(part) > 1 and _new([first], known) and part[1].word in _OBJECTS
+    return ordered or first.sort == "on" or _then_a_new_name(part, known)
+
+
+def _linked(part: list[Item]) -> bool:
+    """Whether a sign touches a name, a string holds one, or an arrow links what could be one."""
+    if any(item.sort == "sign" and item.name for item in part):
+        return True
+    for one, two in itertools.pairwise(part):
+        for sign, other in ((one, two), (two, one)):
+            if sign.sort == "sign" and other.sort == "name":
+                return True
+            arrow = sign.token.kind == "arrow" and other.sort == "plain"
+            if arrow and other.token.text[0].isupper():
+                return True
+    return False
+
+
+def _bare_behind_a_colon(part: list[Item]) -> bool:
+    colons = [at for at, item in enumerate(part) if item.token.kind == ":"]
+    behind = part[colons[-1] :] if colons else []
+    return bool(_names(behind)) and _plain(behind) == 0
+
+
+def is_prose(text: str, operators: Registry, known: frozenset[str]) -> bool:
+    """Whether a text that goes with a workflow of these operators is no part of it."""
+    tokens, _ = tokenize(text)
+    parts = sentences(items_of(tokens[:-1], text, operators), text)
+    return not any(part and _no_prose(part, known, behind=True) for part in parts)
+
+
+# --- beside a tag, a fence, a label or a comment -------------------------------------------------
+
+
+def follows(text: str, operators: Registry) -> list[Item]:
+    """What goes on with a workflow at the beginning of a text behind it; empty if nothing does.
+
+    That the workflow ended was told by a tag, a fence, a label or the sign of a comment, so only
+    what no prose begins with counts: an arrow, a sign before a name, a count, or names alone.
+    """
+    tokens, _ = tokenize(text)
+    parts = sentences(items_of(tokens[:-1], text, operators), text)
+    part = next((part for part in parts if part), [])
+    said = [item for item in part if item.sort != "pause"]
+    if not said:
+        return []
+    first, second = said[0], said[1] if len(said) > 1 else None
+    if first.token.kind in ("arrow", "?") or first.token.text[0] == '"' or _linked(part):
+        return part
+    if part[0].token.kind == ":" and first.sort in ("name", "loose"):
+        return part
+    named = second is not None and second.sort in ("name", "int")
+    if first.sort == "sign" or first.word in _COUNTED:
+        return part if named or first.word in ("twice", "thrice") else []
+    if first.sort == "int":
+        return part if second is None or second.word in _COUNTED else []
+    return part if _names(said) and _plain(said) == 0 else []
+
+
+def leads(text: str, operators: Registry) -> list[Item]:
+    """What a workflow goes on with at the end of a text before it: an arrow that comes from one."""
+    tokens, _ = tokenize(text)
+    items = items_of(tokens[-3:-1], text, operators)
+    if not items or items[-1].token.kind != "arrow":
+        return []
+    before = items[-2] if len(items) > 1 else None
+    linked = before is None or before.sort in ("name", "int") or before.token.kind in ("]", ")")
+    return items[-1:] if linked else []

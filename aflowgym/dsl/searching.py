@@ -2,7 +2,7 @@
 
 It is a span that is one, with three conditions: it holds an arrow or a bracket, or is a canonical
 name alone on its line, since `review` and `test` are words too; what stands around it is prose, as
-`surroundings` judges; and there is no second one beside it. A span that goes on in something
+`aflowgym.dsl.prose` judges; and there is no second one beside it. A span that goes on in something
 unreadable is a faulty workflow, of which no part is run.
 """
 
@@ -17,10 +17,8 @@ from aflowgym.dsl.diagnostics import Diagnostic
 from aflowgym.dsl.extraction import rest
 from aflowgym.dsl.nodes import Node, Op, Span, operators_of, sequence, size
 from aflowgym.dsl.parsing import Parser
-from aflowgym.dsl.prose import items_of
-from aflowgym.dsl.reading import Syntax, opens
-from aflowgym.dsl.surroundings import follows, more_of_it
-from aflowgym.dsl.tokens import Token, tokenize
+from aflowgym.dsl.prose import follows, items_of, more_of_it
+from aflowgym.dsl.tokens import Syntax, Token, opens, tokenize
 from aflowgym.operators.catalogue import DONE_WORDS, Registry
 
 #: Starting points tried in one text; prose of a thousand operators holds no workflow.
@@ -171,7 +169,7 @@ def _more(parser: Parser, found: list[Found], meant: list[Found], tree: Node) ->
         if more is not None:
             items, before = more
             named: list[Node] = [Op(item.name) for item in items if item.name in operators]
-            works = sequence([*named, tree] if before else [tree, *named], (0, 0))
+            works = sequence([*named, tree] if before else [tree, *named])
             return Syntax(works, [rest(items, text)])
     behind = [(each.start, each.end) for each in parser.comments if _beside(text, each, meant)]
     errors = _commented(text, behind, operators)

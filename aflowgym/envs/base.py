@@ -19,11 +19,11 @@ from typing import Any, ClassVar, Final, Literal
 
 from aflowgym.backends import make_backend
 from aflowgym.envs.family import WorkflowTaskFamily
-from aflowgym.execution.budget import Budget
 from aflowgym.execution.grading import grade
 from aflowgym.execution.protocols import Backend, Sandbox
+from aflowgym.execution.state import Budget
 from aflowgym.score import charge_calls, check_weights, progress
-from aflowgym.tasks.named_sets import base_of
+from aflowgym.tasks.loading import base_of
 from aflowgym.tasks.task import WorkflowTask
 from toolgym.env import ToolEnv
 from toolgym.episode import Info

@@ -27,7 +27,7 @@ from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.operators.declaration import Operator
 from aflowgym.remembering import remembered
 from aflowgym.score import progress
-from aflowgym.tasks.named_sets import tasks_of
+from aflowgym.tasks.loading import tasks_of
 from aflowgym.tasks.task import Kind, WorkflowTask
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet

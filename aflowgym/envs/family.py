@@ -2,7 +2,7 @@
 
 A recorded episode is judged a second time (`aflowgym.envs.recheck`), the workflows of many are
 counted, and a single one is drawn. What can be told of the tasks themselves is in
-`aflowgym.tasks.facts`.
+`aflowgym.tasks.loading`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aflowgym.tasks.facts import WorkflowTaskFacts
+from aflowgym.tasks.loading import WorkflowTaskFacts
 from toolgym.family import WithTools
 
 if TYPE_CHECKING:

@@ -23,18 +23,16 @@ from aflowgym.envs import players
 from aflowgym.envs.base import BUDGET, ENDS, WorkflowEnv
 from aflowgym.envs.texts import public_tests, solution_text, usage_line
 from aflowgym.execution.behaviours import NO_TESTS
-from aflowgym.execution.budget import Account, Failed
 from aflowgym.execution.errors import not_ready
-from aflowgym.execution.protocols import Backend, Sandbox
+from aflowgym.execution.executor import Lane, Walk
+from aflowgym.execution.protocols import Backend, Sandbox, Waiting, finished
 from aflowgym.execution.replies import letters
-from aflowgym.execution.state import State
-from aflowgym.execution.sync import Waiting, finished
+from aflowgym.execution.state import Account, Failed, State
 from aflowgym.execution.trace import Usage
-from aflowgym.execution.walk import Lane, Walk
 from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.operators.declaration import Operator
 from aflowgym.score import progress
-from aflowgym.tasks.named_sets import tasks_of
+from aflowgym.tasks.loading import tasks_of
 from aflowgym.tasks.task import Kind, WorkflowTask
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet

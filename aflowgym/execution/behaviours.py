@@ -13,12 +13,10 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from aflowgym.answers.code import CodeTest, Outcome, passes
-from aflowgym.execution.budget import Failed
-from aflowgym.execution.draws import shuffled
 from aflowgym.execution.grading import job_of
-from aflowgym.execution.protocols import Job
+from aflowgym.execution.protocols import Job, shuffled
 from aflowgym.execution.replies import answer_key, last_block, plain_text, read_letter, read_verdict
-from aflowgym.execution.state import Candidate, State, program_in
+from aflowgym.execution.state import Candidate, Failed, State, program_in
 from aflowgym.operators.declaration import Operator
 
 Outputs = dict[str, Any]

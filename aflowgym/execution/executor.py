@@ -1,28 +1,286 @@
-"""Run a workflow on a task: `execute`, and `aexecute` for an event loop.
+"""Runs of a workflow on a task: `execute`, and `aexecute` for an event loop.
 
 A run ends in a `Result`. Either it has a solution, or it has a failure with a code, and never both:
 no failure is told in the words of an answer. What the machine or a backend does wrong is an
 `EnvironmentFault` and passes through; then there is no result at all. The trace has every step.
-
 Nothing is run that was not written: `execute` takes the workflow of `aflowgym.parse`, and a text
 that did not parse has none.
+
+`Walk` says which operator runs when, on which state. A branch of a list works on a copy of the
+state and an account of its own. A check that passes ends every loop around it in its branch; where
+it is the check of a condition, the passed branch runs first. An operator that fails ends its
+branch, which is then left out of the list, or the run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, children
-from aflowgym.execution.budget import Account, Budget, Failed
-from aflowgym.execution.protocols import Backend, Sandbox
-from aflowgym.execution.state import State
-from aflowgym.execution.sync import Concurrent, Face, Waiting, finished
-from aflowgym.execution.trace import Failure, Step, Usage
-from aflowgym.execution.walk import Lane, Walk, end_of
+from aflowgym.answers.code import Outcome
+from aflowgym.dsl.checking import calls
+from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, size, steps_of
+from aflowgym.execution.behaviours import BEHAVIOURS, plain
+from aflowgym.execution.protocols import (
+    Backend,
+    Completion,
+    Concurrent,
+    Face,
+    Job,
+    Request,
+    Sandbox,
+    Waiting,
+    finished,
+)
+from aflowgym.execution.replies import letters, spoken
+from aflowgym.execution.state import Account, Budget, Candidate, Failed, State
+from aflowgym.execution.trace import NOTHING, Failure, Step, Usage
 from aflowgym.operators.catalogue import OPERATORS
-from aflowgym.operators.declaration import Registry
+from aflowgym.operators.declaration import Operator, Registry
+from aflowgym.operators.prompts import filled
 from aflowgym.tasks.task import WorkflowTask
 from toolgym.errors import ConfigurationError
+from toolgym.sanitize import encodable
+
+
+@dataclass(slots=True)
+class Lane:
+    """One branch: its state, what it may use, and where its steps are noted."""
+
+    state: State
+    account: Account
+    steps: list[Step]
+
+
+class Walk:
+    """One run."""
+
+    def __init__(self, face: Face, operators: Registry, seed: int) -> None:
+        self.face = face
+        self.operators = operators
+        self.seed = seed
+        self.made: dict[str, int] = {}  # calls by path; no two branches share a path
+        self.used: list[Usage] = []
+        self.warned = False
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls took together."""
+        return Usage(*map(sum, zip(*self.used, strict=True))) if self.used else NOTHING
+
+    async def node(self, node: Node | Done, lane: Lane, path: str, looped: bool) -> bool:
+        """Run one node.
+
+        Returns:
+            Whether the loops around it end here.
+        """
+        kind = type(node)
+        if kind is Op:
+            await self._op(node, lane, path)  # type: ignore[arg-type]
+            return (
+                looped
+                and self.operators[node.name].is_check  # type: ignore[union-attr]
+                and lane.state.verdict is True
+            )
+        if kind is Seq:
+            for place, step in enumerate(node.steps):  # type: ignore[union-attr]
+                if await self.node(step, lane, f"{path}.{place}" if path else str(place), looped):
+                    return True
+            return False
+        if kind is Cond:
+            return await self._cond(node, lane, path, looped)  # type: ignore[arg-type]
+        if kind is Repeat:
+            return await self._repeat(node, lane, path, looped)  # type: ignore[arg-type]
+        if isinstance(node, ListOf):
+            await self._list(node, lane, path)
+        return False
+
+    async def _cond(self, node: Cond, lane: Lane, path: str, looped: bool) -> bool:
+        group = _opened(lane, "condition", path)
+        inside = Lane(lane.state, lane.account, group.children)
+        await self.node(node.check, inside, f"{path}.c", False)
+        passed = lane.state.verdict
+        if passed is None:
+            raise Failed("E-STATE", f"{node.check} gave no verdict.", path)
+        side, mark = (node.passed, "y") if passed else (node.fail, "n")
+        chosen = _opened(inside, "it passes" if passed else "it fails", f"{path}.{mark}")
+        inside = Lane(lane.state, lane.account, chosen.children)
+        return await self.node(side, inside, chosen.path, looped) or (looped and passed)
+
+    async def _repeat(self, node: Repeat, lane: Lane, path: str, looped: bool) -> bool:
+        group = _opened(lane, "loop", path)
+        for number in range(1, node.times + 1):
+            round_ = Step(f"round {number}", f"{path}.r")
+            group.children.append(round_)
+            inside = Lane(lane.state, lane.account, round_.children)
+            if await self.node(node.body, inside, f"{path}.r", True):
+                return looped
+        return False
+
+    async def _list(self, node: ListOf, lane: Lane, path: str) -> None:
+        group = _opened(lane, "list", path)
+        shares = lane.account.share([calls(each, self.operators).most for each in node.branches])
+        work = []
+        for place, (each, share) in enumerate(zip(node.branches, shares, strict=True)):
+            branch = Step(f"branch {place + 1}", f"{path}.b{place}")
+            group.children.append(branch)
+            inside = Lane(lane.state.copy(), share, branch.children)
+            work.append(partial(self._branch, each, inside, branch.path))
+        ends = await self.face.together(work)
+        lane.account.back(shares)
+        kept = tuple(end for end in ends if isinstance(end, Candidate))
+        for end, branch in zip(ends, group.children, strict=True):
+            if isinstance(end, Failure):
+                branch.failure = Failure("W-BRANCH-FAIL", f"left out: {end}", branch.path)
+                self.warned = True
+        if not kept:
+            raise Failed("E-ALL-BRANCHES", f"all {len(ends)} branches failed.", path)
+        lane.state.gather(kept)
+
+    async def _branch(self, node: Node, lane: Lane, path: str) -> Candidate | Failure:
+        """What a branch ends in, or why it failed."""
+        try:
+            await self.node(node, lane, path, False)
+            return end_of(lane.state)
+        except Failed as failed:
+            return failed.record(path)
+
+    async def _op(self, node: Op, lane: Lane, path: str) -> None:
+        operator, state = self.operators[node.name], lane.state
+        step = Step(str(node) if node.instruction else node.name, path)
+        lane.steps.append(step)
+        bench = _Bench(self, operator, node.instruction, lane, step)
+        try:
+            admit(operator, state)
+            step.inputs = {
+                slot: value
+                for slot in operator.inputs
+                if (value := getattr(state, slot)) is not None
+            }
+            outputs = await BEHAVIOURS.get(node.name, plain)(bench)
+        except Failed as failed:
+            step.failure = failed.record(path)
+            raise
+        step.outputs = outputs
+        state.settle(operator, outputs)
+
+
+class _Bench:
+    """What one operator works with in one place of one run; see `behaviours.Bench`."""
+
+    __slots__ = ("account", "instruction", "operator", "state", "step", "walk")
+
+    def __init__(
+        self, walk: Walk, operator: Operator, instruction: str, lane: Lane, step: Step
+    ) -> None:
+        self.walk, self.operator, self.instruction = walk, operator, instruction
+        self.state, self.account, self.step = lane.state, lane.account, step
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What shuffling may depend on."""
+        made = self.walk.made.get(self.step.path, 0)
+        return self.walk.seed, self.state.task.id, self.step.path, made
+
+    async def ask(self, **inputs: Any) -> str:
+        """One reply to the prompt."""
+        self.account.take()
+        said = await self._reply(self._request(inputs))
+        if said.cut:
+            raise Failed("E-REPLY-CUT", f"it was cut off after {said.tokens_out} tokens.")
+        text = spoken(said.text)
+        if not text.strip():
+            raise Failed("E-REPLY-EMPTY", "the model wrote nothing.")
+        return text
+
+    async def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
+        """One reply for each set of slots, at the same time if the face can; some may be empty."""
+        self.account.take(len(several))
+        requests = [self._request(inputs) for inputs in several]
+        said = await self.walk.face.together([partial(self._reply, each) for each in requests])
+        return ["" if each.cut else spoken(each.text) for each in said]
+
+    async def run(self, job: Job) -> Sequence[Outcome]:
+        """Run a program."""
+        return await self.walk.face.run(job)
+
+    def warn(self, code: str, message: str) -> None:
+        """Note a warning at this step."""
+        self.step.failure = Failure(code, message, self.step.path)
+        self.walk.warned = True
+
+    def _request(self, inputs: Mapping[str, Any]) -> Request:
+        shown = {**self.step.inputs, **inputs} if inputs else self.step.inputs
+        path, task = self.step.path, self.state.task
+        number = self.walk.made.get(path, 0)
+        self.walk.made[path] = number + 1
+        operator = self.operator
+        fields = {slot: _shown(shown.get(slot)) for slot in operator.inputs}
+        prompt = encodable(
+            filled(operator.prompt, task, {"instruction": self.instruction, **fields})
+        )
+        return Request(
+            task, operator.name, prompt, shown, path, number, self.walk.seed,
+            operator.tokens, self.account.tokens,
+        )  # fmt: skip
+
+    async def _reply(self, request: Request) -> Completion:
+        completion = await self.walk.face.generate(request)
+        used, step = Usage(1, completion.tokens_in, completion.tokens_out), self.step
+        step.usage = used if step.usage is NOTHING else step.usage.plus(used)
+        self.account.tokens -= used.tokens
+        self.walk.used.append(used)
+        return completion._replace(text=encodable(completion.text))
+
+
+def admit(operator: Operator, state: State) -> None:
+    """Let an operator work on a state that has what it needs, and on no other.
+
+    Raises:
+        Failed: A slot is empty, a list is open, or the task is of another kind.
+    """
+    if operator.kinds and state.task.kind not in operator.kinds:
+        raise Failed("E-KIND", f"{operator.name} does not run on {state.task.kind} tasks.")
+    if state.candidates is not None and not operator.is_ensemble:
+        raise Failed("E-STATE", f"{operator.name} takes one solution, not a list.")
+    for slot in operator.needs:
+        if getattr(state, slot) is None:
+            raise Failed("E-STATE", f"{operator.name} needs {slot}, and there is none.")
+
+
+def end_of(state: State) -> Candidate:
+    """The solution that a branch or a run ends in.
+
+    Raises:
+        Failed: There is none, or a list in its place.
+    """
+    if state.candidates is not None:
+        raise Failed("E-STATE", "it ends in a list, not in one solution.")
+    if state.solution is None:
+        raise Failed("E-STATE", "it ends without a solution.")
+    return Candidate(state.solution, state.code)
+
+
+def _opened(lane: Lane, label: str, path: str) -> Step:
+    """A step for a construct, at the end of the lane's steps."""
+    step = Step(label, path)
+    lane.steps.append(step)
+    return step
+
+
+def _shown(value: Any) -> str:
+    """A slot as a prompt shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        names = letters(len(value))
+        return "\n\n".join(
+            f"{name}:\n{each.solution}" for name, each in zip(names, value, strict=True)
+        )
+    return str(value)
+
 
 DEFAULT_BUDGET = Budget()
 
@@ -114,11 +372,10 @@ async def _run(
     root = Step("workflow", "")
     walk = Walk(face, operators, seed)
     lane = Lane(State(task), Account(budget.calls, budget.tokens), root.children)
-    whole = workflow if isinstance(workflow, Seq) else Seq((workflow,))
     try:
-        if (deep := _depth(workflow)) > budget.depth:
+        if (deep := size(workflow)[1]) > budget.depth:
             raise Failed("E-DEPTH", f"{deep} levels, {budget.depth} allowed.")
-        await walk.node(whole, lane, "", False)
+        await walk.node(Seq(steps_of(workflow)), lane, "", False)
         end = end_of(lane.state)
     except Failed as failed:
         root.failure = failed.record("")
@@ -134,15 +391,3 @@ def _warnings(walk: Walk, root: Step) -> tuple[Failure, ...]:
         return ()
     found = (step.failure for step in root.walk())
     return tuple(each for each in found if each is not None and each.code[0] == "W")
-
-
-def _depth(node: Node | Done) -> int:
-    """How deep lists, loops and conditions are nested."""
-    kind = type(node)
-    if kind is Op or kind is Done:
-        return 0
-    inner = 0
-    for child in children(node):
-        if type(child) is not Op:
-            inner = max(inner, _depth(child))
-    return inner if kind is Seq else inner + 1

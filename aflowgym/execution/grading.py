@@ -14,9 +14,8 @@ from aflowgym.answers.math.mathematics import judge_math
 from aflowgym.answers.math.outside import Outside
 from aflowgym.answers.squad import judge_qa
 from aflowgym.answers.verdict import Verdict, wrong
-from aflowgym.execution.protocols import Job, Sandbox
+from aflowgym.execution.protocols import Job, Sandbox, needed
 from aflowgym.execution.state import program_in
-from aflowgym.execution.sync import needed
 from aflowgym.remembering import LONGEST, remembered
 from aflowgym.tasks.task import Kind, WorkflowTask, judge
 

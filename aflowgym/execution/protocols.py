@@ -1,20 +1,59 @@
-"""What an executor asks of the world: texts of a language model, and what programs return.
+"""The protocols of a run's surroundings, its random draws, and its two ways to wait.
 
 A backend has two faces, `generate` for code that waits and `agenerate` for code that does not; both
 give the same completion for the same request. A sandbox has two likewise. Neither answers with an
 error in place of a text: an outage raises `EnvironmentFault`, and a program's own error is an
 `Outcome`. A request carries all that a draw may depend on (seed, task, place in the workflow,
 number of the call there), so that a backend needs no state of its own.
+
+The executor is written once, with `async`. Under the waiting face nothing in it ever suspends, so
+the coroutine runs to its end in one go, without an event loop; under the other face branches run at
+the same time. Steps, draws and traces are the same, since nothing depends on the order of branches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from aflowgym.answers.code import Outcome
-from aflowgym.execution.draws import number
 from aflowgym.tasks.task import WorkflowTask
+from toolgym.errors import ConfigurationError
+
+# --- draws ----------------------------------------------------------------------------------------
+#
+# Random numbers without a generator: each is a hash of what it is for, the seed of the run, the
+# task, the place in the workflow, the number of the call there, and a label; on nothing that
+# happened before, in whatever order. Two workflows that share a beginning share its draws (common
+# random numbers), so a difference between their results comes from where they differ. No global
+# state, no order of dictionaries, the same on every machine.
+
+_SCALE: Final = 2.0**-53
+SEPARATOR: Final = "\x1f"
+
+
+def number(*key: object) -> int:
+    """A number from 0 to 2**64 - 1, fixed by the key."""
+    return hashed(SEPARATOR.join(map(str, key)))
+
+
+def hashed(text: str) -> int:
+    """The number of a key whose parts are joined already, by `SEPARATOR`."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def unit(number_: int) -> float:
+    """A number of 64 bits as one from 0 up to, and without, 1."""
+    return (number_ >> 11) * _SCALE
+
+
+def shuffled(count: int, *key: object) -> list[int]:
+    """The numbers from 0 to count - 1 in an order fixed by the key."""
+    start = SEPARATOR.join(map(str, (*key, "")))
+    return sorted(range(count), key=lambda place: hashed(f"{start}{place}"))
 
 
 class Request(NamedTuple):
@@ -115,3 +154,100 @@ class Backend(Protocol):
     async def agenerate(self, request: Request) -> Completion:
         """Complete one request without blocking the event loop."""
         ...
+
+
+T = TypeVar("T")
+Work = Callable[[], Coroutine[Any, Any, T]]
+
+
+class Face(Protocol):
+    """How the executor reaches backend and sandbox, and runs pieces of work together."""
+
+    async def generate(self, request: Request) -> Completion:
+        """One completion."""
+        ...
+
+    async def run(self, job: Job) -> Sequence[Outcome]:
+        """The outcomes of a job."""
+        ...
+
+    async def together(self, work: Sequence[Work[T]]) -> list[T]:
+        """The results of pieces of work that do not touch each other, in order."""
+        ...
+
+
+class Waiting:
+    """One thing after the other; no event loop."""
+
+    def __init__(self, backend: Backend, sandbox: Sandbox | None) -> None:
+        self.backend, self.sandbox = backend, sandbox
+
+    async def generate(self, request: Request) -> Completion:
+        """One completion."""
+        return self.backend.generate(request)
+
+    async def run(self, job: Job) -> Sequence[Outcome]:
+        """The outcomes of a job."""
+        return needed(self.sandbox).run(job)
+
+    async def together(self, work: Sequence[Work[T]]) -> list[T]:
+        """The results, one after the other."""
+        return [await piece() for piece in work]
+
+
+class Concurrent:
+    """Branches and votes at the same time, on the running event loop."""
+
+    def __init__(self, backend: Backend, sandbox: Sandbox | None) -> None:
+        self.backend, self.sandbox = backend, sandbox
+
+    async def generate(self, request: Request) -> Completion:
+        """One completion."""
+        return await self.backend.agenerate(request)
+
+    async def run(self, job: Job) -> Sequence[Outcome]:
+        """The outcomes of a job."""
+        return await needed(self.sandbox).arun(job)
+
+    async def together(self, work: Sequence[Work[T]]) -> list[T]:
+        """The results; if one piece fails, the others are cancelled before its error goes on."""
+        tasks = [asyncio.ensure_future(piece()) for piece in work]
+        try:
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await _ended(tasks)
+
+
+async def _ended(tasks: Sequence[Awaitable[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def needed(sandbox: Sandbox | None) -> Sandbox:
+    """The sandbox.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if sandbox is None:
+        raise ConfigurationError(
+            "programs have to run, and there is no sandbox: pass one as sandbox=, take a backend"
+            " that brings one (the simulated one does), or use no operator that runs programs."
+        )
+    return sandbox
+
+
+def finished(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine under the waiting face, which never suspends.
+
+    Raises:
+        RuntimeError: It did suspend.
+    """
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    work.close()
+    raise RuntimeError("a backend waited inside its waiting face.")

@@ -1,7 +1,13 @@
-"""What a model's reply says: a program, a value, an answer; `executor_readers` reads the words.
+"""What a model's reply holds: a program, a value, an answer, a verdict, a candidate's letter.
 
 `answer_key` tells which answers are the same, so that an ensemble can count them: by value for
 `math`, by normalised words for `qa`, by the program without its comments and layout for `code`.
+
+Models are asked for one plain form of a verdict or a letter and write many: `**Verdict:** wrong`,
+JSON, a tag, `\boxed{B}`, "candidate B". Each reader tries the forms from the plainest on and takes
+the last one of its kind, since a model that changes its mind says so later. A text that says both,
+or neither, is not read: what cannot be read is never guessed. Thoughts (`<think>...</think>`) are
+not words: an answer, a call or a verdict in them was not given.
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ import functools
 import json
 import re
 import string
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final
 
 from aflowgym.answers.extraction import final_answer
@@ -21,11 +27,96 @@ from aflowgym.answers.math.math_reading import Quantity, Reading, Several, read_
 from aflowgym.answers.math.mathematics import canonical
 from aflowgym.answers.squad import normalise
 from aflowgym.answers.units import words_of
-from aflowgym.execution.reply_marks import Tags, verdict_lines
 from aflowgym.execution.state import program_in
 from aflowgym.remembering import remembered
 from aflowgym.tasks.task import WorkflowTask
 from toolgym.sanitize import encodable
+
+# --- tags and lines that mark a verdict -----------------------------------------------------------
+#
+# They are found in one pass over the text. A pattern such as `<(a|b)>.*?</\1>` looks from every
+# opening tag for its closing one, through the whole rest of a text in which there is none: a reply
+# of nothing but `<think>`, from a model that repeats itself, takes the square of its length. Here a
+# search that has failed is not made again, and a run of characters that several places share is
+# gone through once.
+
+#: Where a piece begins and ends, and between these where what it holds does.
+Piece = tuple[int, int, int, int]
+
+_TOKEN: Final = re.compile(r"(?P<word>\w+)|\W+")
+_BEFORE_VERDICT: Final = re.compile(r"final|my|the|overall", re.IGNORECASE)
+_VERDICT: Final = re.compile(r"verdict", re.IGNORECASE)
+_AFTER_VERDICT: Final = re.compile(r"(?:\s+is\b)?\W*([^\n]*)", re.IGNORECASE)
+
+
+class Tags:
+    """Some tags, in letters of either case.
+
+    Args:
+        names: What they are called.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._opening = re.compile(f"<(?:{'|'.join(f'(?P<{n}>{n})' for n in names)})>", re.I)
+        self._closing = {name: re.compile(f"</{name}>", re.I) for name in names}
+
+    def pairs(self, text: str) -> Iterator[Piece]:
+        """Each tag with what it holds, up to the first closing one of its name; none overlap."""
+        never: set[str] = set()  # what is not closed behind one place is not behind a later one
+        at = 0
+        while found := self._opening.search(text, at):
+            at, name = found.end(), str(found.lastgroup)
+            closed = self._closing[name].search(text, at) if name not in never else None
+            if closed is None:
+                never.add(name)
+                continue
+            yield found.start(), found.end(), closed.start(), closed.end()
+            at = closed.end()
+
+    def without(self, text: str) -> str:
+        """A text without the tags and what they hold."""
+        kept, at = [], 0
+        for start, _, _, end in self.pairs(text):
+            kept.append(text[at:start])
+            at = end
+        return "".join([*kept, text[at:]])
+
+
+def verdict_lines(text: str) -> Iterator[Piece]:
+    """Where lines begin with "verdict", "the final verdict is" and the like, marks before it aside.
+
+    A piece begins at the first line of the marks before the word, and holds the line behind it: the
+    matches of `^\\W*(?:(?:final|my|the|overall)\\s+)*verdict\\b(?:\\s+is\\b)?\\W*([^\\n]*)`.
+    """
+    if _VERDICT.search(text) is None:
+        return
+    at, begin = 0, 0  # `begin` is the line from which nothing but marks and such words stand; or -1
+    inside = False  # behind one of these words, where blanks alone may follow
+    while at < len(text):
+        for found in _TOKEN.finditer(text, at):
+            if found["word"] is None:
+                if not (inside and found[0].isspace()):
+                    begin, inside = _first_line(found), False
+            elif begin >= 0 and _VERDICT.fullmatch(found[0]):
+                break
+            else:
+                inside = begin >= 0 and _BEFORE_VERDICT.fullmatch(found[0]) is not None
+                begin = begin if inside else -1
+        else:
+            return
+        rest = _AFTER_VERDICT.match(text, found.end())
+        at = rest.end() if rest else found.end()
+        yield begin, rest.start(1) if rest else at, at, at
+        begin, inside = -1, False
+
+
+def _first_line(marks: re.Match[str]) -> int:
+    """Where the first line that begins among some marks does; -1 if none does."""
+    if not marks.start():
+        return 0
+    ended = marks[0].find("\n")
+    return marks.start() + ended + 1 if ended >= 0 else -1
+
 
 _FENCED: Final = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 
@@ -91,16 +182,6 @@ def _value(read: Reading) -> Hashable:
     return read.text
 
 
-# What a model's words say: does a check pass, which candidate is named, what was only thought.
-#
-# Models are asked for one plain form and write many: `**Verdict:** wrong`, JSON, a tag,
-# `\boxed{B}`, "candidate B". Each reader tries the forms from the plainest on and takes the last
-# one of its kind, since a model that changes its mind says so later. A text that says both, or
-# neither, is not read: what cannot be read is never guessed.
-#
-# Thoughts (`<think>...</think>`) are not words: an answer, a call or a verdict in them was not
-# given.
-
 _THOUGHT: Final = r"(?:think|thinking|thought|reasoning)"
 _WHOLE_THOUGHT: Final = Tags("think", "thinking", "thought", "reasoning")
 _END_OF_THOUGHT: Final = re.compile(rf"</{_THOUGHT}>", re.IGNORECASE)
@@ -113,7 +194,6 @@ _SAYS: Final = re.compile(
     rf"\b(?:(?P<half>{_HALF})\s+(?:\w+\s+)?)?(?:(?P<yes>{_PASS})|(?P<no>{_FAIL}))\b", re.I
 )
 _PLAIN: Final = re.compile(r"Verdict: (?:(right)|wrong)(?=\n|\Z)")
-_VERDICT_WORD: Final = re.compile(r"verdict", re.IGNORECASE)
 _VERDICT_TAG: Final = Tags("verdict", "review_result", "result", "judgement", "judgment")
 _LONE_WORD: Final = re.compile(rf"^\W*(?:(?P<yes>{_PASS})|(?P<no>{_FAIL}))\W*$", re.I)
 _TEXT: Final = re.compile(r"\\text\w*+\{")
@@ -171,7 +251,7 @@ def read_verdict(reply: str) -> tuple[bool, str] | None:
     >>> read_verdict("It looks fine.") is None
     True
     """
-    if (plain := _PLAIN.match(reply)) and len(_VERDICT_WORD.findall(reply)) == 1:
+    if (plain := _PLAIN.match(reply)) and len(_VERDICT.findall(reply)) == 1:
         return plain[1] is not None, reply[plain.end() :].strip()
     if "{" in reply and (in_json := _verdict_in_json(reply)) is not None:
         return in_json

@@ -17,11 +17,10 @@ import numpy as np
 from aflowgym import score
 from aflowgym.backends.presets import Preset, preset_of
 from aflowgym.dsl import parse
-from aflowgym.dsl.bounds import calls
+from aflowgym.dsl.checking import calls
 from aflowgym.dsl.nodes import Node
+from aflowgym.expectation.model import RIGHT, Array, Model, answers_of, start
 from aflowgym.expectation.nearness import nearness
-from aflowgym.expectation.operators import Model
-from aflowgym.expectation.space import RIGHT, Array, answers_of, start
 from aflowgym.expectation.walking import Walker, closed_only
 from aflowgym.operators.catalogue import OPERATORS, Registry
 from aflowgym.tasks.task import Kind, WorkflowTask
@@ -90,7 +89,7 @@ def outcomes(
 
     Returns:
         Probabilities [latent class, answer, calls]; the answers are those of
-        `aflowgym.expectation.space`, and failure last.
+        `aflowgym.expectation.model`, and failure last.
     """
     size = 1 << calls(workflow, operators).most.bit_length()
     model = _model(preset_of(preset), kind, size)

@@ -18,11 +18,9 @@ import numpy as np
 
 from aflowgym import score
 from aflowgym.backends.presets import Preset
-from aflowgym.dsl.nodes import Node, Seq
-from aflowgym.expectation.lists import ENTERING, GROUPS, MEMBERS
-from aflowgym.expectation.nearness import nearness
-from aflowgym.expectation.operators import Model
-from aflowgym.expectation.space import (
+from aflowgym.dsl.nodes import Node, steps_of
+from aflowgym.expectation.lists import ENTERING, GROUPS, MEMBERS, choices, tallies
+from aflowgym.expectation.model import (
     ANSWERS,
     FAILED,
     LOOSE,
@@ -34,12 +32,13 @@ from aflowgym.expectation.space import (
     SIZE,
     TYPICAL,
     Array,
+    Model,
     answers_of,
     at,
     occurring,
     worth_at_end,
 )
-from aflowgym.expectation.votes import choices, tallies
+from aflowgym.expectation.nearness import nearness
 from aflowgym.expectation.walking import OpenList, Walker, closed_only
 from aflowgym.tasks.task import Kind
 from toolgym.rewards import RewardConfig
@@ -78,8 +77,7 @@ class Appraiser(Walker):
 
     def reward(self, workflow: Node) -> float:
         """The reward of `expected`, of a tree that is well typed and within the limits."""
-        steps = workflow.steps if isinstance(workflow, Seq) else (workflow,)
-        return self.worth(closed_only(self.after(steps)))
+        return self.worth(closed_only(self.after(steps_of(workflow))))
 
     def worth(self, states: Array) -> float:
         """The reward of a workflow that ends in these states."""

@@ -1,4 +1,4 @@
-"""The stated family of workflows, and its first part, listed without repetition.
+"""The stated family of workflows: small chains, and long chains of blocks, without repetition.
 
 `Family` says how far it goes. A member of its first part is a chain of operators with at most one
 list of two to five branches, closed by an ensemble, at most one `? :` and at most one `* n` (n of 2
@@ -6,8 +6,9 @@ or 3). The operators of the chain, of the condition and of the loop are counted,
 one; each branch of it is one operator that needs nothing. A member is well typed for its kind of
 task and within the limits of the language.
 
-Lists are not told apart here: a list stands for all lists of its sort, of which there are two,
-since a program can be tested after a list only if all its branches write programs.
+Lists are not told apart in the first part: a list stands for all lists of its sort, of which there
+are two, since a program can be tested after a list only if all its branches write programs. The
+second part is made of `Block`s.
 """
 
 from __future__ import annotations
@@ -20,10 +21,21 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Final, NamedTuple
 
-from aflowgym.dsl.bounds import calls
-from aflowgym.dsl.checking import DEFAULT_LIMITS, Checker
-from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Seq
-from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.dsl.checking import DEFAULT_LIMITS, EMPTY, Checker, calls
+from aflowgym.dsl.nodes import (
+    DONE,
+    Cond,
+    Done,
+    ListOf,
+    Node,
+    Op,
+    Repeat,
+    Seq,
+    sequence,
+    size,
+    steps_of,
+)
+from aflowgym.operators.catalogue import BIT, OPERATORS
 
 BRANCHES: Final = range(2, 6)
 ROUNDS: Final = (2, 3)
@@ -42,7 +54,7 @@ class Family(NamedTuple):
     Attributes:
         operators: Most operators in a member of the first part, its list counted as one.
         blocks: Most weight of a member of the second part, which are chains of blocks
-            (`aflowgym.expectation.blocks`), a list counted as two; with them go the workflows of
+            (`aflowgym.expectation.family`), a list counted as two; with them go the workflows of
             `NAMED`. 0 if there is neither.
     """
 
@@ -100,15 +112,16 @@ class Sort:
     calls: tuple[int, ...]
 
 
+def _orders(branches: tuple[Node, ...]) -> int:
+    """In how many orders the branches of a list can stand."""
+    alike = math.prod(map(math.factorial, Counter(branches).values()))
+    return math.factorial(len(branches)) // alike
+
+
 def _sort(members: list[ListOf]) -> Sort:
-    orders = []
-    for each in members:
-        repeated = Counter(each.branches).values()
-        orders.append(
-            math.factorial(len(each.branches)) // math.prod(map(math.factorial, repeated))
-        )
-    most = [calls(each, OPERATORS).most for each in members]
-    return Sort(members[0], tuple(members), tuple(orders), tuple(most))
+    orders = tuple(_orders(each.branches) for each in members)
+    most = tuple(calls(each, OPERATORS).most for each in members)
+    return Sort(members[0], tuple(members), orders, most)
 
 
 @functools.cache
@@ -137,9 +150,8 @@ def steps(left: Left) -> Iterator[tuple[tuple[Node, ...], Left]]:
                 yield (node,), left._replace(operators=count - size, conditions=0)
     if left.loops and count >= 1:
         for body, rest in chains(left._replace(loops=0)):
-            whole = body[0] if len(body) == 1 else Seq(body)
             for times in ROUNDS:
-                yield (Repeat(whole, times),), rest
+                yield (Repeat(sequence(body), times),), rest
 
 
 @functools.cache
@@ -178,13 +190,10 @@ def allowed(chain: tuple[Node, ...], sort: Sort | None) -> list[bool]:
     most = sum(calls(node, OPERATORS).most for node in chain)
     if sort is None:
         return [most <= DEFAULT_LIMITS.calls]
-    runs = next((n.times for n in chain if isinstance(n, Repeat) and sort.stands in _parts(n)), 1)
+    loops = (node for node in chain if isinstance(node, Repeat))
+    runs = next((loop.times for loop in loops if sort.stands in steps_of(loop.body)), 1)
     base = most - runs * sort.calls[0]
     return [base + runs * each <= DEFAULT_LIMITS.calls for each in sort.calls]
-
-
-def _parts(node: Repeat) -> tuple[Node, ...]:
-    return node.body.steps if isinstance(node.body, Seq) else (node.body,)
 
 
 def replaced(node: Node | Done, stands: ListOf, by: ListOf) -> Node | Done:
@@ -198,3 +207,126 @@ def replaced(node: Node | Done, stands: ListOf, by: ListOf) -> Node | Done:
             return Repeat(replaced(node.body, stands, by), node.times)  # type: ignore[arg-type]
         case _:
             return node
+
+
+TIMES: Final = (2, 3, 4, 5)
+NESTED_ROUNDS: Final = ((2,), (3,), (4,), (5,), (2, 3), (2, 4), (3, 3), (2, 5), (3, 4), (3, 5))
+"""The rounds of a loop that begins with its check, as loops in one another."""
+FIRST_LIST, LATER_LIST = 11, 5
+"""Most branches of a list that a chain begins with, and of any other."""
+HELD: Final = (BIT["solution"], BIT["solution"] | BIT["code"])
+"""What a block behind others starts from: a solution, without a program or with one."""
+
+
+Size = tuple[int, int, int]
+Leaves = tuple[bool | None, bool | None]
+
+
+class Block(NamedTuple):
+    """A step of a long chain, or a list and its ensemble.
+
+    | block                                       | weight | what there is                         |
+    | ------------------------------------------- | ------ | ------------------------------------- |
+    | an operator, once or again and again        | 1      | `* n`, n of 2 to 5                    |
+    | a check, then an operator, until it passes  | 1      | of 2 to 6, 8, 9, 10, 12, 15 rounds    |
+    | an operator, then a check, until it passes  | 1      | of 2 to 5 rounds                      |
+    | a condition, one side of which is `done`    | 1      | any check, any operator               |
+    | a list closed by an ensemble                | 2      | 2 to 11 branches at the beginning, or |
+    |                                             |        | 2 to 5 behind it                      |
+
+    A branch of a list is one operator that needs nothing. More than five rounds are loops in a
+    loop, `((Review -> Revise) * 2) * 3`: a check that passes ends both. A chain of blocks is well
+    typed for its kind of task and within the limits of the language.
+
+    Attributes:
+        nodes: The steps that it adds to a chain.
+        size: Operators, most calls, and weight.
+        first: Whether it leaves a program at the beginning; None if it cannot stand there.
+        later: The same behind what left no program, and behind what left one.
+        orders: In how many orders its branches can stand.
+    """
+
+    nodes: tuple[Node, ...]
+    size: Size
+    first: bool | None
+    later: Leaves
+    orders: int = 1
+
+    @property
+    def stands(self) -> tuple[bool, bool, bool]:
+        """Whether it can stand at the beginning, and behind what leaves no program, or one."""
+        return self.first is not None, self.later[0] is not None, self.later[1] is not None
+
+    @property
+    def node(self) -> Node:
+        """Its steps as one node."""
+        return sequence(self.nodes)
+
+
+def blocks(kind: str) -> tuple[Block, ...]:
+    """Every block that can stand somewhere in a chain for a kind of task."""
+    found = [_block((node,), kind) for node in _single()]
+    for count in range(2, FIRST_LIST + 1):
+        for each in combinations_with_replacement(STARTS, count):
+            found += [_block((ListOf(each), ensemble), kind) for ensemble in ENSEMBLES]
+    return tuple(each for each in found if each.stands != (False, False, False))
+
+
+def _single() -> Iterator[Node]:
+    for plain in PLAIN:
+        yield plain
+        yield from (Repeat(plain, times) for times in TIMES)
+    for check in CHECKS:
+        for plain in PLAIN:
+            if plain != check:
+                yield from (_until(Seq((check, plain)), rounds) for rounds in NESTED_ROUNDS)
+                yield from (Repeat(Seq((plain, check)), times) for times in TIMES)
+            yield from (Cond(check, plain, DONE), Cond(check, DONE, plain))
+
+
+def _until(body: Node, rounds: tuple[int, ...]) -> Node:
+    for times in rounds:
+        body = Repeat(body, times)
+    return body
+
+
+def _block(nodes: tuple[Node, ...], kind: str) -> Block:
+    whole = sequence(nodes)
+    most = size(whole)[0], calls(whole, OPERATORS).most, len(nodes)
+    within = _is_within(most)
+    branches = nodes[0].branches if isinstance(nodes[0], ListOf) else ()
+    first = _leaves(nodes, EMPTY, kind) if within else None
+    short = within and len(branches) <= LATER_LIST
+    no_program, program = (_leaves(nodes, held, kind) if short else None for held in HELD)
+    return Block(nodes, most, first, (no_program, program), _orders(branches))
+
+
+def _leaves(nodes: tuple[Node, ...], state: int, kind: str) -> bool | None:
+    """Whether a program is there behind some steps; None if their types do not fit."""
+    filled = typed(nodes, state, kind)
+    return None if filled is None else bool(filled & BIT["code"])
+
+
+def count_chains(known: tuple[Block, ...], most: int) -> int:
+    """How many canonical texts the chains of blocks up to a weight have."""
+    ends, alike = Counter[tuple[Size, bool]](), Counter[tuple[Size, Leaves]]()
+    for block in known:
+        alike[block.size, block.later] += block.orders
+        if block.first is not None and block.size[2] <= most:
+            ends[block.size, block.first] += block.orders
+    total = 0
+    while ends:
+        total += ends.total()
+        longer = Counter[tuple[Size, bool]]()
+        for (had, code), count in ends.items():
+            for (added, later), orders in alike.items():
+                whole = had[0] + added[0], had[1] + added[1], had[2] + added[2]
+                leaves = later[code]
+                if leaves is not None and _is_within(whole) and whole[2] <= most:
+                    longer[whole, leaves] += count * orders
+        ends = longer
+    return total
+
+
+def _is_within(size: Size) -> bool:
+    return size[0] <= DEFAULT_LIMITS.operators and size[1] <= DEFAULT_LIMITS.calls

@@ -16,7 +16,7 @@ from aflowgym import score
 from aflowgym.backends.presets import LEVELS, Skills
 from aflowgym.backends.simulated import SimulatedBackend
 from aflowgym.execution.grading import grade
-from aflowgym.expectation.space import ANSWERS, LOOSE, ODD, RIGHT, TYPICAL, Array
+from aflowgym.expectation.model import ANSWERS, LOOSE, ODD, RIGHT, TYPICAL, Array
 from aflowgym.tasks.loading import load_tasks
 from aflowgym.tasks.task import Kind, WorkflowTask
 from toolgym.errors import ConfigurationError

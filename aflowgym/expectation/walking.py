@@ -1,6 +1,6 @@
 """The walk of the executor, on distributions over states instead of a state.
 
-It mirrors `aflowgym.execution.walk` construct by construct: a check that passes ends the loops
+It mirrors `aflowgym.execution.executor` construct by construct: a check that passes ends the loops
 around it, a condition splits by what its check said, the branches of a list start from the same
 state. Mass that has failed stays where it is and calls no model.
 """
@@ -14,8 +14,7 @@ import numpy as np
 
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq
 from aflowgym.expectation.lists import ENTERING, NO_BRANCH, Counts, closed, counted
-from aflowgym.expectation.operators import Model
-from aflowgym.expectation.space import FAILED, PASSES, SIZE, Array
+from aflowgym.expectation.model import FAILED, PASSES, SIZE, Array, Model
 from aflowgym.operators.catalogue import OPERATORS, Registry
 
 

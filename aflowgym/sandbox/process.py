@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from aflowgym.sandbox import bubblewrap, worker
-from aflowgym.sandbox.limits import Limits
+from aflowgym.sandbox.base import Limits
 from aflowgym.sandbox.values import MOST_BYTES
 from toolgym.errors import EnvironmentFault
 

@@ -21,9 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aflowgym.answers.code import Outcome
 from aflowgym.answers.literals import read_literal
 from aflowgym.sandbox import values
-from aflowgym.sandbox.limits import MB, Level, Limits, SandboxRefused
-from aflowgym.sandbox.telling import printable
-from aflowgym.sandbox.threads import InThreads
+from aflowgym.sandbox.base import MB, InThreads, Level, Limits, SandboxRefused, printable
 from toolgym.errors import EnvironmentFault
 from toolgym.forks import leave_to_parent
 

@@ -21,10 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aflowgym.answers.code import Outcome
 from aflowgym.sandbox import values
-from aflowgym.sandbox.limits import MB, Level, Limits
+from aflowgym.sandbox.base import MB, InThreads, Level, Limits, content_of, crashed, left
 from aflowgym.sandbox.process import environment
-from aflowgym.sandbox.telling import content_of, crashed, left
-from aflowgym.sandbox.threads import InThreads
 from toolgym.errors import EnvironmentFault
 
 if TYPE_CHECKING:

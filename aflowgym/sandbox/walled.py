@@ -26,10 +26,19 @@ from typing import TYPE_CHECKING, Any
 
 from aflowgym.answers.code import Outcome
 from aflowgym.sandbox import bubblewrap, selftest, worker
-from aflowgym.sandbox.limits import MB, Kind, Level, Limits, SandboxRefused
+from aflowgym.sandbox.base import (
+    MB,
+    InThreads,
+    Kind,
+    Level,
+    Limits,
+    SandboxRefused,
+    content_of,
+    crashed,
+    encoded,
+    left,
+)
 from aflowgym.sandbox.process import Ended, Process, WorkerLost
-from aflowgym.sandbox.telling import content_of, crashed, encoded, left
-from aflowgym.sandbox.threads import InThreads
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 if TYPE_CHECKING:

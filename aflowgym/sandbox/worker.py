@@ -24,6 +24,7 @@ import resource
 import select
 import signal
 import socket
+import stat
 import struct
 import sys
 import sysconfig
@@ -32,9 +33,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from aflowgym.sandbox import child, filter, walls
-from aflowgym.sandbox import worker as readable
 from aflowgym.sandbox.filter import architecture
-from aflowgym.sandbox.folder import emptied, is_full
 
 #: How a child ended: by itself, by the clock or its CPU limit, by what it wrote, by the parent's
 #: wish; or the walls did not stand, and the program never began.
@@ -86,8 +85,8 @@ class Worker:
         self.version = walls.landlock_version()
         if self.version < 1:
             raise LookupError("the kernel has no Landlock, or it is switched off")
-        readable.load(self.settings["preload"])
-        granted = readable.paths(self.settings["preload"])
+        import_modules(self.settings["preload"])
+        granted = readable_paths(self.settings["preload"])
         self.filter = walls.Filter(filter.assembled(machine))
         with open("/proc/self/statm") as told:
             self.memory = int(told.read().split()[0]) * resource.getpagesize()
@@ -225,8 +224,72 @@ def main() -> NoReturn:
     os._exit(0)
 
 
-# Which files a program may read: Python's standard library, and no package beside it.
+# --- what a child keeps on the disk ---------------------------------------------------------------
 #
+# What lies in its folder is counted by name. What was removed while it is open or mapped takes as
+# much room and has no name any more, so it is looked for in the child's process: descriptors tell
+# the size of such a file, mappings only that there is one, which then counts as large as a file may
+# be. (The other way to a file without a name, `O_TMPFILE`, is refused by `filter`.)
+
+#: What ends the line of a mapping whose file has no name any more.
+_REMOVED: Final = b" (deleted)\n"
+_INODE: Final = 4
+
+
+def is_full(folder: str, pid: int, most_bytes: int, most_files: int, file_bytes: int) -> bool:
+    """Has a child more on the disk than it may?
+
+    Args:
+        folder: The child's own folder.
+        pid: The number of its process, which has not been waited for.
+        most_bytes: Of all files together.
+        most_files: How many.
+        file_bytes: How large one file can be.
+    """
+    sizes = _named(folder)
+    if sum(sizes) <= most_bytes and len(sizes) <= most_files:
+        # A child that has ended meanwhile keeps nothing, and one that has not begun is not shown.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            sizes += _removed(folder, pid, file_bytes)
+    return sum(sizes) > most_bytes or len(sizes) > most_files
+
+
+def _named(folder: str) -> list[int]:
+    sizes = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                sizes.append(entry.stat(follow_symlinks=False).st_size)
+    return sizes
+
+
+def _removed(folder: str, pid: int, file_bytes: int) -> list[int]:
+    """The sizes of files that have no name and are still there."""
+    device, opened = os.stat(folder).st_dev, {}
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            status = os.stat(f"/proc/{pid}/fd/{number}")
+            if status.st_dev == device and not status.st_nlink and stat.S_ISREG(status.st_mode):
+                opened[status.st_ino] = status.st_size
+    with open(f"/proc/{pid}/maps", "rb") as lines:
+        ends = [line.split(None, 5) for line in lines if line.endswith(_REMOVED)]
+    own = os.fsencode(folder) + b"/"
+    mapped = {int(words[_INODE]) for words in ends if words[-1].startswith(own)}
+    return [*opened.values(), *(file_bytes for _ in mapped - opened.keys())]
+
+
+def emptied(folder: str) -> None:
+    """Remove a folder of files. A child can make no folders in it, so there are none."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries]
+    for name in names:
+        os.unlink(os.path.join(folder, name))
+    os.rmdir(folder)
+
+
+# --- what a program may read ----------------------------------------------------------------------
+#
+# Python's standard library, and no package beside it.
 # The library's folder is granted entry by entry, since `site-packages` may lie in it, and there the
 # bundled tasks with their hidden tests. Modules that are asked for by name (`preload`) are imported
 # before the walls stand, and their folders granted, so that what they import later is found.
@@ -243,7 +306,7 @@ _OTHERS_PACKAGES: Final = frozenset({"site-packages", "dist-packages"})
 _ALSO: Final = ("/usr/share/zoneinfo", "/dev/urandom", "/dev/zero")
 
 
-def load(preload: Sequence[str]) -> None:
+def import_modules(preload: Sequence[str]) -> None:
     """Import the common modules, and those that were asked for.
 
     Raises:
@@ -256,8 +319,8 @@ def load(preload: Sequence[str]) -> None:
             importlib.import_module(name)
 
 
-def paths(preload: Sequence[str]) -> list[str]:
-    """What may be read, after `load`."""
+def readable_paths(preload: Sequence[str]) -> list[str]:
+    """What may be read, after `import_modules`."""
     library = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
     found = [each for folder in sorted(library) for each in _entries(folder)]
     found += [path for path in sys.path if path.endswith(".zip")]

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from aflowgym.operators.catalogue import KINDS
-from aflowgym.statistics.counts import Gathered, Tally, ranked
-from aflowgym.statistics.diversity import Moment, diversity, entropy
+from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, ranked
 from aflowgym.statistics.regret import Regret
 from aflowgym.statistics.workflow_svg import workflow_picture
 from toolgym.report.plots.categories import ShareBars, share_bars

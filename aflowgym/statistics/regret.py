@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from aflowgym.backends.presets import PRESETS
 from aflowgym.expectation import expected
-from aflowgym.expectation.cached_optimum import Best, best_workflow
 from aflowgym.expectation.family import FAMILY, Family
+from aflowgym.expectation.search import Best, best_workflow
 from aflowgym.statistics.counts import Gathered, Tally
 from aflowgym.tasks.task import KINDS, Kind
 from toolgym.rewards import RewardConfig

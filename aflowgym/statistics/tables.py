@@ -25,8 +25,7 @@ from aflowgym.statistics.charts import (
     favourites_chart,
     time_charts,
 )
-from aflowgym.statistics.counts import Gathered, Tally, ranked
-from aflowgym.statistics.diversity import Moment, diversity, entropy, moments
+from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, moments, ranked
 from aflowgym.statistics.regret import Regret, regret_table, regrets
 from aflowgym.statistics.workflows import STRUCTURES, Reading, Workflow, readings
 from toolgym.calls import CALL_ERRORS

@@ -1,5 +1,5 @@
 """Problems for workflows: what one is, and how files of them are read.
 
-Read `task` first, then `loading`, which asks `layouts` for the form of a file; `named_sets` are the
-data sets that have a name.
+Read `task` first, then `loading`, which asks `layouts` for the form of a file, and `code_prompts`
+for the tests and functions that a prompt in Python holds.
 """

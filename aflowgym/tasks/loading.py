@@ -1,25 +1,109 @@
-"""Load workflow tasks: the bundled ones, a file, a folder with a file per split, or rows in memory.
+"""Sets of workflow tasks: bundled ones, files, folders with a file per split, rows in memory.
 
 A file holds one JSON object a line, or one JSON list. Each entry is in our own layout or in that
 of GSM8K, HumanEval, MBPP or HotpotQA (`aflowgym.tasks.layouts`), known by its keys. A broken entry
 is refused with its file and line, and the rest loads: `TaskSet.refused` tells which and why.
+
+"tiny" holds the bundled tasks, each many times under an id of its own (`math-change-1.03`). A
+trainer plays a task with the task's own draws, so that the rollouts of a group meet the same luck;
+with one id per task a small model would learn the luck of two hundred episodes by heart. The copies
+are made when they are asked for.
+
+`WorkflowTaskFacts` is what can be told of tasks before anybody plays them: their splits, marks and
+facts. What is played of them is told by `aflowgym.envs.family`.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, overload
 
 from aflowgym.tasks.layouts import Refused, task_of
-from aflowgym.tasks.task import WorkflowTask
+from aflowgym.tasks.task import KINDS, Kind, WorkflowTask
+from toolgym import unseen
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
+from toolgym.family import TaskFamily
 from toolgym.tasks import TaskSet
 
-DATASETS: Final = ("bundled",)
-_STANDARD: Final = ("train", "dev", "test")
+BUNDLED: Final = "bundled"
+TINY: Final = "tiny"
+SPLITS: Final = ("train", "dev", "test")
+_FILES = (".jsonl", ".json")
+
+
+class WorkflowTaskFacts(TaskFamily):
+    """Problems for workflows, as their data sets tell them."""
+
+    orders: ClassVar[Mapping[str, Sequence[str]]] = {"kind": KINDS}
+    kinds: ClassVar[tuple[str, ...]] = ("tasks", "families", "shapes")
+
+    def splits(self, dataset: Any) -> tuple[str, ...]:
+        """The splits of a data set that has a name or a path.
+
+        Raises:
+            ConfigurationError: There is no such data set.
+        """
+        if isinstance(dataset, str) and dataset in (BUNDLED, TINY):
+            return SPLITS
+        path = Path(dataset).expanduser()
+        if path.is_dir():
+            found = {each.stem for each in path.iterdir() if each.suffix in _FILES}
+            usual = [split for split in SPLITS if split in found]
+            return (*usual, *sorted(found - set(usual)))
+        if path.is_file():
+            return (path.stem if path.stem in SPLITS else SPLITS[0],)
+        raise ConfigurationError(
+            f"no data set {str(dataset)!r}; there are {BUNDLED!r}, {TINY!r}, or give a path."
+        )
+
+    def marks(self, task: Any, kind: str) -> frozenset[str]:
+        """A task is its question with its passages, whatever its draws; its shape is its kind.
+
+        Raises:
+            ConfigurationError: There is no such kind.
+        """
+        if kind == "shapes":
+            return frozenset((task.kind,))
+        if kind == "tasks":
+            told = [" ".join(text.casefold().split()) for text in (task.question, *task.context)]
+            return frozenset(("\n".join((task.item, *told)),))
+        return super().marks(task, kind)
+
+    def facts(self, task: Any) -> dict[str, str]:
+        """Item, kind, and what there is to go by."""
+        given = {
+            "math": "a question",
+            "code": f"{len(task.public_tests)} public tests",
+            "qa": f"{task.hops} hops" if task.hops else "passages",
+        }
+        return {"item": task.item or "none", "kind": task.kind, "given": given[task.kind]}
+
+    def shown(self, task: Any) -> dict[str, str]:
+        """The question, the passages, the gold or the tests, and the wrong answers it knows of."""
+        told = {
+            "question": task.question,
+            "kind": task.kind,
+            "item": task.item,
+            **{str(name): str(value) for name, value in task.extra.items()},
+            "passages": "\n".join(task.context),
+            "gold": " | ".join(filter(None, (task.gold, *task.aliases))),
+            "public tests": "\n".join(map(_told, task.public_tests)),
+            "tests": "\n".join(map(_told, task.tests)),
+            "solution": task.solution,
+            "wrong answers": "\n".join(task.distractors),
+        }
+        return {name: text for name, text in told.items() if text}
+
+
+def _told(test: Any) -> str:
+    keywords = "" if test.keywords == "{}" else f" {test.keywords}"
+    sign = "is" if test.form == "is" else "=="
+    return f"{test.function}{test.arguments}{keywords} {sign} {test.expected}"
+
 
 REFUSALS: Final[dict[str, str]] = {
     "not_json": "The line is not JSON, or not UTF-8.",
@@ -88,11 +172,11 @@ def bundled_dir() -> Path:
 
 def _file(dataset: str | Path, split: str) -> Path:
     """The file that holds a split of a data set."""
-    path = bundled_dir() if dataset in DATASETS else Path(dataset).expanduser().resolve()
+    path = bundled_dir() if dataset == BUNDLED else Path(dataset).expanduser().resolve()
     if path.is_file():
         if path.suffix not in (".jsonl", ".json"):
             raise ConfigurationError(f"{dataset}: only .jsonl and .json files are read.")
-        if path.stem in _STANDARD and path.stem != split:
+        if path.stem in SPLITS and path.stem != split:
             raise ConfigurationError(
                 f"{dataset} is split {path.stem!r}, not {split!r}; ask for that one."
             )
@@ -100,7 +184,7 @@ def _file(dataset: str | Path, split: str) -> Path:
     if not path.is_dir():
         raise ConfigurationError(
             f"there is no data set {str(dataset)!r}: it is neither a file or folder nor one of"
-            f" {', '.join(DATASETS)}."
+            f" {BUNDLED}."
         )
     for name in (f"{split}.jsonl", f"{split}.json"):
         if (path / name).is_file():
@@ -171,3 +255,118 @@ def _task_set(entries: Iterable[tuple[str, str, Any]], name: str) -> TaskSet[Wor
         )
     clear = {key: refusal for key, refusal in refused.items() if key not in tasks}
     return TaskSet(list(tasks.values()), name=name, refused=clear)
+
+
+FACTS: Final = WorkflowTaskFacts()
+SHAPES: Final = FACTS.kinds[2]
+DRAWS: Final = 25
+"""How many copies of each task "tiny" holds."""
+
+
+@dataclass(frozen=True)
+class DrawnTask(WorkflowTask):
+    """A copy of a task with an id, and so with draws, of its own.
+
+    Attributes:
+        base: The task that is solved.
+    """
+
+    base: WorkflowTask | None = None
+
+
+def base_of(task: WorkflowTask) -> WorkflowTask:
+    """The task that is solved, of which there may be copies."""
+    return task.base or task if isinstance(task, DrawnTask) else task
+
+
+class Copies(Sequence[WorkflowTask]):
+    """Each of some tasks `DRAWS` times, all of them once before any comes again."""
+
+    def __init__(self, tasks: Sequence[WorkflowTask]) -> None:
+        self._tasks = list(tasks)
+        self._places = {task.id: place for place, task in enumerate(self._tasks)}
+        self._made: dict[int, DrawnTask] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks) * DRAWS
+
+    @overload
+    def __getitem__(self, index: int) -> WorkflowTask: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[WorkflowTask]: ...
+    def __getitem__(self, index: int | slice) -> WorkflowTask | Sequence[WorkflowTask]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        known = self._made.get(index)
+        if known is None:
+            draw, place = divmod(index, len(self._tasks))
+            base = self._tasks[place]
+            fields = {name: getattr(base, name) for name in WorkflowTask.__dataclass_fields__}
+            fields["id"] = f"{base.id}.{draw:02d}"
+            known = self._made[index] = DrawnTask(**fields, base=base)
+        return known
+
+    def place_of(self, task_id: str) -> int | None:
+        """The place of the copy with this id; None if there is none."""
+        name, _, draw = task_id.rpartition(".")
+        place = self._places.get(name)
+        right = len(draw) == 2 and draw.isascii() and draw.isdigit() and int(draw) < DRAWS
+        return int(draw) * len(self._tasks) + place if right and place is not None else None
+
+
+def tasks_of(
+    dataset: str | Path | TaskSet[WorkflowTask] | Any, split: str, kind: Kind | None = None
+) -> TaskSet[WorkflowTask]:
+    """The tasks of an environment.
+
+    Args:
+        dataset: "bundled", "tiny", or whatever else `aflowgym.load_tasks` takes; or a `TaskSet`.
+        split: "train", "dev", "test", or what else there is; "dev-families": those of "dev" whose
+            family "train" has not; "dev-shapes": those of another kind than `kind`.
+        kind: "math", "code" or "qa" leaves out the others; None leaves out none.
+
+    Raises:
+        ConfigurationError: There is no such data set, split or kind, or nothing is left.
+    """
+    if kind is not None and kind not in KINDS:
+        known = ", ".join(map(repr, KINDS))
+        raise ConfigurationError(f"kind must be one of {known}, or None for all, got {kind!r}.")
+    if isinstance(dataset, TaskSet):
+        return _of_kind(dataset, kind)
+    found = unseen.split_of(split, FACTS.kinds)
+    shapes = found is not None and found[1] == SHAPES
+
+    def load(name: str) -> TaskSet[WorkflowTask]:
+        whole = shapes and name != unseen.TRAIN  # the kinds that training has are not asked for
+        return _of_kind(_loaded(dataset, name), None if whole else kind)
+
+    is_own = found is not None and _has(dataset, split)
+    return unseen.load_split(split, FACTS, load, is_own=is_own)
+
+
+def _has(dataset: Any, split: str) -> bool:
+    """Whether a data set brings a split of just this name."""
+    if isinstance(dataset, str | Path):
+        return split in FACTS.splits(dataset)
+    return isinstance(dataset, Mapping) and split in dataset
+
+
+def _of_kind(tasks: TaskSet[WorkflowTask], kind: Kind | None) -> TaskSet[WorkflowTask]:
+    chosen = tasks if kind is None else tasks.filter(lambda task: task.kind == kind)
+    if not len(chosen):
+        raise ConfigurationError(f"{tasks.name} has no {kind or 'usable'} task; ask for another.")
+    return chosen
+
+
+def _loaded(dataset: Any, split: str) -> TaskSet[WorkflowTask]:
+    if not isinstance(dataset, str) or dataset != TINY:
+        return load_tasks(dataset, split)
+    return _copies(load_tasks(BUNDLED, split), f"{TINY} ({split})")
+
+
+@functools.lru_cache(maxsize=8)
+def _copies(tasks: TaskSet[WorkflowTask], name: str) -> TaskSet[WorkflowTask]:
+    """One shared set for every copy of an environment."""
+    return TaskSet(Copies(tasks), name=name)

@@ -15,8 +15,7 @@ from aflowgym.answers.latex import group_end, plain
 from aflowgym.dsl.extraction import Region, unmarked
 from aflowgym.dsl.tokens import _TOKEN, tokenize
 from aflowgym.envs.recheck import _said, _without_notice
-from aflowgym.execution.replies import _only_a_letter, _without_text
-from aflowgym.execution.reply_marks import Tags, verdict_lines
+from aflowgym.execution.replies import Tags, _only_a_letter, _without_text, verdict_lines
 from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.tasks.layouts import _without_calculations
 

@@ -7,7 +7,7 @@ from aflowgym.answers import code, extraction, latex, literals, squad, units
 from aflowgym.answers.math import expression, math_reading, outside
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.mathematics import canonical, judge_math, read_gold
-from aflowgym.backends import simulated, simulated_world
+from aflowgym.backends import simulated
 from aflowgym.dsl import extraction as dsl_extraction
 from aflowgym.dsl.tokens import tokenize, unquoted
 from aflowgym.envs import players, recheck, texts
@@ -15,7 +15,7 @@ from aflowgym.execution import replies
 from aflowgym.execution.state import program_in
 from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.operators.declaration import key
-from aflowgym.sandbox import telling, values
+from aflowgym.sandbox import base, values
 from aflowgym.statistics.workflows import readings
 from aflowgym.tasks import code_prompts, layouts
 from tests.growth.measuring import Reader
@@ -156,10 +156,8 @@ READERS = [
         covers=(
             "aflowgym.dsl.extraction",
             "aflowgym.dsl.prose",
-            "aflowgym.dsl.reading",
-            "aflowgym.dsl.searching",
             "aflowgym.dsl.tokens",
-            "aflowgym.dsl.wrapping",
+            "aflowgym.dsl.searching",
         ),
     ),
     Reader(
@@ -217,7 +215,7 @@ READERS = [
     reply_reader(
         "aflowgym.execution.replies.read_verdict",
         replies.read_verdict,
-        covers=("aflowgym.execution.reply_marks",),
+        covers=("aflowgym.execution.replies",),
     ),
     reply_reader(
         "aflowgym.execution.replies.read_letter", lambda text: replies.read_letter(text, 5)
@@ -276,7 +274,6 @@ READERS = [
         covers=(
             "aflowgym.answers.number_words",
             "aflowgym.answers.sentences",
-            "aflowgym.answers.math.writing",
         ),
     ),
     reply_reader(
@@ -285,7 +282,7 @@ READERS = [
             squad.judge_qa(["The Beatles", "yes"], text, "Which band was it, the Beatles or not?"),
             squad.judge_qa(["The Beatles", "yes"], "It was the Beatles.", text),
         ],
-        covers=("aflowgym.answers.names",),
+        covers=("aflowgym.answers.squad",),
     ),
     math_reader("aflowgym.answers.math.mathematics.canonical", canonical),
     math_reader("aflowgym.answers.math.mathematics.read_gold", read_gold, Unreadable),
@@ -410,11 +407,11 @@ READERS = [
         covers=("aflowgym.backends.simulated",),
     ),
     Reader(
-        "aflowgym.backends.simulated_world.revealed",
-        simulated_world.revealed,
+        "aflowgym.backends.simulated.revealed",
+        simulated.revealed,
         marks=("ATTEMPT = 1234567\n", "ATTEMPT = ", "1"),
         before=("ATTEMPT = ",),
-        covers=("aflowgym.backends.simulated_world",),
+        covers=("aflowgym.backends.simulated",),
     ),
     Reader(
         "aflowgym.sandbox.values.outcome",
@@ -424,5 +421,5 @@ READERS = [
         after=("]}", "}", '"}', "]"),
         covers=("aflowgym.sandbox.values",),
     ),
-    Reader("aflowgym.sandbox.telling.printable", telling.printable),
+    Reader("aflowgym.sandbox.base.printable", base.printable),
 ]

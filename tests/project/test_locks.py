@@ -27,7 +27,7 @@ REVIEWED = {
     "toolgym/rollout.py::_advance_all": "lives for one step, and its caller waits for it",
     "toolgym/testing/chat_server.py::ScriptedServer.__init__": "a child speaks to it by network",
     "sqlgym/database/turnstile.py::Turnstile.enter": "in place of one that `renew` makes",
-    "aflowgym/sandbox/threads.py::InThreads.arun": "`renew` leaves it to the parent",
+    "aflowgym/sandbox/base.py::InThreads.arun": "`renew` leaves it to the parent",
     "adapters/training/algorithms/workers.py::Workers.each": "`renew` leaves it to the parent",
     "adapters/lab/runner.py::_executor": "lives for one call, whose caller waits for it",
 }

@@ -1,9 +1,15 @@
-"""Read an expression, as an answer writes it, into its exact value.
+"""Expressions as an answer writes them: their exact value, and what is left to be worked out.
 
 The grammar is that of school: sums, products (written or implied), quotients, powers, `\\frac`
 with or without braces, `\\sqrt`, brackets, mixed numbers (`1 1/2`, `2\\frac{1}{3}`), separators
 of thousands, decimals with a repeating end (`0.\\overline{3}`), factorials of small numbers,
 single letters as unknowns. What could be read in two ways is refused: `1/2x`, `5 6`, `x2`, a word.
+
+`50-7*4-5*2` has the value 12 and is no answer to "what is the change?", since whoever asks wants
+the sum done. So the reader notes, beside the value, the `Form`: work that is left (like terms,
+products and powers of numbers, a root or quotient that is whole), a fraction or root that can be
+reduced, and brackets that are not multiplied out. A single fraction of whole numbers, a sum of a
+number and a root, and a power of ten are final.
 """
 
 from __future__ import annotations
@@ -11,11 +17,70 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal
 
-from aflowgym.answers.math import exact, writing
+from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable, Value
-from aflowgym.answers.math.writing import PLAIN, Form
+
+Note = Literal["work", "reducible", "brackets"]
+Form = frozenset[Note]
+PLAIN: Final[Form] = frozenset()
+_ASKED: Final = re.compile(
+    r"\b(?P<reducible>simplify|simplified|simplest|reduced?|lowest)\b"
+    r"|\b(?P<expanded>expand(?:ed)?|multiply out)\b|\b(?P<factored>factor(?:ed|i[sz]ed?)?)\b"
+)
+
+
+def _form_of_sum(left: Value, right: Value) -> Form:
+    """The form of a sum of two terms."""
+    return frozenset({"work"}) if left.keys() & right.keys() else PLAIN
+
+
+def _form_of_product(left: Value, right: Value, tens: bool) -> Form:
+    """The form of a product; `tens` tells that the second is a power of ten, as in `3 * 10^8`."""
+    numbers = exact.rational(left) is not None and exact.rational(right) is not None
+    if numbers:
+        return PLAIN if tens else frozenset({"work"})
+    return frozenset({"brackets"}) if max(len(left), len(right)) > 1 else PLAIN
+
+
+def _form_of_quotient(above: Value, below: Value) -> Form:
+    """The form of a quotient: final of whole numbers that share no factor, or of unknowns."""
+    one, other = exact.rational(above), exact.rational(below)
+    if one is None or other is None:
+        return PLAIN
+    if one.denominator != 1 or other.denominator != 1:
+        return frozenset({"work"})
+    if abs(other) == 1 or math.gcd(int(one), int(other)) == 1:
+        return PLAIN
+    return frozenset({"reducible"} if (one / other).denominator != 1 else {"work"})
+
+
+def _form_of_power(base: Value, result: Value) -> Form:
+    """The form of a power or a root."""
+    of = exact.rational(base)
+    if of == 10:
+        return PLAIN
+    if exact.rational(result) is not None:
+        return frozenset({"work"})
+    if of is not None:
+        whole = all(abs(factor) == 1 for factor in result.values())
+        return PLAIN if whole or of.denominator != 1 else frozenset({"reducible"})
+    return frozenset({"brackets"}) if len(base) > 1 else PLAIN
+
+
+def is_final(gold: Form, answer: Form, question: str) -> bool:
+    """May an answer of this form stand for a gold of that form? A question may ask for more."""
+    asked = {found.lastgroup for found in _ASKED.finditer(question.lower())}
+    left = set(answer - gold)
+    if "factored" in asked and "brackets" in gold and "brackets" not in answer:
+        return False
+    if "reducible" not in asked:
+        left.discard("reducible")
+    if "expanded" not in asked:
+        left.discard("brackets")
+    return not left
+
 
 MAX_LENGTH: Final = 400
 _DEPTH: Final = 24
@@ -123,7 +188,7 @@ class _Reader:
             minus = self.text == "-"
             self._advance()
             term = self._product(depth)
-            self.form |= writing.of_sum(value, term)
+            self.form |= _form_of_sum(value, term)
             value = exact.add(value, exact.negate(term) if minus else term)
         return value
 
@@ -142,11 +207,11 @@ class _Reader:
                 return value
 
     def _multiplied(self, left: Value, right: Value) -> Value:
-        self.form |= writing.of_product(left, right, self._tens)
+        self.form |= _form_of_product(left, right, self._tens)
         return exact.multiply(left, right)
 
     def _divided(self, above: Value, below: Value) -> Value:
-        self.form |= writing.of_quotient(above, below)
+        self.form |= _form_of_quotient(above, below)
         return exact.divide(above, below)
 
     def _starts_factor(self) -> bool:
@@ -172,7 +237,7 @@ class _Reader:
             value, self.form = _factorial(value), self.form | {"work"}
         if self._take("^") or self._take("**"):
             base, value = value, exact.power(value, self._exponent(depth + 1))
-            self.form |= writing.of_power(base, value)
+            self.form |= _form_of_power(base, value)
             self._tens = exact.rational(base) == 10
         return value
 
@@ -238,7 +303,7 @@ class _Reader:
             degree = int(found)
         base = self._argument(depth)
         value = exact.root(base, degree)
-        self.form |= writing.of_power(base, value)
+        self.form |= _form_of_power(base, value)
         return value
 
     def _argument(self, depth: int) -> Value:

@@ -18,8 +18,7 @@ from aflowgym.answers import units
 from aflowgym.answers.latex import plain
 from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable, Value
-from aflowgym.answers.math.expression import MAX_LENGTH, read_written
-from aflowgym.answers.math.writing import PLAIN, Form
+from aflowgym.answers.math.expression import MAX_LENGTH, PLAIN, Form, read_written
 from aflowgym.answers.number_words import NUMBER_WORDS, read_number_words
 
 _NAMED: Final = re.compile(r"([A-Za-z])\s*(?:\(\s*[A-Za-z]\s*\))?\s*=\s*(?=[^=])")

@@ -12,8 +12,8 @@ same if everything is. Only here does a decimal stand for something it does not 
 | 50, "what percent"| `50` or `50%`         | always; without such a question 50% is 1/2           |
 
 So 99.5 is not 100 and `2√3` is not `2√5`. A value that is still to be worked out, `50-7*4-5*2`, is
-no answer (`aflowgym.answers.math.writing`). A unit may be exchanged for another of its sort where
-the question names none: `0.5 m` is `50 cm`. What cannot be read may be asked of `math-verify`,
+no answer (`expression.is_final`). A unit may be exchanged for another of its sort where the
+question names none: `0.5 m` is `50 cm`. What cannot be read may be asked of `math-verify`,
 where it is installed (`aflowgym.answers.math.outside`), in another process, under a time limit.
 """
 
@@ -27,9 +27,9 @@ from typing import Final, NamedTuple
 from aflowgym.answers import sentences, units
 from aflowgym.answers.extraction import bare, final_answer, stated
 from aflowgym.answers.latex import plain
-from aflowgym.answers.math import exact, writing
+from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable
-from aflowgym.answers.math.expression import MAX_LENGTH
+from aflowgym.answers.math.expression import MAX_LENGTH, is_final
 from aflowgym.answers.math.math_reading import Quantity, Reading, Several, read_math
 from aflowgym.answers.math.outside import Outside
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
@@ -211,7 +211,7 @@ def _same_items(gold: Several, answer: Several, asked: Asked) -> bool:
 def _same_quantity(gold: Quantity, answer: Quantity, asked: Asked) -> bool:
     if gold.name and answer.name and gold.name != answer.name:
         return False
-    if not writing.is_final(gold.form, answer.form, asked.question):
+    if not is_final(gold.form, answer.form, asked.question):
         return False
     gold, answer = _as_share(gold, asked.percent), _as_share(answer, asked.percent)
     if not units.same_unit(gold.unit, answer.unit, asked.units):

@@ -15,7 +15,7 @@ import aflowgym
 from adapters.training.models.noisy_demonstrator import has_novice
 from adapters.training.runs.gain import within_chance
 from adapters.training.runs.settings import resolve
-from aflowgym.expectation.cached_optimum import best_workflow
+from aflowgym.expectation.search import best_workflow
 from toolgym.runs.run import Run
 
 COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"

@@ -12,7 +12,7 @@ pytest.importorskip("openai", reason="needs the extra `openai`")
 from aflowgym import aexecute, execute, grade, load_tasks, parse
 from aflowgym.backends import make_backend
 from aflowgym.backends.openai import OpenAIBackend
-from aflowgym.backends.scripted import ScriptedBackend
+from aflowgym.backends.replay import ScriptedBackend
 from aflowgym.execution.trace import Usage
 from aflowgym.sandbox import SandboxRefused, default_sandbox
 from tests.aflowgym.backends.operator_model import OperatorModel, TrustedSandbox

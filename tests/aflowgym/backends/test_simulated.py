@@ -11,8 +11,7 @@ from aflowgym.answers import judge_code
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills, make_backend
 from aflowgym.backends.presets import GENERATORS, PLAIN
 from aflowgym.backends.simulated import failing_tests
-from aflowgym.execution.draws import number, shuffled, unit
-from aflowgym.execution.protocols import Job
+from aflowgym.execution.protocols import Job, number, shuffled, unit
 from aflowgym.execution.replies import answer_key
 from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.tasks.task import WorkflowTask

@@ -11,8 +11,8 @@ import pytest
 import aflowgym
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills
 from aflowgym.envs.players import FIRST, SECOND, TYPICAL
-from aflowgym.expectation.cached_optimum import best_workflow
 from aflowgym.expectation.family import Family
+from aflowgym.expectation.search import best_workflow
 from aflowgym.score import check_weights, invalid_score
 from tests.sweeps import sweep
 from toolgym import ConfigurationError, RewardConfig, policies, registration, rollout

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from aflowgym.tasks.named_sets import DRAWS, tasks_of
+from aflowgym.tasks.loading import DRAWS, tasks_of
 from toolgym import ConfigurationError, registration, rollout
 
 COMPOSE, OPERATE = ENV_IDS = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]

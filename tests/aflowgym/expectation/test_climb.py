@@ -3,7 +3,7 @@
 import pytest
 
 from aflowgym import expected, parse
-from aflowgym.expectation.cached_optimum import FOUND, best_workflow
+from aflowgym.expectation.search import FOUND, best_workflow
 from tests.aflowgym.expectation.workflow_search import Climber
 
 TRIES = 100_000

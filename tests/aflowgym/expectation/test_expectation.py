@@ -8,7 +8,7 @@ import pytest
 
 from aflowgym import execute, expected, grade, load_tasks, parse, score
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills
-from aflowgym.dsl.bounds import calls
+from aflowgym.dsl.checking import calls
 from aflowgym.expectation import outcomes
 from aflowgym.operators.catalogue import OPERATORS, Operator
 from toolgym import RewardConfig

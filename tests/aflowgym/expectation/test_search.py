@@ -11,10 +11,9 @@ from aflowgym import expected, optimum, parse
 from aflowgym.backends.presets import PRESETS
 from aflowgym.dsl.nodes import Seq
 from aflowgym.envs.players import FIRST
-from aflowgym.expectation.blocks import blocks, count_chains
-from aflowgym.expectation.cached_optimum import FOUND, best_workflow
-from aflowgym.expectation.family import FAMILY
+from aflowgym.expectation.family import FAMILY, blocks, count_chains
 from aflowgym.expectation.meeting import Meeting
+from aflowgym.expectation.search import FOUND, best_workflow
 from tests.aflowgym.expectation.workflow_search import Climber, is_valid
 from toolgym import RewardConfig
 

@@ -9,7 +9,7 @@ import pytest
 
 from aflowgym import parse
 from aflowgym.dsl import CODES, GRAMMAR, Limits
-from aflowgym.dsl.reading import TIMES_RANGE
+from aflowgym.dsl.tokens import TIMES_RANGE
 from aflowgym.operators.catalogue import OPERATORS, SLOTS, Operator, Registry
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "workflow-language.md"

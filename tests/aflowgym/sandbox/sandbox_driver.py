@@ -30,7 +30,7 @@ for name in FOLDERS:
     module = sys.modules[name] = types.ModuleType(name)
     module.__path__ = [str(ROOT.joinpath(*name.split(".")))]
 
-from aflowgym.sandbox.limits import Limits  # noqa: E402
+from aflowgym.sandbox.base import Limits  # noqa: E402
 from aflowgym.sandbox.walled import WalledSandbox  # noqa: E402
 from tests.aflowgym.sandbox.hostile_programs import PROGRAMS, SLOW  # noqa: E402
 

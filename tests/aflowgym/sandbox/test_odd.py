@@ -14,8 +14,8 @@ from aflowgym.answers.code import read_literal
 from aflowgym.execution.protocols import Completion, Job
 from aflowgym.execution.replies import plain_text
 from aflowgym.sandbox import Limits, WalledSandbox, values, walls
+from aflowgym.sandbox.base import left
 from aflowgym.sandbox.filter import architecture
-from aflowgym.sandbox.telling import left
 from toolgym.sanitize import encodable
 
 pytestmark = pytest.mark.skipif(

@@ -26,9 +26,9 @@ from aflowgym.sandbox import (
     walls,
     worker,
 )
+from aflowgym.sandbox.base import encoded
 from aflowgym.sandbox.filter import architecture
 from aflowgym.sandbox.process import Ended
-from aflowgym.sandbox.telling import encoded
 from aflowgym.sandbox.walled import outcome_of
 from aflowgym.tasks.task import WorkflowTask
 from toolgym.errors import ConfigurationError, EnvironmentFault

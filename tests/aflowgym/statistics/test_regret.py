@@ -7,10 +7,10 @@ import math
 import pytest
 
 import aflowgym
-import aflowgym.expectation.cached_optimum
+import aflowgym.expectation.search
 import aflowgym.statistics.regret
-from aflowgym.expectation.cached_optimum import FOUND, best_workflow
 from aflowgym.expectation.family import Family
+from aflowgym.expectation.search import FOUND, best_workflow
 from aflowgym.statistics.tables import Gathered, readings, regrets, workflow_statistics
 from toolgym import policies, rollout
 from toolgym.long_work import listening
@@ -226,8 +226,6 @@ def test_a_workflow_better_than_the_best_of_the_family_is_told_and_logged_once(c
     assert "Better" not in told(played("Programmer", kind="math"), kind="math")["regret"].note
 
 
-@pytest.mark.parametrize(
-    "module", [aflowgym.expectation.cached_optimum, aflowgym.statistics.regret]
-)
+@pytest.mark.parametrize("module", [aflowgym.expectation.search, aflowgym.statistics.regret])
 def test_the_examples_in_the_docstrings_are_true(module):
     assert doctest.testmod(module).failed == 0

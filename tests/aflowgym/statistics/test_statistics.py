@@ -408,7 +408,7 @@ def test_the_page_lists_the_classes_and_the_tables_that_there_are():
     assert f"at most {windows} windows" in page
 
 
-@pytest.mark.parametrize("module", ["workflows", "diversity"])
+@pytest.mark.parametrize("module", ["workflows", "counts"])
 def test_the_examples_in_the_docstrings_are_true(module):
     loaded = importlib.import_module(f"aflowgym.statistics.{module}")
 

@@ -1,0 +1,207 @@
+"""What every sandbox has: limits, a level, threads of its own, and the forms of a call and its end.
+
+The CPU limit is the one that stops a busy program, and it counts the same on a busy machine; the
+clock behind it stops one that sleeps. Both are far above what the solution of a task needs. A
+program is told nothing of them, and what exceeds one is an `Outcome` with the name of the limit.
+
+A level is a report, not a switch: the walls that stand, what the self-test tried against them, and
+what is known to get through. It belongs into the record of a run.
+
+A call goes in as bytes and comes out in the form of `values`, the same for every kind of process,
+with walls or without; an end without a result is told in words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import marshal
+import signal
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, Literal, Self
+
+from aflowgym.answers.code import Outcome
+from aflowgym.sandbox import values
+from toolgym.errors import ConfigurationError
+from toolgym.forks import leave_to_parent, renew_in_child
+from toolgym.sanitize import escape_control_tokens
+
+MB: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a call, all above zero.
+
+    Attributes:
+        cpu_seconds: Whole seconds of computing.
+        seconds: Seconds by the clock.
+        job_seconds: Seconds by the clock for all calls of a job; those that come later time out.
+        memory_mb: Address space beyond that of an idle worker.
+        file_mb: The size of a file in the temporary folder.
+        folder_mb: The size of all files there together.
+        files: How many files there may be.
+        open_files: Descriptors that are open at the same time; 16 to 1024.
+        program_mb: Source and arguments together.
+
+    Raises:
+        ConfigurationError: A limit is not above zero, or open_files is not from 16 to 1024.
+    """
+
+    cpu_seconds: int = 4
+    seconds: float = 10.0
+    job_seconds: float = 30.0
+    memory_mb: int = 512
+    file_mb: int = 8
+    folder_mb: int = 16
+    files: int = 100
+    open_files: int = 32
+    program_mb: int = 4
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not getattr(self, field.name) > 0:
+                raise ConfigurationError(f"Limits: {field.name} must be above zero.")
+        if not 16 <= self.open_files <= 1024:
+            raise ConfigurationError("Limits: open_files must be from 16 to 1024.")
+
+
+Kind = Literal["bubblewrap", "walled", "subset", "unsafe"]
+
+
+class SandboxRefused(ConfigurationError):
+    """No safe place to run programs could be had; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """How programs are held.
+
+    Attributes:
+        kind: `walled` (seccomp and Landlock), `bubblewrap` (the same inside bubblewrap), `subset`
+            (the interpreter `pydantic-monty`, which is not the whole of Python), or `unsafe`.
+        walls: What stands between a program and the machine.
+        proved: What the self-test tried and saw refused.
+        gaps: What is known to get through, or not to work.
+    """
+
+    kind: Kind
+    walls: tuple[str, ...]
+    proved: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def is_safe(self) -> bool:
+        """Is it meant to hold a hostile program?"""
+        return self.kind != "unsafe"
+
+    def __str__(self) -> str:
+        lines = [f"sandbox: {self.kind}" + ("" if self.is_safe else " (NOT SAFE)")]
+        for name, told in (("walls", self.walls), ("proved", self.proved), ("gaps", self.gaps)):
+            lines += [f"  {name}: {'; '.join(told)}"] if told else []
+        return "\n".join(lines)
+
+
+if TYPE_CHECKING:
+    from aflowgym.execution.protocols import Job
+
+_LONGEST_ERROR: Final = 600
+
+
+def content_of(job: Job, call: tuple[str, str]) -> bytes:
+    """What a child is told of a call. What a test expects is nowhere in it."""
+    return encoded(job.program, job.function, *call, job.setup)
+
+
+def encoded(program: str, function: str, arguments: str, keywords: str, setup: str = "") -> bytes:
+    """A call as a child reads it."""
+    call = {
+        "program": program,
+        "function": function,
+        "arguments": arguments,
+        "keywords": keywords,
+        "setup": setup,
+    }
+    return marshal.dumps(call)  # for a child of the same Python
+
+
+def left(content: bytes) -> Outcome:
+    """What became of a call whose process ended by itself, from what it wrote."""
+    if not content:
+        return Outcome(error="exit: the program ended the process")
+    value, error = values.outcome(content)
+    return Outcome(value, printable(error))
+
+
+def crashed(number: int) -> Outcome:
+    """What became of a call whose process was ended by a signal."""
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = str(number)
+    return Outcome(error=f"crash: {name}")
+
+
+def printable(error: str) -> str:
+    """An error's text, which a program may have written: one line, short, no control tokens."""
+    line = "".join(c if c.isprintable() else " " for c in error[:_LONGEST_ERROR])
+    return escape_control_tokens(line)
+
+
+if TYPE_CHECKING:
+    from aflowgym.execution.protocols import Job
+
+
+class InThreads:
+    """The base of sandboxes that have `run`: the rest of their face, `arun`, `close` and `with`.
+
+    There are as many threads as jobs that can run at the same time, so an event loop may ask for
+    any number of jobs at once, and they queue.
+
+    Args:
+        workers: How many jobs run at the same time.
+
+    Attributes:
+        closed: It has been closed.
+    """
+
+    closed = False
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._threads: ThreadPoolExecutor | None = None
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin without threads, also in a process that was forked off."""
+        leave_to_parent(self._threads)
+        self._threads = None
+        self._threads_lock = threading.Lock()
+
+    def run(self, job: Job) -> Sequence[Outcome]:
+        """One outcome for each call of a job, in order."""
+        raise NotImplementedError
+
+    async def arun(self, job: Job) -> Sequence[Outcome]:
+        """The same without blocking the event loop; if cancelled, the job ends in its thread."""
+        with self._threads_lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self.workers, "toolgym-sandbox")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.run, job)
+
+    def close(self) -> None:
+        """Wait for the jobs that run, and end."""
+        with self._threads_lock:
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown()
+        self.closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
