@@ -52,11 +52,7 @@ def progress(verdict: Verdict | None, *, parsed: bool = True, checked: bool = Tr
 def episode_score(config: RewardConfig, calls: int, reached: float, correct: bool) -> float:
     """The score of the episode that submits one workflow, once, and answers.
 
-    Args:
-        config: The weights.
-        calls: Calls of the model that the run came to.
-        reached: Its `progress`.
-        correct: The solution it left is right. A run that left none answers nothing, wrongly.
+    A run that left no solution answers nothing, wrongly. `reached` is its `progress`.
     """
     ledger = Ledger(config, correct=correct, answered=True)
     ledger.charge("step")
@@ -92,10 +88,6 @@ def saturation(config: RewardConfig) -> tuple[float, float]:
 
 def check_weights(config: RewardConfig, calls: int) -> None:
     """Refuse weights under which nonsense is worth as much as a wrong workflow.
-
-    Args:
-        config: The weights.
-        calls: Most calls of the model that one workflow can make.
 
     Raises:
         ConfigurationError: The demand above does not hold.

@@ -20,7 +20,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from aflowgym.statistics.tables import Gathered, Regret, ranked, readings, regrets
+from aflowgym.statistics.counts import Gathered, ranked
+from aflowgym.statistics.regret import Regret, regrets
+from aflowgym.statistics.workflows import readings
 from toolgym import policies, registration, rollout
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord

@@ -55,10 +55,6 @@ class Relation(NamedTuple):
 def read_relation(said: ast.expr, is_call: Callable[[ast.expr], bool]) -> Relation:
     """What an assertion says of a call.
 
-    Args:
-        said: What follows `assert`.
-        is_call: Tells a call of the function under test.
-
     Raises:
         ValueError: It is of another form.
     """
@@ -192,6 +188,9 @@ class Outcome:
 
     value: str = ""
     error: str = ""
+
+    def __str__(self) -> str:
+        return f"raised {self.error}" if self.error else f"returned {self.value}"
 
 
 def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:

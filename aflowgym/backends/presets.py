@@ -103,12 +103,7 @@ class Skills:
     @lazy
     def odds(self) -> Mapping[str, tuple[float, ...]]:
         """By generator, the probability of the right content at each difficulty."""
-        means = (
-            self.custom,
-            self.answer_generate,
-            self.custom_code_generate,
-            self.programmer,
-        )
+        means = (self.custom, self.answer_generate, self.custom_code_generate, self.programmer)
         return {
             name: _by_difficulty(mean, self.spread)
             for name, mean in zip(GENERATORS, means, strict=True)

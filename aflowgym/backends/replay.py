@@ -91,11 +91,7 @@ class _Noting:
 
 
 class Replay:
-    """A backend and sandbox that give again what a `Recorder` noted.
-
-    Args:
-        records: The `records` of a recorder.
-    """
+    """A backend and sandbox that give again what a `Recorder` noted."""
 
     sandbox: Sandbox | None
 

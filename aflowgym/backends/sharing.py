@@ -30,12 +30,7 @@ class Shared(Generic[B]):
         self._lock = threading.Lock()
 
     def get(self, name: str, options: Mapping[str, Any], make: Callable[[], B]) -> B:
-        """The backend of a name and its options, made if there is none yet.
-
-        Args:
-            name: What it is called, such as `openai:MODEL`.
-            options: What else it depends on.
-            make: Makes it; others wait meanwhile.
+        """The backend of a name and its options, made if there is none yet; others wait meanwhile.
 
         Raises:
             ConfigurationError: The options are no plain values.

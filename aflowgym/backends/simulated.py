@@ -170,9 +170,6 @@ class SimulatedSandbox:
     `code` task is known by its text: the right one passes every test, the others fail as many as
     their state says. They are no real programs' results: a distractor fails here whichever tests
     the draw has it fail, not those that it would fail in Python.
-
-    Args:
-        world: What is known of a task.
     """
 
     def __init__(self, world: Callable[[WorkflowTask], World]) -> None:
@@ -241,9 +238,6 @@ _CHARACTERS_PER_TOKEN: Final = 4
 
 class SimulatedBackend:
     """Replies by draws.
-
-    Args:
-        preset: The name of a preset, or one of your own.
 
     >>> from aflowgym import execute, load_tasks, parse
     >>> task = load_tasks("bundled", "train")[0]

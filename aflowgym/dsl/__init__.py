@@ -13,19 +13,7 @@ from aflowgym.dsl.checking import DEFAULT_LIMITS, Calls, Limits, calls, check
 from aflowgym.dsl.diagnostics import CODES, Diagnostic
 from aflowgym.dsl.extraction import Held, Region, held, located, unmarked
 from aflowgym.dsl.mending import mended
-from aflowgym.dsl.nodes import (
-    DONE,
-    Cond,
-    Done,
-    ListOf,
-    Node,
-    Op,
-    Repeat,
-    Seq,
-    children,
-    operators_of,
-    size,
-)
+from aflowgym.dsl.nodes import Node, operators_of
 from aflowgym.dsl.parsing import GRAMMAR, read
 from aflowgym.dsl.prose import is_prose
 from aflowgym.dsl.searching import commented, faulty_piece, only
@@ -34,25 +22,15 @@ from aflowgym.operators.catalogue import OPERATORS, Registry
 
 __all__ = [
     "CODES",
-    "DONE",
     "GRAMMAR",
     "Calls",
-    "Cond",
     "Diagnostic",
-    "Done",
     "Limits",
-    "ListOf",
     "Node",
-    "Op",
     "Parsed",
-    "Repeat",
-    "Seq",
     "calls",
     "check",
-    "children",
-    "operators_of",
     "parse",
-    "size",
 ]
 
 #: Longer texts are not searched for a workflow.

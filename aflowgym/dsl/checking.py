@@ -33,11 +33,7 @@ def calls(node: Node | Done, operators: Registry) -> Calls:
 
 
 class Bounds:
-    """The bounds of the nodes of one tree, which must outlive this: it knows nodes by identity.
-
-    Args:
-        operators: Declarations of every operator in the tree.
-    """
+    """The bounds of the nodes of one tree, which must outlive this: it knows nodes by identity."""
 
     def __init__(self, operators: Registry) -> None:
         self.operators = operators

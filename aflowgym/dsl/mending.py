@@ -175,13 +175,7 @@ def _too_large(tree: Node, operators: Registry, limits: Limits) -> bool:
 
 
 def mended(tree: Node | None, operators: Registry, kind: str | None, limits: Limits) -> str | None:
-    """The canonical text of an accepted workflow near to a tree.
-
-    Args:
-        tree: What the parser made of a faulty text; None if it found no operator in it.
-        operators: The operators to choose from.
-        kind: The kind of task it is for.
-        limits: How large it may be.
+    """The canonical text of an accepted workflow near to a tree, None for a text without operators.
 
     Returns:
         A text; where no rule helps, a single operator; None if no operator can stand alone.

@@ -78,12 +78,7 @@ DONE = Done()
 
 
 def sequence(steps: Sequence[Node], span: Span = (0, 0)) -> Node:
-    """One node for steps in a row: sequences among them are spliced in, a lone step is itself.
-
-    Args:
-        steps: One step or more.
-        span: Where the whole stands in the text.
-    """
+    """One node for steps in a row: sequences among them are spliced in, a lone step is itself."""
     if len(steps) == 1:
         return steps[0]
     return Seq(tuple(part for step in steps for part in steps_of(step)), span)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from aflowgym.backends import make_backend
@@ -23,8 +24,8 @@ from aflowgym.execution.grading import grade
 from aflowgym.execution.protocols import Backend, Sandbox
 from aflowgym.execution.state import Budget
 from aflowgym.score import charge_calls, check_weights, progress
-from aflowgym.tasks.loading import base_of
-from aflowgym.tasks.task import WorkflowTask
+from aflowgym.tasks.loading import base_of, tasks_of
+from aflowgym.tasks.task import Kind, WorkflowTask
 from toolgym.env import ToolEnv
 from toolgym.episode import Info
 from toolgym.errors import ConfigurationError, EnvironmentFault
@@ -41,38 +42,46 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     """A task that operators solve; a subclass says how they are called.
 
     Args:
-        tasks: What episodes are drawn from.
-        backend: Who answers the operators, by name (a dict has options beside it) or itself; see
-            `aflowgym.backends.make_backend`.
+        dataset: "bundled", "tiny", a file, a folder, rows, or a `TaskSet`; see
+            `aflowgym.load_tasks`.
+        split: "train", "dev", "test", or what else there is; "dev-families" and "dev-shapes" are
+            those tasks of "dev" that are new to "train" in this respect.
+        kind: "math", "code" or "qa" for tasks of one kind; None for all.
+        backend: Who answers the operators: "simulated" (the preset "teaching"),
+            "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER" (a dict has
+            options beside such a name), or a backend of your own.
         sandbox: Where programs run; None takes the backend's own, and for a backend that was named
             and brings none, that of the process (`aflowgym.sandbox.default_sandbox`).
-        free_answer: `answer` takes a value. Then the best policy is to call no operator.
-        options: Those of `toolgym.ToolEnv`.
+        free_answer: `answer` takes a value. Then the best policy is to run no operator.
+        step_limit: Calls that an episode allows; `answer` is free.
+        parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
+        rewards: Weights of the score; see `toolgym.RewardConfig`.
+        render_mode: None or "ansi".
 
     Raises:
-        ConfigurationError: An argument is out of range, there is no such backend, or no sandbox.
+        ConfigurationError: There is no such data set, split, backend or sandbox, or an argument is
+            out of range.
     """
 
     family: ClassVar[WorkflowTaskFamily] = WorkflowTaskFamily()
 
     def __init__(
         self,
-        tasks: TaskSet[WorkflowTask],
+        dataset: str | Path | TaskSet[WorkflowTask] = "bundled",
+        split: str = "train",
         *,
-        backend: str | Mapping[str, Any] | Backend,
-        sandbox: Sandbox | None,
-        free_answer: bool,
-        step_limit: int,
-        parsing: Literal["lenient", "strict"],
-        rewards: RewardConfig | dict[str, Any] | None,
-        render_mode: str | None,
+        kind: Kind | None = None,
+        backend: str | Mapping[str, Any] | Backend = "simulated",
+        sandbox: Sandbox | None = None,
+        free_answer: bool = False,
+        step_limit: int = 15,
+        parsing: Literal["lenient", "strict"] = "lenient",
+        rewards: RewardConfig | dict[str, Any] | None = None,
+        render_mode: str | None = None,
     ) -> None:
+        tasks = tasks_of(dataset, split, kind)
         super().__init__(
-            tasks,
-            step_limit=step_limit,
-            parsing=parsing,
-            rewards=rewards,
-            render_mode=render_mode,
+            tasks, step_limit=step_limit, parsing=parsing, rewards=rewards, render_mode=render_mode
         )
         check_weights(self.reward_config, BUDGET.calls)
         self.backend = _backend(backend)

@@ -27,7 +27,6 @@ from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.operators.declaration import Operator
 from aflowgym.remembering import remembered
 from aflowgym.score import progress
-from aflowgym.tasks.loading import tasks_of
 from aflowgym.tasks.task import Kind, WorkflowTask
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
@@ -53,26 +52,10 @@ class ComposeEnv(WorkflowEnv):
     """Compose a workflow of operators that solves a task; each call that it makes has a price.
 
     Args:
-        dataset: "bundled", "tiny", a file, a folder, rows, or a `TaskSet`; see
-            `aflowgym.load_tasks`.
-        split: "train", "dev", "test", or what else there is; "dev-families" and "dev-shapes" are
-            those tasks of "dev" that are new to "train" in this respect.
-        kind: "math", "code" or "qa" for tasks of one kind; None for all.
-        backend: Who answers the operators: "simulated" (the preset "teaching"),
-            "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER" (a dict has
-            options beside such a name), or a backend of your own.
-        sandbox: Where programs run; None takes the backend's own.
-        free_answer: `answer` takes a value. Then the best policy is to run nothing.
         instructions: Operators may be given instructions. A language model can be told the answer
             in one.
         step_limit: Calls that an episode allows; `answer` is free.
-        parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
-        rewards: Weights of the score; see `toolgym.RewardConfig`.
-        render_mode: None or "ansi".
-
-    Raises:
-        ConfigurationError: There is no such data set, split or backend, or an argument is out of
-            range.
+        others: As those of `WorkflowEnv`.
 
     >>> import gymnasium as gym, aflowgym
     >>> env = gym.make("aflowgym/Compose-v0", kind="math")
@@ -95,7 +78,9 @@ class ComposeEnv(WorkflowEnv):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(
-            tasks_of(dataset, split, kind),
+            dataset,
+            split,
+            kind=kind,
             backend=backend,
             sandbox=sandbox,
             free_answer=free_answer,
@@ -111,11 +96,7 @@ class ComposeEnv(WorkflowEnv):
         return players.compose(self)
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None]:
-        """Play the current episode as somebody who knows the tools, and not which are good.
-
-        Args:
-            draw: Of all choices.
-        """
+        """Play the current episode as somebody who knows the tools, and not which are good."""
         return players.novice_composes(self, draw)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
@@ -152,12 +133,7 @@ class ComposeEnv(WorkflowEnv):
             self.reach(progress(None, checked=False))
             raise instruction_refused(workflow)
         result = execute(
-            workflow,
-            self._base,
-            self.backend,
-            seed=self._seed,
-            budget=BUDGET,
-            sandbox=self.sandbox,
+            workflow, self._base, self.backend, seed=self._seed, budget=BUDGET, sandbox=self.sandbox
         )
         self._left(result.solution, result.usage.calls)
         return run_text(self._base, parsed, result, self.sandbox)

@@ -12,9 +12,8 @@ runs leaves the state as it was.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator, Mapping
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Callable, Generator
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -24,18 +23,15 @@ from aflowgym.envs.base import BUDGET, ENDS, WorkflowEnv
 from aflowgym.envs.texts import public_tests, solution_text, usage_line
 from aflowgym.execution.behaviours import NO_TESTS
 from aflowgym.execution.errors import not_ready
-from aflowgym.execution.executor import Lane, Walk
-from aflowgym.execution.protocols import Backend, Sandbox, Waiting, finished
+from aflowgym.execution.executor import Walk
+from aflowgym.execution.protocols import Waiting, finished
 from aflowgym.execution.replies import letters
-from aflowgym.execution.state import Account, Failed, State
+from aflowgym.execution.state import Account, Failed, Lane, State
 from aflowgym.execution.trace import Usage
 from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.operators.declaration import Operator
 from aflowgym.score import progress
-from aflowgym.tasks.loading import tasks_of
-from aflowgym.tasks.task import Kind, WorkflowTask
-from toolgym.rewards import RewardConfig
-from toolgym.tasks import TaskSet
+from aflowgym.tasks.task import WorkflowTask
 from toolgym.tools import tool
 
 Copies = Annotated[int, Field(ge=1, le=5)]
@@ -100,58 +96,16 @@ OperatorTools: Any = type(
 class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
     """Solve a task by calling operators one by one; each call that they make has a price.
 
-    Args:
-        dataset: "bundled", "tiny", a file, a folder, rows, or a `TaskSet`; see
-            `aflowgym.load_tasks`.
-        split: "train", "dev", "test", or what else there is; "dev-families" and "dev-shapes" are
-            those tasks of "dev" that are new to "train" in this respect.
-        kind: "math", "code" or "qa" for tasks of one kind; None for all.
-        backend: Who answers the operators: "simulated" (the preset "teaching"),
-            "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER" (a dict has
-            options beside such a name), or a backend of your own.
-        sandbox: Where programs run; None takes the backend's own.
-        free_answer: `answer` takes a value. Then the best policy is to call no operator.
-        step_limit: Calls that an episode allows; `answer` is free.
-        parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
-        rewards: Weights of the score; see `toolgym.RewardConfig`.
-        render_mode: None or "ansi".
-
-    Raises:
-        ConfigurationError: There is no such data set, split or backend, or an argument is out of
-            range.
+    The arguments are those of `WorkflowEnv`.
 
     >>> import gymnasium as gym, aflowgym
     >>> env = gym.make("aflowgym/Operate-v0", kind="code")
     >>> observation, info = env.reset(seed=0)
     """
 
-    def __init__(
-        self,
-        dataset: str | Path | TaskSet[WorkflowTask] = "bundled",
-        split: str = "train",
-        *,
-        kind: Kind | None = None,
-        backend: str | Mapping[str, Any] | Backend = "simulated",
-        sandbox: Sandbox | None = None,
-        free_answer: bool = False,
-        step_limit: int = 15,
-        parsing: Literal["lenient", "strict"] = "lenient",
-        rewards: RewardConfig | dict[str, Any] | None = None,
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(
-            tasks_of(dataset, split, kind),
-            backend=backend,
-            sandbox=sandbox,
-            free_answer=free_answer,
-            step_limit=step_limit,
-            parsing=parsing,
-            rewards=rewards,
-            render_mode=render_mode,
-        )
-        self._walk: Walk
-        self._lane: Lane
-        self._made = 0
+    _walk: Walk
+    _lane: Lane
+    _made: int  # operators that were called in this episode
 
     def begin(self, task: WorkflowTask) -> str:
         """The problem and its kind, and an empty state."""
@@ -166,11 +120,7 @@ class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
         return players.operate(self)
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None]:
-        """Play the current episode as somebody who knows the tools, and not which are good.
-
-        Args:
-            draw: Of all choices.
-        """
+        """Play the current episode as somebody who knows the tools, and not which are good."""
         return players.novice_operates(self, draw)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:

@@ -118,33 +118,28 @@ def operate(env: WorkflowEnv) -> Play:
 
 
 def novice_composes(env: WorkflowEnv, draw: random.Random) -> Play:
-    """Play `aflowgym/Compose-v0` as a beginner does; see the module."""
-    yield from _run_typical(env, draw)
+    """Play `aflowgym/Compose-v0` as a beginner does: one workflow as people write them.
+
+    One whose types do not fit is corrected as told.
+    """
+    kind, example = env.task.kind, ""
+    known = TYPICAL if kind == "code" else TYPICAL[:-_CODE_ONLY]
+    weights = [_LIKING if GENERATOR[kind] in each else 1 for each in known]
+    if draw.random() < _STUMBLES:
+        observation = yield run_call(draw.choice(_ILL_TYPED))
+        example = observation.partition(_EXAMPLE)[2]
+    if example:
+        yield json.loads(example.splitlines()[0])
+    else:
+        yield run_call(draw.choices(known, weights)[0])
     yield _answer(env)
 
 
 def novice_operates(env: WorkflowEnv, draw: random.Random) -> Play:
-    """Play `aflowgym/Operate-v0` as a beginner does; see the module."""
-    yield from _call_typical(env, draw)
-    yield _answer(env)
+    """Play `aflowgym/Operate-v0` as a beginner does.
 
-
-def _run_typical(env: WorkflowEnv, draw: random.Random) -> Play:
-    """Run a workflow as people write them; one whose types do not fit is corrected as told."""
-    kind = env.task.kind
-    known = TYPICAL if kind == "code" else TYPICAL[:-_CODE_ONLY]
-    weights = [_LIKING if GENERATOR[kind] in each else 1 for each in known]
-    if draw.random() < _STUMBLES:
-        told = yield run_call(draw.choice(_ILL_TYPED))
-        _, mark, example = told.partition(_EXAMPLE)
-        if mark:
-            yield json.loads(example.splitlines()[0])
-            return
-    yield run_call(draw.choices(known, weights)[0])
-
-
-def _call_typical(env: WorkflowEnv, draw: random.Random) -> Play:
-    """Make a solution, choose among candidates, and perhaps check, repair and format it."""
+    A solution is made, chosen among candidates, and perhaps checked, repaired and formatted.
+    """
     weights = [_LIKING if GENERATOR[env.task.kind] == name else 1 for name in _GENERATORS]
     first = _GENERATORS[draw.choices(list(_GENERATORS), weights)[0]]
     copies = draw.choice((1, 1, 1, 3, 5))
@@ -166,6 +161,7 @@ def _call_typical(env: WorkflowEnv, draw: random.Random) -> Play:
                 yield _call("format")
         case "format":
             yield _call("format")
+    yield _answer(env)
 
 
 def _until(env: WorkflowEnv, generator: str) -> Play:

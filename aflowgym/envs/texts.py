@@ -69,20 +69,12 @@ def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:
     if not failed:
         return told
     test, outcome = failed[0]
-    got = f"raised {outcome.error}" if outcome.error else f"returned {outcome.value}"
     call = f"{test.function}{test.arguments}".replace(",)", ")")
-    return f"{told} {call} {got}, not {test.expected}."
+    return f"{told} {call} {outcome}, not {test.expected}."
 
 
 def run_text(task: WorkflowTask, parsed: Parsed, result: Result, sandbox: Sandbox) -> str:
-    """What came of a workflow, for the agent.
-
-    Args:
-        task: What was to be solved.
-        parsed: How its text was read.
-        result: What it left.
-        sandbox: Where the public tests run.
-    """
+    """What came of a workflow, for the agent."""
     warned = any(found.severity == "warning" for found in parsed.diagnostics)
     lines = [f"Read as: {parsed.workflow}"] if warned else []
     lines += [usage_line(result.usage), *map(str, result.warnings)]

@@ -10,14 +10,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final
 
-from aflowgym.answers.code import CodeTest, Outcome, passes
+from aflowgym.answers.code import Outcome, passes
 from aflowgym.execution.grading import job_of
-from aflowgym.execution.protocols import Job, shuffled
-from aflowgym.execution.replies import answer_key, last_block, plain_text, read_letter, read_verdict
-from aflowgym.execution.state import Candidate, Failed, State, program_in
+from aflowgym.execution.protocols import Completion, Face, Job, Request, shuffled
+from aflowgym.execution.replies import (
+    answer_key,
+    last_block,
+    letters,
+    plain_text,
+    read_letter,
+    read_verdict,
+    spoken,
+)
+from aflowgym.execution.state import Candidate, Failed, Lane, State, program_in
+from aflowgym.execution.trace import NOTHING, Failure, Step, Usage
 from aflowgym.operators.declaration import Operator
+from aflowgym.operators.prompts import filled
+from toolgym.sanitize import encodable
 
 Outputs = dict[str, Any]
 #: The feedback of `Test` where nothing fails.
@@ -28,37 +40,107 @@ NO_TESTS: Final = "There are no public tests, so none ran: the program goes on a
 RETRY: Final = "The last program was of no use: "
 
 
-class Bench(Protocol):
-    """What an operator works with.
+class Run:
+    """What the operators of one run share.
 
     Attributes:
-        operator: Its declaration.
-        state: The state that it reads.
+        face: How they reach the backend and the sandbox.
+        seed: Of all draws.
+        made: Calls of the model by path; no two branches share a path.
+        used: What each call took.
+        warned: Whether a step has a warning.
     """
 
-    operator: Operator
-    state: State
+    def __init__(self, face: Face, seed: int) -> None:
+        self.face, self.seed = face, seed
+        self.made: dict[str, int] = {}
+        self.used: list[Usage] = []
+        self.warned = False
+
+    @property
+    def usage(self) -> Usage:
+        """What all calls took together."""
+        return Usage(*map(sum, zip(*self.used, strict=True))) if self.used else NOTHING
+
+
+class Bench:
+    """What one operator works with in one place of one run."""
+
+    __slots__ = ("account", "instruction", "operator", "shared", "state", "step")
+
+    def __init__(
+        self, shared: Run, operator: Operator, instruction: str, lane: Lane, step: Step
+    ) -> None:
+        self.shared, self.operator, self.instruction = shared, operator, instruction
+        self.state, self.account, self.step = lane.state, lane.account, step
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Seed, task, place and number of the next call: what shuffling may depend on."""
-        ...
+        made = self.shared.made.get(self.step.path, 0)
+        return self.shared.seed, self.state.task.id, self.step.path, made
 
     async def ask(self, **inputs: Any) -> str:
         """One reply of the model to the prompt, with these slots in place of the state's."""
-        ...
+        self.account.take()
+        said = await self._reply(self._request(inputs))
+        if said.cut:
+            raise Failed("E-REPLY-CUT", f"it was cut off after {said.tokens_out} tokens.")
+        text = spoken(said.text)
+        if not text.strip():
+            raise Failed("E-REPLY-EMPTY", "the model wrote nothing.")
+        return text
 
     async def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
-        """One reply for each set of slots; empty where the model wrote nothing."""
-        ...
+        """One reply for each set of slots, at the same time if the face can; some may be empty."""
+        self.account.take(len(several))
+        requests = [self._request(inputs) for inputs in several]
+        said = await self.shared.face.together([partial(self._reply, each) for each in requests])
+        return ["" if each.cut else spoken(each.text) for each in said]
 
     async def run(self, job: Job) -> Sequence[Outcome]:
         """Run a program in the sandbox."""
-        ...
+        return await self.shared.face.run(job)
 
     def warn(self, code: str, message: str) -> None:
         """Note in the trace what did not stop the operator; a code of `RUN_CODES`."""
-        ...
+        self.step.failure = Failure(code, message, self.step.path)
+        self.shared.warned = True
+
+    def _request(self, inputs: Mapping[str, Any]) -> Request:
+        shown = {**self.step.inputs, **inputs} if inputs else self.step.inputs
+        path, task = self.step.path, self.state.task
+        number = self.shared.made.get(path, 0)
+        self.shared.made[path] = number + 1
+        operator = self.operator
+        fields = {slot: _shown(shown.get(slot)) for slot in operator.inputs}
+        prompt = encodable(
+            filled(operator.prompt, task, {"instruction": self.instruction, **fields})
+        )
+        return Request(
+            task, operator.name, prompt, shown, path, number, self.shared.seed,
+            operator.tokens, self.account.tokens,
+        )  # fmt: skip
+
+    async def _reply(self, request: Request) -> Completion:
+        completion = await self.shared.face.generate(request)
+        used, step = Usage(1, completion.tokens_in, completion.tokens_out), self.step
+        step.usage = used if step.usage is NOTHING else step.usage.plus(used)
+        self.account.tokens -= used.tokens
+        self.shared.used.append(used)
+        return completion._replace(text=encodable(completion.text))
+
+
+def _shown(value: Any) -> str:
+    """A slot as a prompt shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        names = letters(len(value))
+        return "\n\n".join(
+            f"{name}:\n{each.solution}" for name, each in zip(names, value, strict=True)
+        )
+    return str(value)
 
 
 Behaviour = Callable[[Bench], Awaitable[Outputs]]
@@ -132,12 +214,7 @@ async def test(bench: Bench) -> Outputs:
             solution = program = repaired
             trouble = await _trouble(bench, program)
     feedback = trouble or ALL_PASS
-    return {
-        "solution": solution,
-        "code": program,
-        "verdict": not trouble,
-        "feedback": feedback,
-    }
+    return {"solution": solution, "code": program, "verdict": not trouble, "feedback": feedback}
 
 
 async def _trouble(bench: Bench, program: str) -> str:
@@ -146,13 +223,8 @@ async def _trouble(bench: Bench, program: str) -> str:
     outcomes = await bench.run(job_of(task, program, task.public_tests))
     for test_, outcome in zip(task.public_tests, outcomes, strict=True):
         if not passes(test_, outcome):
-            return _told(test_, outcome)
+            return f"{test_.function}{test_.arguments} {outcome}, expected {test_.expected}."
     return ""
-
-
-def _told(test_: CodeTest, outcome: Outcome) -> str:
-    got = f"raised {outcome.error}" if outcome.error else f"returned {outcome.value}"
-    return f"{test_.function}{test_.arguments} {got}, expected {test_.expected}."
 
 
 async def sc_ensemble(bench: Bench) -> Outputs:

@@ -14,61 +14,34 @@ branch, which is then left out of the list, or the run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from aflowgym.answers.code import Outcome
 from aflowgym.dsl.checking import calls
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, size, steps_of
-from aflowgym.execution.behaviours import BEHAVIOURS, plain
+from aflowgym.execution.behaviours import BEHAVIOURS, Bench, Run, plain
 from aflowgym.execution.protocols import (
     Backend,
-    Completion,
     Concurrent,
     Face,
-    Job,
-    Request,
     Sandbox,
     Waiting,
     finished,
 )
-from aflowgym.execution.replies import letters, spoken
-from aflowgym.execution.state import Account, Budget, Candidate, Failed, State
-from aflowgym.execution.trace import NOTHING, Failure, Step, Usage
+from aflowgym.execution.state import Account, Budget, Candidate, Failed, Lane, State
+from aflowgym.execution.trace import Failure, Step, Usage
 from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.operators.declaration import Operator, Registry
-from aflowgym.operators.prompts import filled
 from aflowgym.tasks.task import WorkflowTask
 from toolgym.errors import ConfigurationError
-from toolgym.sanitize import encodable
 
 
-@dataclass(slots=True)
-class Lane:
-    """One branch: its state, what it may use, and where its steps are noted."""
-
-    state: State
-    account: Account
-    steps: list[Step]
-
-
-class Walk:
-    """One run."""
+class Walk(Run):
+    """The walk over the workflow of one run."""
 
     def __init__(self, face: Face, operators: Registry, seed: int) -> None:
-        self.face = face
+        super().__init__(face, seed)
         self.operators = operators
-        self.seed = seed
-        self.made: dict[str, int] = {}  # calls by path; no two branches share a path
-        self.used: list[Usage] = []
-        self.warned = False
-
-    @property
-    def usage(self) -> Usage:
-        """What all calls took together."""
-        return Usage(*map(sum, zip(*self.used, strict=True))) if self.used else NOTHING
 
     async def node(self, node: Node | Done, lane: Lane, path: str, looped: bool) -> bool:
         """Run one node.
@@ -151,7 +124,7 @@ class Walk:
         operator, state = self.operators[node.name], lane.state
         step = Step(str(node) if node.instruction else node.name, path)
         lane.steps.append(step)
-        bench = _Bench(self, operator, node.instruction, lane, step)
+        bench = Bench(self, operator, node.instruction, lane, step)
         try:
             admit(operator, state)
             step.inputs = {
@@ -165,74 +138,6 @@ class Walk:
             raise
         step.outputs = outputs
         state.settle(operator, outputs)
-
-
-class _Bench:
-    """What one operator works with in one place of one run; see `behaviours.Bench`."""
-
-    __slots__ = ("account", "instruction", "operator", "state", "step", "walk")
-
-    def __init__(
-        self, walk: Walk, operator: Operator, instruction: str, lane: Lane, step: Step
-    ) -> None:
-        self.walk, self.operator, self.instruction = walk, operator, instruction
-        self.state, self.account, self.step = lane.state, lane.account, step
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What shuffling may depend on."""
-        made = self.walk.made.get(self.step.path, 0)
-        return self.walk.seed, self.state.task.id, self.step.path, made
-
-    async def ask(self, **inputs: Any) -> str:
-        """One reply to the prompt."""
-        self.account.take()
-        said = await self._reply(self._request(inputs))
-        if said.cut:
-            raise Failed("E-REPLY-CUT", f"it was cut off after {said.tokens_out} tokens.")
-        text = spoken(said.text)
-        if not text.strip():
-            raise Failed("E-REPLY-EMPTY", "the model wrote nothing.")
-        return text
-
-    async def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
-        """One reply for each set of slots, at the same time if the face can; some may be empty."""
-        self.account.take(len(several))
-        requests = [self._request(inputs) for inputs in several]
-        said = await self.walk.face.together([partial(self._reply, each) for each in requests])
-        return ["" if each.cut else spoken(each.text) for each in said]
-
-    async def run(self, job: Job) -> Sequence[Outcome]:
-        """Run a program."""
-        return await self.walk.face.run(job)
-
-    def warn(self, code: str, message: str) -> None:
-        """Note a warning at this step."""
-        self.step.failure = Failure(code, message, self.step.path)
-        self.walk.warned = True
-
-    def _request(self, inputs: Mapping[str, Any]) -> Request:
-        shown = {**self.step.inputs, **inputs} if inputs else self.step.inputs
-        path, task = self.step.path, self.state.task
-        number = self.walk.made.get(path, 0)
-        self.walk.made[path] = number + 1
-        operator = self.operator
-        fields = {slot: _shown(shown.get(slot)) for slot in operator.inputs}
-        prompt = encodable(
-            filled(operator.prompt, task, {"instruction": self.instruction, **fields})
-        )
-        return Request(
-            task, operator.name, prompt, shown, path, number, self.walk.seed,
-            operator.tokens, self.account.tokens,
-        )  # fmt: skip
-
-    async def _reply(self, request: Request) -> Completion:
-        completion = await self.walk.face.generate(request)
-        used, step = Usage(1, completion.tokens_in, completion.tokens_out), self.step
-        step.usage = used if step.usage is NOTHING else step.usage.plus(used)
-        self.account.tokens -= used.tokens
-        self.walk.used.append(used)
-        return completion._replace(text=encodable(completion.text))
 
 
 def admit(operator: Operator, state: State) -> None:
@@ -268,18 +173,6 @@ def _opened(lane: Lane, label: str, path: str) -> Step:
     step = Step(label, path)
     lane.steps.append(step)
     return step
-
-
-def _shown(value: Any) -> str:
-    """A slot as a prompt shows it."""
-    if value is None:
-        return ""
-    if isinstance(value, tuple):
-        names = letters(len(value))
-        return "\n\n".join(
-            f"{name}:\n{each.solution}" for name, each in zip(names, value, strict=True)
-        )
-    return str(value)
 
 
 DEFAULT_BUDGET = Budget()

@@ -50,11 +50,7 @@ _AFTER_VERDICT: Final = re.compile(r"(?:\s+is\b)?\W*([^\n]*)", re.IGNORECASE)
 
 
 class Tags:
-    """Some tags, in letters of either case.
-
-    Args:
-        names: What they are called.
-    """
+    """Some tags, in letters of either case."""
 
     def __init__(self, *names: str) -> None:
         self._opening = re.compile(f"<(?:{'|'.join(f'(?P<{n}>{n})' for n in names)})>", re.I)
@@ -218,7 +214,7 @@ _BEFORE_A_LETTER: Final = re.compile(
 _NAME: Final = re.compile(r"[A-Za-z]|\d", re.I)
 _LINE_BEGINS: Final = re.compile(r"^[\W_]*(?P<name>[A-Z]|\d+)(?:[*_)\]]*\s*[:.,)\]—–-])[\s*]")
 _LETTER_IN_LINE: Final = re.compile(
-    rf"(?P<called>{_CALLED}\s+)?(?<![A-Za-z'’\\])(?P<name>[A-Z])(?![A-Za-z'’])(?P<next>\s+(?!and\b|or\b)[a-z])?",
+    rf"(?P<called>{_CALLED}\s+)?(?<![A-Za-z'’\\])(?P<name>[A-Z])(?![A-Za-z'’])(?P<next>\s+(?!and\b|or\b)[a-z])?"
 )
 
 

@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from aflowgym.answers.code import extract_code
-from aflowgym.execution.trace import Failure
+from aflowgym.execution.trace import Failure, Step
 from aflowgym.operators.declaration import Operator
 from aflowgym.remembering import remembered
 from aflowgym.tasks.task import WorkflowTask
@@ -145,3 +145,12 @@ class Account:
         """Take back what branches have left."""
         self.calls += sum(part.calls for part in shares)
         self.tokens += sum(part.tokens for part in shares)
+
+
+@dataclass(slots=True)
+class Lane:
+    """One branch: its state, what it may use, and where its steps are noted."""
+
+    state: State
+    account: Account
+    steps: list[Step]

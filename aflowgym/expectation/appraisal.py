@@ -49,11 +49,6 @@ MOST_REMEMBERED: Final = 20_000
 class Appraiser(Walker):
     """Rewards of workflows on one kind of task.
 
-    Args:
-        kind: The kind of the tasks.
-        preset: The skills of the operators.
-        rewards: The weights of the score.
-
     Attributes:
         states: The numbers of the states that can occur; the last axis of every array is over them.
         values: What a state is worth at the end, the costs saved with it, [class and point, state].

@@ -83,12 +83,7 @@ def closed(
 ) -> Array:
     """The matrix of a list and its ensemble, [class, point, held, state].
 
-    Args:
-        counts: The distribution of the counts for each state that the list starts from.
-        ensemble: Who closes it.
-        points: Where the generating function of the calls is taken.
-        weight: See `aflowgym.backends.presets.Skills`.
-        held: The states that the list starts from.
+    `counts` are those of the list for each of the states that it starts from, which are `held`.
     """
     first = next(iter(counts.values()))
     groups = np.zeros((*first.shape, GROUPS + 1), first.dtype)

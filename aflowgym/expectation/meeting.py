@@ -73,11 +73,7 @@ def joined(halves: Sequence[Half]) -> Half:
 
 
 class Halves:
-    """Makes beginnings longer behind, and tails before.
-
-    Args:
-        appraiser: Of the kind of task.
-    """
+    """Makes beginnings longer behind, and tails before."""
 
     def __init__(self, appraiser: Appraiser) -> None:
         self.appraiser = appraiser
@@ -172,15 +168,7 @@ class Lot(NamedTuple):
 
 
 class Meeting:
-    """A search for the best chain of blocks up to a weight.
-
-    Args:
-        kind: The kind of the tasks.
-        preset: The skills of the operators.
-        rewards: The weights of the score.
-        most: The weight.
-        least: A reward that is known to be reached; chains below it are not looked for.
-    """
+    """A search for the best chain of blocks up to a weight, `most`, above a reward, `least`."""
 
     def __init__(
         self, kind: Kind, preset: Preset, rewards: RewardConfig, most: int, least: float
@@ -266,11 +254,7 @@ class Meeting:
 
 
 class Tails:
-    """Tails in lots, as far as they fit behind a beginning.
-
-    Args:
-        tails: All of them.
-    """
+    """Tails in lots, as far as they fit behind a beginning."""
 
     def __init__(self, tails: Half) -> None:
         by_block: dict[object, list[int]] = defaultdict(list)
@@ -281,12 +265,7 @@ class Tails:
         self._fitting: dict[tuple[int, ...], list[Lot]] = {}
 
     def behind(self, left: Sequence[int], code: int) -> list[Lot]:
-        """The tails that fit.
-
-        Args:
-            left: Operators, calls and weight that are left.
-            code: Whether there is a program.
-        """
+        """The tails that fit."""
         key = (*map(int, left), code)
         known = self._fitting.get(key)
         if known is None:

@@ -85,11 +85,7 @@ def occurring(kind: Kind, loose: float, in_branches: bool) -> Array:
 
 
 def worth_at_end(near: Array) -> Array:
-    """What each state is worth at the end, cost aside, [latent class, state].
-
-    Args:
-        near: What wrong answers add to the score, see `aflowgym.expectation.nearness`.
-    """
+    """What each state is worth at the end, cost aside, [latent class, state]."""
     values = np.zeros((len(near), SIZE))
     for answer in range(len(ANSWERS)):
         values[:, HOLDS[answer]] = near[:, [answer]]

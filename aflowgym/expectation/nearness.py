@@ -24,10 +24,7 @@ from toolgym.rewards import Ledger, RewardConfig
 
 
 def nearness(
-    kind: Kind,
-    skills: Skills,
-    rewards: RewardConfig,
-    tasks: Sequence[WorkflowTask] | None = None,
+    kind: Kind, skills: Skills, rewards: RewardConfig, tasks: Sequence[WorkflowTask] | None = None
 ) -> Array:
     """What the progress of each answer adds to the score, [latent class, answer and failure].
 

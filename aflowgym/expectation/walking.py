@@ -34,12 +34,7 @@ class After(NamedTuple):
 
 
 class Walker:
-    """Walks of one model.
-
-    Args:
-        model: The matrices of the operators.
-        operators: The declarations of the operators in the workflows.
-    """
+    """Walks of one model."""
 
     def __init__(self, model: Model, operators: Registry = OPERATORS) -> None:
         self.model = model

@@ -157,10 +157,6 @@ class Process:
     def call(self, content: bytes, seconds: float) -> Ended:
         """Run one call.
 
-        Args:
-            content: The call, see `child`.
-            seconds: By the clock.
-
         Raises:
             WorkerLost: The worker is of no use any more.
         """

@@ -66,11 +66,7 @@ class Worker:
         self.memory = 0
         mb = 1 << 20
         #: Bytes of all files of a child, their number, and bytes of one.
-        self.allowed = (
-            settings["folder_mb"] * mb,
-            settings["files"],
-            settings["file_mb"] * mb,
-        )
+        self.allowed = (settings["folder_mb"] * mb, settings["files"], settings["file_mb"] * mb)
         self.pid = os.getpid()
 
     def prepare(self) -> dict[str, Any]:
@@ -237,15 +233,7 @@ _INODE: Final = 4
 
 
 def is_full(folder: str, pid: int, most_bytes: int, most_files: int, file_bytes: int) -> bool:
-    """Has a child more on the disk than it may?
-
-    Args:
-        folder: The child's own folder.
-        pid: The number of its process, which has not been waited for.
-        most_bytes: Of all files together.
-        most_files: How many.
-        file_bytes: How large one file can be.
-    """
+    """Has a child, which has not been waited for, more in its folder than it may?"""
     sizes = _named(folder)
     if sum(sizes) <= most_bytes and len(sizes) <= most_files:
         # A child that has ended meanwhile keeps nothing, and one that has not begun is not shown.

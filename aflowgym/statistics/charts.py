@@ -28,12 +28,7 @@ _MARKS: dict[str, Mark] = {"before": "ring"}
 
 
 def favourites_chart(found: Gathered, top: int = 10) -> tuple[Chart, ...]:
-    """The most frequent workflows as bars, one series for each phase that is compared.
-
-    Args:
-        found: What was counted.
-        top: Workflows to show at most.
-    """
+    """The most frequent workflows as bars, one series for each phase that is compared."""
     by_phase = {phase: found.by_phase[phase].counts for phase in found.compared}
     total = sum(by_phase.values(), Counter[str]())
     names = [text for text, _ in ranked(total)[:top]]
@@ -79,12 +74,7 @@ def favourite_pictures(found: Gathered) -> tuple[Chart, ...]:
 
 
 def accuracy_chart(found: Gathered, regret: Sequence[Regret] = ()) -> tuple[Chart, ...]:
-    """Share right against mean calls, for each kind of task, and where the best of the family lies.
-
-    Args:
-        found: What was counted.
-        regret: Whose best workflows are drawn.
-    """
+    """Share right against mean calls, by kind of task, and where the best of the family lies."""
     best = {each.kind: each.best for each in regret}
     tracks = []
     for style, kind in enumerate(KINDS):
@@ -125,11 +115,7 @@ def _told(spots: Sequence[Spot]) -> str:
 
 
 def time_charts(told: Sequence[Moment]) -> tuple[Chart, ...]:
-    """Validity, diversity and the favourite's share over time, and the entropy.
-
-    Args:
-        told: From `moments`; fewer than two have no course.
-    """
+    """Validity, diversity, entropy and the favourite's share over time; none of one moment."""
     if len(told) < 2:
         return ()
     x, axis = _places(told), _axis(told)

@@ -286,12 +286,7 @@ def diversity(counts: Mapping[str, int]) -> float:
 
 
 def moments(found: Gathered, windows: int = 20) -> list[Moment]:
-    """The rollouts of each phase in the order of time, those with steps in at most some windows.
-
-    Args:
-        found: What was counted.
-        windows: Most windows for one phase.
-    """
+    """The rollouts of each phase in the order of time, those with steps in at most some windows."""
     told = []
     for phase in found.phases:
         course = found.courses[phase]

@@ -61,16 +61,9 @@ class Regret:
 
 
 def regrets(
-    found: Gathered,
-    env_kwargs: Mapping[str, Any],
-    family: Family = FAMILY,
+    found: Gathered, env_kwargs: Mapping[str, Any], family: Family = FAMILY
 ) -> tuple[Regret, ...]:
     """The regret of each kind and phase that whole workflows were submitted in.
-
-    Args:
-        found: What was counted.
-        env_kwargs: How the environment was made.
-        family: What it is measured against.
 
     Raises:
         ConfigurationError: The weights of the score are none.
@@ -142,12 +135,8 @@ def _tell_once(text: str, reward: float, best: Best, kind: Kind, preset: str) ->
 def regret_table(
     told: Sequence[Regret], family: Family = FAMILY, *, is_assumed: bool
 ) -> tuple[Table, ...]:
-    """One row for each; no table where there is none.
-
-    Args:
-        told: From `regrets`.
-        family: What it is measured against.
-        is_assumed: It is not known how the environment was made.
+    """One row for each; no table where there is none. `is_assumed` tells that nobody recorded how
+    the environment was made.
     """
     if not told:
         return ()

@@ -26,27 +26,10 @@ from aflowgym.statistics.charts import (
     time_charts,
 )
 from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, moments, ranked
-from aflowgym.statistics.regret import Regret, regret_table, regrets
-from aflowgym.statistics.workflows import STRUCTURES, Reading, Workflow, readings
+from aflowgym.statistics.regret import regret_table, regrets
+from aflowgym.statistics.workflows import STRUCTURES, readings
 from toolgym.calls import CALL_ERRORS
 from toolgym.statistics import Cell, Rollout, Share, Statistics, Table
-
-__all__ = [
-    "STRUCTURES",
-    "Gathered",
-    "Moment",
-    "Reading",
-    "Regret",
-    "Tally",
-    "Workflow",
-    "diversity",
-    "entropy",
-    "moments",
-    "ranked",
-    "readings",
-    "regrets",
-    "workflow_statistics",
-]
 
 #: Why a workflow is not valid, or why none was written: code to meaning.
 MEANINGS = {**CALL_ERRORS, **WORKFLOW_ERRORS, **CODES}
@@ -91,11 +74,7 @@ def workflow_statistics(
             _kinds(found),
             _time(told),
         ),
-        charts=(
-            *favourites_chart(found, top),
-            *accuracy_chart(found, regret),
-            *time_charts(told),
-        ),
+        charts=(*favourites_chart(found, top), *accuracy_chart(found, regret), *time_charts(told)),
         pictures=favourite_pictures(found),
     )
 

@@ -55,9 +55,6 @@ class Part:
 def workflow_picture(workflow: Node | str) -> str:
     """A workflow as SVG, in an element that scrolls where a page is too narrow for it.
 
-    Args:
-        workflow: A tree, or a text.
-
     Returns:
         Markup; empty for a text that is no workflow.
 

@@ -130,9 +130,7 @@ def _nodes(node: Any) -> Iterator[Any]:
 
 
 def readings(
-    rollouts: Iterable[Rollout],
-    operators: Registry = OPERATORS,
-    limits: Limits = DEFAULT_LIMITS,
+    rollouts: Iterable[Rollout], operators: Registry = OPERATORS, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Reading]:
     """What the agents wrote, rollout by rollout; no rollout is held longer than it is read.
 

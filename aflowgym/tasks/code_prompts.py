@@ -80,12 +80,7 @@ def setup(prompt: str, entry_point: str) -> str:
 
 
 def examples(prompt: str, entry_point: str, tests: Sequence[CodeTest]) -> tuple[CodeTest, ...]:
-    """The examples of a prompt as tests.
-
-    Args:
-        prompt: Its text, which ends with the function's head and docstring.
-        entry_point: The function.
-        tests: The hidden tests; an example that does not fit them is left out.
+    """The examples of a prompt as tests, without those that do not fit the hidden ones.
 
     >>> (example,) = examples("def f(n):\\n    '''Twice n: f(2) -> 4.'''\\n", "f", ())
     >>> example.arguments, example.expected

@@ -88,11 +88,9 @@ def _gsm8k(entry: Entry, name: str) -> WorkflowTask:
     worked, mark, gold = _text(entry, "answer").rpartition("####")
     if not mark:
         raise Refused("bad_value", "its answer has no '####' before the number")
-    identity = _id(entry, name)
-    return WorkflowTask(
-        id=identity,
+    return _published(
+        _id(entry, name),
         question=_text(entry, "question"),
-        item=identity,
         kind="math",
         gold=gold.strip(),
         solution=_without_calculations(worked).strip(),
@@ -101,12 +99,10 @@ def _gsm8k(entry: Entry, name: str) -> WorkflowTask:
 
 def _humaneval(entry: Entry, name: str) -> WorkflowTask:
     prompt, entry_point = _text(entry, "prompt"), _text(entry, "entry_point")
-    identity = _id(entry, name)
     tests = _tests(_text(entry, "test"), entry_point)
-    return WorkflowTask(
-        id=identity,
+    return _published(
+        _id(entry, name),
         question=prompt,
-        item=identity,
         kind="code",
         entry_point=entry_point,
         setup=code_prompts.setup(prompt, entry_point),
@@ -123,13 +119,11 @@ def _mbpp(entry: Entry, name: str) -> WorkflowTask:
     extra = entry.get("challenge_test_list") or ()
     entry_point = _called_first(source)
     tests = _tests("\n".join([source, *extra]), entry_point)
-    identity = _id(entry, name)
     asked = _text(entry, "text" if "text" in entry else "prompt")
     example = source.strip().splitlines()[0]
-    return WorkflowTask(
-        id=identity,
+    return _published(
+        _id(entry, name),
         question=f"{asked}\nYour code must pass this test: {example}",
-        item=identity,
         kind="code",
         entry_point=entry_point,
         tests=tests,
@@ -146,11 +140,9 @@ def _hotpotqa(entry: Entry, name: str) -> WorkflowTask:
         passages = tuple(f"{title}: {''.join(lines).strip()}" for title, lines in context)
     except (TypeError, ValueError):
         raise Refused("bad_value", "its context is no list of titles with sentences") from None
-    identity = _id(entry, name)
-    return WorkflowTask(
-        id=identity,
+    return _published(
+        _id(entry, name),
         question=_text(entry, "question"),
-        item=identity,
         extra={key: entry[key] for key in ("type", "level") if key in entry},
         kind="qa",
         gold=_text(entry, "answer"),
@@ -217,6 +209,11 @@ def _id(entry: Entry, name: str) -> str:
         if isinstance(entry.get(key), str | int) and not isinstance(entry[key], bool):
             return str(entry[key])
     return name
+
+
+def _published(identity: str, **fields: Any) -> WorkflowTask:
+    """A task of a set that was published elsewhere: each is an item of its own."""
+    return WorkflowTask(id=identity, item=identity, **fields)
 
 
 def _tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:

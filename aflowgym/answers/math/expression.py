@@ -102,23 +102,14 @@ _INTEGER: Final = re.compile(r"[+-]?\d{1,18}")
 _SPACED: Final = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d/])(?! \d)")
 
 
-def read_expression(text: str) -> Value:
-    """The exact value of an expression.
+def read_expression(text: str) -> tuple[Value, Form]:
+    """The exact value of an expression, and what its form leaves to be worked out.
 
     Raises:
         Unreadable: It is none, or has no exact form here.
 
     >>> read_expression(r"\\frac12 + 2\\sqrt{12}") == read_expression(r"0.5 + 4\\sqrt3")
     True
-    """
-    return read_written(text)[0]
-
-
-def read_written(text: str) -> tuple[Value, Form]:
-    """The exact value of an expression, and what its form leaves to be worked out.
-
-    Raises:
-        Unreadable: It is none, or has no exact form here.
     """
     text = text.strip()
     if _INTEGER.fullmatch(text):

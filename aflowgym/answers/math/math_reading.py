@@ -18,7 +18,7 @@ from aflowgym.answers import units
 from aflowgym.answers.latex import plain
 from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable, Value
-from aflowgym.answers.math.expression import MAX_LENGTH, PLAIN, Form, read_written
+from aflowgym.answers.math.expression import MAX_LENGTH, PLAIN, Form, read_expression
 from aflowgym.answers.number_words import NUMBER_WORDS, read_number_words
 
 _NAMED: Final = re.compile(r"([A-Za-z])\s*(?:\(\s*[A-Za-z]\s*\))?\s*=\s*(?=[^=])")
@@ -93,7 +93,7 @@ def read_math(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
     if len(text) > MAX_LENGTH:
         raise Unreadable("it is too long")
     if text.isascii() and text.isdigit():  # what most answers are; the patterns take far longer
-        return _made(*read_written(text), "", None, "")
+        return _made(*read_expression(text), "", None, "")
     if text.count("$") > 1:  # formulas between words, `$x$ or $y$`
         text = _DELIMITER.sub("", text)
     return _read(plain(text).strip(), nouns, 0)
@@ -228,7 +228,7 @@ def _quantity(text: str, nouns: frozenset[str]) -> Quantity:
         text = on[1]
     decimal = _DECIMAL.fullmatch(text)
     places = len(decimal[1]) if decimal else None
-    return replace(_made(*read_written(text), prefix, places, name), goes_on=on is not None)
+    return replace(_made(*read_expression(text), prefix, places, name), goes_on=on is not None)
 
 
 def _worded(text: str, nouns: frozenset[str]) -> tuple[Fraction, str] | None:

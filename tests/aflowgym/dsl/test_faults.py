@@ -8,7 +8,7 @@ workflow that works.
 import pytest
 
 from aflowgym import parse
-from aflowgym.dsl import DONE, Cond, Op, Repeat, Seq
+from aflowgym.dsl.nodes import DONE, Cond, Op, Repeat, Seq
 
 
 def codes(text, **options):

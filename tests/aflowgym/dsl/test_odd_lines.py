@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aflowgym import parse
-from aflowgym.dsl import DONE, Cond, ListOf, Op, Repeat
-from aflowgym.dsl.nodes import sequence
+from aflowgym.dsl.nodes import DONE, Cond, ListOf, Op, Repeat, sequence
 from aflowgym.dsl.tokens import tokenize
 from aflowgym.operators.catalogue import OPERATORS, Operator
 from tests.aflowgym.dsl import odd_lines_prose, odd_lines_signs, odd_lines_wrapped

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from aflowgym.dsl import DONE, Cond, ListOf, Op, Repeat, Seq
+from aflowgym.dsl.nodes import DONE, Cond, ListOf, Op, Repeat, Seq
 from aflowgym.dsl.parsing import read
 from aflowgym.operators.catalogue import OPERATORS
 

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aflowgym import parse
-from aflowgym.dsl import CODES, DONE, Cond, ListOf, Op, Repeat
-from aflowgym.dsl.nodes import sequence
+from aflowgym.dsl import CODES
+from aflowgym.dsl.nodes import DONE, Cond, ListOf, Op, Repeat, sequence
 from aflowgym.dsl.parsing import read
 from aflowgym.dsl.tokens import tokenize
 from aflowgym.operators.catalogue import OPERATORS

@@ -7,8 +7,7 @@ import pytest
 from aflowgym import Budget, execute, grade, load_tasks, parse, score
 from aflowgym.answers import Outcome
 from aflowgym.backends import PRESETS, ScriptedBackend, SimulatedBackend
-from aflowgym.dsl import Cond, ListOf, Op, Repeat, Seq
-from aflowgym.dsl.nodes import DONE
+from aflowgym.dsl.nodes import DONE, Cond, ListOf, Op, Repeat, Seq
 from aflowgym.execution.trace import RUN_CODES
 
 TRAIN = load_tasks("bundled", "train")

@@ -7,9 +7,8 @@ import pytest
 
 from aflowgym import expected, optimum, parse
 from aflowgym.backends.presets import PRESETS
-from aflowgym.dsl import Cond, ListOf, Repeat, children
 from aflowgym.dsl.checking import EMPTY
-from aflowgym.dsl.nodes import Seq
+from aflowgym.dsl.nodes import Cond, ListOf, Repeat, Seq, children
 from aflowgym.expectation.family import STARTS, Family, Left, allowed, chains, replaced, sorts
 from aflowgym.expectation.search import Search
 from tests.sweeps import sweep

@@ -17,7 +17,9 @@ from aflowgym.statistics.charts import (
     shortened,
     time_charts,
 )
-from aflowgym.statistics.tables import Gathered, moments, readings, workflow_statistics
+from aflowgym.statistics.counts import Gathered, moments
+from aflowgym.statistics.tables import workflow_statistics
+from aflowgym.statistics.workflows import readings
 from toolgym.report.plots.categories import LONGEST_NAME, ShareBars, share_bars
 from toolgym.report.small_pages import statistics_page, write_statistics_page
 from toolgym.statistics import Share, Statistics, Table

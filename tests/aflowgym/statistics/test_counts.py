@@ -9,8 +9,9 @@ from itertools import pairwise
 import pytest
 
 from aflowgym.statistics import counts
-from aflowgym.statistics.counts import Course
-from aflowgym.statistics.tables import Gathered, moments, readings, workflow_statistics
+from aflowgym.statistics.counts import Course, Gathered, moments
+from aflowgym.statistics.tables import workflow_statistics
+from aflowgym.statistics.workflows import readings
 from toolgym import policies, rollout
 
 

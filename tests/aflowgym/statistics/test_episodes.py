@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 import aflowgym
 from aflowgym.envs.compose import ComposeEnv
 from aflowgym.expectation.family import Family
-from aflowgym.statistics.tables import readings, workflow_statistics
+from aflowgym.statistics.tables import workflow_statistics
+from aflowgym.statistics.workflows import readings
 from toolgym import policies, rollout
 from toolgym.cli import told_in_sentences
 from toolgym.commands import stats

@@ -11,7 +11,10 @@ import aflowgym.expectation.search
 import aflowgym.statistics.regret
 from aflowgym.expectation.family import Family
 from aflowgym.expectation.search import FOUND, best_workflow
-from aflowgym.statistics.tables import Gathered, readings, regrets, workflow_statistics
+from aflowgym.statistics.counts import Gathered
+from aflowgym.statistics.regret import regrets
+from aflowgym.statistics.tables import workflow_statistics
+from aflowgym.statistics.workflows import readings
 from toolgym import policies, rollout
 from toolgym.long_work import listening
 from toolgym.rewards import RewardConfig

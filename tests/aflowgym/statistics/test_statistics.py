@@ -16,16 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aflowgym
-from aflowgym.statistics.tables import (
-    STRUCTURES,
-    Gathered,
-    diversity,
-    entropy,
-    moments,
-    readings,
-    workflow_statistics,
-)
-from aflowgym.statistics.workflows import structure
+from aflowgym.statistics.counts import Gathered, diversity, entropy, moments
+from aflowgym.statistics.tables import workflow_statistics
+from aflowgym.statistics.workflows import STRUCTURES, readings, structure
 from toolgym.records import EpisodeRecord, wilson_interval
 from toolgym.statistics import Share
 
