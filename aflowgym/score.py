@@ -62,13 +62,9 @@ def episode_score(config: RewardConfig, calls: int, reached: float, correct: boo
 
 
 def saturation(config: RewardConfig) -> tuple[float, float]:
-    """The cost of an episode of `episode_score` as a function of its calls.
+    """`a` and `b` of the cost of an episode of `episode_score`, `cap - a * b ** calls`.
 
-    The cost is `cap - a * b ** calls`, so that its mean needs one value of the generating function
-    of the calls, not their whole distribution.
-
-    Returns:
-        `a` and `b`.
+    So its mean needs one value of the generating function of the calls, not their distribution.
     """
     factor = math.exp(-config.step / config.cost_cap)
     return config.cost_cap * factor, factor

@@ -270,18 +270,15 @@ def extract_code(text: str, entry_point: str) -> str | None:
     Returns:
         The source, which parses and defines the function at top level; None if there is none.
     """
-    blocks = _blocks(text)[::-1] or [text]
-    found = next((block for block in blocks if _defines(block, entry_point)), None)
-    if found is not None or entry_point not in text:
-        return found
+    # The fenced blocks, the last one first; one that nothing closes goes on to the end.
+    matched = [found["block"] for found in _FENCE.finditer(text)]
+    blocks = [block for block in reversed(matched) if block is not None] or [text]
+    program = next((block for block in blocks if _defines(block, entry_point)), None)
+    if program is not None or entry_point not in text:
+        return program
     fenced = blocks != [text]
     tried = map(textwrap.dedent, blocks[:_MOST_TRIES]) if fenced else [_between_prose(text)]
     return next((each for each in tried if _defines(each, entry_point)), None)
-
-
-def _blocks(text: str) -> list[str]:
-    """The fenced blocks of a text; one that nothing closes goes on to the end."""
-    return [each for found in _FENCE.finditer(text) if (each := found["block"]) is not None]
 
 
 def _between_prose(text: str) -> str:

@@ -65,7 +65,7 @@ def same_name(gold: str, answer: str) -> bool:
             return True
         if given[0] in _TITLES and not _TITLES.intersection(expected) and given[1:] == expected:
             return True
-        if sorted(expected) == sorted(given) and _is_unordered(expected):
+        if sorted(expected) == sorted(given) and expected.count("and") == 1:
             return True
     return _of_date(gold) is not None and _of_date(gold) == _of_date(answer)
 
@@ -100,11 +100,6 @@ def _words(text: str, joint: str) -> list[str]:
 def _number(word: str) -> str:
     said = read_number_words(word) if word != "second" else None
     return str(said) if said is not None else word
-
-
-def _is_unordered(words: list[str]) -> bool:
-    """Two people with one surname, or a list of two."""
-    return words.count("and") == 1
 
 
 def _of_date(text: str) -> frozenset[str] | None:

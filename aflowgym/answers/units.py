@@ -158,7 +158,8 @@ def same_unit(gold: str, answer: str, asked: frozenset[str]) -> bool:
         unit = part.rstrip("23")
         power = part.removeprefix(unit)
         fits = unit in asked and (not power or power in asked)
-        if not fits and (unit in asked or _rivals(unit) & asked):
+        measures_as_asked = any(unit in group and group & asked for group in _DIMENSIONS)
+        if not fits and (unit in asked or measures_as_asked):
             return False
     return True
 
@@ -183,8 +184,3 @@ def exchange(gold: str, answer: str, asked: frozenset[str]) -> Fraction | None:
         return None
     ratio: Fraction = (Fraction(sizes[other]) / Fraction(sizes[one])) ** int(power)
     return ratio
-
-
-def _rivals(unit: str) -> frozenset[str]:
-    """The units that measure the same."""
-    return frozenset().union(*(group for group in _DIMENSIONS if unit in group))

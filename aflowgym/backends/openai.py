@@ -49,11 +49,7 @@ class OpenAIBackend:
         return _completion(self.client.complete(_chat(request)))
 
     async def agenerate(self, request: Request) -> Completion:
-        """One completion, the same as `generate` gives.
-
-        Raises:
-            ChatFault: None could be had; an `EnvironmentFault`.
-        """
+        """One completion, the same as `generate` gives."""
         return _completion(await self.client.acomplete(_chat(request)))
 
     def dollars(self, usage: Usage) -> float | None:

@@ -104,11 +104,7 @@ class TransformersBackend:
         return self._completed([request])[0]
 
     async def agenerate(self, request: Request) -> Completion:
-        """One completion, in a batch with those that are asked for at the same time.
-
-        Raises:
-            EnvironmentFault: The model failed, or memory is too small for it.
-        """
+        """One completion, in a batch with those that are asked for at the same time."""
         loop = asyncio.get_running_loop()
         waiting = self._waiting.setdefault(loop, [])
         reply: asyncio.Future[Completion] = loop.create_future()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from aflowgym.dsl.checking import DEFAULT_LIMITS, Calls, Limits, calls, check
-from aflowgym.dsl.diagnostics import CODES, Diagnostic
+from aflowgym.dsl.diagnostics import CODES, Diagnostic, has_error
 from aflowgym.dsl.extraction import Held, Region, held, located, unmarked
 from aflowgym.dsl.mending import mended
 from aflowgym.dsl.nodes import Node, operators_of
@@ -115,7 +115,7 @@ def _unwrapped(
     if not all(is_prose(other, operators, known) for other in inner.others):
         message = "The object holds more than a workflow and words about it."
         found.append(Diagnostic("E-REST", message, (0, len(text)), suggestion=works))
-    sound = not any(each.code[0] == "E" for each in found)
+    sound = not has_error(found)
     return Parsed(tree if sound else None, tuple(sorted(found, key=_gravest)[:MOST_RECORDS]))
 
 
@@ -164,7 +164,7 @@ def _finished(syntax: Syntax, kind: str | None, operators: Registry, limits: Lim
         found = [*found, *check(tree, operators, kind, limits)]
         if not found:
             return Parsed(tree)
-    sound = tree is not None and not any(record.code[0] == "E" for record in found)
+    sound = tree is not None and not has_error(found)
     works = str(tree) if sound else mended(tree, operators, kind, limits)
     ordered = sorted(found, key=_gravest)
     records = tuple(replace(record, suggestion=works) for record in ordered[:MOST_RECORDS])

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from aflowgym.dsl.diagnostics import Diagnostic
+from aflowgym.dsl.diagnostics import Diagnostic, has_error
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, children, size, steps_of
 from aflowgym.operators.catalogue import BIT, SLOTS, Operator, Registry
 
@@ -311,3 +311,10 @@ def check(tree: Node, operators: Registry, kind: str | None, limits: Limits) -> 
         message = f"Up to {most} calls of the model; {limits.calls} are allowed."
         checker.say("E-BUDGET", message, tree)
     return checker.found
+
+
+def accepted(
+    tree: Node, operators: Registry, kind: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> bool:
+    """Whether a tree runs: `check` finds no error in it."""
+    return not has_error(check(tree, operators, kind, limits))

@@ -9,6 +9,7 @@ without one of the three.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -96,3 +97,8 @@ class Diagnostic:
         if self.suggestion is not None:
             text += f"\nThis works: {self.suggestion}"
         return text
+
+
+def has_error(records: Iterable[Diagnostic]) -> bool:
+    """Whether an error is among some records, so that nothing runs."""
+    return any(record.code[0] == "E" for record in records)

@@ -169,10 +169,6 @@ class Region:
         return True
 
 
-def _only(text: str, start: int, end: int) -> str:
-    return " " * start + text[start:end] + " " * (len(text) - end)
-
-
 def _blank(text: str, pattern: re.Pattern[str]) -> str:
     return pattern.sub(lambda found: " " * len(found[0]), text)
 
@@ -226,7 +222,7 @@ def _narrowed(region: Region, pattern: re.Pattern[str], code: str, operators: Re
     note = Diagnostic(code, _WHY[code], (start, end), region.source[start:end])
     return replace(
         region,
-        shape=_only(region.shape, start, end),
+        shape=" " * start + region.shape[start:end] + " " * (len(region.shape) - end),
         notes=(*region.notes, note, *_cut_off(region.shape, found.span(), operators)),
     )
 

@@ -8,7 +8,7 @@ last steps. It is checked like any other workflow before it is shown.
 
 from __future__ import annotations
 
-from aflowgym.dsl.checking import EMPTY, Bounds, Limits, after, calls, check, gives_verdict
+from aflowgym.dsl.checking import EMPTY, Bounds, Limits, accepted, after, calls, gives_verdict
 from aflowgym.dsl.nodes import (
     DONE,
     Cond,
@@ -175,7 +175,7 @@ def _too_large(tree: Node, operators: Registry, limits: Limits) -> bool:
 
 
 def mended(tree: Node | None, operators: Registry, kind: str | None, limits: Limits) -> str | None:
-    """The canonical text of an accepted workflow near to a tree, None for a text without operators.
+    """The canonical text of an accepted workflow near to a tree.
 
     Returns:
         A text; where no rule helps, a single operator; None if no operator can stand alone.
@@ -189,12 +189,8 @@ def mended(tree: Node | None, operators: Registry, kind: str | None, limits: Lim
             break
         if not _too_large(current, operators, limits):
             fixed, _ = Mender(operators, kind).single(current, EMPTY)
-            if not isinstance(fixed, Done) and _accepted(fixed, operators, kind, limits):
+            if not isinstance(fixed, Done) and accepted(fixed, operators, kind, limits):
                 return str(fixed)
         current = _smaller(current, Bounds(operators))
-    alone = (name for name in operators if _accepted(Op(name), operators, kind, limits))
+    alone = (name for name in operators if accepted(Op(name), operators, kind, limits))
     return next(alone, None)
-
-
-def _accepted(tree: Node, operators: Registry, kind: str | None, limits: Limits) -> bool:
-    return not any(found.code[0] == "E" for found in check(tree, operators, kind, limits))

@@ -126,29 +126,32 @@ def size(node: Node | Done) -> tuple[int, int]:
     return operators, inner if kind is Seq or kind is Done else inner + 1
 
 
-def printed(node: Node | Done) -> str:
-    """The canonical text of a tree: `parse(printed(node)).workflow == node` if it is well typed."""
+def printed(node: Node | Done, instructions: bool = True) -> str:
+    """The canonical text of a tree: `parse(printed(node)).workflow == node` if it is well typed.
+
+    Without `instructions` it is that of the tree whose operators have none.
+    """
+
+    def inside(part: Node | Done, *grouped: type) -> str:
+        text = printed(part, instructions)
+        return f"({text})" if isinstance(part, grouped) else text
+
     match node:
         case Op():
-            return node.name if not node.instruction else f"{node.name}({quoted(node.instruction)})"
+            told = node.instruction if instructions else ""
+            return f"{node.name}({quoted(told)})" if told else node.name
         case Seq():
-            return " -> ".join(printed(step) for step in node.steps)
+            return " -> ".join(printed(step, instructions) for step in node.steps)
         case ListOf():
             # Directly inside a list `X * n` would mean n branches, so a loop stands in parentheses.
-            return f"[{', '.join(_inside(branch, Repeat) for branch in node.branches)}]"
+            return f"[{', '.join(inside(branch, Repeat) for branch in node.branches)}]"
         case Repeat():
-            return f"{_inside(node.body, Seq | Cond | Repeat)} * {node.times}"
+            return f"{inside(node.body, Seq, Cond, Repeat)} * {node.times}"
         case Cond():
-            check = _inside(node.check, Seq | Cond)
-            fail, passed = (_inside(side, Seq | Cond) for side in (node.fail, node.passed))
-            return f"{check} ? {fail} : {passed}"
+            check, *sides = (inside(part, Seq, Cond) for part in children(node))
+            return f"{check} ? {' : '.join(sides)}"
         case Done():
             return "done"
-
-
-def _inside(node: Node | Done, grouped: object) -> str:
-    text = printed(node)
-    return f"({text})" if isinstance(node, grouped) else text  # type: ignore[arg-type]
 
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}

@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from aflowgym.dsl.checking import DEFAULT_LIMITS, check
+from aflowgym.dsl.checking import accepted
 from aflowgym.dsl.diagnostics import Diagnostic
 from aflowgym.dsl.extraction import rest
 from aflowgym.dsl.nodes import Node, Op, Span, operators_of, sequence, size
@@ -127,13 +127,9 @@ def _meant(found: list[Found], operators: Registry) -> list[Found]:
     return [
         span
         for span, text in zip(found, texts, strict=True)
-        if text == longest or text not in longest or not _faulty(span.syntax.tree, operators)
+        for tree in [span.syntax.tree]
+        if text == longest or text not in longest or tree is None or accepted(tree, operators)
     ]
-
-
-def _faulty(tree: Node | None, operators: Registry) -> bool:
-    said = check(tree, operators, None, DEFAULT_LIMITS) if tree is not None else []
-    return any(each.severity == "error" for each in said)
 
 
 def only(text: str, operators: Registry) -> Syntax | None:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from rapidfuzz import fuzz, process
 
-from aflowgym.dsl.diagnostics import Diagnostic
+from aflowgym.dsl.diagnostics import Diagnostic, has_error
 from aflowgym.dsl.nodes import Node
 from aflowgym.operators.catalogue import DONE_WORDS, Registry, key
 
@@ -147,7 +147,7 @@ class Syntax:
     @property
     def sound(self) -> bool:
         """Whether the text is in the language, warnings aside."""
-        return not any(found.code[0] == "E" for found in self.diagnostics)
+        return not has_error(self.diagnostics)
 
 
 def opens(token: Token, operators: Registry) -> bool:

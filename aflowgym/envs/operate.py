@@ -24,7 +24,7 @@ from aflowgym.envs.texts import public_tests, solution_text, usage_line
 from aflowgym.execution.behaviours import NO_TESTS
 from aflowgym.execution.errors import not_ready
 from aflowgym.execution.executor import Walk
-from aflowgym.execution.protocols import Waiting, finished
+from aflowgym.execution.protocols import Face, finished
 from aflowgym.execution.replies import letters
 from aflowgym.execution.state import Account, Failed, Lane, State
 from aflowgym.execution.trace import Usage
@@ -110,7 +110,8 @@ class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
     def begin(self, task: WorkflowTask) -> str:
         """The problem and its kind, and an empty state."""
         asked = super().begin(task)
-        self._walk = Walk(Waiting(self.backend, self.sandbox), OPERATORS, self._seed)
+        face = Face(self.backend, self.sandbox, concurrent=False)
+        self._walk = Walk(face, OPERATORS, self._seed)
         self._lane = Lane(State(self._base), Account(BUDGET.calls, BUDGET.tokens), [])
         self._made = 0
         return asked

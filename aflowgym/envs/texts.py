@@ -52,11 +52,7 @@ def solution_in(observation: str) -> str | None:
 
 
 def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:
-    """How many of the public tests pass, and what becomes of the first that does not.
-
-    Returns:
-        One line; empty for a task without public tests.
-    """
+    """One line on how many public tests pass, and on the first that fails; empty without any."""
     tests = task.public_tests
     if not tests:
         return ""

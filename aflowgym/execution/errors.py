@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aflowgym.dsl import Parsed
-from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq
+from aflowgym.dsl.nodes import Node, printed
 from aflowgym.execution.state import State
 from aflowgym.operators.declaration import Operator
 from toolgym.errors import ToolError
@@ -61,35 +61,13 @@ def instruction_refused(workflow: Node) -> ToolError:
         "instruction_refused",
         "Operators take no instructions here.",
         "Write the operators alone.",
-        run_call(str(without_instructions(workflow))),
+        run_call(printed(workflow, instructions=False)),
     )
 
 
 def run_call(dsl: str) -> dict[str, Any]:
     """The call that runs a workflow."""
     return {"name": "run_workflow", "arguments": {"dsl": dsl}}
-
-
-def without_instructions(node: Node) -> Node:
-    """The same workflow, its operators without instructions."""
-    bare = _bare(node)
-    return node if isinstance(bare, Done) else bare
-
-
-def _bare(node: Node | Done) -> Node | Done:
-    match node:
-        case Op():
-            return Op(node.name)
-        case Seq():
-            return Seq(tuple(map(without_instructions, node.steps)))
-        case ListOf():
-            return ListOf(tuple(map(without_instructions, node.branches)))
-        case Repeat():
-            return Repeat(without_instructions(node.body), node.times)
-        case Cond():
-            return Cond(without_instructions(node.check), _bare(node.fail), _bare(node.passed))
-        case Done():
-            return node
 
 
 def not_ready(operator: Operator, state: State) -> ToolError | None:

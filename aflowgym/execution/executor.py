@@ -20,14 +20,7 @@ from functools import partial
 from aflowgym.dsl.checking import calls
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, size, steps_of
 from aflowgym.execution.behaviours import BEHAVIOURS, Bench, Run, plain
-from aflowgym.execution.protocols import (
-    Backend,
-    Concurrent,
-    Face,
-    Sandbox,
-    Waiting,
-    finished,
-)
+from aflowgym.execution.protocols import Backend, Face, Sandbox, finished
 from aflowgym.execution.state import Account, Budget, Candidate, Failed, Lane, State
 from aflowgym.execution.trace import Failure, Step, Usage
 from aflowgym.operators.catalogue import OPERATORS
@@ -44,11 +37,7 @@ class Walk(Run):
         self.operators = operators
 
     async def node(self, node: Node | Done, lane: Lane, path: str, looped: bool) -> bool:
-        """Run one node.
-
-        Returns:
-            Whether the loops around it end here.
-        """
+        """Run one node; whether the loops around it end here."""
         kind = type(node)
         if kind is Op:
             await self._op(node, lane, path)  # type: ignore[arg-type]
@@ -232,7 +221,7 @@ def execute(
         EnvironmentFault: The backend, the sandbox or the machine failed.
         ConfigurationError: There is no workflow, or no sandbox for one that runs programs.
     """
-    face = Waiting(backend, sandbox or backend.sandbox)
+    face = Face(backend, sandbox or backend.sandbox, concurrent=False)
     return finished(_run(workflow, task, face, seed, budget, operators))
 
 
@@ -250,7 +239,7 @@ async def aexecute(
 
     Arguments, result and errors are those of `execute`, and so is the trace.
     """
-    face = Concurrent(backend, sandbox or backend.sandbox)
+    face = Face(backend, sandbox or backend.sandbox, concurrent=True)
     return await _run(workflow, task, face, seed, budget, operators)
 
 

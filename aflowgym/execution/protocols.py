@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from aflowgym.answers.code import Outcome
@@ -131,11 +131,9 @@ class Sandbox(Protocol):
 
     def run(self, job: Job) -> Sequence[Outcome]:
         """Run a job, and wait for it."""
-        ...
 
     async def arun(self, job: Job) -> Sequence[Outcome]:
         """Run a job without blocking the event loop."""
-        ...
 
 
 class Backend(Protocol):
@@ -149,79 +147,51 @@ class Backend(Protocol):
 
     def generate(self, request: Request) -> Completion:
         """Complete one request, and wait for it."""
-        ...
 
     async def agenerate(self, request: Request) -> Completion:
         """Complete one request without blocking the event loop."""
-        ...
 
 
 T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
 
 
-class Face(Protocol):
-    """How the executor reaches backend and sandbox, and runs pieces of work together."""
+class Face:
+    """How the executor reaches backend and sandbox, and runs pieces of work together.
+
+    Args:
+        concurrent: On the running event loop, branches and votes at the same time; otherwise one
+            thing after the other, without an event loop.
+    """
+
+    def __init__(self, backend: Backend, sandbox: Sandbox | None, *, concurrent: bool) -> None:
+        self.backend, self.sandbox, self.concurrent = backend, sandbox, concurrent
 
     async def generate(self, request: Request) -> Completion:
         """One completion."""
-        ...
-
-    async def run(self, job: Job) -> Sequence[Outcome]:
-        """The outcomes of a job."""
-        ...
-
-    async def together(self, work: Sequence[Work[T]]) -> list[T]:
-        """The results of pieces of work that do not touch each other, in order."""
-        ...
-
-
-class Waiting:
-    """One thing after the other; no event loop."""
-
-    def __init__(self, backend: Backend, sandbox: Sandbox | None) -> None:
-        self.backend, self.sandbox = backend, sandbox
-
-    async def generate(self, request: Request) -> Completion:
-        """One completion."""
+        if self.concurrent:
+            return await self.backend.agenerate(request)
         return self.backend.generate(request)
 
     async def run(self, job: Job) -> Sequence[Outcome]:
         """The outcomes of a job."""
-        return needed(self.sandbox).run(job)
+        sandbox = needed(self.sandbox)
+        return await sandbox.arun(job) if self.concurrent else sandbox.run(job)
 
     async def together(self, work: Sequence[Work[T]]) -> list[T]:
-        """The results, one after the other."""
-        return [await piece() for piece in work]
+        """The results of pieces of work that do not touch each other, in order.
 
-
-class Concurrent:
-    """Branches and votes at the same time, on the running event loop."""
-
-    def __init__(self, backend: Backend, sandbox: Sandbox | None) -> None:
-        self.backend, self.sandbox = backend, sandbox
-
-    async def generate(self, request: Request) -> Completion:
-        """One completion."""
-        return await self.backend.agenerate(request)
-
-    async def run(self, job: Job) -> Sequence[Outcome]:
-        """The outcomes of a job."""
-        return await needed(self.sandbox).arun(job)
-
-    async def together(self, work: Sequence[Work[T]]) -> list[T]:
-        """The results; if one piece fails, the others are cancelled before its error goes on."""
+        If one of several at the same time fails, the others are cancelled before its error goes on.
+        """
+        if not self.concurrent:
+            return [await piece() for piece in work]
         tasks = [asyncio.ensure_future(piece()) for piece in work]
         try:
             return list(await asyncio.gather(*tasks))
         finally:
             for task in tasks:
                 task.cancel()
-            await _ended(tasks)
-
-
-async def _ended(tasks: Sequence[Awaitable[Any]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def needed(sandbox: Sandbox | None) -> Sandbox:

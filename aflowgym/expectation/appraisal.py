@@ -19,21 +19,16 @@ import numpy as np
 from aflowgym import score
 from aflowgym.backends.presets import Preset
 from aflowgym.dsl.nodes import Node, steps_of
-from aflowgym.expectation.lists import ENTERING, GROUPS, MEMBERS, choices, tallies
+from aflowgym.expectation.lists import ANSWER_OF, ENTERING, GROUPS, choices, group_masses, tallies
 from aflowgym.expectation.model import (
     ANSWERS,
     FAILED,
-    LOOSE,
     NONE,
-    ODD,
     PASSES,
-    RIGHT,
     SAYS,
     SIZE,
-    TYPICAL,
     Array,
     Model,
-    answers_of,
     at,
     occurring,
     worth_at_end,
@@ -61,8 +56,10 @@ class Appraiser(Walker):
         self.states = occurring(kind, self.model.skills.loose, in_branches=True)
         self.passes = PASSES[self.states]
         self.rows = 2 * len(self.model.weights)
-        near = nearness(kind, self.model.skills, rewards)
-        self.values: Array = self._small(_values(self.model, near, share))
+        held = worth_at_end(nearness(kind, self.model.skills, rewards))
+        values = np.stack([held, np.full_like(held, share)], axis=1)
+        values = (self.model.weights[:, None, None] * values)[..., self.states]
+        self.values: Array = values.reshape(self.rows, -1)
         self.begin: Array = np.zeros((self.rows, 1, len(self.states)))
         self.begin[..., self.states == NONE] = 1.0
         self._matrices: dict[str, Array] = {}
@@ -133,7 +130,7 @@ class Appraiser(Walker):
             table = choices(len(ends), active, ensemble, float(point), weight)
             groups[place :: len(points)] = counts[place :: len(points)] @ table
         after = np.zeros((self.rows, SIZE))
-        for group, answer in enumerate((RIGHT, LOOSE, TYPICAL, None, *ODD)):
+        for group, answer in enumerate(ANSWER_OF):
             where = held // len(SAYS) if answer is None else answer
             if where < len(ANSWERS):
                 after[:, at(where)] += groups[:, group]
@@ -148,23 +145,10 @@ class Appraiser(Walker):
             begin = np.broadcast_to(ENTERING[held][self.states], self.begin.shape)
             whole = np.zeros((self.rows, SIZE))
             whole[:, self.states] = closed_only(self.walk(branch, begin).on)[:, 0]
-            answers = answers_of(whole)
-            groups = [answers[:, list(each)].sum(axis=1) for each in MEMBERS]
-            known = self._ends[branch, held] = np.stack([*groups, answers[:, -1]], axis=1)
+            known = self._ends[branch, held] = group_masses(whole)
         return known
-
-    def _small(self, values: Array) -> Array:
-        """An array over classes, points and states, as those here are."""
-        return np.asarray(values[..., self.states].reshape(self.rows, -1))
 
 
 def _make_room(remembered: dict[Any, Any]) -> None:
     if len(remembered) >= MOST_REMEMBERED:
         remembered.clear()
-
-
-def _values(model: Model, near: Array, share: float) -> Array:
-    """What a state is worth at the end, the costs saved with it, [class, point, state]."""
-    held = worth_at_end(near)
-    values = np.stack([held, np.full_like(held, share)], axis=1)
-    return np.asarray(model.weights[:, None, None] * values)

@@ -22,6 +22,7 @@ from itertools import combinations_with_replacement
 from typing import Final, NamedTuple
 
 from aflowgym.dsl.checking import DEFAULT_LIMITS, EMPTY, Checker, calls
+from aflowgym.dsl.diagnostics import has_error
 from aflowgym.dsl.nodes import (
     DONE,
     Cond,
@@ -178,7 +179,7 @@ def typed(nodes: tuple[Node, ...], state: int, kind: str) -> int | None:
     checker = Checker(OPERATORS, kind)
     for node in nodes:
         state = checker.walk(node, state)
-    return None if any(found.code[0] == "E" for found in checker.found) else state
+    return None if has_error(checker.found) else state
 
 
 def allowed(chain: tuple[Node, ...], sort: Sort | None) -> list[bool]:

@@ -38,6 +38,8 @@ _INHERITED_GROUP: Final = 3
 _ODD_GROUPS: Final = 4
 #: Which answers make up each group.
 MEMBERS: Final = ((RIGHT,), (LOOSE,), (TYPICAL,), INHERITED, (ODD[0],), (ODD[1],))
+#: The answer that a group gives; None for that of the state which the list started from.
+ANSWER_OF: Final = (RIGHT, LOOSE, TYPICAL, None, *ODD)
 VOTES: Final = 5
 NO_BRANCH: Final[Counts] = (0,) * GROUPS
 
@@ -55,19 +57,18 @@ def _entering() -> Array:
 ENTERING: Final = _entering()
 
 
-def grouped(ends: Array) -> list[Array | None]:
-    """The masses of the groups and of failure in what a branch ends in; None for none."""
+def group_masses(ends: Array) -> Array:
+    """The masses of the groups, and of failure, in what a branch ends in, [..., 7]."""
     answers = answers_of(ends)
-    masses: list[Array] = [answers[..., list(each)].sum(axis=-1) for each in MEMBERS]
-    masses.append(answers[..., -1])
-    return [mass if np.any(mass) else None for mass in masses]
+    groups = [answers[..., list(each)].sum(axis=-1) for each in MEMBERS]
+    return np.stack([*groups, answers[..., -1]], axis=-1)
 
 
 def counted(before: dict[Counts, Array], ends: Array) -> dict[Counts, Array]:
     """The distribution of the counts with one branch more."""
     after: dict[Counts, Array] = {}
-    for group, mass in enumerate(grouped(ends)):
-        if mass is None:
+    for group, mass in enumerate(np.moveaxis(group_masses(ends), -1, 0)):
+        if not np.any(mass):
             continue
         for counts, weight in before.items():
             key = counts
@@ -90,7 +91,7 @@ def closed(
     for key, mass in counts.items():
         groups += mass[..., None] * chosen(ensemble, key, points, weight)[:, None, :]
     matrix = np.zeros((*first.shape, SIZE), first.dtype)
-    for group, answer in enumerate((RIGHT, LOOSE, TYPICAL, None, *ODD)):
+    for group, answer in enumerate(ANSWER_OF):
         if answer is not None:
             matrix[..., at(answer)] = groups[..., group]
     for row, state in enumerate(held):

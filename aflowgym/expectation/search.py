@@ -190,7 +190,11 @@ class Search(Walker):
             after = closed_only(self.walk(step, states).on)
             kind_of_list = sort
             if rest.lists < left.lists:
-                kind_of_list = next(each for each in sorts().values() if _has(step, each.stands))
+                kind_of_list = next(
+                    each
+                    for each in sorts().values()
+                    if replaced(step, each.stands, ListOf(())) != step
+                )
             self.note(whole, after, kind_of_list)
             if rest.operators:
                 self.grow(whole, filled, after, rest, kind_of_list)
@@ -214,10 +218,6 @@ class Search(Walker):
             self.reward = float(rewards[place])
             tree = sequence(chain)
             self.best = replaced(tree, sort.stands, sort.members[place]) if sort else tree  # type: ignore[assignment]
-
-
-def _has(node: Node, stands: ListOf) -> bool:
-    return replaced(node, stands, ListOf(())) != node
 
 
 FOUND: Final[Mapping[tuple[str, Kind], str]] = {

@@ -20,9 +20,10 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from aflowgym.answers.code import Outcome
+from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import values
 from toolgym.errors import ConfigurationError
 from toolgym.forks import leave_to_parent, renew_in_child
@@ -104,9 +105,6 @@ class Level:
         return "\n".join(lines)
 
 
-if TYPE_CHECKING:
-    from aflowgym.execution.protocols import Job
-
 _LONGEST_ERROR: Final = 600
 
 
@@ -148,10 +146,6 @@ def printable(error: str) -> str:
     """An error's text, which a program may have written: one line, short, no control tokens."""
     line = "".join(c if c.isprintable() else " " for c in error[:_LONGEST_ERROR])
     return escape_control_tokens(line)
-
-
-if TYPE_CHECKING:
-    from aflowgym.execution.protocols import Job
 
 
 class InThreads:

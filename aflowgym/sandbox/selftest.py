@@ -98,13 +98,10 @@ class Open(Exception):
 
 
 def proved(run: Callable[[str, str, str], Outcome]) -> tuple[str, ...]:
-    """Run the self-test.
+    """Run the self-test; what was tried and refused.
 
     Args:
         run: Runs a program, the name of its function and its arguments.
-
-    Returns:
-        What was tried and refused.
 
     Raises:
         Open: Something was not refused, or the program could not even do what it may.

@@ -16,17 +16,15 @@ import importlib
 import importlib.util
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aflowgym.answers.code import Outcome
 from aflowgym.answers.literals import read_literal
+from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import values
 from aflowgym.sandbox.base import MB, InThreads, Level, Limits, SandboxRefused, printable
 from toolgym.errors import EnvironmentFault
 from toolgym.forks import leave_to_parent
-
-if TYPE_CHECKING:
-    from aflowgym.execution.protocols import Job
 
 _LIBRARY: Final = "pydantic_monty"
 #: What may be raised because the interpreter lacks something.

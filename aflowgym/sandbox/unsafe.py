@@ -17,16 +17,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aflowgym.answers.code import Outcome
+from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import values
 from aflowgym.sandbox.base import MB, InThreads, Level, Limits, content_of, crashed, left
 from aflowgym.sandbox.process import environment
 from toolgym.errors import EnvironmentFault
-
-if TYPE_CHECKING:
-    from aflowgym.execution.protocols import Job
 
 _BOOT: Final = """
 import marshal, os, sys, types

@@ -22,9 +22,10 @@ import time
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aflowgym.answers.code import Outcome
+from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import bubblewrap, selftest, worker
 from aflowgym.sandbox.base import (
     MB,
@@ -40,9 +41,6 @@ from aflowgym.sandbox.base import (
 )
 from aflowgym.sandbox.process import Ended, Process, WorkerLost
 from toolgym.errors import ConfigurationError, EnvironmentFault
-
-if TYPE_CHECKING:
-    from aflowgym.execution.protocols import Job
 
 _OPEN: weakref.WeakSet[WalledSandbox] = weakref.WeakSet()
 
@@ -258,9 +256,7 @@ def level_of(told: dict[str, Any], wrapped: bool, why_not: str, proved: tuple[st
     return Level(kind, walls, proved, tuple(filter(None, gaps)))
 
 
+@atexit.register
 def _close_all() -> None:
     for sandbox in list(_OPEN):
         sandbox.close()
-
-
-atexit.register(_close_all)

@@ -29,7 +29,7 @@ import struct
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NoReturn
 
 from aflowgym.sandbox import child, filter, walls
@@ -310,18 +310,17 @@ def import_modules(preload: Sequence[str]) -> None:
 def readable_paths(preload: Sequence[str]) -> list[str]:
     """What may be read, after `import_modules`."""
     library = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
-    found = [each for folder in sorted(library) for each in _entries(folder)]
+    found = [
+        os.path.join(folder, name)
+        for folder in sorted(library)
+        for name in sorted(os.listdir(folder))
+        if name not in _OTHERS_PACKAGES
+    ]
     found += [path for path in sys.path if path.endswith(".zip")]
     roots = {name.partition(".")[0] for name in preload}
     if roots:
         found += _packages(library)
     return [path for path in (*found, *_ALSO) if os.path.exists(path)]
-
-
-def _entries(folder: str) -> Iterator[str]:
-    for name in sorted(os.listdir(folder)):
-        if name not in _OTHERS_PACKAGES:
-            yield os.path.join(folder, name)
 
 
 def _packages(library: Iterable[str]) -> list[str]:

@@ -53,11 +53,11 @@ def shortened(text: str) -> str:
     >>> shortened("[Programmer, Programmer, Custom] -> ScEnsemble")
     '[Programmer * 2, Custom] -> ScEnsemble'
     """
-    return text if '"' in text else _ALIKE.sub(_once, text)
-
-
-def _once(found: re.Match[str]) -> str:
-    return f"{found[1]} * {1 + found[2].count(',')}"
+    return (
+        text
+        if '"' in text
+        else _ALIKE.sub(lambda alike: f"{alike[1]} * {1 + alike[2].count(',')}", text)
+    )
 
 
 def favourite_pictures(found: Gathered) -> tuple[Chart, ...]:

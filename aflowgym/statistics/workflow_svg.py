@@ -55,8 +55,7 @@ class Part:
 def workflow_picture(workflow: Node | str) -> str:
     """A workflow as SVG, in an element that scrolls where a page is too narrow for it.
 
-    Returns:
-        Markup; empty for a text that is no workflow.
+    Empty for a text that is no workflow.
 
     >>> "ScEnsemble" in workflow_picture("[Custom, Programmer] -> ScEnsemble")
     True

@@ -15,11 +15,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from aflowgym.dsl import CODES, Limits, Node, parse
 from aflowgym.dsl.checking import DEFAULT_LIMITS, EMPTY, Checker
+from aflowgym.dsl.diagnostics import has_error
 from aflowgym.dsl.nodes import Cond, ListOf, Op, Repeat, children, operators_of, sequence
 from aflowgym.operators.catalogue import KINDS, OPERATORS, Registry, key
 from aflowgym.remembering import remembered
@@ -197,21 +198,24 @@ class _Reader:
                     steps.append(node)
                     state, sound = after, sound and fits
         if steps:
-            return [self._read(str(sequence(steps, (0, 0))), _ANY_SIZE)]
+            return [self._read(str(sequence(steps)), _ANY_SIZE)]
         return [Workflow(codes=tuple(sorted(refused)))] if refused else []
 
     def _checked(self, node: Node, state: int) -> tuple[bool, int]:
         """Whether the types of one more step fit, and the state behind it."""
         checker = Checker(self.operators, None)
         after = checker.walk(node, state)
-        return not any(found.severity == "error" for found in checker.found), after
+        return not has_error(checker.found), after
 
     def _parsed(self, text: str, limits: Limits, kind: Any = "") -> Workflow:
         parsed = parse(text, kind=kind or None, operators=self.operators, limits=limits)
         codes = tuple(sorted({error.code for error in parsed.errors}))
         node = parsed.workflow
-        found = Workflow(codes=codes) if node is None else _counted(node)
-        return replace(found, remarks=bool(parsed.diagnostics))
+        remarks = bool(parsed.diagnostics)
+        if node is None:
+            return Workflow(codes=codes, remarks=remarks)
+        used = Counter(each.name for each in operators_of(node))
+        return Workflow(str(node), codes, remarks, structure(node), used)
 
 
 def _calls(turn: Mapping[str, Any]) -> int:
@@ -230,11 +234,6 @@ def _called(name: str, arguments: Any) -> Node:
     copies = arguments.get("copies") if isinstance(arguments, Mapping) else None
     one = Op(name)
     return ListOf((one,) * copies) if type(copies) is int and 1 < copies <= _MOST_COPIES else one
-
-
-def _counted(node: Node) -> Workflow:
-    used = Counter(each.name for each in operators_of(node))
-    return Workflow(text=str(node), structure=structure(node), operators=used)
 
 
 def _refusal(turn: Mapping[str, Any]) -> tuple[str, ...]:

@@ -31,11 +31,6 @@ _ASKED: Final = re.compile(
 )
 
 
-def _form_of_sum(left: Value, right: Value) -> Form:
-    """The form of a sum of two terms."""
-    return frozenset({"work"}) if left.keys() & right.keys() else PLAIN
-
-
 def _form_of_product(left: Value, right: Value, tens: bool) -> Form:
     """The form of a product; `tens` tells that the second is a power of ten, as in `3 * 10^8`."""
     numbers = exact.rational(left) is not None and exact.rational(right) is not None
@@ -179,7 +174,7 @@ class _Reader:
             minus = self.text == "-"
             self._advance()
             term = self._product(depth)
-            self.form |= _form_of_sum(value, term)
+            self.form |= {"work"} if value.keys() & term.keys() else PLAIN
             value = exact.add(value, exact.negate(term) if minus else term)
         return value
 
