@@ -135,7 +135,6 @@ def holds(form: Form, value: Any, expected: Any, tolerance: float, relative: flo
         return False
 
 
-_REMEMBERED: Final = 2000
 # The second form goes past tildes that open nothing, with the others on their line: these would
 # each be followed through the same line. Back-quotes end such a line by themselves.
 _FENCE: Final = re.compile(
@@ -246,11 +245,10 @@ def passes(test: CodeTest, outcome: Outcome) -> bool:
     """Does the test hold for the value that came back, as Python compares plain data?"""
     if outcome.error:
         return False
-    hold = _holds if len(outcome.value) <= _REMEMBERED else _holds.__wrapped__
-    return hold(outcome.value, test.expected, test.form, test.tolerance, test.relative)
+    return _holds(outcome.value, test.expected, test.form, test.tolerance, test.relative)
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _holds(returned: str, literal: str, form: Form, tolerance: float, relative: float) -> bool:
     """Whether a test holds, remembered: programs return few different values."""
     try:

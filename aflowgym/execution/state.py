@@ -14,8 +14,8 @@ need.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from aflowgym.answers.code import extract_code
@@ -54,9 +54,7 @@ class State:
 
     def copy(self) -> State:
         """The same slots; filling one leaves the other's as they are."""
-        return State(
-            self.task, self.solution, self.code, self.candidates, self.verdict, self.feedback
-        )
+        return replace(self)
 
     def settle(self, operator: Operator, outputs: Mapping[str, Any]) -> None:
         """Take over what an operator wrote, and empty what that makes stale."""
@@ -136,10 +134,8 @@ class Account:
         tokens = [self.tokens * end // whole for end in ends]
         self.calls -= calls[-1]
         self.tokens -= tokens[-1]
-        return [
-            Account(calls[place + 1] - calls[place], tokens[place + 1] - tokens[place])
-            for place in range(len(weights))
-        ]
+        steps = zip(pairwise(calls), pairwise(tokens), strict=True)
+        return [Account(end - start, last - first) for (start, end), (first, last) in steps]
 
     def back(self, shares: list[Account]) -> None:
         """Take back what branches have left."""

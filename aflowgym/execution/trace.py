@@ -43,11 +43,7 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """Both together."""
-        return Usage(
-            self.calls + other.calls,
-            self.tokens_in + other.tokens_in,
-            self.tokens_out + other.tokens_out,
-        )
+        return Usage(*map(sum, zip(self, other, strict=True)))
 
 
 NOTHING = Usage()

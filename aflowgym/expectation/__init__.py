@@ -19,8 +19,7 @@ from aflowgym.backends.presets import Preset, preset_of
 from aflowgym.dsl import parse
 from aflowgym.dsl.checking import calls
 from aflowgym.dsl.nodes import Node
-from aflowgym.expectation.model import RIGHT, Array, Model, answers_of, start
-from aflowgym.expectation.nearness import nearness
+from aflowgym.expectation.model import RIGHT, Array, Model, answers_of, nearness, start
 from aflowgym.expectation.walking import Walker, closed_only
 from aflowgym.operators.catalogue import OPERATORS, Registry
 from aflowgym.tasks.task import Kind, WorkflowTask

@@ -24,10 +24,9 @@ import numpy as np
 from aflowgym.backends.presets import Preset
 from aflowgym.dsl.checking import DEFAULT_LIMITS
 from aflowgym.dsl.nodes import Node, sequence
-from aflowgym.expectation.appraisal import Appraiser
 from aflowgym.expectation.family import Block, blocks
 from aflowgym.expectation.model import INHERITED, SAYS, Array
-from aflowgym.expectation.walking import closed_only
+from aflowgym.expectation.walking import Appraiser, closed_only
 from aflowgym.tasks.task import Kind
 from toolgym.rewards import RewardConfig
 

@@ -3,10 +3,8 @@
 It is not proved to be the best of the whole language. The family has three parts: small chains with
 all constructs, long chains of blocks (both in `aflowgym.expectation.family`), which are searched in
 `aflowgym.expectation.meeting`, and workflows that are named. Every member of the first part is
-evaluated exactly. What makes it fast: members with a common beginning share its distribution; all
-lists of a sort are evaluated at once, along the batch axis; states that cannot occur are left out;
-and since the cost saturates as `cap - a * b ** calls`, two values of the generating function of the
-calls (at 1 and at b) stand for its whole distribution.
+evaluated exactly: members with a common beginning share its distribution, and all lists of a sort
+are evaluated at once, along the batch axis.
 
 To search takes up to a minute for each kind of task. For the presets and the default weights the
 result stands here, and a test searches it anew. For other weights its text is kept in the cache
@@ -55,11 +53,11 @@ from aflowgym.expectation.model import (
     SIZE,
     Array,
     Model,
+    nearness,
     occurring,
     start,
     worth_at_end,
 )
-from aflowgym.expectation.nearness import nearness
 from aflowgym.expectation.walking import OpenList, Walker, closed_only
 from aflowgym.tasks.task import Kind
 from toolgym import long_work

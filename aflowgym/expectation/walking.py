@@ -1,21 +1,57 @@
-"""The walk of the executor, on distributions over states instead of a state.
+"""Walks on distributions over states instead of a state: of any workflow, and fast ones of many.
 
-It mirrors `aflowgym.execution.executor` construct by construct: a check that passes ends the loops
-around it, a condition splits by what its check said, the branches of a list start from the same
-state. Mass that has failed stays where it is and calls no model.
+`Walker` mirrors the walk of `aflowgym.execution.executor` construct by construct: a check that
+passes ends the loops around it, a condition splits by what its check said, the branches of a list
+start from the same state. Mass that has failed stays where it is and calls no model.
+
+`Appraiser` gives the reward of `expected`, from memory where parts are alike. The cost saturates as
+`cap - a * b ** calls`, so two values of the generating function of the calls, at 1 and at b, stand
+for its whole distribution. States that cannot occur on a kind of task are left out. And what parts
+of a workflow do is remembered: the states after a beginning, what a branch ends in, and what comes
+out of a list. So a search through workflows that differ in a few places pays for these only. Its
+distributions are arrays [class and point, row, state]: the points 1 and b of each class lie beside
+each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq
-from aflowgym.expectation.lists import ENTERING, NO_BRANCH, Counts, closed, counted
-from aflowgym.expectation.model import FAILED, PASSES, SIZE, Array, Model
+from aflowgym import score
+from aflowgym.backends.presets import Preset
+from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, steps_of
+from aflowgym.expectation.lists import (
+    ANSWER_OF,
+    ENTERING,
+    GROUPS,
+    NO_BRANCH,
+    Counts,
+    choices,
+    closed,
+    counted,
+    group_masses,
+    tallies,
+)
+from aflowgym.expectation.model import (
+    ANSWERS,
+    FAILED,
+    NONE,
+    PASSES,
+    SAYS,
+    SIZE,
+    Array,
+    Model,
+    at,
+    nearness,
+    occurring,
+    worth_at_end,
+)
 from aflowgym.operators.catalogue import OPERATORS, Registry
+from aflowgym.tasks.task import Kind
+from toolgym.rewards import RewardConfig
 
 
 @dataclass(frozen=True)
@@ -139,3 +175,119 @@ def both(one: Array | None, other: Array | None) -> Array | None:
     if one is None or other is None:
         return other if one is None else one
     return one + other
+
+
+MOST_REMEMBERED: Final = 20_000
+
+
+class Appraiser(Walker):
+    """Rewards of workflows on one kind of task.
+
+    Attributes:
+        states: The numbers of the states that can occur; the last axis of every array is over them.
+        values: What a state is worth at the end, the costs saved with it, [class and point, state].
+    """
+
+    def __init__(self, kind: Kind, preset: Preset, rewards: RewardConfig) -> None:
+        share, factor = score.saturation(rewards)
+        super().__init__(Model(preset, kind, np.array([1.0, factor])))
+        self.cap = rewards.cost_cap
+        self.states = occurring(kind, self.model.skills.loose, in_branches=True)
+        self.passes = PASSES[self.states]
+        self.rows = 2 * len(self.model.weights)
+        held = worth_at_end(nearness(kind, self.model.skills, rewards))
+        values = np.stack([held, np.full_like(held, share)], axis=1)
+        values = (self.model.weights[:, None, None] * values)[..., self.states]
+        self.values: Array = values.reshape(self.rows, -1)
+        self.begin: Array = np.zeros((self.rows, 1, len(self.states)))
+        self.begin[..., self.states == NONE] = 1.0
+        self._matrices: dict[str, Array] = {}
+        self._after: dict[tuple[Node, ...], Array | OpenList] = {}
+        self._ends: dict[tuple[Node, int], Array] = {}
+        self._closed: dict[tuple[tuple[Node, ...], str, int], Array] = {}
+
+    def reward(self, workflow: Node) -> float:
+        """The reward of `expected`, of a tree that is well typed and within the limits."""
+        return self.worth(closed_only(self.after(steps_of(workflow))))
+
+    def worth(self, states: Array) -> float:
+        """The reward of a workflow that ends in these states."""
+        return float((states[:, 0] * self.values).sum() - self.cap)
+
+    def after(self, steps: tuple[Node, ...]) -> Array | OpenList:
+        """The states after the first steps of a workflow."""
+        if not steps:
+            return self.begin
+        known = self._after.get(steps)
+        if known is None:
+            _make_room(self._after)
+            known = self._after[steps] = self.walk(steps[-1], self.after(steps[:-1])).on
+        return known
+
+    def matrix(self, operator: str) -> Array:
+        """The matrix of an operator, over the states that can occur."""
+        known = self._matrices.get(operator)
+        if known is None:
+            whole = self.model.matrix(operator)[..., self.states[:, None], self.states]
+            known = whole.reshape(self.rows, *whole.shape[2:])
+            self._matrices[operator] = known = np.ascontiguousarray(known)
+        return known
+
+    def kernel(self, node: Node, held: Array) -> Array:
+        """What a closed step does to some states, [class and point, one of these, state]."""
+        each = np.broadcast_to(
+            np.eye(len(self.states))[held], (self.rows, len(held), len(self.states))
+        )
+        return closed_only(self.walk(node, each).on)
+
+    def closing(self, opened: OpenList, ensemble: str) -> Array:
+        """The states after a list and the ensemble that closes it."""
+        before, branches = opened.before, tuple(sorted(opened.branches, key=str))
+        after = np.zeros_like(before)
+        for place in np.flatnonzero(before.any(axis=(0, 1))):
+            state = int(self.states[place])
+            if state == FAILED:
+                after[..., place] += before[..., place]
+                continue
+            known = self._closed.get((branches, ensemble, state))
+            if known is None:
+                _make_room(self._closed)
+                known = self._closed[branches, ensemble, state] = self._chosen(
+                    branches, ensemble, state
+                )
+            after += before[..., place, None] * known[:, None]
+        return after
+
+    def _chosen(self, branches: tuple[Node, ...], ensemble: str, held: int) -> Array:
+        """The states that a list and its ensemble lead to from one, [class and point, state]."""
+        ends = [self._end(branch, held) for branch in branches]
+        active = tuple(np.flatnonzero(sum(ends)[:, :GROUPS].any(axis=0)).tolist())  # type: ignore[index]
+        counts = tallies(ends, active)
+        points, weight = self.model.points, self.model.skills.weight
+        groups = np.empty((self.rows, GROUPS + 1))
+        for place, point in enumerate(points):
+            table = choices(len(ends), active, ensemble, float(point), weight)
+            groups[place :: len(points)] = counts[place :: len(points)] @ table
+        after = np.zeros((self.rows, SIZE))
+        for group, answer in enumerate(ANSWER_OF):
+            where = held // len(SAYS) if answer is None else answer
+            if where < len(ANSWERS):
+                after[:, at(where)] += groups[:, group]
+        after[:, FAILED] = groups[:, GROUPS]
+        return np.asarray(after[:, self.states])
+
+    def _end(self, branch: Node, held: int) -> Array:
+        """The groups that a branch ends in, and failure, from a state; [class and point, 7]."""
+        known = self._ends.get((branch, held))
+        if known is None:
+            _make_room(self._ends)
+            begin = np.broadcast_to(ENTERING[held][self.states], self.begin.shape)
+            whole = np.zeros((self.rows, SIZE))
+            whole[:, self.states] = closed_only(self.walk(branch, begin).on)[:, 0]
+            known = self._ends[branch, held] = group_masses(whole)
+        return known
+
+
+def _make_room(remembered: dict[Any, Any]) -> None:
+    if len(remembered) >= MOST_REMEMBERED:
+        remembered.clear()

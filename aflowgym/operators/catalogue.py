@@ -11,10 +11,10 @@ only in a tie, and `Test` judges by running tests, so a call is spent on a repai
 
 from __future__ import annotations
 
-from aflowgym.operators.declaration import BIT, DONE_WORDS, KINDS, SLOTS, Operator, Registry, key
+from aflowgym.operators.declaration import BIT, DONE_WORDS, SLOTS, Operator, Registry, key
 from aflowgym.operators.prompts import PROMPTS
 
-__all__ = ["BIT", "DONE_WORDS", "KINDS", "OPERATORS", "SLOTS", "Operator", "Registry", "key"]
+__all__ = ["BIT", "DONE_WORDS", "OPERATORS", "SLOTS", "Operator", "Registry", "key"]
 
 #: The ten operators of AFlow.
 OPERATORS = Registry(

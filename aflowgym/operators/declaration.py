@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from string import Formatter
 
+from aflowgym.tasks.task import KINDS
 from toolgym.lazy import lazy
 
 #: The slots of the state, and what each holds.
@@ -24,8 +25,6 @@ SLOTS = {
 }
 #: One bit per slot: the slots that are filled, as a number.
 BIT = {slot: 1 << place for place, slot in enumerate(SLOTS)}
-#: The kinds of tasks.
-KINDS = ("math", "code", "qa")
 #: Words that end a workflow or skip a branch; no operator can be called so.
 DONE_WORDS = frozenset({"done", "end", "stop", "finish", "pass"})
 # What becomes stale with a new solution.

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from aflowgym.operators.catalogue import KINDS
 from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, ranked
 from aflowgym.statistics.regret import Regret
 from aflowgym.statistics.workflow_svg import workflow_picture
+from aflowgym.tasks.task import KINDS
 from toolgym.report.plots.categories import ShareBars, share_bars
 from toolgym.report.plots.lines import Line, line_plot, swatch
 from toolgym.report.plots.scatter import Mark, Spot, Track, scatter_plot

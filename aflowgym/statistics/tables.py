@@ -18,7 +18,7 @@ from aflowgym.dsl import CODES, Limits
 from aflowgym.dsl.checking import DEFAULT_LIMITS
 from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.expectation.family import FAMILY, Family
-from aflowgym.operators.catalogue import KINDS, OPERATORS, Registry
+from aflowgym.operators.catalogue import OPERATORS, Registry
 from aflowgym.statistics.charts import (
     accuracy_chart,
     favourite_pictures,
@@ -28,6 +28,7 @@ from aflowgym.statistics.charts import (
 from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, moments, ranked
 from aflowgym.statistics.regret import regret_table, regrets
 from aflowgym.statistics.workflows import STRUCTURES, readings
+from aflowgym.tasks.task import KINDS
 from toolgym.calls import CALL_ERRORS
 from toolgym.statistics import Cell, Rollout, Share, Statistics, Table
 

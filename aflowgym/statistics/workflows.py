@@ -22,8 +22,9 @@ from aflowgym.dsl import CODES, Limits, Node, parse
 from aflowgym.dsl.checking import DEFAULT_LIMITS, EMPTY, Checker
 from aflowgym.dsl.diagnostics import has_error
 from aflowgym.dsl.nodes import Cond, ListOf, Op, Repeat, children, operators_of, sequence
-from aflowgym.operators.catalogue import KINDS, OPERATORS, Registry, key
+from aflowgym.operators.catalogue import OPERATORS, Registry, key
 from aflowgym.remembering import remembered
+from aflowgym.tasks.task import KINDS
 from toolgym.statistics import Rollout
 
 RUN_WORKFLOW: Final = "run_workflow"

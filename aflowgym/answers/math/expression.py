@@ -247,12 +247,19 @@ class _Reader:
         if kind == "command":
             self._advance()
             return self._command(text, depth)
-        for opening, closing in ("()", "{}", "[]"):
+        value = self._group(depth, "()", "{}", "[]")
+        if value is None:
+            raise Unreadable(f"{text!r} is not expected there")
+        return value
+
+    def _group(self, depth: int, *brackets: str) -> Value | None:
+        """A sum in brackets; None if none of these stands here."""
+        for opening, closing in brackets:
             if self._take(opening):
                 value = self.sum(depth + 1)
                 self._expect(closing)
                 return value
-        raise Unreadable(f"{text!r} is not expected there")
+        return None
 
     def _number(self) -> Value:
         """A number, or a mixed one: an integer with a fraction of two positive integers behind."""
@@ -294,13 +301,8 @@ class _Reader:
 
     def _argument(self, depth: int) -> Value:
         """What follows a command: a group, or a single digit or letter as in `\\frac12`."""
-        if self._take("{"):
-            value = self.sum(depth + 1)
-            self._expect("}")
-            return value
-        if self._take("("):
-            value = self.sum(depth + 1)
-            self._expect(")")
+        value = self._group(depth, "{}", "()")
+        if value is not None:
             return value
         if self.kind not in ("number", "letters"):
             raise Unreadable("a command lacks its argument")

@@ -13,7 +13,7 @@ from aflowgym.backends.presets import PRESETS
 from aflowgym.dsl import check
 from aflowgym.dsl.checking import DEFAULT_LIMITS
 from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Op, Repeat, Seq, children, sequence
-from aflowgym.expectation.appraisal import Appraiser
+from aflowgym.expectation.walking import Appraiser
 from aflowgym.operators.catalogue import OPERATORS
 from toolgym import RewardConfig
 
