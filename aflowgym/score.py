@@ -1,4 +1,4 @@
-"""What a run of a workflow is worth: operator calls as cost, and how far it came as progress.
+"""The score of a run of a workflow: operator calls as cost, and how far it came as progress.
 
 Both the environments and the exact expectation go through these functions, so that what is computed
 is what is paid. The law itself is `toolgym.rewards`: each call of a model costs what a step of the
@@ -37,7 +37,7 @@ def charge_calls(ledger: Ledger, calls: int) -> None:
 
 
 def progress(verdict: Verdict | None, *, parsed: bool = True, checked: bool = True) -> float:
-    """How far a submitted workflow came, in [0, 1].
+    """The progress of a submitted workflow, in [0, 1].
 
     Args:
         verdict: The judgement of the solution it left; None if it left none.

@@ -1,4 +1,4 @@
-"""Verifiers: is this answer right? One per kind of task, none of which ever guesses.
+"""Verifiers of answers, one per kind of task, none of which ever guesses.
 
 * `judge_math`: equal value, by exact numbers (`aflowgym.answers.math.mathematics`).
 * `judge_code`: every test passes, judged from the values a sandbox recorded

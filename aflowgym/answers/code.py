@@ -53,7 +53,7 @@ class Relation(NamedTuple):
 
 
 def read_relation(said: ast.expr, is_call: Callable[[ast.expr], bool]) -> Relation:
-    """What an assertion says of a call.
+    """The relation that an assertion states of a call.
 
     Raises:
         ValueError: It is of another form.
@@ -177,7 +177,7 @@ class CodeTest:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one call in the sandbox.
+    """The outcome of one call in the sandbox.
 
     Attributes:
         value: The text of the value it returned, as `repr` writes plain data; empty with an error.
@@ -242,7 +242,7 @@ def judge_code(tests: Sequence[CodeTest], outcomes: Sequence[Outcome]) -> Verdic
 
 
 def passes(test: CodeTest, outcome: Outcome) -> bool:
-    """Does the test hold for the value that came back, as Python compares plain data?"""
+    """Whether the test holds for the value that came back, as Python compares plain data."""
     if outcome.error:
         return False
     return _holds(outcome.value, test.expected, test.form, test.tolerance, test.relative)

@@ -1,4 +1,4 @@
-"""Find the final answer in what a model or an operator wrote.
+"""The final answer in what a model or an operator wrote.
 
 In this order, and the last of its kind each time: `\\boxed{...}`, `<answer>...</answer>`,
 `#### ...`, "the answer is ..." or "Answer: ...", the last line. Exactly one place is taken: an

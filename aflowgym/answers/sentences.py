@@ -139,7 +139,7 @@ def _unit(pieces: list[re.Match[str]]) -> tuple[str, int]:
 
 
 def name_said(text: str, names: Collection[str], question: str) -> bool:
-    """Is one of the names what a sentence answers, between words of the question only?
+    """Whether a sentence answers one of the names, between words of the question only.
 
     Args:
         text: The sentence, or several of which the last counts.
@@ -177,7 +177,7 @@ def name_said(text: str, names: Collection[str], question: str) -> bool:
 
 
 def claim(text: str) -> str | None:
-    """What the last sentence of a text claims, without what it rules out; None if it doubts it.
+    """The claim of the last sentence, without what it rules out; None if it doubts it.
 
     >>> claim("It isn't London; it is Paris."), claim("Paris, not London."), claim("Is it Paris?")
     ('it is Paris.', 'Paris', None)

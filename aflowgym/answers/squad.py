@@ -50,7 +50,7 @@ _NOT: Final = re.compile(r"\b(?:not|no|never|neither|none|nobody)\b|n[’']t\b",
 
 
 def same_name(gold: str, answer: str) -> bool:
-    """Are these two spellings of one name?
+    """Whether two texts are spellings of one name.
 
     >>> same_name("Mount Everest", "Mt. Everest"), same_name("World War II", "World War 2")
     (True, True)
@@ -71,7 +71,7 @@ def same_name(gold: str, answer: str) -> bool:
 
 
 def affirmed(gold: str, answer: str) -> bool:
-    """Does a text begin with this yes or no, and say nothing else after it?
+    """Whether a text begins with this yes or no, and says nothing else after it.
 
     >>> affirmed("yes", "Yes, both of them were."), affirmed("yes", "Yes, but only one of them.")
     (True, False)

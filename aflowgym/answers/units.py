@@ -87,7 +87,7 @@ def units_of(words: frozenset[str]) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def asks_percent(question: str) -> bool:
-    """Does the question want a number of percent, so that a bare number is one?"""
+    """Whether the question wants a number of percent, so that a bare number is one."""
     asked = r"what percent|percentage|how many percent|(?:in|as a) percent"
     return re.search(asked, question.lower()) is not None
 
@@ -143,7 +143,7 @@ def _pieces(text: str) -> list[tuple[str, str] | None]:
 
 
 def same_unit(gold: str, answer: str, asked: frozenset[str]) -> bool:
-    """May a number with the second unit answer for one with the first?
+    """Whether a number with the second unit may answer for one with the first.
 
     Args:
         gold: The canonical unit of the gold; empty without one.
@@ -165,7 +165,7 @@ def same_unit(gold: str, answer: str, asked: frozenset[str]) -> bool:
 
 
 def exchange(gold: str, answer: str, asked: frozenset[str]) -> Fraction | None:
-    """How many of the gold's unit one of the answer's is, if either may be given.
+    """The size of the answer's unit in units of the gold, if either may be given.
 
     Args:
         gold: The canonical unit of the gold.

@@ -1,4 +1,4 @@
-"""What a verifier says of an answer: right, wrong, or that it cannot tell, with the reason.
+"""The verdict of a verifier: right, wrong, or that it cannot tell, with the reason.
 
 Only `correct` decides. `progress` tells how near a wrong answer is (the fraction of the tests that
 pass, the F1 of the words) and is never read as correctness. An answer that cannot be read is wrong;

@@ -1,4 +1,4 @@
-"""Where operators get their texts: a language model, or simulated, recorded or scripted ones.
+"""The sources of operators' texts: a language model, or simulated, recorded or scripted ones.
 
 A backend is any object with `generate`, `agenerate` and `sandbox` (`aflowgym.execution.protocols`).
 `make_backend` finds one by name, for command lines and configurations. The two that ask a language

@@ -53,7 +53,7 @@ class OpenAIBackend:
         return _completion(await self.client.acomplete(_chat(request)))
 
     def dollars(self, usage: Usage) -> float | None:
-        """What a run or a step costs by the price table, cached or not; None without a price."""
+        """The price of a run or a step by the price table, cached or not; None without a price."""
         return self.client.settings.dollars(usage.tokens_in, usage.tokens_out)
 
 

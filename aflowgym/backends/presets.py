@@ -1,4 +1,4 @@
-"""What simulated operators can do, per kind of task: the numbers behind every draw.
+"""The skills of simulated operators, per kind of task: the numbers behind every draw.
 
 A task has a latent difficulty, one of nine equal shares of a normal distribution. A generator is
 right with probability `logistic(ability + spread * z)`; its ability is what makes the mean over the
@@ -48,7 +48,7 @@ class Latent(NamedTuple):
 
 @dataclass(frozen=True)
 class Skills:
-    """What the operators can do on one kind of task; all but `spread` and `weight` in [0, 1].
+    """The skills of the operators on one kind of task; all but `spread` and `weight` in [0, 1].
 
     Args:
         custom: Mean probability that `Custom` gives the right content.
@@ -110,7 +110,7 @@ class Skills:
         }
 
     def latent(self, kind: Kind) -> tuple[Latent, ...]:
-        """What a task is like apart from its difficulty: the cases that have a chance."""
+        """The latent cases of a task apart from its difficulty, those that have a chance."""
         if kind == "code":
             cases = (Latent(True, False, self.reveal), Latent(False, False, 1 - self.reveal))
         else:

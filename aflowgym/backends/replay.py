@@ -26,7 +26,7 @@ _HINT: Final = "Record it again: the task, the workflow, the seed or a prompt ha
 
 
 def key_of(asked: Request | Job) -> str:
-    """What a completion or an outcome is found by."""
+    """The key by which a completion or an outcome is found."""
     fields = list(asked)
     if isinstance(asked, Request):
         fields = [asked.operator, asked.prompt, asked.path, asked.number, asked.seed]
@@ -101,7 +101,7 @@ class Replay:
 
     @classmethod
     def load(cls, path: Path) -> Replay:
-        """What `Recorder.save` wrote.
+        """The recording that `Recorder.save` wrote.
 
         Raises:
             ConfigurationError: The file cannot be read, or holds something else.

@@ -1,4 +1,4 @@
-"""Backends that are made once: all environments of a process that ask for the same have the same.
+"""Backends that all environments of a process share: one for equal names and options.
 
 To load a model takes long and much memory, and the limits of a server are kept by one client. Equal
 names and options mean the same backend; a sandbox is an option like any other, told by which it is.

@@ -253,7 +253,7 @@ class SimulatedBackend:
         self.sandbox = SimulatedSandbox(self.world)
 
     def world(self, task: WorkflowTask) -> World:
-        """What is known of a task."""
+        """The simulated world of a task."""
         known = self._worlds.get(id(task))
         if known is None:
             if len(self._worlds) >= MOST_REMEMBERED:

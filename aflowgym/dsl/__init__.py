@@ -41,7 +41,7 @@ MOST_RECORDS = 40
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a text says.
+    """The reading of a text.
 
     Args:
         workflow: The workflow to run; None if there is any error.

@@ -128,7 +128,7 @@ _NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a workflow may be.
+    """The largest workflow that is allowed.
 
     Args:
         calls: Most calls of the model that it may come to.
@@ -286,7 +286,7 @@ class Checker:
 
 
 def check(tree: Node, operators: Registry, kind: str | None, limits: Limits) -> list[Diagnostic]:
-    """What does not fit in a tree: nothing, for a workflow that runs without remarks.
+    """The records of what does not fit in a tree: none, for a workflow that runs without remarks.
 
     Args:
         tree: A tree as the parser leaves it.

@@ -1,4 +1,4 @@
-"""What the language has to say about a text, as records.
+"""Records of what is wrong or remarkable in the text of a workflow.
 
 A record has a stable code, a severity, the place, what was found and expected there, and a whole
 workflow that would be accepted. An error (`E-`) means that nothing runs. A warning (`W-`) means

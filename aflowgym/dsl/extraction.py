@@ -63,7 +63,7 @@ class Held:
 
 
 def held(text: str) -> Held | None:
-    """What a text holds that is an object of strings, one of them called workflow or dsl."""
+    """The workflow in a text that is an object of strings, one of them called workflow or dsl."""
     at = len(text) - len(text.lstrip())
     if not text.startswith("{", at):
         return None

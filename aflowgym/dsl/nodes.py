@@ -113,7 +113,7 @@ def operators_of(node: Node | Done) -> Iterator[Op]:
 
 
 def size(node: Node | Done) -> tuple[int, int]:
-    """How many operators there are, and how deep lists, loops and conditions are nested."""
+    """The number of operators, and the depth to which lists, loops and conditions are nested."""
     kind = type(node)
     if kind is Op:
         return 1, 0

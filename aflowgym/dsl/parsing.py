@@ -1,4 +1,4 @@
-"""From tokens to a tree, by recursive descent with recovery.
+"""The parser: from tokens to a tree, by recursive descent with recovery.
 
 `GRAMMAR` is the whole language. On top of it the parser reads what is meant beyond doubt (an arrow
 too many, a bracket missing at the very end, an alias) and says so in a warning. At anything else it

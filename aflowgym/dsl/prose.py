@@ -325,7 +325,7 @@ def is_prose(text: str, operators: Registry, known: frozenset[str]) -> bool:
 
 
 def follows(text: str, operators: Registry) -> list[Item]:
-    """What goes on with a workflow at the beginning of a text behind it; empty if nothing does.
+    """The items that go on with a workflow at the beginning of a text behind it; none if none do.
 
     That the workflow ended was told by a tag, a fence, a label or the sign of a comment, so only
     what no prose begins with counts: an arrow, a sign before a name, a count, or names alone.
@@ -350,7 +350,7 @@ def follows(text: str, operators: Registry) -> list[Item]:
 
 
 def leads(text: str, operators: Registry) -> list[Item]:
-    """What a workflow goes on with at the end of a text before it: an arrow that comes from one."""
+    """The items that a workflow goes on with at the end of a text before it: an arrow from one."""
     tokens, _ = tokenize(text)
     items = items_of(tokens[-3:-1], text, operators)
     if not items or items[-1].token.kind != "arrow":

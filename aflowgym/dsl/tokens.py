@@ -113,7 +113,7 @@ _MEANS = {"\\": "\\", '"': '"', "n": "\n", "t": "\t"}
 
 
 def unquoted(string: str) -> str:
-    r"""What a quoted instruction says.
+    r"""The text of a quoted instruction.
 
     Only `\"`, `\\`, `\n` and `\t` are escapes: a backslash before anything else is a backslash, for
     the sake of formulas.
@@ -139,7 +139,7 @@ _COUNTS = {"twice": "2", "thrice": "3"}
 
 @dataclass(slots=True)
 class Syntax:
-    """What the parser makes of a text: a tree, sound only if there are no errors."""
+    """The result of the parser: a tree, sound only if there are no errors."""
 
     tree: Node | None
     diagnostics: list[Diagnostic]

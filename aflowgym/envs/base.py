@@ -1,4 +1,4 @@
-"""What both workflow environments share: the task, the draws of an episode, and what is submitted.
+"""The base of both workflow environments: the task, the draws of an episode, the submission.
 
 A seed gives a task and the draws with which its operators run, so that one seed is one episode on
 every machine; a task that is asked for by its id alone has draws of its own (`toolgym.tasks

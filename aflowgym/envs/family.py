@@ -1,4 +1,4 @@
-"""What can be told of played workflow tasks, for the commands that look at what was recorded.
+"""The facts of played workflow tasks, for the commands that look at what was recorded.
 
 A recorded episode is judged a second time (`aflowgym.envs.recheck`), the workflows of many are
 counted, and a single one is drawn. What can be told of the tasks themselves is in

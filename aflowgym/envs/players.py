@@ -1,4 +1,4 @@
-"""Who plays the workflow environments: an expert, and a novice.
+"""The players of the workflow environments: an expert, and a novice.
 
 The expert has a small table: for each preset and kind of task, a short workflow whose expected
 reward is within a tenth of that of the best of a stated family (`aflowgym.optimum`; a test holds

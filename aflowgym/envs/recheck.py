@@ -1,4 +1,4 @@
-"""Was a recorded episode right? Asked again, in another way, so that a slip of the first shows.
+"""A second verdict on a recorded episode, by another way, so that a slip of the first shows.
 
 Nothing of what gives the environment's verdicts is used here. The submitted solution is read from
 the transcript, as the agent read it: the last one that was shown before `answer`. A number is

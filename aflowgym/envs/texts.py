@@ -1,4 +1,4 @@
-"""What an agent reads of a run: calls, tests, the verdict of the last check, and the solution.
+"""The texts that an agent reads of a run: calls, tests, the verdict of the last check, solution.
 
 The solution stands last and whole under a line of its own, so that a reader (a model, the expert,
 the audit) finds it without rules. Nothing here has seen the gold or a hidden test.
@@ -24,7 +24,7 @@ _MOST_CHARS: Final = 4000
 
 
 def usage_line(usage: Usage) -> str:
-    """What a run took; the calls are of a language model, not those that the agent has.
+    """The usage of a run; the calls are of a language model, not those that the agent has.
 
     >>> usage_line(Usage(1, 100, 60))
     'Took 1 call of the model, 160 tokens.'
@@ -70,7 +70,7 @@ def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:
 
 
 def run_text(task: WorkflowTask, parsed: Parsed, result: Result, sandbox: Sandbox) -> str:
-    """What came of a workflow, for the agent."""
+    """The result of a workflow, for the agent."""
     warned = any(found.severity == "warning" for found in parsed.diagnostics)
     lines = [f"Read as: {parsed.workflow}"] if warned else []
     lines += [usage_line(result.usage), *map(str, result.warnings)]

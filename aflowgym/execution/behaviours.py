@@ -1,4 +1,4 @@
-"""What each operator does with its prompt: how often it asks, and what it makes of the replies.
+"""The behaviour of each operator: how often it asks, and what it makes of the replies.
 
 Most operators ask once and are read as their declaration says: who writes a verdict is read for
 one, who writes a program for that. Four do more: `Programmer` and `Test` run programs and ask
@@ -41,7 +41,7 @@ RETRY: Final = "The last program was of no use: "
 
 
 class Run:
-    """What the operators of one run share.
+    """The state that the operators of one run share.
 
     Attributes:
         face: How they reach the backend and the sandbox.
@@ -59,12 +59,12 @@ class Run:
 
     @property
     def usage(self) -> Usage:
-        """What all calls took together."""
+        """The usage of all calls together."""
         return Usage(*map(sum, zip(*self.used, strict=True))) if self.used else NOTHING
 
 
 class Bench:
-    """What one operator works with in one place of one run."""
+    """The means of one operator in one place of one run."""
 
     __slots__ = ("account", "instruction", "operator", "shared", "state", "step")
 

@@ -1,4 +1,4 @@
-"""What an agent can get wrong with operators and workflows, and the call that would work instead.
+"""Mistakes of an agent with operators and workflows, and the call that would work instead.
 
 A workflow that does not parse, or whose types do not fit, is answered with the first record of the
 language (`aflowgym.dsl.diagnostics`) and with its corrected workflow as a call. An operator that is
@@ -71,7 +71,7 @@ def run_call(dsl: str) -> dict[str, Any]:
 
 
 def not_ready(operator: Operator, state: State) -> ToolError | None:
-    """Why an operator cannot run on a state; None if it can."""
+    """The reason why an operator cannot run on a state; None if it can."""
     name, kind = operator.name, state.task.kind
     if operator.kinds and kind not in operator.kinds:
         here = "custom" if state.solution is None else "review"

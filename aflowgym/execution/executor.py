@@ -169,7 +169,7 @@ DEFAULT_BUDGET = Budget()
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         solution: What it left; None if it failed.

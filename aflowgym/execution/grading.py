@@ -1,4 +1,4 @@
-"""Is what a workflow left right? The verifier of the task, with a sandbox for programs.
+"""Verdicts on the solution that a run left: the task's verifier, with a sandbox for programs.
 
 A run that failed has no solution, and is wrong without looking: there is no text that could be
 taken for an answer. The hidden tests of a program run here and nowhere else.

@@ -93,7 +93,7 @@ class Request(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """What a model wrote, how many tokens it read and wrote, and whether it was cut off."""
+    """The text that a model wrote, the tokens it read and wrote, and whether it was cut off."""
 
     text: str
     tokens_in: int = 0
@@ -121,7 +121,7 @@ class Job(NamedTuple):
 
 
 class Sandbox(Protocol):
-    """Where programs run.
+    """A place where programs run.
 
     Both methods give one outcome per call, in order.
 
@@ -137,7 +137,7 @@ class Sandbox(Protocol):
 
 
 class Backend(Protocol):
-    """Where operators get their texts, and, if it brings a sandbox, run their programs.
+    """The source of operators' texts; if it brings a sandbox, it runs their programs.
 
     Raises:
         EnvironmentFault: No completion could be had.
@@ -157,7 +157,7 @@ Work = Callable[[], Coroutine[Any, Any, T]]
 
 
 class Face:
-    """How the executor reaches backend and sandbox, and runs pieces of work together.
+    """The executor's way to backend and sandbox, and to run pieces of work together.
 
     Args:
         concurrent: On the running event loop, branches and votes at the same time; otherwise one

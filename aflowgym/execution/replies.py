@@ -1,4 +1,4 @@
-"""What a model's reply holds: a program, a value, an answer, a verdict, a candidate's letter.
+"""Readers of a model's reply: a program, a value, an answer, a verdict, a candidate's letter.
 
 `answer_key` tells which answers are the same, so that an ensemble can count them: by value for
 `math`, by normalised words for `qa`, by the program without its comments and layout for `code`.
@@ -79,7 +79,7 @@ class Tags:
 
 
 def verdict_lines(text: str) -> Iterator[Piece]:
-    """Where lines begin with "verdict", "the final verdict is" and the like, marks before it aside.
+    """The places of lines that begin with "verdict", "the final verdict is" and the like.
 
     A piece begins at the first line of the marks before the word, and holds the line behind it: the
     matches of `^\\W*(?:(?:final|my|the|overall)\\s+)*verdict\\b(?:\\s+is\\b)?\\W*([^\\n]*)`.
@@ -236,7 +236,7 @@ def spoken(reply: str) -> str:
 
 
 def read_verdict(reply: str) -> tuple[bool, str] | None:
-    """What a check says: whether it passes, and the text around the verdict; None if unreadable.
+    """The verdict of a check's reply, and the text around it; None if unreadable.
 
     >>> read_verdict("Verdict: wrong\\nThe last sum is off.")
     (False, 'The last sum is off.')

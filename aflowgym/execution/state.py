@@ -26,7 +26,7 @@ from aflowgym.tasks.task import WorkflowTask
 
 
 class Candidate(NamedTuple):
-    """What one branch of a list ended in."""
+    """The end of one branch of a list."""
 
     solution: str
     code: str | None = None
@@ -81,7 +81,7 @@ def program_in(text: str, function: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one run may use.
+    """The limits of one run.
 
     Args:
         calls: Most calls of the model.
@@ -109,7 +109,7 @@ class Failed(Exception):
 
 @dataclass(slots=True)
 class Account:
-    """What a branch has left."""
+    """The calls and tokens that a branch has left."""
 
     calls: int
     tokens: int

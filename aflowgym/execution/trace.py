@@ -1,4 +1,4 @@
-"""What happened in a run, step by step, and how it is printed.
+"""The trace of a run, step by step, and how it is printed.
 
 A trace is a tree in the shape of the workflow: operators are its leaves, lists, loops and
 conditions its inner nodes. Its order is that of the text, however the branches were timed, so that
@@ -30,7 +30,7 @@ RUN_CODES = {
 
 
 class Usage(NamedTuple):
-    """What a step took: calls of the model, and the tokens it read and wrote."""
+    """The calls of the model that a step made, and the tokens it read and wrote."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -51,7 +51,7 @@ NOTHING = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a step failed, or a branch was left out: a code of `RUN_CODES` and a sentence."""
+    """The reason why a step failed, or a branch is left out: a code of `RUN_CODES`, a sentence."""
 
     code: str
     message: str
@@ -91,7 +91,7 @@ class Step:
             yield from child.walk()
 
     def total(self) -> Usage:
-        """What it took, its children included."""
+        """The usage of the step, its children included."""
         total = self.usage
         for child in self.children:
             total = total.plus(child.total())

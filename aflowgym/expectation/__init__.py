@@ -1,4 +1,4 @@
-"""What a workflow is worth with the simulated backend, exactly.
+"""The exact worth of a workflow with the simulated backend.
 
 Nothing is sampled. A workflow is a finite chain of draws whose probabilities are known
 (`aflowgym.backends.presets`), so the joint distribution of its outcome and the number of its calls

@@ -88,7 +88,7 @@ upon that is better than all of the two parts."""
 
 
 class Left(NamedTuple):
-    """What a chain may still take up."""
+    """The room that a chain has left."""
 
     operators: int
     lists: int = 1
@@ -309,7 +309,7 @@ def _leaves(nodes: tuple[Node, ...], state: int, kind: str) -> bool | None:
 
 
 def count_chains(known: tuple[Block, ...], most: int) -> int:
-    """How many canonical texts the chains of blocks up to a weight have."""
+    """The number of canonical texts of the chains of blocks up to a weight."""
     ends, alike = Counter[tuple[Size, bool]](), Counter[tuple[Size, Leaves]]()
     for block in known:
         alike[block.size, block.later] += block.orders

@@ -230,7 +230,7 @@ def tallies(ends: Sequence[Array], active: tuple[int, ...]) -> Array:
 def choices(
     branches: int, active: tuple[int, ...], ensemble: str, point: float, weight: float
 ) -> Array:
-    """Which group an ensemble chooses, or failure, for each of the counts, [number, 7]."""
+    """The group that an ensemble chooses, or failure, for each of the counts, [number, 7]."""
     points = np.array([point])
     made = []
     for counts in numbered(branches, len(active)).counts:

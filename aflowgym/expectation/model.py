@@ -92,7 +92,7 @@ def occurring(kind: Kind, loose: float, in_branches: bool) -> Array:
 
 
 def worth_at_end(near: Array) -> Array:
-    """What each state is worth at the end, cost aside, [latent class, state]."""
+    """The worth of each state at the end, cost aside, [latent class, state]."""
     values = np.zeros((len(near), SIZE))
     for answer in range(len(ANSWERS)):
         values[:, HOLDS[answer]] = near[:, [answer]]
@@ -271,7 +271,7 @@ _MADE: Final[Mapping[str, Callable[[Model], Array]]] = {
 def nearness(
     kind: Kind, skills: Skills, rewards: RewardConfig, tasks: Sequence[WorkflowTask] | None = None
 ) -> Array:
-    """What the progress of each answer adds to the score, [latent class, answer and failure].
+    """The part of the score that the progress of each answer adds, [class, answer and failure].
 
     Raises:
         ConfigurationError: There are no tasks, or one is of another kind.

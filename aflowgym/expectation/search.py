@@ -198,7 +198,7 @@ class Search(Walker):
                 self.grow(whole, filled, after, rest, kind_of_list)
 
     def rewards(self, states: Array) -> Array:
-        """What the members of a batch are worth that end in these states."""
+        """The rewards of the members of a batch that end in these states."""
         worth = np.einsum("kbs,ks->b", states[:, 0], self.values)
         saved = np.einsum("kbs,k->b", states[:, 1], self.model.weights)
         return np.asarray(worth - self.cap + self.share * saved)
@@ -246,7 +246,7 @@ def best_workflow(
     *,
     family: Family = FAMILY,
 ) -> Best:
-    """What `aflowgym.optimum` finds, from `FOUND` or the cache where it was found before.
+    """The result of `aflowgym.optimum`, from `FOUND` or the cache where it was found before.
 
     Args:
         kind: The kind of the tasks.

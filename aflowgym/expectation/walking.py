@@ -234,7 +234,7 @@ class Appraiser(Walker):
         return known
 
     def kernel(self, node: Node, held: Array) -> Array:
-        """What a closed step does to some states, [class and point, one of these, state]."""
+        """The matrix of a closed step on some states, [class and point, one of these, state]."""
         each = np.broadcast_to(
             np.eye(len(self.states))[held], (self.rows, len(held), len(self.states))
         )

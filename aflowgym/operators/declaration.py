@@ -1,4 +1,4 @@
-"""What an operator is: a declaration of its place in a workflow, its prompt and its price.
+"""The declaration of an operator: its place in a workflow, its prompt and its price.
 
 One rule says what a step leaves behind: an operator that writes the solution makes everything said
 about the old one stale, so the slots code, verdict and feedback are empty afterwards, except for

@@ -1,4 +1,4 @@
-"""What the ten operators ask a language model: all their prompts, in one place.
+"""The prompts of the ten operators, all in one place.
 
 A prompt is paragraphs with fields. `{problem}` is the task with its passages, `{instruction}` what
 the workflow says in quotes, `{form}` how an answer to such a task is to be written, and the others

@@ -1,4 +1,4 @@
-"""Where programs run that a language model wrote, and that are hostile until proved otherwise.
+"""Sandboxes for programs that a language model wrote, hostile until proved otherwise.
 
 `open_sandbox` gives the strongest that works on this machine, after it has proved itself, and
 refuses where none does; `default_sandbox` gives one for the whole process. Either is passed as

@@ -1,4 +1,4 @@
-"""What every sandbox has: limits, a level, threads of its own, and the forms of a call and its end.
+"""The base of every sandbox: limits, a level, threads, and the forms of a call and its outcome.
 
 The CPU limit is the one that stops a busy program, and it counts the same on a busy machine; the
 clock behind it stops one that sleeps. Both are far above what the solution of a task needs. A
@@ -78,7 +78,7 @@ class SandboxRefused(ConfigurationError):
 
 @dataclass(frozen=True)
 class Level:
-    """How programs are held.
+    """The report of a sandbox on how programs are held.
 
     Attributes:
         kind: `walled` (seccomp and Landlock), `bubblewrap` (the same inside bubblewrap), `subset`
@@ -95,7 +95,7 @@ class Level:
 
     @property
     def is_safe(self) -> bool:
-        """Is it meant to hold a hostile program?"""
+        """Whether it is meant to hold a hostile program."""
         return self.kind != "unsafe"
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ _LONGEST_ERROR: Final = 600
 
 
 def content_of(job: Job, call: tuple[str, str]) -> bytes:
-    """What a child is told of a call. What a test expects is nowhere in it."""
+    """The content of a call for a child; what a test expects is nowhere in it."""
     return encoded(job.program, job.function, *call, job.setup)
 
 
@@ -126,7 +126,7 @@ def encoded(program: str, function: str, arguments: str, keywords: str, setup: s
 
 
 def left(content: bytes) -> Outcome:
-    """What became of a call whose process ended by itself, from what it wrote."""
+    """The outcome of a call whose process ended by itself, from what it wrote."""
     if not content:
         return Outcome(error="exit: the program ended the process")
     value, error = values.outcome(content)
@@ -134,7 +134,7 @@ def left(content: bytes) -> Outcome:
 
 
 def crashed(number: int) -> Outcome:
-    """What became of a call whose process was ended by a signal."""
+    """The outcome of a call whose process was ended by a signal."""
     try:
         name = signal.Signals(number).name
     except ValueError:

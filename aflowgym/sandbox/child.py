@@ -1,4 +1,4 @@
-"""What happens in the forked child: read the call, put the walls up, run it, write, end.
+"""The forked child: it reads the call, puts the walls up, runs it, writes, and ends.
 
 The child reads its call itself, from a descriptor that only passed through the worker, so that no
 program, no argument and no value is ever in the worker's memory, from which all later children are
@@ -99,7 +99,7 @@ def performed(call: dict[str, str]) -> bytes:
 
 
 def clean(folder: str) -> None:
-    """What children inherit: an environment that tells nothing, and no module of this package."""
+    """Clear what children inherit: an environment that tells nothing, no module of this package."""
     os.environ.clear()
     os.environ.update({"HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8", "TZ": "UTC"})
     for name in [name for name in sys.modules if name.partition(".")[0] == "aflowgym"]:

@@ -126,7 +126,7 @@ BY_ARGUMENT: Final = frozenset({"fcntl", "ioctl", "open", "openat", "prlimit64",
 
 
 class Architecture(NamedTuple):
-    """What the filter must know of a machine.
+    """The numbers of a machine that the filter must know.
 
     Attributes:
         name: As `platform.machine()` writes it.

@@ -62,7 +62,7 @@ class WorkerLost(Exception):
 
 
 class Ended(NamedTuple):
-    """How a child ended, and what it left."""
+    """The end of a child, and what it left."""
 
     ending: bytes
     status: int

@@ -1,4 +1,4 @@
-"""The self-test: a program that tries to get out, run before any other, and what it got.
+"""The self-test of a sandbox: a program that tries to get out, run before any other.
 
 The program is ours and tells the truth; still the parent looks for itself whether the file was
 written and whether somebody connected. One wall that does not hold, and the sandbox is refused.

@@ -45,7 +45,7 @@ _ATTEMPTS: Final = {
 
 
 def is_installed() -> bool:
-    """Is the library there? Looks for it without importing it."""
+    """Whether the library is there; it is looked for without importing it."""
     return importlib.util.find_spec(_LIBRARY) is not None
 
 

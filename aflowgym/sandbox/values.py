@@ -1,4 +1,4 @@
-"""What a program returned, on its way out of the child: JSON with a mark on each container.
+"""Returned values on their way out of the child: JSON with a mark on each container.
 
 The child writes it (`written`), the parent reads it (`outcome`) and trusts nothing of it: a program
 may write there what it likes. The most it gains is another value of its own; it does not know what
@@ -100,7 +100,7 @@ def _number(value: Any) -> Any:
 
 
 def outcome(content: bytes) -> tuple[str, str]:
-    """What a child wrote, as the text of a literal and the text of an error; one is empty.
+    """The text of a literal and the text of an error that a child wrote; one is empty.
 
     Never raises, whatever it is.
     """
@@ -151,7 +151,7 @@ def _sound(keys: list[Any]) -> list[Any]:
 
 
 def dumped(value: Any) -> bytes:
-    """What a child writes of a value that it returned; raises NoLiteral."""
+    """The bytes that a child writes of a value that it returned; raises NoLiteral."""
     form = {"value": Writer().written(value)}
     try:
         content = json.dumps(form, separators=(",", ":")).encode()
@@ -163,5 +163,5 @@ def dumped(value: Any) -> bytes:
 
 
 def failed(error: str) -> bytes:
-    """What a child writes of an error."""
+    """The bytes that a child writes of an error."""
     return json.dumps({"error": error}).encode()

@@ -219,7 +219,7 @@ class Lease:
 
 
 def outcome_of(ended: Ended) -> Outcome:
-    """What became of a call, from how its child ended and what it left.
+    """The outcome of a call, from how its child ended and what it left.
 
     Raises:
         EnvironmentFault: The walls could not be put up, and the program did not run.

@@ -54,7 +54,7 @@ def landlock_version() -> int:
 
 
 class Ruleset:
-    """What may be opened, from `enforce` on.
+    """The paths that may be opened, from `enforce` on.
 
     Args:
         version: Of Landlock. Later ones also refuse TCP, and signals to who stands outside.

@@ -233,7 +233,7 @@ _INODE: Final = 4
 
 
 def is_full(folder: str, pid: int, most_bytes: int, most_files: int, file_bytes: int) -> bool:
-    """Has a child, which has not been waited for, more in its folder than it may?"""
+    """Whether a child, which has not been waited for, has more in its folder than it may."""
     sizes = _named(folder)
     if sum(sizes) <= most_bytes and len(sizes) <= most_files:
         # A child that has ended meanwhile keeps nothing, and one that has not begun is not shown.
@@ -308,7 +308,7 @@ def import_modules(preload: Sequence[str]) -> None:
 
 
 def readable_paths(preload: Sequence[str]) -> list[str]:
-    """What may be read, after `import_modules`."""
+    """The paths that may be read, after `import_modules`."""
     library = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
     found = [
         os.path.join(folder, name)

@@ -1,4 +1,4 @@
-"""What many recorded workflows have in common: counts, worth, regret, pictures.
+"""Statistics of many recorded workflows: counts, worth, regret, pictures.
 
 Read `tables` first, which puts together what the others count and draw.
 """

@@ -1,4 +1,4 @@
-"""How much worse than the best of a stated family the workflows are that rollouts ended with.
+"""Regret: how much less the workflows of rollouts are worth than the best of a stated family.
 
 With the simulated backend it is known exactly what a workflow is worth, so luck can be taken out:
 each rollout counts with the expected reward of its last valid workflow, run once and answered, and
@@ -55,7 +55,7 @@ class Regret:
 
     @property
     def regret(self) -> Mean:
-        """What the best workflow of the family is worth more; below zero if it is worth less."""
+        """The worth that the best of the family has more; below zero where it has less."""
         lost = self.best.expectation.reward - self.reward.value
         return Mean(lost, self.reward.error, self.reward.of)
 

@@ -1,4 +1,4 @@
-"""What the workflows of some rollouts look like: which are valid, which are liked, how varied.
+"""Tables on the workflows of some rollouts: which are valid, which are liked, how varied.
 
 The tables are those by which the collapse of a GRPO training on workflows was found: validity, the
 most frequent patterns, operators, structures. To them come how varied the workflows are and how

@@ -1,4 +1,4 @@
-"""Which workflows the agents of some rollouts wrote, read out of what was recorded.
+"""The workflows that the agents of some rollouts wrote, read out of the records.
 
 In `aflowgym/Compose-v0` each call of `run_workflow` is one workflow, valid or not. It is read anew,
 since a record holds only the text; one that can be read and was refused all the same (an operator
@@ -134,7 +134,7 @@ def _nodes(node: Any) -> Iterator[Any]:
 def readings(
     rollouts: Iterable[Rollout], operators: Registry = OPERATORS, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Reading]:
-    """What the agents wrote, rollout by rollout; no rollout is held longer than it is read.
+    """The workflows that the agents wrote, rollout by rollout; none is held longer than it is read.
 
     Args:
         rollouts: Episode records, or lines of a run's `rollouts.jsonl`.

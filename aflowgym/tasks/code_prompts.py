@@ -1,4 +1,4 @@
-"""What the prompt of a code problem holds beside words: examples, and code before the function.
+"""The code in the prompt of a code problem: examples, and what stands before the function.
 
 Prompts like those of HumanEval (Chen et al. 2021, arXiv:2107.03374) give examples in many forms:
 

@@ -1,4 +1,4 @@
-"""One entry of a data set to a task: our own layout, and those of four published sets.
+"""Layouts of data sets: from an entry to a task, in our own layout and four published ones.
 
 | layout   | known by                     | published with                                         |
 | -------- | ---------------------------- | ------------------------------------------------------ |

@@ -65,7 +65,7 @@ def _form_of_power(base: Value, result: Value) -> Form:
 
 
 def is_final(gold: Form, answer: Form, question: str) -> bool:
-    """May an answer of this form stand for a gold of that form? A question may ask for more."""
+    """Whether an answer of a form may stand for a gold of a form; a question may ask for more."""
     asked = {found.lastgroup for found in _ASKED.finditer(question.lower())}
     left = set(answer - gold)
     if "factored" in asked and "brackets" in gold and "brackets" not in answer:

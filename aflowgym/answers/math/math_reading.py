@@ -1,4 +1,4 @@
-"""Read the answer to a math problem: a quantity, several of them in brackets, or a word.
+"""Readings of the answer to a math problem: a quantity, several of them in brackets, or a word.
 
 A quantity is an exact value (`aflowgym.answers.math.exact`) with its unit, the unknown it names
 (`x = 5`), the number of decimals it was written with, and what its form leaves to be worked out.

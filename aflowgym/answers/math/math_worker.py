@@ -16,7 +16,7 @@ from typing import Any
 
 
 def compare(library: Any, gold: str, answer: str) -> str:
-    """What the library says of two formulas."""
+    """The library's verdict on two formulas."""
     try:
         expected, given = (
             library.parse(f"${text}$", parsing_timeout=None, raise_on_error=True)

@@ -1,4 +1,4 @@
-"""Is this the right answer to a math problem? By value, never by the look of it.
+"""Verdicts on answers to math problems: by value, never by the look of them.
 
 An answer is read into numbers, polynomials, lists, tuples, intervals, sets or a word, with exact
 arithmetic (`aflowgym.answers.math.exact`), a unit, and the unknown it names (`x = 5`). Two are the
@@ -92,7 +92,7 @@ def judge_math(
 
 
 def canonical(text: str) -> str:
-    """What two answers are compared by that cannot be read: without decoration and idle blanks."""
+    """The form in which two unreadable answers are compared: without decoration and idle blanks."""
     spelled = _QUOTIENT.sub(r"(\1)/(\2)", plain(bare(text)))
     spelled = _FUNCTION.sub(r"\1 \2", spelled)
     return _IDLE_BLANK.sub("", " ".join(_GROUP.sub(r"\1", spelled).split()))
@@ -109,7 +109,7 @@ def read_gold(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
 
 
 class Asked(NamedTuple):
-    """What a question says of the form of its answer.
+    """The question's demands on the form of its answer.
 
     Attributes:
         units: The units that it speaks of.

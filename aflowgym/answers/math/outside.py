@@ -1,4 +1,4 @@
-"""Ask `math-verify` whether two answers are the same, in a process of its own.
+"""Comparison of two answers by `math-verify`, in a process of its own.
 
 `math-verify` (the extra `math`) reads much more LaTeX than this package and is slow at it: it
 imports sympy, takes a millisecond a case, and some texts keep it busy for ever. So it is asked
@@ -34,12 +34,12 @@ _WORKER: Final = Path(__file__).with_name("math_worker.py")
 
 
 def is_installed() -> bool:
-    """Is the extra `math` there? Looks for it without importing it."""
+    """Whether the extra `math` is there; it is looked for without importing it."""
     return importlib.util.find_spec("math_verify") is not None
 
 
 def is_formula(text: str) -> bool:
-    """May a text be a formula? A sentence, an error message or a page of text is none."""
+    """Whether a text may be a formula; a sentence, an error message or a page of text is none."""
     return len(text) <= _LONGEST and _PROSE.search(_COMMANDS.sub(" ", text)) is None
 
 
@@ -72,7 +72,7 @@ class Outside:
         self._lock = threading.Lock()
 
     def same(self, gold: str, answer: str) -> bool | None:
-        """Are two formulas the same? None if it cannot tell, or not in time."""
+        """Whether two formulas are the same; None if it cannot tell, or not in time."""
         if not is_formula(gold) or not is_formula(answer):
             return None
         with self._lock:
