@@ -52,13 +52,13 @@ class Relation(NamedTuple):
     relative: float = 0.0
 
 
-def read_relation(said: ast.expr, is_call: Callable[[ast.expr], bool]) -> Relation:
+def read_relation(assertion: ast.expr, is_call: Callable[[ast.expr], bool]) -> Relation:
     """The relation that an assertion states of a call.
 
     Raises:
         ValueError: It is of another form.
     """
-    match said:
+    match assertion:
         case ast.Compare(
             left=ast.Call(
                 func=ast.Name(id="abs"), args=[ast.BinOp(left, ast.Sub(), right)], keywords=[]
@@ -206,14 +206,14 @@ def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         raise UnsupportedTest(f"the tests are no Python: {problem}") from problem
-    found = sorted(
+    assertions = sorted(
         (node for node in ast.walk(tree) if isinstance(node, ast.Assert)),
         key=lambda node: (node.lineno, node.col_offset),
     )
     for node in ast.walk(tree):
         if isinstance(node, ast.For | ast.While | ast.If | ast.With | ast.Try):
             raise UnsupportedTest(f"line {node.lineno} of the tests is no assertion over literals")
-    tests = tuple(_test(node, entry_point) for node in found if not _is_void(node))
+    tests = tuple(_test(node, entry_point) for node in assertions if not _is_void(node))
     if not tests:
         raise UnsupportedTest("there is no assertion in the tests")
     return tests
@@ -269,7 +269,7 @@ def extract_code(text: str, entry_point: str) -> str | None:
         The source, which parses and defines the function at top level; None if there is none.
     """
     # The fenced blocks, the last one first; one that nothing closes goes on to the end.
-    matched = [found["block"] for found in _FENCE.finditer(text)]
+    matched = [match["block"] for match in _FENCE.finditer(text)]
     blocks = [block for block in reversed(matched) if block is not None] or [text]
     program = next((block for block in blocks if _defines(block, entry_point)), None)
     if program is not None or entry_point not in text:
@@ -322,8 +322,8 @@ def _test(node: ast.Assert, entry_point: str) -> CodeTest:
         for part in (arguments, literal, *named.values()):
             literal_value(part)
     except (ValueError, TypeError, RecursionError) as problem:
-        told = f"this assertion is not over literals: {_quoted(node)}"
-        raise UnsupportedTest(told) from problem
+        message = f"this assertion is not over literals: {_quoted(node)}"
+        raise UnsupportedTest(message) from problem
     keywords = ", ".join(f"{name!r}: {ast.unparse(value)}" for name, value in named.items())
     texts = (ast.unparse(arguments), ast.unparse(literal), f"{{{keywords}}}")
     return CodeTest(entry_point, *texts, tolerance, form, relative)

@@ -78,8 +78,8 @@ def _found(text: str) -> FinalAnswer:
         return FinalAnswer(bare(tagged), "tag")
     if "####" in text and (marks := _MARK.findall(text)):
         return FinalAnswer(bare(marks[-1]), "mark")
-    if "answer" in text.casefold() and (said := _last_said(text)):
-        return FinalAnswer(said, "said")
+    if "answer" in text.casefold() and (answer := _last_said(text)):
+        return FinalAnswer(answer, "said")
     lines = [line for line in text.splitlines() if line.strip(" `*\t")]
     if not lines:
         return FinalAnswer("", "nothing")
@@ -101,10 +101,10 @@ def stated(line: str) -> str | None:
     return bare(line[link.end() :]) or None
 
 
-def _last(found: Iterator[re.Match[str]]) -> re.Match[str] | None:
+def _last(matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
     """The last match, without holding all the others, of which there may be a million."""
-    kept = deque(found, 1)
-    return kept[0] if kept else None
+    last = deque(matches, 1)
+    return last[0] if last else None
 
 
 def bare(text: str) -> str:
@@ -117,7 +117,7 @@ def bare(text: str) -> str:
     # Two places move towards each other: to cut the text anew at each of a million marks would copy
     # it a million times. For the same reason the asterisks are looked for once.
     start, end = 0, len(text)
-    stars = [found.start() for found in _STARS.finditer(text)]
+    stars = [match.start() for match in _STARS.finditer(text)]
     while True:
         before = start, end
         start, end = _trimmed(text, start, end)
@@ -161,26 +161,26 @@ def _occurs_once(stars: list[int], start: int, end: int) -> bool:
 
 
 def _last_boxed(text: str) -> str | None:
-    for found in reversed(deque(_BOXED.finditer(text), _LAST_BOXES)):
-        end = group_end(text[: found.end() + _LONGEST], found.end())
+    for match in reversed(deque(_BOXED.finditer(text), _LAST_BOXES)):
+        end = group_end(text[: match.end() + _LONGEST], match.end())
         if end > 0:
-            return text[found.end() + 1 : end]
+            return text[match.end() + 1 : end]
     return None
 
 
 def _last_tagged(text: str) -> str | None:
-    for found in reversed(deque(_TAG_END.finditer(text), _LAST_BOXES)):
-        opening = f"<{found[1]}>"
-        start = text.rfind(opening, 0, found.start())
+    for match in reversed(deque(_TAG_END.finditer(text), _LAST_BOXES)):
+        opening = f"<{match[1]}>"
+        start = text.rfind(opening, 0, match.start())
         if start >= 0:
-            return text[start + len(opening) : found.start()]
+            return text[start + len(opening) : match.start()]
     return None
 
 
 def _last_said(text: str) -> str | None:
-    found = _last(_SAID.finditer(text))
-    if found is None:
+    match = _last(_SAID.finditer(text))
+    if match is None:
         return None
-    rest = text[found.end() :].lstrip()
+    rest = text[match.end() :].lstrip()
     close = _CLOSE.search(rest)
     return bare(rest[: close.start()] if close else rest) or None

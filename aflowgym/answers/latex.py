@@ -66,24 +66,24 @@ def plain(text: str) -> str:
         and "{" not in text
     ):
         return _SPACES.sub(" ", text).strip()
-    text = _COMMAND.sub(lambda found: _SAME[found[0]], text)
+    text = _COMMAND.sub(lambda match: _SAME[match[0]], text)
     return _SPACES.sub(" ", _without_text_commands(text)).strip()
 
 
-def _rooted(found: re.Match[str]) -> str:
+def _rooted(match: re.Match[str]) -> str:
     """A root in LaTeX; of `√12` the whole number stands under it."""
-    command = "\\sqrt[3]" if found["cube"] else "\\sqrt"
-    digits = found["of"] or found["within"]
+    command = "\\sqrt[3]" if match["cube"] else "\\sqrt"
+    digits = match["of"] or match["within"]
     return f"{command}{{{digits}}}" if digits else command
 
 
 def group_end(text: str, start: int) -> int:
     """The index of the brace that closes the one at `start`; -1 if none does."""
     depth = 0
-    for found in _BRACE.finditer(text, start):
-        depth += 1 if found[0] == "{" else -1
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
         if not depth:
-            return found.start()
+            return brace.start()
     return -1
 
 
@@ -91,11 +91,11 @@ def group_ends(text: str) -> dict[int, int]:
     """For each brace that is closed, where: `group_end` of all of them in one pass."""
     ends: dict[int, int] = {}
     opened: list[int] = []
-    for found in _BRACE.finditer(text):
-        if found[0] == "{":
-            opened.append(found.start())
+    for brace in _BRACE.finditer(text):
+        if brace[0] == "{":
+            opened.append(brace.start())
         elif opened:
-            ends[opened.pop()] = found.start()
+            ends[opened.pop()] = brace.start()
     return ends
 
 
@@ -109,9 +109,9 @@ def _without_text_commands(text: str) -> str:
     gone: set[int] = set()
     parts: list[str] = []
     place = 0
-    for found in _TEXT.finditer(text):
-        parts += [_copied(text, place, found.start(), gone), " "]
-        place = found.end()
+    for command in _TEXT.finditer(text):
+        parts += [_copied(text, place, command.start(), gone), " "]
+        place = command.end()
         while place < len(text) and (place in gone or text[place].isspace()):
             place += 1
         end = ends.get(place)
@@ -125,7 +125,7 @@ def _copied(text: str, start: int, end: int, gone: set[int]) -> str:
     """A piece of a text, with a blank in the place of each brace that is gone."""
     if "}" not in text[start:end]:
         return text[start:end]
-    places = (found.start() for found in _CLOSING.finditer(text, start, end))
+    places = (brace.start() for brace in _CLOSING.finditer(text, start, end))
     parts, last = [], start
     for place in places:
         if place in gone:

@@ -71,8 +71,8 @@ def _named(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id="set" | "frozenset" as kind), args=args, keywords=[]):
             items = literal_value(args[0]) if len(args) == 1 else ()
             if len(args) <= 1 and isinstance(items, list | tuple | set):
-                kept = _hashable(items)
-                return frozenset(kept) if kind == "frozenset" else set(kept)
+                members = _hashable(items)
+                return frozenset(members) if kind == "frozenset" else set(members)
     raise ValueError("no literal")
 
 

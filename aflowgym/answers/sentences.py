@@ -94,10 +94,10 @@ def number_said(text: str, question: str) -> str | None:
     if asked & _COMPARING:  # who has more than whom is told by the order of the words
         return None
     pieces = list(_PIECE.finditer(sentence))
-    found = _only_number(pieces)
-    if found is None:
+    place = _only_number(pieces)
+    if place is None:
         return None
-    first, last, number = found
+    first, last, number = place
     unit, past = _unit(pieces[last + 1 :])
     around = [each for each in (*pieces[:first], *pieces[last + 1 + past :]) if not each["stop"]]
     if len(around) + past == 0 or not all(each["word"] for each in around):
@@ -238,8 +238,8 @@ def _are_asked(
         low = word.lower()
         if low in _DENIALS or low.endswith(("n't", "n’t")):
             return False
-        known = low in empty or low in names or stem(low) in asked
-        if not known and not (stem(low) == "hav" and asked & _HAVING):
+        fits = low in empty or low in names or stem(low) in asked
+        if not fits and not (stem(low) == "hav" and asked & _HAVING):
             return False
     return True
 

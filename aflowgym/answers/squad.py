@@ -58,14 +58,14 @@ def same_name(gold: str, answer: str) -> bool:
     (False, False)
     """
     for joint in (" ", ""):
-        expected, given = _words(gold, joint), _words(answer, joint)
-        if not expected or not given:
+        expected, words = _words(gold, joint), _words(answer, joint)
+        if not expected or not words:
             return False
-        if expected == given:
+        if expected == words:
             return True
-        if given[0] in _TITLES and not _TITLES.intersection(expected) and given[1:] == expected:
+        if words[0] in _TITLES and not _TITLES.intersection(expected) and words[1:] == expected:
             return True
-        if sorted(expected) == sorted(given) and expected.count("and") == 1:
+        if sorted(expected) == sorted(words) and expected.count("and") == 1:
             return True
     return _of_date(gold) is not None and _of_date(gold) == _of_date(answer)
 
@@ -76,10 +76,10 @@ def affirmed(gold: str, answer: str) -> bool:
     >>> affirmed("yes", "Yes, both of them were."), affirmed("yes", "Yes, but only one of them.")
     (True, False)
     """
-    found = _YES_NO.match(answer)
-    if found is None or found[1].lower() != gold or _TURNS.search(found["rest"]):
+    match = _YES_NO.match(answer)
+    if match is None or match[1].lower() != gold or _TURNS.search(match["rest"]):
         return False
-    return gold == "no" or _NOT.search(found["rest"]) is None
+    return gold == "no" or _NOT.search(match["rest"]) is None
 
 
 def _words(text: str, joint: str) -> list[str]:
@@ -87,8 +87,8 @@ def _words(text: str, joint: str) -> list[str]:
     letters = unicodedata.normalize("NFKD", text)
     bare = "".join(sign for sign in letters if not unicodedata.combining(sign)).casefold()
     bare = _HYPHEN.sub(joint, bare).replace("'", "").replace("’", "").replace(".", "")
-    found = [word for word in _WORD.findall(bare) if word not in _ARTICLES]
-    words = [_SHORT.get(word, word) for word in found]
+    plain_words = [word for word in _WORD.findall(bare) if word not in _ARTICLES]
+    words = [_SHORT.get(word, word) for word in plain_words]
     if len(words) > 1:
         words[-1] = _ROMAN.get(words[-1], words[-1])
     number = read_number_words(" ".join(words))
@@ -98,17 +98,17 @@ def _words(text: str, joint: str) -> list[str]:
 
 
 def _number(word: str) -> str:
-    said = read_number_words(word) if word != "second" else None
-    return str(said) if said is not None else word
+    number = read_number_words(word) if word != "second" else None
+    return str(number) if number is not None else word
 
 
 def _of_date(text: str) -> frozenset[str] | None:
     """The month, the day and the year of a date; None if it is none."""
     words = [_ORDINAL.sub(r"\1", word) for word in _WORD.findall(text.lower())]
-    kept = frozenset(words) - {"of", "the", "on", "in"}
-    months = kept & _MONTHS
-    numbers = [word for word in kept if word.isdecimal()]
-    return kept if len(months) == 1 and len(numbers) == len(kept) - 1 >= 1 else None
+    parts = frozenset(words) - {"of", "the", "on", "in"}
+    months = parts & _MONTHS
+    numbers = [word for word in parts if word.isdecimal()]
+    return parts if len(months) == 1 and len(numbers) == len(parts) - 1 >= 1 else None
 
 
 _PUNCTUATION: Final = str.maketrans("", "", string.punctuation + "‘’“”–—´")
@@ -127,10 +127,10 @@ def normalise(text: str) -> str:
 
 def f1(gold: str, answer: str) -> float:
     """The F1 of the words two texts share, in [0, 1]."""
-    expected, given = normalise(gold), normalise(answer)
-    if expected != given and (expected in _CLOSED or given in _CLOSED):
+    expected, plain_answer = normalise(gold), normalise(answer)
+    if expected != plain_answer and (expected in _CLOSED or plain_answer in _CLOSED):
         return 0.0
-    gold_words, words = expected.split(), given.split()
+    gold_words, words = expected.split(), plain_answer.split()
     shared = (Counter(gold_words) & Counter(words)).total()
     return 2 * shared / (len(gold_words) + len(words)) if shared else 0.0
 
@@ -150,11 +150,11 @@ def judge_qa(golds: Sequence[str], answer: str, question: str = "") -> Verdict:
     expected = {normalise(gold) for gold in golds} - {""}
     if not expected:
         return Verdict(None, 0.0, "the gold answer is empty")
-    found = final_answer(answer)
-    text = plain(found.text) if "\\" in found.text else found.text
+    final = final_answer(answer)
+    text = plain(final.text) if "\\" in final.text else final.text
     if not normalise(text):
         return wrong("there is no answer")
-    if normalise(text) in expected or _says(golds, text, found.place == "last_line", question):
+    if normalise(text) in expected or _says(golds, text, final.place == "last_line", question):
         return RIGHT
     nearest = max(f1(gold, text) for gold in golds)
     return wrong("it is another answer", nearest)
@@ -163,8 +163,8 @@ def judge_qa(golds: Sequence[str], answer: str, question: str = "") -> Verdict:
 def _says(golds: Sequence[str], text: str, prose: bool, question: str) -> bool:
     """Is one of the golds what a text says, in another spelling or in a sentence?"""
     claimed = claim(text)
-    said = stated(claimed) if prose and claimed is not None else None
-    texts = [text, *(each for each in (claimed, said) if each)]
+    statement = stated(claimed) if prose and claimed is not None else None
+    texts = [text, *(each for each in (claimed, statement) if each)]
     for gold in golds:
         if any(same_name(gold, each) for each in texts):
             return True

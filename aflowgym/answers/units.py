@@ -81,7 +81,7 @@ def words_of(question: str) -> frozenset[str]:
 def units_of(words: frozenset[str]) -> frozenset[str]:
     """The units that these words name, and the powers 2 and 3; a lone letter is no unit."""
     named = (word for word in words if word in _UNIT and not (len(word) == 1 and word.isalpha()))
-    powers = {degree for degree, said in _POWER_WORDS.items() if words & said}
+    powers = {degree for degree, spellings in _POWER_WORDS.items() if words & spellings}
     return frozenset(part for word in named for part in _UNIT[word].split("/")) | powers
 
 
@@ -104,15 +104,15 @@ def read_unit(text: str, nouns: frozenset[str]) -> str | None:
     power = ""
     rest = re.sub(r"\bper\b|/", " / ", text.lower())
     if "°" in rest or "degree" in rest:
-        rest = _DEGREES.sub(lambda found: _LETTER.get(found[1], found[1]), rest)
+        rest = _DEGREES.sub(lambda named: _LETTER.get(named[1], named[1]), rest)
     for piece in re.findall(r"/|[^/]+", rest):
         if piece == "/":
             parts.append("/")
             continue
-        for found in _pieces(piece):
-            if found is None:
+        for named in _pieces(piece):
+            if named is None:
                 return None
-            word, degree = found
+            word, degree = named
             if word in _POWERS:
                 power = _POWERS[word]
                 if parts and word in ("squared", "cubed"):
@@ -128,18 +128,18 @@ def read_unit(text: str, nouns: frozenset[str]) -> str | None:
 
 def _pieces(text: str) -> list[tuple[str, str] | None]:
     """The words of a text with their powers; None stands for anything else in it."""
-    found: list[tuple[str, str] | None] = []
+    pieces: list[tuple[str, str] | None] = []
     place = 0
     for match in _PART.finditer(text):
         if text[place : match.start()].strip():
-            found.append(None)
+            pieces.append(None)
         if match[1] in _NEVER:
-            found.append(None)
-        found.append((match[1], match[2] or ""))
+            pieces.append(None)
+        pieces.append((match[1], match[2] or ""))
         place = match.end()
     if text[place:].strip():
-        found.append(None)
-    return found
+        pieces.append(None)
+    return pieces
 
 
 def same_unit(gold: str, answer: str, asked: frozenset[str]) -> bool:

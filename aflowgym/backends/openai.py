@@ -78,11 +78,11 @@ def shared_server(model: str, options: Mapping[str, Any]) -> OpenAIBackend:
     Raises:
         ConfigurationError: There is no such option, or the library `openai` is not installed.
     """
-    given = {"temperature": TEMPERATURE, **options}
-    told = {option: value for option, value in given.items() if option != "sandbox"}
+    chosen = {"temperature": TEMPERATURE, **options}
+    chat_options = {option: value for option, value in chosen.items() if option != "sandbox"}
 
     def make() -> OpenAIBackend:
-        settings = settings_for(model, told, more=("sandbox",))
-        return OpenAIBackend(settings, given.get("sandbox"))
+        settings = settings_for(model, chat_options, more=("sandbox",))
+        return OpenAIBackend(settings, chosen.get("sandbox"))
 
-    return _shared.get(f"openai:{model}", given, make)
+    return _shared.get(f"openai:{model}", chosen, make)

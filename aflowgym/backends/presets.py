@@ -158,8 +158,8 @@ class Preset:
             raise ConfigurationError("loose must be 0 for code: a program has no loose form.")
         for name, like in self.acts_like.items():
             if like not in PLAIN:
-                known = ", ".join(PLAIN)
-                raise ConfigurationError(f"{name} can act like one of {known}, not like {like!r}.")
+                names = ", ".join(PLAIN)
+                raise ConfigurationError(f"{name} can act like one of {names}, not like {like!r}.")
 
     def skills(self, kind: Kind) -> Skills:
         """The skills on one kind of task."""

@@ -181,10 +181,10 @@ class ScriptedBackend:
         self.requests.append(request)
         if callable(self.replies):
             return Completion(self.replies(request), len(request.prompt) // 4, request.tokens)
-        known = self.replies.get(request.operator)
-        if not known:
+        script = self.replies.get(request.operator)
+        if not script:
             raise ConfigurationError(f"the script has no reply for {request.operator}.")
-        text = known[min(made, len(known) - 1)]
+        text = script[min(made, len(script) - 1)]
         return Completion(text, len(request.prompt) // 4, request.tokens)
 
     async def agenerate(self, request: Request) -> Completion:

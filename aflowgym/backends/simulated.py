@@ -106,12 +106,12 @@ class World:
 
     def state(self, solution: str) -> State:
         """The state of an answer, read from its text."""
-        known = self._states.get(solution)
-        if known is None:
+        state = self._states.get(solution)
+        if state is None:
             if len(self._states) >= MOST_REMEMBERED:
                 self._states.clear()
-            known = self._states[solution] = self._read(solution)
-        return known
+            state = self._states[solution] = self._read(solution)
+        return state
 
     def _read(self, solution: str) -> State:
         answer = self.bare(solution)
@@ -128,8 +128,8 @@ class World:
 
 def revealed(program: str) -> bool:
     """Whether a public test finds a wrong program out."""
-    found = _ATTEMPT.search(program)
-    return found is None or int(found[1]) % 2 == 1
+    match = _ATTEMPT.search(program)
+    return match is None or int(match[1]) % 2 == 1
 
 
 def _numbered(program: str, number: int) -> str:
@@ -185,12 +185,12 @@ class SimulatedSandbox:
             return (_read(job.program),)
         world = self._world(job.task)
         key = (job.program, job.calls)
-        known = world.outcomes.get(key)
-        if known is None:
+        outcomes = world.outcomes.get(key)
+        if outcomes is None:
             if len(world.outcomes) >= MOST_REMEMBERED:
                 world.outcomes.clear()
-            known = world.outcomes[key] = _tested(world, job)
-        return known
+            outcomes = world.outcomes[key] = _tested(world, job)
+        return outcomes
 
     async def arun(self, job: Job) -> Sequence[Outcome]:
         """The outcomes of a job."""
@@ -200,8 +200,8 @@ class SimulatedSandbox:
 def _tested(world: World, job: Job) -> tuple[Outcome, ...]:
     wrong = world.state(job.program) != "R"
     failing = failing_tests(world.task, wrong, revealed(job.program))
-    known = (*world.task.tests, *world.task.public_tests)
-    tests = {(test.arguments, test.keywords): test for test in reversed(known)}
+    all_tests = (*world.task.tests, *world.task.public_tests)
+    tests = {(test.arguments, test.keywords): test for test in reversed(all_tests)}
     called = [tests[call] for call in job.calls]
     return tuple(_missed(t) if t in failing else Outcome(t.expected) for t in called)
 
@@ -222,13 +222,13 @@ def _missed(test: CodeTest) -> Outcome:
 
 
 def _read(program: str) -> Outcome:
-    found = _RETURNS.match(program)
-    if found is None:
+    match = _RETURNS.match(program)
+    if match is None:
         raise ConfigurationError(
             "the simulated sandbox runs only what the simulated backend wrote: pass a real one as"
             " sandbox=, or take the simulated backend."
         )
-    return Outcome(found[2]) if found[1] == "return" else Outcome(error=found[2])
+    return Outcome(match[2]) if match[1] == "return" else Outcome(error=match[2])
 
 
 NO_FAULT: Final = "I find no fault with it."
@@ -254,12 +254,12 @@ class SimulatedBackend:
 
     def world(self, task: WorkflowTask) -> World:
         """The simulated world of a task."""
-        known = self._worlds.get(id(task))
-        if known is None:
+        world = self._worlds.get(id(task))
+        if world is None:
             if len(self._worlds) >= MOST_REMEMBERED:
                 self._worlds.clear()
-            known = self._worlds[id(task)] = World(task)
-        return known
+            world = self._worlds[id(task)] = World(task)
+        return world
 
     def generate(self, request: Request) -> Completion:
         """One reply.

@@ -123,9 +123,9 @@ class TransformersBackend:
         if not waiting or (first is not None and waiting[0][1] is not first):
             return
         del self._waiting[loop]
-        wanted = [each for each in waiting if not each[1].done()]
-        work = loop.run_in_executor(self._thread, self._completed, [each for each, _ in wanted])
-        work.add_done_callback(lambda done: _hand_out(done, [reply for _, reply in wanted]))
+        pending = [each for each in waiting if not each[1].done()]
+        work = loop.run_in_executor(self._thread, self._completed, [each for each, _ in pending])
+        work.add_done_callback(lambda done: _hand_out(done, [reply for _, reply in pending]))
 
     def _completed(self, requests: Sequence[Request]) -> list[Completion]:
         """A completion for each, `batch` at a time."""
@@ -168,8 +168,8 @@ class TransformersBackend:
         if not running:
             return written
         device = self.model.device
-        padded, known = _padded([rows[place].prompt for place in running])
-        tokens, mask = torch.tensor(padded, device=device), torch.tensor(known, device=device)
+        padded, present = _padded([rows[place].prompt for place in running])
+        tokens, mask = torch.tensor(padded, device=device), torch.tensor(present, device=device)
         positions, cache = (mask.cumsum(dim=1) - 1).clamp(min=0), None
         batch, open_ = list(running), set(running)
         with torch.inference_mode():
@@ -200,8 +200,8 @@ class TransformersBackend:
         cumulative = torch.softmax(logits.double() / self.temperature, dim=1).cumsum(dim=1)
         numbers = torch.tensor([[stream.random()] for stream in streams], dtype=torch.float64)
         points = numbers.to(logits.device) * cumulative[:, -1:]
-        found: list[int] = torch.searchsorted(cumulative, points, right=True).squeeze(1).tolist()
-        return [min(token, logits.shape[1] - 1) for token in found]
+        tokens: list[int] = torch.searchsorted(cumulative, points, right=True).squeeze(1).tolist()
+        return [min(token, logits.shape[1] - 1) for token in tokens]
 
 
 def _padded(prompts: Sequence[list[int]]) -> tuple[list[list[int]], list[list[int]]]:
@@ -231,8 +231,8 @@ def _hand_out(
 def _stops(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     """The tokens that end a reply: the tokenizer's and those of the generation config."""
     declared = getattr(model.generation_config, "eos_token_id", None)
-    known = declared if isinstance(declared, list) else [declared]
-    return frozenset(int(each) for each in [*known, tokenizer.eos_token_id] if each is not None)
+    token_ids = declared if isinstance(declared, list) else [declared]
+    return frozenset(int(each) for each in [*token_ids, tokenizer.eos_token_id] if each is not None)
 
 
 _shared: Final = Shared["TransformersBackend"]()

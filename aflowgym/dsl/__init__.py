@@ -54,7 +54,7 @@ class Parsed:
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
         """The records that keep it from running."""
-        return tuple(found for found in self.diagnostics if found.severity == "error")
+        return tuple(record for record in self.diagnostics if record.severity == "error")
 
 
 def parse(
@@ -103,33 +103,33 @@ def _unwrapped(
     """What a workflow in JSON says, its places those in the text."""
     works = parsed.diagnostics[0].suggestion if parsed.diagnostics else str(parsed.workflow)
     places = inner.places
-    found = [
-        replace(said, span=(places[said.span[0]], places[said.span[1]]))
-        for said in parsed.diagnostics
+    records = [
+        replace(taken_out, span=(places[taken_out.span[0]], places[taken_out.span[1]]))
+        for taken_out in parsed.diagnostics
     ]
     whole = (places[0], places[-1])
-    said = Diagnostic("N-JSON", "Taken out of an object of JSON.", whole, text[slice(*whole)])
+    taken_out = Diagnostic("N-JSON", "Taken out of an object of JSON.", whole, text[slice(*whole)])
     tree = parsed.workflow
-    found += [replace(note, suggestion=works) for note in (*notes, said)]
-    known = frozenset(each.name for each in operators_of(tree)) if tree else frozenset()
-    if not all(is_prose(other, operators, known) for other in inner.others):
+    records += [replace(note, suggestion=works) for note in (*notes, taken_out)]
+    names = frozenset(each.name for each in operators_of(tree)) if tree else frozenset()
+    if not all(is_prose(other, operators, names) for other in inner.others):
         message = "The object holds more than a workflow and words about it."
-        found.append(Diagnostic("E-REST", message, (0, len(text)), suggestion=works))
-    sound = not has_error(found)
-    return Parsed(tree if sound else None, tuple(sorted(found, key=_gravest)[:MOST_RECORDS]))
+        records.append(Diagnostic("E-REST", message, (0, len(text)), suggestion=works))
+    sound = not has_error(records)
+    return Parsed(tree if sound else None, tuple(sorted(records, key=_gravest)[:MOST_RECORDS]))
 
 
-def _gravest(found: Diagnostic) -> tuple[int, tuple[int, int]]:
-    return "EWN".index(found.code[0]), found.span
+def _gravest(record: Diagnostic) -> tuple[int, tuple[int, int]]:
+    return "EWN".index(record.code[0]), record.span
 
 
 def _noted(syntax: Syntax, region: Region) -> Syntax:
     """A reading with what was set aside for it; an error if that was of an instruction."""
-    found = [*syntax.diagnostics, *region.notes]
+    records = [*syntax.diagnostics, *region.notes]
     if syntax.tree is not None and syntax.sound and not region.keeps(syntax.tree):
         message = "An instruction holds marks that were set aside; write it behind its operator."
-        found.append(Diagnostic("E-CHAR", message, (0, len(region.source))))
-    return Syntax(syntax.tree, found)
+        records.append(Diagnostic("E-CHAR", message, (0, len(region.source))))
+    return Syntax(syntax.tree, records)
 
 
 def _searched(region: Region, operators: Registry) -> Syntax:
@@ -139,8 +139,8 @@ def _searched(region: Region, operators: Registry) -> Syntax:
         syntax = read(attempt.text, operators)
         if syntax.sound:
             return _noted(commented(attempt.text, syntax, operators), attempt)
-    found = only(clean.text, operators)
-    return _noted(found or _hopeless(clean, syntax, operators), clean)
+    single = only(clean.text, operators)
+    return _noted(single or _hopeless(clean, syntax, operators), clean)
 
 
 def _hopeless(region: Region, syntax: Syntax, operators: Registry) -> Syntax:
@@ -158,14 +158,14 @@ def _hopeless(region: Region, syntax: Syntax, operators: Registry) -> Syntax:
 
 def _finished(syntax: Syntax, kind: str | None, operators: Registry, limits: Limits) -> Parsed:
     """Check the types, and put a corrected workflow beside whatever was found."""
-    found = syntax.diagnostics
+    records = syntax.diagnostics
     tree = syntax.tree
     if tree is not None and syntax.sound:
-        found = [*found, *check(tree, operators, kind, limits)]
-        if not found:
+        records = [*records, *check(tree, operators, kind, limits)]
+        if not records:
             return Parsed(tree)
-    sound = tree is not None and not has_error(found)
+    sound = tree is not None and not has_error(records)
     works = str(tree) if sound else mended(tree, operators, kind, limits)
-    ordered = sorted(found, key=_gravest)
-    records = tuple(replace(record, suggestion=works) for record in ordered[:MOST_RECORDS])
-    return Parsed(tree if sound else None, records)
+    ordered = sorted(records, key=_gravest)
+    shown = tuple(replace(record, suggestion=works) for record in ordered[:MOST_RECORDS])
+    return Parsed(tree if sound else None, shown)

@@ -42,21 +42,21 @@ class Bounds:
 
     def calls(self, node: Node | Done) -> Calls:
         """The least and most calls of the model in one run of a node."""
-        known = self._calls.get(id(node))
-        if known is None:
-            known = self._calls[id(node)] = self._counted(node)
-        return known
+        counted = self._calls.get(id(node))
+        if counted is None:
+            counted = self._calls[id(node)] = self._counted(node)
+        return counted
 
     def can_exit(self, node: Node | Done) -> bool:
         """Whether a loop around a node can end early; a branch of a list checks its copy only."""
-        known = self._exits.get(id(node))
-        if known is None:
+        exits = self._exits.get(id(node))
+        if exits is None:
             if isinstance(node, Op):
-                known = self.operators[node.name].is_check
+                exits = self.operators[node.name].is_check
             else:
-                known = not isinstance(node, ListOf) and any(map(self.can_exit, children(node)))
-            self._exits[id(node)] = known
-        return known
+                exits = not isinstance(node, ListOf) and any(map(self.can_exit, children(node)))
+            self._exits[id(node)] = exits
+        return exits
 
     def _counted(self, node: Node | Done) -> Calls:
         match node:

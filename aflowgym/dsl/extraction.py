@@ -39,10 +39,10 @@ _KEYS = frozenset({"workflow", "dsl"})
 def masked(text: str, operators: Registry) -> str:
     """The text with every quoted instruction of an operator hidden, character for character."""
 
-    def hidden(found: re.Match[str]) -> str:
-        if operators.resolve(found[1]) is None:
-            return found[0]
-        return found[1] + found[2] + MASK * len(found[3])
+    def hidden(match: re.Match[str]) -> str:
+        if operators.resolve(match[1]) is None:
+            return match[0]
+        return match[1] + match[2] + MASK * len(match[3])
 
     return _INSTRUCTION.sub(hidden, text) if '"' in text else text
 
@@ -68,34 +68,34 @@ def held(text: str) -> Held | None:
     if not text.startswith("{", at):
         return None
     at += 1
-    said: list[str] = []
+    others: list[str] = []
     inner: list[Held] = []
     closed = False
     while not closed:
-        found = _PAIR.match(text, at)
-        if found is None:
+        pair = _PAIR.match(text, at)
+        if pair is None:
             return None
-        value = _decoded(found, 3 if found[3] is not None else 4)
+        value = _decoded(pair, 3 if pair[3] is not None else 4)
         if value is None:
             return None
-        key = found[1] if found[1] is not None else found[2]
+        key = pair[1] if pair[1] is not None else pair[2]
         if key.lower() in _KEYS:
             inner.append(value)
         else:
-            said.append(value.text)
-        at, closed = found.end(), found[5][-1] == "}"
+            others.append(value.text)
+        at, closed = pair.end(), pair[5][-1] == "}"
     if len(inner) != 1 or text[at:].strip():
         return None
-    return Held(inner[0].text, inner[0].places, tuple(said))
+    return Held(inner[0].text, inner[0].places, tuple(others))
 
 
-def _decoded(found: re.Match[str], group: int) -> Held | None:
+def _decoded(pair: re.Match[str], group: int) -> Held | None:
     """A string of JSON, read; None if it has an escape that JSON has not."""
     chars: list[str] = []
     places: list[int] = []
-    at, end = found.span(group)
+    at, end = pair.span(group)
     while at < end:
-        each = _ESCAPE.match(found.string, at, end)
+        each = _ESCAPE.match(pair.string, at, end)
         if each is None or (each[4] is not None and each[4] not in _MEANS):
             return None
         if each[1] is not None:
@@ -170,16 +170,16 @@ class Region:
 
 
 def _blank(text: str, pattern: re.Pattern[str]) -> str:
-    return pattern.sub(lambda found: " " * len(found[0]), text)
+    return pattern.sub(lambda match: " " * len(match[0]), text)
 
 
 def _unpaired(text: str, pattern: re.Pattern[str], operators: Registry) -> str:
     """The text without the marks of every pair around something that names an operator."""
 
-    def bare(found: re.Match[str]) -> str:
-        opened, inside, closed = found.groups()
+    def bare(match: re.Match[str]) -> str:
+        opened, inside, closed = match.groups()
         named = _names_an_operator(inside, operators)
-        return " " * len(opened) + inside + " " * len(closed) if named else found[0]
+        return " " * len(opened) + inside + " " * len(closed) if named else match[0]
 
     return pattern.sub(bare, text)
 
@@ -187,8 +187,8 @@ def _unpaired(text: str, pattern: re.Pattern[str], operators: Registry) -> str:
 def _without_elements(text: str, operators: Registry) -> str:
     """The text without the tags of other elements, `<answer>`; `<Review>` is none."""
 
-    def bare(found: re.Match[str]) -> str:
-        return found[0] if _names_an_operator(found[1], operators) else " " * len(found[0])
+    def bare(match: re.Match[str]) -> str:
+        return match[0] if _names_an_operator(match[1], operators) else " " * len(match[0])
 
     return _ELEMENT.sub(bare, text)
 
@@ -210,20 +210,20 @@ def _without_stops(text: str) -> str:
 
 def _narrowed(region: Region, pattern: re.Pattern[str], code: str, operators: Registry) -> Region:
     """The last match of a pattern that speaks of an operator, if there is one."""
-    found = None
+    last = None
     for match in pattern.finditer(region.shape):
         if code == "N-TAG" or _names_an_operator(match[1], operators):
-            found = match
-    if found is None:
+            last = match
+    if last is None:
         return region
-    inside = found[1]
-    start = found.start(1) + len(inside) - len(inside.lstrip())
-    end = max(start, found.start(1) + len(inside.rstrip()))
+    inside = last[1]
+    start = last.start(1) + len(inside) - len(inside.lstrip())
+    end = max(start, last.start(1) + len(inside.rstrip()))
     note = Diagnostic(code, _WHY[code], (start, end), region.source[start:end])
     return replace(
         region,
         shape=" " * start + region.shape[start:end] + " " * (len(region.shape) - end),
-        notes=(*region.notes, note, *_cut_off(region.shape, found.span(), operators)),
+        notes=(*region.notes, note, *_cut_off(region.shape, last.span(), operators)),
     )
 
 
@@ -260,7 +260,7 @@ def located(text: str, operators: Registry) -> Region:
     unthought = _blank(shape, _THINK)
     notes = []
     if unthought != shape:
-        spans = [found.span() for found in _THINK.finditer(shape)]
+        spans = [match.span() for match in _THINK.finditer(shape)]
         notes.append(Diagnostic("N-THINK", "Thoughts were not read.", (spans[0][0], spans[-1][1])))
     region = Region(text, unthought, tuple(notes))
     for pattern, code in ((_TAG, "N-TAG"), (_FENCE, "N-FENCE"), (_LABEL, "N-LABEL")):

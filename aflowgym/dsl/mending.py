@@ -106,8 +106,8 @@ class Mender:
             before.append(Op(_CLOSER))
             state = _SOLUTION
         branches = [self.single(branch, state)[0] for branch in node.branches]
-        kept = tuple(branch for branch in branches if not isinstance(branch, Done))
-        return [*before, ListOf(kept)], _LIST
+        full = tuple(branch for branch in branches if not isinstance(branch, Done))
+        return [*before, ListOf(full)], _LIST
 
     def _repeat(self, node: Repeat, state: int) -> tuple[list[Node], int]:
         before: list[Node] = []

@@ -138,8 +138,8 @@ def printed(node: Node | Done, instructions: bool = True) -> str:
 
     match node:
         case Op():
-            told = node.instruction if instructions else ""
-            return f"{node.name}({quoted(told)})" if told else node.name
+            instruction = node.instruction if instructions else ""
+            return f"{node.name}({quoted(instruction)})" if instruction else node.name
         case Seq():
             return " -> ".join(printed(step, instructions) for step in node.steps)
         case ListOf():

@@ -145,11 +145,11 @@ class Parser(Reader):
 
     def _otherwise(self) -> bool:
         """Whether `else` stands here for the colon of a condition."""
-        found = self.spells(self.at, ("else", "otherwise"))
-        if found:
+        is_else = self.spells(self.at, ("else", "otherwise"))
+        if is_else:
             token = self.tokens[self.at]
             self.say("W-SIGN-SPELLING", f"It is written :, not {token.text}.", token, (":",))
-        return found
+        return is_else
 
     def _cond(
         self, check: Node, fail: Node | Done, passed: Node | Done, at: Token, start: int

@@ -57,7 +57,7 @@ class Item(NamedTuple):
 
 def items_of(tokens: Sequence[Token], text: str, operators: Registry) -> list[Item]:
     """The tokens with their sorts, those left out that say nothing."""
-    found = []
+    items = []
     for at, token in enumerate(tokens):
         after = tokens[at + 1] if at + 1 < len(tokens) else None
         if token.kind == "word":
@@ -77,8 +77,8 @@ def items_of(tokens: Sequence[Token], text: str, operators: Registry) -> list[It
         else:
             item = Item(_sort(token), token)
         if item.sort != "mark":
-            found.append(item)
-    return found
+            items.append(item)
+    return items
 
 
 def _may_name(tokens: Sequence[Token], text: str, operators: Registry) -> bool:
@@ -146,7 +146,7 @@ _OBJECTS = frozenset({
 
 
 def more_of_it(
-    items: list[Item], known: frozenset[str], start: int | None, end: int | None, text: str
+    items: list[Item], own: frozenset[str], start: int | None, end: int | None, text: str
 ) -> tuple[list[Item], bool] | None:
     """The first part of what stands beside a workflow that looks like more of it.
 
@@ -164,17 +164,17 @@ def more_of_it(
     parts = sentences(items, text)
     if start is not None:
         parts = _joined(parts, start, text)
-        if parts[0] and _goes_on(parts[0], known, text, start):
+        if parts[0] and _goes_on(parts[0], own, text, start):
             return parts[0], False
         parts = parts[1:]
     if end is not None and parts:
         last = parts.pop()
         apart = bool(last) and "\n" in text[last[-1].token.end : end]
-        if last and not _leads_in(last) and _begins(last, known, apart):
+        if last and not _leads_in(last) and _begins(last, own, apart):
             return last, True
         parts.append(last)
     for part in parts:
-        if part and _no_prose(part, known, behind=start is not None):
+        if part and _no_prose(part, own, behind=start is not None):
             return part, start is None
     return None
 
@@ -199,46 +199,46 @@ def _names(items: Sequence[Item]) -> list[Item]:
     return [item for item in items if item.sort == "name"]
 
 
-def _new(items: Sequence[Item], known: frozenset[str]) -> bool:
-    return any(item.name not in known for item in _names(items))
+def _new(items: Sequence[Item], own: frozenset[str]) -> bool:
+    return any(item.name not in own for item in _names(items))
 
 
 def _plain(items: Sequence[Item]) -> int:
     return sum(item.sort == "plain" for item in items)
 
 
-def _goes_on(part: list[Item], known: frozenset[str], text: str, start: int) -> bool:
+def _goes_on(part: list[Item], own: frozenset[str], text: str, start: int) -> bool:
     """Whether the rest of the workflow's own sentence may be more of it."""
     at = next((at for at, item in enumerate(part) if item.sort != "pause"), len(part))
-    pauses, said = part[:at], part[at:]
-    explains = bool(said) and said[0].word in _EXPLAINS
-    explains = explains and [item.word for item in said[:2]] != ["as", "well"]
+    pauses, words = part[:at], part[at:]
+    explains = bool(words) and words[0].word in _EXPLAINS
+    explains = explains and [item.word for item in words[:2]] != ["as", "well"]
     if any(item.token.kind in "()" for item in pauses):
         touches = pauses[0].token.start == start
         if touches or not explains:
             return True
-    if not said:
+    if not words:
         return False
-    first = said[0]
+    first = words[0]
     if any(mark in text[start : first.token.start] for mark in "'‘“«"):
         return True
-    if first.sort in ("sign", "int", "on", "loose") or any(item.sort == "sign" for item in said):
+    if first.sort in ("sign", "int", "on", "loose") or any(item.sort == "sign" for item in words):
         return True
-    if first.sort == "name" and (not pauses or first.name not in known):
+    if first.sort == "name" and (not pauses or first.name not in own):
         return True
     if first.sort == "plain" and not pauses and not first.token.text.islower() and not explains:
         return True  # an unknown name
-    if not explains and (_new(said, known) or any(item.word in _COUNTED for item in said)):
+    if not explains and (_new(words, own) or any(item.word in _COUNTED for item in words)):
         return True
-    if any(item.word in _REPEATS for item in said) or _then_a_new_name(said, known):
+    if any(item.word in _REPEATS for item in words) or _then_a_new_name(words, own):
         return True
-    plain = _plain(said)
-    return plain < len(_names(said)) or (plain < 2 and first.word not in _ALONE)
+    plain = _plain(words)
+    return plain < len(_names(words)) or (plain < 2 and first.word not in _ALONE)
 
 
-def _then_a_new_name(items: Sequence[Item], known: frozenset[str]) -> bool:
+def _then_a_new_name(items: Sequence[Item], own: frozenset[str]) -> bool:
     return any(
-        each.word in _THEN and after.sort in ("name", "loose") and after.name not in {"", *known}
+        each.word in _THEN and after.sort in ("name", "loose") and after.name not in {"", *own}
         for each, after in itertools.pairwise(items)
     )
 
@@ -250,7 +250,7 @@ def _leads_in(part: list[Item]) -> bool:
     return last.kind == ":" or (last.text == "=" and named)
 
 
-def _begins(part: list[Item], known: frozenset[str], apart: bool) -> bool:
+def _begins(part: list[Item], own: frozenset[str], apart: bool) -> bool:
     """Whether what stands before a workflow may be its beginning; `apart` on a line of its own."""
     last = next((item for item in reversed(part) if item.sort != "pause"), None)
     if last is None:
@@ -260,14 +260,14 @@ def _begins(part: list[Item], known: frozenset[str], apart: bool) -> bool:
     if apart:
         return False
     explains = part[0].word in _REASONS
-    if last.sort in ("int", "name") or (_new(part, known) and not explains):
+    if last.sort in ("int", "name") or (_new(part, own) and not explains):
         return True
     arrows = any(item.token.kind == "arrow" for item in part)
     denied = any(item.word in ("not", "never", "avoid") for item in part[-3:])
     return arrows or denied or _plain(part) == 0
 
 
-def _no_prose(part: list[Item], known: frozenset[str], behind: bool) -> bool:
+def _no_prose(part: list[Item], own: frozenset[str], behind: bool) -> bool:
     """Whether a sentence of its own, before or behind a workflow, may be a part of it."""
     first, names, plain = part[0], _names(part), _plain(part)
     if _linked(part):
@@ -283,15 +283,15 @@ def _no_prose(part: list[Item], known: frozenset[str], behind: bool) -> bool:
         counts = any(item.word in _COUNTED or item.sort == "int" for item in part)
         loose = [item for item in part if item.sort == "loose"]
         bare = bool(loose) and not all(item.word in DONE_WORDS for item in loose)
-        goes_on = behind and _then_a_new_name(part, known)
+        goes_on = behind and _then_a_new_name(part, own)
         return goes_on or (plain == 0 and (bare or (behind and counts)))
     if plain == 0 or plain < len(names) or _bare_behind_a_colon(part):
         return True
-    new = _new(part, known)
+    new = _new(part, own)
     if not behind or not new:
         return False
-    ordered = len(part) > 1 and _new([first], known) and part[1].word in _OBJECTS
-    return ordered or first.sort == "on" or _then_a_new_name(part, known)
+    ordered = len(part) > 1 and _new([first], own) and part[1].word in _OBJECTS
+    return ordered or first.sort == "on" or _then_a_new_name(part, own)
 
 
 def _linked(part: list[Item]) -> bool:
@@ -314,11 +314,11 @@ def _bare_behind_a_colon(part: list[Item]) -> bool:
     return bool(_names(behind)) and _plain(behind) == 0
 
 
-def is_prose(text: str, operators: Registry, known: frozenset[str]) -> bool:
+def is_prose(text: str, operators: Registry, own: frozenset[str]) -> bool:
     """Whether a text that goes with a workflow of these operators is no part of it."""
     tokens, _ = tokenize(text)
     parts = sentences(items_of(tokens[:-1], text, operators), text)
-    return not any(part and _no_prose(part, known, behind=True) for part in parts)
+    return not any(part and _no_prose(part, own, behind=True) for part in parts)
 
 
 # --- beside a tag, a fence, a label or a comment -------------------------------------------------
@@ -333,10 +333,10 @@ def follows(text: str, operators: Registry) -> list[Item]:
     tokens, _ = tokenize(text)
     parts = sentences(items_of(tokens[:-1], text, operators), text)
     part = next((part for part in parts if part), [])
-    said = [item for item in part if item.sort != "pause"]
-    if not said:
+    words = [item for item in part if item.sort != "pause"]
+    if not words:
         return []
-    first, second = said[0], said[1] if len(said) > 1 else None
+    first, second = words[0], words[1] if len(words) > 1 else None
     if first.token.kind in ("arrow", "?") or first.token.text[0] == '"' or _linked(part):
         return part
     if part[0].token.kind == ":" and first.sort in ("name", "loose"):
@@ -346,7 +346,7 @@ def follows(text: str, operators: Registry) -> list[Item]:
         return part if named or first.word in ("twice", "thrice") else []
     if first.sort == "int":
         return part if second is None or second.word in _COUNTED else []
-    return part if _names(said) and _plain(said) == 0 else []
+    return part if _names(words) and _plain(words) == 0 else []
 
 
 def leads(text: str, operators: Registry) -> list[Item]:

@@ -75,7 +75,7 @@ def _one_span(parser: Parser, at: int) -> tuple[Found | None, int]:
     # What stands behind a last arrow, or behind `a ? b` and a colon, is the rest of it.
     leads_on = tokens[end - 1].kind == "arrow" or (
         tokens[end].text in (":", "：", ";")
-        and any(said.code == "W-COND-ELSE" for said in syntax.diagnostics)
+        and any(record.code == "W-COND-ELSE" for record in syntax.diagnostics)
     )
     sound = syntax.tree is not None and syntax.sound and not leads_on
     if not sound or _cut(text, tokens, at, end, operators):
@@ -98,18 +98,18 @@ def spans(parser: Parser) -> list[Found]:
 
     A line on which something faulty links operators too gives none: it may be one faulty workflow.
     """
-    found: list[Found] = []
+    candidates: list[Found] = []
     allowed = 0
     for at in _starts(parser.tokens, parser.operators):
         if at >= allowed:
             span, allowed = _one_span(parser, at)
-            found += [span] if span else []
+            candidates += [span] if span else []
     breaks = [each.start() for each in re.finditer("\n", parser.text)]
     faulty: set[int] = set()
-    for span in found:
+    for span in candidates:
         if not span.size:
             faulty |= _lines(breaks, span)
-    return [span for span in found if span.size and not faulty & _lines(breaks, span)]
+    return [span for span in candidates if span.size and not faulty & _lines(breaks, span)]
 
 
 def _lines(breaks: list[int], span: Found) -> set[int]:
@@ -117,16 +117,16 @@ def _lines(breaks: list[int], span: Found) -> set[int]:
     return set(range(bisect_left(breaks, span.start), bisect_left(breaks, span.end) + 1))
 
 
-def _meant(found: list[Found], operators: Registry) -> list[Found]:
+def _meant(candidates: list[Found], operators: Registry) -> list[Found]:
     """The spans that can be what is meant: not a piece of the longest that could not run alone.
 
     `Review -> Revise` in an explanation of `Custom -> Review -> Revise` is such a piece.
     """
-    texts = [str(span.syntax.tree) for span in found]
+    texts = [str(span.syntax.tree) for span in candidates]
     longest = max(texts, key=len, default="")
     return [
         span
-        for span, text in zip(found, texts, strict=True)
+        for span, text in zip(candidates, texts, strict=True)
         for tree in [span.syntax.tree]
         if text == longest or text not in longest or tree is None or accepted(tree, operators)
     ]
@@ -135,8 +135,8 @@ def _meant(found: list[Found], operators: Registry) -> list[Found]:
 def only(text: str, operators: Registry) -> Syntax | None:
     """The one workflow in a text of prose; errors where there are more, None if there is none."""
     parser = Parser(text, operators, prose=True)
-    found = spans(parser)
-    meant = _meant(found, operators)
+    candidates = spans(parser)
+    meant = _meant(candidates, operators)
     if not meant:
         return None
     last, tree = meant[-1], meant[-1].syntax.tree
@@ -145,7 +145,7 @@ def only(text: str, operators: Registry) -> Syntax | None:
         message = "More than one workflow, and no sign which is meant; write one."
         two = Diagnostic("E-TWO-WORKFLOWS", message, place, text[slice(*place)])
         return Syntax(tree, [two])
-    more = None if tree is None else _more(parser, found, meant, tree)
+    more = None if tree is None else _more(parser, candidates, meant, tree)
     if more is not None:
         return more
     place = (last.start, last.end)
@@ -153,15 +153,15 @@ def only(text: str, operators: Registry) -> Syntax | None:
     return Syntax(tree, [*last.syntax.diagnostics, note])
 
 
-def _more(parser: Parser, found: list[Found], meant: list[Found], tree: Node) -> Syntax | None:
+def _more(parser: Parser, candidates: list[Found], meant: list[Found], tree: Node) -> Syntax | None:
     """The error that something beside the workflow looks like more of it, if something does."""
     text, operators = parser.text, parser.operators
-    known = frozenset(each.name for each in operators_of(tree))
+    own = frozenset(each.name for each in operators_of(tree))
     starts = [None, *(span.end for span in meant)]
     ends = [*(span.start for span in meant), None]
-    gaps = _gaps(parser.tokens, found, {id(span) for span in meant}, min(known))
+    gaps = _gaps(parser.tokens, candidates, {id(span) for span in meant}, min(own))
     for tokens, start, end in zip(gaps, starts, ends, strict=True):
-        more = more_of_it(items_of(tokens, text, operators), known, start, end, text)
+        more = more_of_it(items_of(tokens, text, operators), own, start, end, text)
         if more is not None:
             items, before = more
             named: list[Node] = [Op(item.name) for item in items if item.name in operators]
@@ -178,26 +178,28 @@ def _beside(text: str, comment: Token, spans: list[Found]) -> bool:
     return at < len(spans) and spans[at].start < comment.start
 
 
-def _gaps(tokens: list[Token], found: list[Found], meant: set[int], name: str) -> list[list[Token]]:
+def _gaps(
+    tokens: list[Token], candidates: list[Found], meant: set[int], name: str
+) -> list[list[Token]]:
     """The tokens before, between and behind the spans that are meant; another span is a name."""
     gaps: list[list[Token]] = [[]]
     at = 0
     for token in tokens[:-1]:
-        while at < len(found) and token.start >= found[at].end:
+        while at < len(candidates) and token.start >= candidates[at].end:
             at += 1
-        if at == len(found) or token.start < found[at].start:
+        if at == len(candidates) or token.start < candidates[at].start:
             gaps[-1].append(token)
-        elif token.start == found[at].start:
-            if id(found[at]) in meant:
+        elif token.start == candidates[at].start:
+            if id(candidates[at]) in meant:
                 gaps.append([])
             else:
-                gaps[-1].append(Token("word", name, token.start, found[at].end))
+                gaps[-1].append(Token("word", name, token.start, candidates[at].end))
     return gaps
 
 
 def commented(text: str, syntax: Syntax, operators: Registry) -> Syntax:
     """A reading, with an error for each comment behind a step that looks like another step."""
-    spans = [said.span for said in syntax.diagnostics if said.code == "N-COMMENT"]
+    spans = [record.span for record in syntax.diagnostics if record.code == "N-COMMENT"]
     behind = [span for span in spans if text[_line(text, span[0]) : span[0]].strip()]
     errors = _commented(text, behind, operators)
     return Syntax(syntax.tree, [*syntax.diagnostics, *errors]) if errors else syntax
@@ -224,14 +226,14 @@ def faulty_piece(text: str, operators: Registry) -> str | None:
     """
     if len(text.split()) == 1:
         return text  # a single word can only be meant as a name
-    kept = [line if _tries(line, operators) else " " * len(line) for line in text.splitlines(True)]
-    piece = "".join(kept)
+    lines = [line if _tries(line, operators) else " " * len(line) for line in text.splitlines(True)]
+    piece = "".join(lines)
     return piece if piece.strip() else None
 
 
 def _tries(line: str, operators: Registry) -> bool:
     tokens, _ = tokenize(line)
     words = [token.text for token in tokens if token.kind == "word"]
-    known = sum(operators.resolve(word) is not None or word in DONE_WORDS for word in words)
+    names = sum(operators.resolve(word) is not None or word in DONE_WORDS for word in words)
     linked = any(token.kind in ("arrow", "[", "]") for token in tokens)
-    return linked or (known > 0 and 2 * known >= len(words))
+    return linked or (names > 0 and 2 * names >= len(words))

@@ -71,10 +71,10 @@ def tokenize(text: str) -> tuple[list[Token], list[Token]]:
     tokens: list[Token] = []
     comments: list[Token] = []
     ascii_only = text.isascii()
-    for found in _matches(text if ascii_only else text.translate(WIDE)):
-        kind = found.lastgroup or "other"
-        written = found[kind]
-        start, end = found.span(kind)
+    for match in _matches(text if ascii_only else text.translate(WIDE)):
+        kind = match.lastgroup or "other"
+        written = match[kind]
+        start, end = match.span(kind)
         if kind == "mark":
             kind = written
         if not ascii_only:
@@ -98,12 +98,12 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
     # Blanks at the end, before no token, would be tried from each of their places.
     at, end, barren = 0, len(text.rstrip()), 0
     while at < end:
-        found = (_UNQUOTED if at < barren else _TOKEN).match(text, at, end)
-        if found is None:  # never, as anything but a blank is a token
+        match = (_UNQUOTED if at < barren else _TOKEN).match(text, at, end)
+        if match is None:  # never, as anything but a blank is a token
             return
-        yield found
-        at = found.end()
-        if found[0][-1] == '"' and found.lastgroup == "other" and at > barren:
+        yield match
+        at = match.end()
+        if match[0][-1] == '"' and match.lastgroup == "other" and at > barren:
             opened = _OPEN.match(text, at - 1, end)
             barren = opened.end() if opened else barren
 
@@ -118,7 +118,7 @@ def unquoted(string: str) -> str:
     Only `\"`, `\\`, `\n` and `\t` are escapes: a backslash before anything else is a backslash, for
     the sake of formulas.
     """
-    return _ESCAPE.sub(lambda found: _MEANS[found[1]], string[1:-1])
+    return _ESCAPE.sub(lambda match: _MEANS[match[1]], string[1:-1])
 
 
 #: Errors of grammar after which the rest is not reported.
@@ -230,11 +230,11 @@ class Reader:
         for at, token in enumerate(self.tokens[:-1]):
             if self.spells(at, ("then",)):
                 before, after = self.tokens[at - 1] if at else token, self.tokens[at + 1]
-                known = not prose or (
+                leads = not prose or (
                     (after.kind != "word" or after.text in self.operators)
                     and (before.kind in (")", "]", "int") or before.text in self.operators)
                 )
-                if after.kind in STARTS and known:
+                if after.kind in STARTS and leads:
                     self.tokens[at] = token._replace(kind="arrow")
 
     def count(self) -> tuple[Token, int] | None:
@@ -247,9 +247,9 @@ class Reader:
             return None
         if first.kind != "(":
             return self._count(at)
-        found = self._count(at + 1)
-        closed = found is not None and self.tokens[found[1]].kind == ")"
-        return (found[0], found[1] + 1) if found is not None and closed else None
+        counted = self._count(at + 1)
+        closed = counted is not None and self.tokens[counted[1]].kind == ")"
+        return (counted[0], counted[1] + 1) if counted is not None and closed else None
 
     def _count(self, at: int) -> tuple[Token, int] | None:
         tokens, (kind, text, start, end) = self.tokens, self.tokens[at]

@@ -36,8 +36,8 @@ from toolgym.tools import Code, tool
 def _told_of_operators(method: Callable[..., str]) -> Callable[..., str]:
     """Make a method a tool whose description lists the operators, from their declarations."""
     lines = [f"- {each.name} ({_calls_of(each)}): {each.summary}" for each in OPERATORS.values()]
-    told = inspect.cleandoc(method.__doc__ or "")
-    method.__doc__ = told.format(calls=BUDGET.calls, operators="\n".join(lines))
+    docstring = inspect.cleandoc(method.__doc__ or "")
+    method.__doc__ = docstring.format(calls=BUDGET.calls, operators="\n".join(lines))
     return tool(method)
 
 

@@ -156,8 +156,8 @@ class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
         used = Usage(*(now - then for now, then in zip(after, before, strict=True)))
         wrote = not failure and "solution" in operator.writes and state.solution is not None
         self._left(state.solution if wrote else None, used.calls)
-        told = failure or "\n".join(self._shown(operator))
-        return f"{usage_line(used)}\n{told}"
+        result = failure or "\n".join(self._shown(operator))
+        return f"{usage_line(used)}\n{result}"
 
     def _shown(self, operator: Operator) -> list[str]:
         """What an operator left, for the agent: candidates, a verdict, or a solution."""

@@ -123,15 +123,15 @@ def novice_composes(env: WorkflowEnv, draw: random.Random) -> Play:
     One whose types do not fit is corrected as told.
     """
     kind, example = env.task.kind, ""
-    known = TYPICAL if kind == "code" else TYPICAL[:-_CODE_ONLY]
-    weights = [_LIKING if GENERATOR[kind] in each else 1 for each in known]
+    typical = TYPICAL if kind == "code" else TYPICAL[:-_CODE_ONLY]
+    weights = [_LIKING if GENERATOR[kind] in each else 1 for each in typical]
     if draw.random() < _STUMBLES:
         observation = yield run_call(draw.choice(_ILL_TYPED))
         example = observation.partition(_EXAMPLE)[2]
     if example:
         yield json.loads(example.splitlines()[0])
     else:
-        yield run_call(draw.choices(known, weights)[0])
+        yield run_call(draw.choices(typical, weights)[0])
     yield _answer(env)
 
 

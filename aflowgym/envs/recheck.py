@@ -50,9 +50,9 @@ def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bo
     if place is None:
         return False
     last = turns[place]
-    given = next(call for call in last["calls"] if call["name"] in ends)
-    if "value" in env.tools[given["name"]].arguments.model_fields:
-        return _right(task, str(given["arguments"].get("value", "")))
+    answer = next(call for call in last["calls"] if call["name"] in ends)
+    if "value" in env.tools[answer["name"]].arguments.model_fields:
+        return _right(task, str(answer["arguments"].get("value", "")))
     if len(last["calls"]) > 1 or any(len(turn["calls"]) > 1 for turn in turns[:place]):
         return None  # results of several calls stand in one text
     return _submitted(task, turns[:place])
@@ -65,8 +65,8 @@ def _ends(turn: Mapping[str, Any], ends: set[str]) -> bool:
 def _submitted(task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
     """The verdict on the solution that stood last."""
     for turn in reversed(turns):
-        _, found, text = f"\n{turn['observation']}".partition(_MARK)
-        if found:
+        _, mark, text = f"\n{turn['observation']}".partition(_MARK)
+        if mark:
             return _right(task, _without_notice(text))
         if "\nCandidates:\n" in turn["observation"]:
             return False  # nobody chose among them
@@ -86,14 +86,14 @@ def _right(task: Any, solution: str) -> bool | None:
     return value == gold
 
 
-def _named(names: Sequence[tuple[str, ...]], given: tuple[str, ...]) -> bool | None:
+def _named(names: Sequence[tuple[str, ...]], words: tuple[str, ...]) -> bool | None:
     """True for the same words; False if a word of each name is missing that has no other form."""
-    if given in names:
+    if words in names:
         return True
-    said = "".join(given)
-    if not said.isascii():
+    joined = "".join(words)
+    if not joined.isascii():
         return None
-    missing = [[w for w in name if w not in said and _is_fixed(w)] for name in names]
+    missing = [[w for w in name if w not in joined and _is_fixed(w)] for name in names]
     return False if all(missing) else None
 
 
@@ -115,29 +115,29 @@ def _without_notice(text: str) -> str:
 def _said(solution: str) -> str:
     """What follows the first `answer:` behind which the text ends with its line."""
     last = solution.rfind("\n")
-    for found in _AFTER.finditer(solution):
-        if last < found.end() < len(solution):
-            return solution[found.end() :].strip()
+    for match in _AFTER.finditer(solution):
+        if last < match.end() < len(solution):
+            return solution[match.end() :].strip()
     return solution
 
 
 def _number(text: str) -> Fraction | None:
     """A plain number or reduced fraction; None for anything that holds more."""
     bare = text.strip().rstrip(".").removeprefix("$")
-    found = _NUMBER.fullmatch(bare)
-    if found is None or len(found["decimals"] or "") > _MOST_DECIMALS:
+    match = _NUMBER.fullmatch(bare)
+    if match is None or len(match["decimals"] or "") > _MOST_DECIMALS:
         return None
     try:
         number = Fraction(bare.replace(",", ""))
-        return number if number.denominator == int(found["below"] or number.denominator) else None
+        return number if number.denominator == int(match["below"] or number.denominator) else None
     except (ZeroDivisionError, ValueError):  # Python reads no more than some thousand digits
         return None
 
 
 def _plain(text: str) -> tuple[str, ...]:
     """The words, without case, punctuation and articles."""
-    kept = "".join(c for c in text.casefold() if c not in string.punctuation)
-    return tuple(word for word in kept.split() if word not in ("a", "an", "the"))
+    letters = "".join(c for c in text.casefold() if c not in string.punctuation)
+    return tuple(word for word in letters.split() if word not in ("a", "an", "the"))
 
 
 def _same_program(task: Any, solution: str) -> bool | None:

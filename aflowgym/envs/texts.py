@@ -61,17 +61,17 @@ def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:
         return f"Public tests: no program defines {task.entry_point}()."
     outcomes = sandbox.run(job_of(task, program, tests))
     failed = [(t, o) for t, o in zip(tests, outcomes, strict=True) if not passes(t, o)]
-    told = f"Public tests: {len(tests) - len(failed)} of {len(tests)} pass."
+    count = f"Public tests: {len(tests) - len(failed)} of {len(tests)} pass."
     if not failed:
-        return told
+        return count
     test, outcome = failed[0]
     call = f"{test.function}{test.arguments}".replace(",)", ")")
-    return f"{told} {call} {outcome}, not {test.expected}."
+    return f"{count} {call} {outcome}, not {test.expected}."
 
 
 def run_text(task: WorkflowTask, parsed: Parsed, result: Result, sandbox: Sandbox) -> str:
     """The result of a workflow, for the agent."""
-    warned = any(found.severity == "warning" for found in parsed.diagnostics)
+    warned = any(record.severity == "warning" for record in parsed.diagnostics)
     lines = [f"Read as: {parsed.workflow}"] if warned else []
     lines += [usage_line(result.usage), *map(str, result.warnings)]
     if result.solution is None:

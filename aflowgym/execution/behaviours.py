@@ -83,10 +83,10 @@ class Bench:
     async def ask(self, **inputs: Any) -> str:
         """One reply of the model to the prompt, with these slots in place of the state's."""
         self.account.take()
-        said = await self._reply(self._request(inputs))
-        if said.cut:
-            raise Failed("E-REPLY-CUT", f"it was cut off after {said.tokens_out} tokens.")
-        text = spoken(said.text)
+        completion = await self._reply(self._request(inputs))
+        if completion.cut:
+            raise Failed("E-REPLY-CUT", f"it was cut off after {completion.tokens_out} tokens.")
+        text = spoken(completion.text)
         if not text.strip():
             raise Failed("E-REPLY-EMPTY", "the model wrote nothing.")
         return text
@@ -95,8 +95,9 @@ class Bench:
         """One reply for each set of slots, at the same time if the face can; some may be empty."""
         self.account.take(len(several))
         requests = [self._request(inputs) for inputs in several]
-        said = await self.shared.face.together([partial(self._reply, each) for each in requests])
-        return ["" if each.cut else spoken(each.text) for each in said]
+        work = [partial(self._reply, each) for each in requests]
+        replies = await self.shared.face.together(work)
+        return ["" if each.cut else spoken(each.text) for each in replies]
 
     async def run(self, job: Job) -> Sequence[Outcome]:
         """Run a program in the sandbox."""
@@ -174,10 +175,10 @@ def _program(state: State, reply: str) -> str:
 
 async def programmer(bench: Bench) -> Outputs:
     """Write a program, run it if its value is the answer, and write it anew if it does not run."""
-    task, said, trouble = bench.state.task, bench.state.feedback, ""
+    task, feedback, trouble = bench.state.task, bench.state.feedback, ""
     for _ in range(bench.operator.calls[1]):
-        told = f"{RETRY}{trouble}" if trouble else None
-        reply = await bench.ask(feedback="\n".join(filter(None, (said, told))) or None)
+        retry = f"{RETRY}{trouble}" if trouble else None
+        reply = await bench.ask(feedback="\n".join(filter(None, (feedback, retry))) or None)
         program = program_in(reply, task.entry_point or "solve")
         if program is None:
             trouble = "it does not define the function."

@@ -36,7 +36,7 @@ _MOST_ERRORS: Final = 3
 
 def parses(parsed: Parsed) -> bool:
     """Whether a text is a workflow as far as the grammar goes, whatever its types."""
-    return not any(found.code in SYNTAX for found in parsed.errors)
+    return not any(error.code in SYNTAX for error in parsed.errors)
 
 
 def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:

@@ -92,14 +92,14 @@ class Walk(Run):
             work.append(partial(self._branch, each, inside, branch.path))
         ends = await self.face.together(work)
         lane.account.back(shares)
-        kept = tuple(end for end in ends if isinstance(end, Candidate))
+        candidates = tuple(end for end in ends if isinstance(end, Candidate))
         for end, branch in zip(ends, group.children, strict=True):
             if isinstance(end, Failure):
                 branch.failure = Failure("W-BRANCH-FAIL", f"left out: {end}", branch.path)
                 self.warned = True
-        if not kept:
+        if not candidates:
             raise Failed("E-ALL-BRANCHES", f"all {len(ends)} branches failed.", path)
-        lane.state.gather(kept)
+        lane.state.gather(candidates)
 
     async def _branch(self, node: Node, lane: Lane, path: str) -> Candidate | Failure:
         """What a branch ends in, or why it failed."""
@@ -271,5 +271,5 @@ def _warnings(walk: Walk, root: Step) -> tuple[Failure, ...]:
     """The warnings of branches that failed and of tests that are missing, in their order."""
     if not walk.warned:
         return ()
-    found = (step.failure for step in root.walk())
-    return tuple(each for each in found if each is not None and each.code[0] == "W")
+    failures = (step.failure for step in root.walk())
+    return tuple(each for each in failures if each is not None and each.code[0] == "W")

@@ -41,9 +41,9 @@ def grade(
     if solution is None:
         return wrong("the workflow left no solution")
     if task.kind != "code":
-        known = _said(task.kind, task.gold, task.aliases, task.question, solution)
+        verdict = _said(task.kind, task.gold, task.aliases, task.question, solution)
         # What our own checkers could not read may still be asked of somebody else.
-        return known if outside is None or known.correct else judge(task, solution, (), outside)
+        return verdict if outside is None or verdict.correct else judge(task, solution, (), outside)
     program = program_in(solution, task.entry_point)
     if program is None:
         return wrong("there is no program that defines the function")

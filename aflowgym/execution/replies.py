@@ -60,22 +60,22 @@ class Tags:
         """Each tag with what it holds, up to the first closing one of its name; none overlap."""
         never: set[str] = set()  # what is not closed behind one place is not behind a later one
         at = 0
-        while found := self._opening.search(text, at):
-            at, name = found.end(), str(found.lastgroup)
+        while opening := self._opening.search(text, at):
+            at, name = opening.end(), str(opening.lastgroup)
             closed = self._closing[name].search(text, at) if name not in never else None
             if closed is None:
                 never.add(name)
                 continue
-            yield found.start(), found.end(), closed.start(), closed.end()
+            yield opening.start(), opening.end(), closed.start(), closed.end()
             at = closed.end()
 
     def without(self, text: str) -> str:
         """A text without the tags and what they hold."""
-        kept, at = [], 0
+        pieces, at = [], 0
         for start, _, _, end in self.pairs(text):
-            kept.append(text[at:start])
+            pieces.append(text[at:start])
             at = end
-        return "".join([*kept, text[at:]])
+        return "".join([*pieces, text[at:]])
 
 
 def verdict_lines(text: str) -> Iterator[Piece]:
@@ -89,19 +89,19 @@ def verdict_lines(text: str) -> Iterator[Piece]:
     at, begin = 0, 0  # `begin` is the line from which nothing but marks and such words stand; or -1
     inside = False  # behind one of these words, where blanks alone may follow
     while at < len(text):
-        for found in _TOKEN.finditer(text, at):
-            if found["word"] is None:
-                if not (inside and found[0].isspace()):
-                    begin, inside = _first_line(found), False
-            elif begin >= 0 and _VERDICT.fullmatch(found[0]):
+        for token in _TOKEN.finditer(text, at):
+            if token["word"] is None:
+                if not (inside and token[0].isspace()):
+                    begin, inside = _first_line(token), False
+            elif begin >= 0 and _VERDICT.fullmatch(token[0]):
                 break
             else:
-                inside = begin >= 0 and _BEFORE_VERDICT.fullmatch(found[0]) is not None
+                inside = begin >= 0 and _BEFORE_VERDICT.fullmatch(token[0]) is not None
                 begin = begin if inside else -1
         else:
             return
-        rest = _AFTER_VERDICT.match(text, found.end())
-        at = rest.end() if rest else found.end()
+        rest = _AFTER_VERDICT.match(text, token.end())
+        at = rest.end() if rest else token.end()
         yield begin, rest.start(1) if rest else at, at, at
         begin, inside = -1, False
 
@@ -151,13 +151,13 @@ def _key(kind: str, entry_point: str, question: str, solution: str) -> Hashable:
     if kind == "code":
         program = program_in(solution, entry_point)
         return solution.strip() if program is None else _tree_of(program)
-    found = final_answer(solution).text
+    answer = final_answer(solution).text
     if kind == "qa":
-        return normalise(found)
+        return normalise(answer)
     try:
-        return _value(read_math(found, words_of(question)))
+        return _value(read_math(answer, words_of(question)))
     except Unreadable:
-        return canonical(found)
+        return canonical(answer)
 
 
 def _tree_of(program: str) -> str:
@@ -228,11 +228,11 @@ def spoken(reply: str) -> str:
     """
     if "<" not in reply:
         return reply
-    said = _WHOLE_THOUGHT.without(reply)
-    ends = list(_END_OF_THOUGHT.finditer(said))
+    words = _WHOLE_THOUGHT.without(reply)
+    ends = list(_END_OF_THOUGHT.finditer(words))
     if ends:  # a template may have opened the thought in the prompt
-        said = said[ends[-1].end() :]
-    return "" if _OPEN_THOUGHT.match(said) else said
+        words = words[ends[-1].end() :]
+    return "" if _OPEN_THOUGHT.match(words) else words
 
 
 def read_verdict(reply: str) -> tuple[bool, str] | None:
@@ -256,9 +256,9 @@ def read_verdict(reply: str) -> tuple[bool, str] | None:
             rest = reply[begin:stop].strip()
             if not rest and find is verdict_lines:  # the word stands on the next line
                 return _with_next_line(reply, end, start)
-            said = _says(rest)
-            if said is not None:
-                passes, after = said
+            verdict = _says(rest)
+            if verdict is not None:
+                passes, after = verdict
                 parts = (reply[:start], after, reply[end:])
                 return passes, "\n".join(part.strip() for part in parts if part.strip())
     return _lone_verdict(reply)
@@ -266,37 +266,37 @@ def read_verdict(reply: str) -> tuple[bool, str] | None:
 
 def _says(text: str) -> tuple[bool, str] | None:
     """Whether a text begins by saying that something is right, and what follows."""
-    found = _SAYS.search(text)
-    if found is None or found.start() > 40:
+    match = _SAYS.search(text)
+    if match is None or match.start() > 40:
         return None
-    passes = found["yes"] is not None
-    after = text[found.end() :]
+    passes = match["yes"] is not None
+    after = text[match.end() :]
     other = _SAYS.match(after.lstrip(" /|,"))
     if other is not None or re.match(r"\W{0,3}or\b", after):
         return None  # `right/wrong`: the form, and not a verdict
-    if found["half"]:
-        passes = False if passes else found["half"].lower() in ("not", "n't")
+    if match["half"]:
+        passes = False if passes else match["half"].lower() in ("not", "n't")
     return passes, after.strip(" .,:;*_`!-—–)]}>$\"'")
 
 
 def _with_next_line(reply: str, end: int, start: int) -> tuple[bool, str] | None:
     rest = reply[end:].lstrip()
     line, _, after = rest.partition("\n")
-    said = _says(line)
-    if said is None:
+    verdict = _says(line)
+    if verdict is None:
         return None
-    parts = (reply[:start], said[1], after)
-    return said[0], "\n".join(part.strip() for part in parts if part.strip())
+    parts = (reply[:start], verdict[1], after)
+    return verdict[0], "\n".join(part.strip() for part in parts if part.strip())
 
 
 def _verdict_in_json(reply: str) -> tuple[bool, str] | None:
     fields = json_in(reply)
     for key in _VERDICT_KEYS:
         value = fields.get(key)
-        said = (value, "") if isinstance(value, bool) else _says(str(value)) if value else None
-        if said is not None:
-            told = (fields.get(each) for each in _FEEDBACK_KEYS)
-            return said[0], next((each for each in told if isinstance(each, str)), said[1])
+        verdict = (value, "") if isinstance(value, bool) else _says(str(value)) if value else None
+        if verdict is not None:
+            texts = (fields.get(each) for each in _FEEDBACK_KEYS)
+            return verdict[0], next((each for each in texts if isinstance(each, str)), verdict[1])
     return None
 
 
@@ -306,7 +306,7 @@ def _lone_verdict(reply: str) -> tuple[bool, str] | None:
     boxed = final_answer(reply)
     ends = [lines[0], lines[-1]] if lines else []
     ends += [_without_text(boxed.text)] if boxed.place in ("boxed", "tag") else []
-    read = {bool(found["yes"]) for each in ends if (found := _LONE_WORD.match(each))}
+    read = {bool(match["yes"]) for each in ends if (match := _LONE_WORD.match(each))}
     if len(read) != 1:
         return None
     rest = [line for line in lines if not _LONE_WORD.match(line)]
@@ -317,10 +317,10 @@ def _without_text(formula: str) -> str:
     """What `\\text{...}` holds instead of it, from its first brace on a line to the line's last."""
     lines = formula.split("\n")
     for place, line in enumerate(lines):
-        found = _TEXT.search(line)
-        close = line.rfind("}", found.end()) if found else -1
-        if found and close >= 0:
-            lines[place] = line[: found.start()] + line[found.end() : close] + line[close + 1 :]
+        command = _TEXT.search(line)
+        close = line.rfind("}", command.end()) if command else -1
+        if command and close >= 0:
+            lines[place] = line[: command.start()] + line[command.end() : close] + line[close + 1 :]
     return "\n".join(lines)
 
 
@@ -349,8 +349,8 @@ def read_letter(reply: str, count: int) -> int | None:
         if name in known:
             return known.index(name)
     lines = [line for line in reply.splitlines() if line.strip()]
-    if lines and (found := _LINE_BEGINS.match(lines[0] + " ")) and found["name"] in known:
-        return known.index(found["name"])
+    if lines and (match := _LINE_BEGINS.match(lines[0] + " ")) and match["name"] in known:
+        return known.index(match["name"])
     named = _named_in(lines[-1], known) if lines else set()
     return known.index(named.pop()) if len(named) == 1 else None
 
@@ -377,13 +377,13 @@ def _names_in_json(reply: str) -> tuple[str, ...]:
     return tuple(str(value) for value in values if isinstance(value, str | int))
 
 
-def _named_in(line: str, known: Sequence[str]) -> set[str]:
+def _named_in(line: str, names: Sequence[str]) -> set[str]:
     """The candidates that a line names; `A` before a word is an article, and `I` the speaker."""
     named = set()
-    for found in _LETTER_IN_LINE.finditer(line):
-        bare_word = found["name"] in "AI" and found["next"] and not found["called"]
-        if found["name"] in known and not bare_word:
-            named.add(found["name"])
+    for match in _LETTER_IN_LINE.finditer(line):
+        bare_word = match["name"] in "AI" and match["next"] and not match["called"]
+        if match["name"] in names and not bare_word:
+            named.add(match["name"])
     return named
 
 

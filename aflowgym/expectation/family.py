@@ -266,11 +266,11 @@ class Block(NamedTuple):
 
 def blocks(kind: str) -> tuple[Block, ...]:
     """Every block that can stand somewhere in a chain for a kind of task."""
-    found = [_block((node,), kind) for node in _single()]
+    made = [_block((node,), kind) for node in _single()]
     for count in range(2, FIRST_LIST + 1):
         for each in combinations_with_replacement(STARTS, count):
-            found += [_block((ListOf(each), ensemble), kind) for ensemble in ENSEMBLES]
-    return tuple(each for each in found if each.stands != (False, False, False))
+            made += [_block((ListOf(each), ensemble), kind) for ensemble in ENSEMBLES]
+    return tuple(each for each in made if each.stands != (False, False, False))
 
 
 def _single() -> Iterator[Node]:
@@ -308,10 +308,10 @@ def _leaves(nodes: tuple[Node, ...], state: int, kind: str) -> bool | None:
     return None if filled is None else bool(filled & BIT["code"])
 
 
-def count_chains(known: tuple[Block, ...], most: int) -> int:
+def count_chains(family: tuple[Block, ...], most: int) -> int:
     """The number of canonical texts of the chains of blocks up to a weight."""
     ends, alike = Counter[tuple[Size, bool]](), Counter[tuple[Size, Leaves]]()
-    for block in known:
+    for block in family:
         alike[block.size, block.later] += block.orders
         if block.first is not None and block.size[2] <= most:
             ends[block.size, block.first] += block.orders

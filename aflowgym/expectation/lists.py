@@ -148,9 +148,9 @@ def _voted(counts: Counts, weight: float) -> Array:
 
 def _ways(votes: Counts, sizes: Counts, odd: int) -> float:
     """In how many ways the votes can be cast so that odd answers have these sizes."""
-    given = math.prod(map(math.factorial, (*votes[:-1], *sizes)))
+    casts = math.prod(map(math.factorial, (*votes[:-1], *sizes)))
     alike = math.prod(map(math.factorial, Counter(sizes).values()))
-    return math.factorial(VOTES) / given * math.perm(odd, len(sizes)) / alike
+    return math.factorial(VOTES) / casts * math.perm(odd, len(sizes)) / alike
 
 
 def _sizes(total: int, parts: int, most: int = VOTES) -> Iterator[Counts]:
@@ -214,14 +214,14 @@ def tallies(ends: Sequence[Array], active: tuple[int, ...]) -> Array:
         ends: For each branch, the masses of its groups and of failure, [row, 7].
         active: The groups that have any mass.
     """
-    known = numbered(len(ends), len(active))
-    counts = np.zeros((len(ends[0]), len(known.counts)))
+    table = numbered(len(ends), len(active))
+    counts = np.zeros((len(ends[0]), len(table.counts)))
     counts[:, 0] = 1.0
     for place, end in enumerate(ends):
-        now = counts[:, : known.within[place]]
+        now = counts[:, : table.within[place]]
         counts = np.zeros_like(counts)
         counts[:, : now.shape[1]] = now * end[:, GROUPS:]
-        for more, group in zip(known.more, active, strict=True):
+        for more, group in zip(table.more, active, strict=True):
             counts[:, more[: now.shape[1]]] += now * end[:, [group]]
     return counts
 

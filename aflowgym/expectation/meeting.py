@@ -80,9 +80,9 @@ class Halves:
         self.outside: Array = np.flatnonzero(~np.isin(appraiser.states // len(SAYS), INHERITED))
         self._kernels: dict[Block, Array] = {}
 
-    def starts(self, known: Sequence[Block]) -> Half:
+    def starts(self, chosen: Sequence[Block]) -> Half:
         """The beginnings of one block."""
-        some = [block for block in known if block.first is not None]
+        some = [block for block in chosen if block.first is not None]
         ends = [closed_only(self.appraiser.after(block.nodes))[:, 0] for block in some]
         vectors = np.stack([end[:, self.outside].ravel() for end in ends])
         code = np.array([bool(block.first) for block in some])
@@ -125,11 +125,11 @@ class Halves:
         return arrays.swapaxes(0, 1).reshape(arrays.shape[1], arrays.shape[0] * arrays.shape[2])
 
     def _kernel(self, block: Block) -> Array:
-        known = self._kernels.get(block)
-        if known is None:
+        kernel = self._kernels.get(block)
+        if kernel is None:
             whole = self.appraiser.kernel(block.node, self.outside)
-            known = self._kernels[block] = np.ascontiguousarray(whole[..., self.outside])
-        return known
+            kernel = self._kernels[block] = np.ascontiguousarray(whole[..., self.outside])
+        return kernel
 
 
 def useful(tails: Half) -> Half:
@@ -137,16 +137,16 @@ def useful(tails: Half) -> Half:
     worth = np.round(tails.vectors.sum(axis=1), 9)
     order = np.lexsort((*tails.sizes.T, -worth))
     few = np.random.default_rng(0).permutation(tails.vectors.shape[1])[:16]
-    kept: list[int] = []
+    places: list[int] = []
     for place in order:
-        known = np.array(kept[:_COMPARED], int)
-        known = known[(tails.sizes[known] <= tails.sizes[place]).all(axis=1)]
-        known = known[(tails.code[known] >= tails.code[place]).all(axis=1)]
+        rivals = np.array(places[:_COMPARED], int)
+        rivals = rivals[(tails.sizes[rivals] <= tails.sizes[place]).all(axis=1)]
+        rivals = rivals[(tails.code[rivals] >= tails.code[place]).all(axis=1)]
         least = tails.vectors[place] - _SLACK
-        known = known[(tails.vectors[np.ix_(known, few)] >= least[few]).all(axis=1)]
-        if not (tails.vectors[known] >= least).all(axis=1).any():
-            kept.append(int(place))
-    return tails.at(np.array(kept))
+        rivals = rivals[(tails.vectors[np.ix_(rivals, few)] >= least[few]).all(axis=1)]
+        if not (tails.vectors[rivals] >= least).all(axis=1).any():
+            places.append(int(place))
+    return tails.at(np.array(places))
 
 
 def _within(sizes: Array) -> Array:
@@ -266,11 +266,11 @@ class Tails:
     def behind(self, left: Sequence[int], code: int) -> list[Lot]:
         """The tails that fit."""
         key = (*map(int, left), code)
-        known = self._fitting.get(key)
-        if known is None:
+        lots = self._fitting.get(key)
+        if lots is None:
             fits = (self.all.sizes <= left).all(axis=1) & self.all.code[:, code]
             some = [places[fits[places]] for places in self._lots]
-            known = self._fitting[key] = [
+            lots = self._fitting[key] = [
                 Lot(places, self.all.vectors[places].max(axis=0)) for places in some if len(places)
             ]
-        return known
+        return lots

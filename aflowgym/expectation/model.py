@@ -139,13 +139,13 @@ class Model:
     def matrix(self, operator: str) -> Array:
         """The matrix of an operator that takes one solution."""
         acted = self.preset.acts(operator)
-        known = self._matrices.get(acted)
-        if known is None:
+        matrix = self._matrices.get(acted)
+        if matrix is None:
             made = self._generator(acted) if acted in GENERATORS else _MADE[acted](self)
             made[..., FAILED, :] = 0.0
             made[..., FAILED, FAILED] = 1.0
-            known = self._matrices[acted] = made
-        return known
+            matrix = self._matrices[acted] = made
+        return matrix
 
     def blank(self) -> Array:
         """A matrix of zeros."""
@@ -243,13 +243,13 @@ def _test(model: Model) -> Array:
     z, matrix = model.points[:, None], model.blank()
     mended = sum(repair * (1 - repair) ** k * z ** (k + 1) for k in range(tries))
     for answer in range(len(ANSWERS)):
-        found = np.full(len(model.weights), float(answer in (ODD[1], INHERITED[1])))
+        reveals = np.full(len(model.weights), float(answer in (ODD[1], INHERITED[1])))
         if answer == TYPICAL:
-            found = model.typical_revealed.astype(float)
-        found = found[:, None, None]
-        matrix[..., HOLDS[answer], at(answer, PASSED)] = 1 - found
-        matrix[..., HOLDS[answer], at(RIGHT, PASSED)] += found * mended
-        matrix[..., HOLDS[answer], at(answer, BLAMED)] = found * (1 - repair) ** tries * z**tries
+            reveals = model.typical_revealed.astype(float)
+        reveals = reveals[:, None, None]
+        matrix[..., HOLDS[answer], at(answer, PASSED)] = 1 - reveals
+        matrix[..., HOLDS[answer], at(RIGHT, PASSED)] += reveals * mended
+        matrix[..., HOLDS[answer], at(answer, BLAMED)] = reveals * (1 - repair) ** tries * z**tries
     return matrix
 
 

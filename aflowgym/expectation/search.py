@@ -146,11 +146,11 @@ class Search(Walker):
 
     def matrix(self, operator: str) -> Array:
         """The matrix of an operator, over the states that can occur."""
-        known = self._small.get(operator)
-        if known is None:
+        matrix = self._small.get(operator)
+        if matrix is None:
             whole = super().matrix(operator)
-            known = self._small[operator] = whole[..., self.states[:, None], self.states]
-        return known
+            matrix = self._small[operator] = whole[..., self.states[:, None], self.states]
+        return matrix
 
     def closing(self, opened: OpenList, ensemble: str) -> Array:
         """The states after every list of a sort and the ensemble, along the batch axis."""
@@ -160,8 +160,8 @@ class Search(Walker):
 
     def _matrices_of(self, sort: Sort, ensemble: str) -> Array:
         """[list, class, point, state, state]"""
-        known = self._lists.get((sort.stands, ensemble))
-        if known is None:
+        matrices = self._lists.get((sort.stands, ensemble))
+        if matrices is None:
             held = self.states[self.states != FAILED]
             made = []
             whole = Walker(self.model)
@@ -172,8 +172,8 @@ class Search(Walker):
                 matrix[..., held, :] = closed(counts, ensemble, points, weight, held)
                 matrix[..., FAILED, FAILED] = 1.0
                 made.append(matrix[..., self.states[:, None], self.states])
-            known = self._lists[sort.stands, ensemble] = np.stack(made)
-        return known
+            matrices = self._lists[sort.stands, ensemble] = np.stack(made)
+        return matrices
 
     def grow(
         self, chain: tuple[Node, ...], slots: int, states: Array, left: Left, sort: Sort | None

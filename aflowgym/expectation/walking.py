@@ -218,20 +218,20 @@ class Appraiser(Walker):
         """The states after the first steps of a workflow."""
         if not steps:
             return self.begin
-        known = self._after.get(steps)
-        if known is None:
+        states = self._after.get(steps)
+        if states is None:
             _make_room(self._after)
-            known = self._after[steps] = self.walk(steps[-1], self.after(steps[:-1])).on
-        return known
+            states = self._after[steps] = self.walk(steps[-1], self.after(steps[:-1])).on
+        return states
 
     def matrix(self, operator: str) -> Array:
         """The matrix of an operator, over the states that can occur."""
-        known = self._matrices.get(operator)
-        if known is None:
+        matrix = self._matrices.get(operator)
+        if matrix is None:
             whole = self.model.matrix(operator)[..., self.states[:, None], self.states]
-            known = whole.reshape(self.rows, *whole.shape[2:])
-            self._matrices[operator] = known = np.ascontiguousarray(known)
-        return known
+            matrix = whole.reshape(self.rows, *whole.shape[2:])
+            self._matrices[operator] = matrix = np.ascontiguousarray(matrix)
+        return matrix
 
     def kernel(self, node: Node, held: Array) -> Array:
         """The matrix of a closed step on some states, [class and point, one of these, state]."""
@@ -249,13 +249,13 @@ class Appraiser(Walker):
             if state == FAILED:
                 after[..., place] += before[..., place]
                 continue
-            known = self._closed.get((branches, ensemble, state))
-            if known is None:
+            chosen = self._closed.get((branches, ensemble, state))
+            if chosen is None:
                 _make_room(self._closed)
-                known = self._closed[branches, ensemble, state] = self._chosen(
+                chosen = self._closed[branches, ensemble, state] = self._chosen(
                     branches, ensemble, state
                 )
-            after += before[..., place, None] * known[:, None]
+            after += before[..., place, None] * chosen[:, None]
         return after
 
     def _chosen(self, branches: tuple[Node, ...], ensemble: str, held: int) -> Array:
@@ -278,14 +278,14 @@ class Appraiser(Walker):
 
     def _end(self, branch: Node, held: int) -> Array:
         """The groups that a branch ends in, and failure, from a state; [class and point, 7]."""
-        known = self._ends.get((branch, held))
-        if known is None:
+        masses = self._ends.get((branch, held))
+        if masses is None:
             _make_room(self._ends)
             begin = np.broadcast_to(ENTERING[held][self.states], self.begin.shape)
             whole = np.zeros((self.rows, SIZE))
             whole[:, self.states] = closed_only(self.walk(branch, begin).on)[:, 0]
-            known = self._ends[branch, held] = group_masses(whole)
-        return known
+            masses = self._ends[branch, held] = group_masses(whole)
+        return masses
 
 
 def _make_room(remembered: dict[Any, Any]) -> None:

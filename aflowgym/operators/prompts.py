@@ -176,13 +176,13 @@ def filled(template: str, task: WorkflowTask, fields: Mapping[str, str]) -> str:
 @functools.lru_cache(maxsize=4096)
 def _without(template: str, empty: tuple[str, ...], kind: str, function: str) -> str:
     """A prompt with its form filled in and without the paragraphs whose fields are all empty."""
-    kept = []
+    paragraphs = []
     for paragraph in template.split("\n\n"):
         names = fields_of(paragraph)
         if not names or not set(names) <= set(empty):
-            kept.append(paragraph)
+            paragraphs.append(paragraph)
     form = FORMS[kind].format(function=function).replace("{", "{{").replace("}", "}}")
-    return "\n\n".join(kept).replace("{form}", form)
+    return "\n\n".join(paragraphs).replace("{form}", form)
 
 
 @functools.lru_cache(maxsize=256)

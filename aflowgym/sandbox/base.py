@@ -100,8 +100,8 @@ class Level:
 
     def __str__(self) -> str:
         lines = [f"sandbox: {self.kind}" + ("" if self.is_safe else " (NOT SAFE)")]
-        for name, told in (("walls", self.walls), ("proved", self.proved), ("gaps", self.gaps)):
-            lines += [f"  {name}: {'; '.join(told)}"] if told else []
+        for name, entries in (("walls", self.walls), ("proved", self.proved), ("gaps", self.gaps)):
+            lines += [f"  {name}: {'; '.join(entries)}"] if entries else []
         return "\n".join(lines)
 
 

@@ -41,9 +41,9 @@ def command(program: str, also: Sequence[str] = ()) -> list[str]:
 
 def _interpreter() -> list[str]:
     """Where Python lies: its prefixes, and the links that lead to its program."""
-    found = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
-    found.add(os.path.dirname(os.path.realpath(sys.executable)))
-    return sorted(path for path in found if not path.startswith("/usr"))
+    places = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    places.add(os.path.dirname(os.path.realpath(sys.executable)))
+    return sorted(path for path in places if not path.startswith("/usr"))
 
 
 @functools.lru_cache(maxsize=8)
@@ -68,5 +68,5 @@ def found(path: str | None = None) -> tuple[str | None, str]:
         return None, f"bubblewrap does not start: {problem}"
     if done.stdout.strip() == b"ready":
         return program, ""
-    said = done.stderr.decode(errors="replace").strip()[-200:]
-    return None, f"bubblewrap does not work here: {said or f'exit status {done.returncode}'}"
+    message = done.stderr.decode(errors="replace").strip()[-200:]
+    return None, f"bubblewrap does not work here: {message or f'exit status {done.returncode}'}"

@@ -137,5 +137,5 @@ def _told(problem: BaseException) -> str:
         line, message = problem.lineno, problem.msg
     else:
         message = str(problem)
-    told = type(problem).__name__ + (f": {message}" if message else "")
-    return told[:_LONGEST_ERROR] + (f" (line {line})" if line else "")
+    text = type(problem).__name__ + (f": {message}" if message else "")
+    return text[:_LONGEST_ERROR] + (f" (line {line})" if line else "")

@@ -148,8 +148,8 @@ def architecture(machine: str) -> Architecture | None:
         return None
     place = list(_AUDIT).index(machine)
     calls = {name: both[place] for name, both in NUMBERS.items()}
-    known = {name: number for name, number in calls.items() if number is not None}
-    return Architecture(machine, _AUDIT[machine], known)
+    numbered = {name: number for name, number in calls.items() if number is not None}
+    return Architecture(machine, _AUDIT[machine], numbered)
 
 
 ALLOW: Final = 0x7FFF0000

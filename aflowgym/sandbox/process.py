@@ -53,8 +53,8 @@ ENVIRONMENT: Final = {
 
 def environment() -> dict[str, str]:
     """`ENVIRONMENT`, and where the system's linker finds Python, if it has to be told."""
-    told = os.environ.get("LD_LIBRARY_PATH")
-    return {**ENVIRONMENT, "LD_LIBRARY_PATH": told} if told else dict(ENVIRONMENT)
+    libraries = os.environ.get("LD_LIBRARY_PATH")
+    return {**ENVIRONMENT, "LD_LIBRARY_PATH": libraries} if libraries else dict(ENVIRONMENT)
 
 
 class WorkerLost(Exception):
@@ -124,7 +124,7 @@ class Process:
         finally:
             theirs.close()
             os.close(parent)
-        self.told = self._greeting()
+        self.greeting = self._greeting()
 
     def _started(self, words: list[str], settings: dict[str, Any]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -141,18 +141,18 @@ class Process:
     def _greeting(self) -> dict[str, Any]:
         """What it says of itself when it is ready."""
         try:
-            told: dict[str, Any] = json.loads(self._received(START_SECONDS))
+            greeting: dict[str, Any] = json.loads(self._received(START_SECONDS))
         except (WorkerLost, ValueError) as problem:
-            said = os.pread(self.errors, 10_000, 0).decode(errors="replace")[-500:].strip()
+            output = os.pread(self.errors, 10_000, 0).decode(errors="replace")[-500:].strip()
             self.close()
             raise EnvironmentFault(
                 f"A sandbox worker did not start: {problem}.",
-                f"It said: {said}" if said else f"Does {sys.executable} -s -S -c pass run?",
+                f"It said: {output}" if output else f"Does {sys.executable} -s -S -c pass run?",
             ) from problem
-        if "error" in told:
+        if "error" in greeting:
             self.close()
-            raise LookupError(told["error"])
-        return told
+            raise LookupError(greeting["error"])
+        return greeting
 
     def call(self, content: bytes, seconds: float) -> Ended:
         """Run one call.

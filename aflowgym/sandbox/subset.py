@@ -170,11 +170,11 @@ def _outcome(raised: BaseException, program: str) -> Outcome:
         return Outcome(error="timeout")
     if isinstance(raised, MemoryError):
         return Outcome(error="memory")
-    told = printable(f"{type(raised).__name__}: {raised}")
+    message = printable(f"{type(raised).__name__}: {raised}")
     if isinstance(raised, RecursionError) or not _may_lack(raised, program):
-        return Outcome(error=told)
+        return Outcome(error=message)
     raise EnvironmentFault(
-        f"The subset interpreter could not judge a program: {told}",
+        f"The subset interpreter could not judge a program: {message}",
         "It may lack what the program uses; the whole of Python runs where Landlock is there.",
     )
 

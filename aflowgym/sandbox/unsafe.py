@@ -79,10 +79,10 @@ class UnsafeSandbox(InThreads):
                 return crashed(-status)
             try:
                 with result.open("rb") as file:
-                    told = file.read(values.MOST_BYTES + 1)
+                    written = file.read(values.MOST_BYTES + 1)
             except OSError:
-                told = b""
-        return left(told)
+                written = b""
+        return left(written)
 
     def _ran(self, content: bytes, folder: str, seconds: float) -> int | None:
         """The exit status of a process; None if it took too long."""

@@ -107,11 +107,11 @@ def outcome(content: bytes) -> tuple[str, str]:
     if len(content) > MOST_BYTES:
         return "", TOO_LARGE
     try:
-        told = json.loads(content)
-        if isinstance(told, dict) and isinstance(error := told.get("error"), str):
+        form = json.loads(content)
+        if isinstance(form, dict) and isinstance(error := form.get("error"), str):
             return "", error or "error"
-        if isinstance(told, dict) and told.keys() == {"value"}:
-            text = repr(_read(told["value"], 0))
+        if isinstance(form, dict) and form.keys() == {"value"}:
+            text = repr(_read(form["value"], 0))
             return (text, "") if len(text) <= MAX_LITERAL else ("", TOO_LARGE)
     except NoLiteral as problem:
         return "", f"{problem.code}: {problem}"

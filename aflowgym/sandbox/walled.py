@@ -188,7 +188,7 @@ class WalledSandbox(InThreads):
             if isinstance(problem, WorkerLost):
                 raise EnvironmentFault(f"A sandbox worker was lost: {problem}.") from problem
             raise
-        self.level = level_of(process.told, self._bwrap is not None, self._why_not, proved)
+        self.level = level_of(process.greeting, self._bwrap is not None, self._why_not, proved)
         return process
 
     def _wrap(self) -> list[str]:
@@ -235,11 +235,11 @@ def outcome_of(ended: Ended) -> Outcome:
     return left(ended.content)
 
 
-def level_of(told: dict[str, Any], wrapped: bool, why_not: str, proved: tuple[str, ...]) -> Level:
+def level_of(facts: dict[str, Any], wrapped: bool, why_not: str, proved: tuple[str, ...]) -> Level:
     """The report of a worker that stands."""
     walls = (
-        f"seccomp, a list of allowed calls ({told['machine']})",
-        f"Landlock, version {told['landlock']}",
+        f"seccomp, a list of allowed calls ({facts['machine']})",
+        f"Landlock, version {facts['landlock']}",
         "no capabilities",
         "limits",
         *(("bubblewrap",) if wrapped else ()),

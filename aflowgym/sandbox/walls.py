@@ -75,8 +75,8 @@ class Ruleset:
         """Let this be done to a path, and to what lies below it."""
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            kept = access if os.path.isdir(path) else access & _OF_FILES
-            rule = struct.pack("=Qi", kept & self.handled, fd)
+            allowed = access if os.path.isdir(path) else access & _OF_FILES
+            rule = struct.pack("=Qi", allowed & self.handled, fd)
             done = _syscall(_ADD, ctypes.c_int(self._fd), ctypes.c_int(1), rule, ctypes.c_uint(0))
             _checked(done, f"landlock, {path}")
         finally:

@@ -84,8 +84,8 @@ class Worker:
         import_modules(self.settings["preload"])
         granted = readable_paths(self.settings["preload"])
         self.filter = walls.Filter(filter.assembled(machine))
-        with open("/proc/self/statm") as told:
-            self.memory = int(told.read().split()[0]) * resource.getpagesize()
+        with open("/proc/self/statm") as statm:
+            self.memory = int(statm.read().split()[0]) * resource.getpagesize()
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
             score.write("900")  # if memory runs out, this goes before whoever trains
         with contextlib.suppress(OSError), open("/proc/self/coredump_filter", "w") as parts:
@@ -129,7 +129,7 @@ class Worker:
         """Run one call in a child, and report."""
         os.mkdir(self.folder, 0o700)
         rules = self._second_layer()
-        told, begun = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        reading, begun = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         pid = os.fork()
         if pid == 0:
             child.run(job, result, begun, self.folder, lambda: self._enclose(rules))
@@ -141,7 +141,7 @@ class Worker:
             os.kill(pid, signal.SIGKILL)
         _, status, used = os.wait4(pid, 0)
         emptied(self.folder)
-        with open(told, "rb", buffering=0) as pipe:
+        with open(reading, "rb", buffering=0) as pipe:
             began = pipe.read(200)
         if began != child.BEGUN_WELL:
             return REPORT.pack(NO_WALLS, status) + (began or b"the child did not get that far")
@@ -208,11 +208,11 @@ def main() -> NoReturn:
     settings = json.loads(sys.argv[1])
     worker = Worker(settings)
     try:
-        told = worker.prepare()
+        greeting = worker.prepare()
     except (OSError, ImportError, LookupError) as problem:
-        told = {"error": str(problem) or type(problem).__name__}
-    worker.control.send(json.dumps(told).encode())
-    if "error" not in told:
+        greeting = {"error": str(problem) or type(problem).__name__}
+    worker.control.send(json.dumps(greeting).encode())
+    if "error" not in greeting:
         with contextlib.suppress(ConnectionError):
             worker.serve()
     with contextlib.suppress(OSError):
@@ -310,26 +310,26 @@ def import_modules(preload: Sequence[str]) -> None:
 def readable_paths(preload: Sequence[str]) -> list[str]:
     """The paths that may be read, after `import_modules`."""
     library = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
-    found = [
+    places = [
         os.path.join(folder, name)
         for folder in sorted(library)
         for name in sorted(os.listdir(folder))
         if name not in _OTHERS_PACKAGES
     ]
-    found += [path for path in sys.path if path.endswith(".zip")]
+    places += [path for path in sys.path if path.endswith(".zip")]
     roots = {name.partition(".")[0] for name in preload}
     if roots:
-        found += _packages(library)
-    return [path for path in (*found, *_ALSO) if os.path.exists(path)]
+        places += _packages(library)
+    return [path for path in (*places, *_ALSO) if os.path.exists(path)]
 
 
 def _packages(library: Iterable[str]) -> list[str]:
     """The folders of the packages that are loaded and lie outside the library."""
-    known = set(sys.stdlib_module_names) | {"aflowgym", "__main__"}
-    found: set[str] = set()
+    library_names = set(sys.stdlib_module_names) | {"aflowgym", "__main__"}
+    places: set[str] = set()
     for name, module in list(sys.modules.items()):
-        if "." not in name and name not in known:
-            found.update(getattr(module, "__path__", ()))
+        if "." not in name and name not in library_names:
+            places.update(getattr(module, "__path__", ()))
             if not hasattr(module, "__path__") and getattr(module, "__file__", None):
-                found.add(str(module.__file__))
-    return sorted(path for path in found if path not in library)
+                places.add(str(module.__file__))
+    return sorted(path for path in places if path not in library)

@@ -27,9 +27,9 @@ _ALIKE = re.compile(r"(?:(?<=\[)|(?<=, ))(\w+)((?:, \1)+)(?=[\],])")
 _MARKS: dict[str, Mark] = {"before": "ring"}
 
 
-def favourites_chart(found: Gathered, top: int = 10) -> tuple[Chart, ...]:
+def favourites_chart(gathered: Gathered, top: int = 10) -> tuple[Chart, ...]:
     """The most frequent workflows as bars, one series for each phase that is compared."""
-    by_phase = {phase: found.by_phase[phase].counts for phase in found.compared}
+    by_phase = {phase: gathered.by_phase[phase].counts for phase in gathered.compared}
     total = sum(by_phase.values(), Counter[str]())
     names = [text for text, _ in ranked(total)[:top]]
     if not names:
@@ -39,11 +39,11 @@ def favourites_chart(found: Gathered, top: int = 10) -> tuple[Chart, ...]:
         for style, (phase, counts) in enumerate(by_phase.items())
         if counts
     ]
-    told = "; ".join(f"{name}: {Share(total[name], total.total())}" for name in names)
+    words = "; ".join(f"{name}: {Share(total[name], total.total())}" for name in names)
     legend = tuple((Markup(swatch(one.style, bar=True)), one.label) for one in series)
     note = "Share of the valid workflows; lines are 95 % Wilson intervals."
     title = "Favourite workflows"
-    svg = Markup(share_bars(series, [shortened(name) for name in names], title, told))
+    svg = Markup(share_bars(series, [shortened(name) for name in names], title, words))
     return (Chart(title, note, svg, legend if len(legend) > 1 else ()),)
 
 
@@ -60,12 +60,12 @@ def shortened(text: str) -> str:
     )
 
 
-def favourite_pictures(found: Gathered) -> tuple[Chart, ...]:
+def favourite_pictures(gathered: Gathered) -> tuple[Chart, ...]:
     """For each kind of task the favourite of each phase that is compared, drawn."""
     drawn = []
     for kind in KINDS:
-        for phase in found.compared:
-            text, share = found.by_kind.get((kind, phase), Tally()).favourite
+        for phase in gathered.compared:
+            text, share = gathered.by_kind.get((kind, phase), Tally()).favourite
             if text:
                 title = f"{kind}, {phase}" if phase else kind
                 note = f"{share} of the valid workflows."
@@ -73,15 +73,15 @@ def favourite_pictures(found: Gathered) -> tuple[Chart, ...]:
     return tuple(drawn)
 
 
-def accuracy_chart(found: Gathered, regret: Sequence[Regret] = ()) -> tuple[Chart, ...]:
+def accuracy_chart(gathered: Gathered, regret: Sequence[Regret] = ()) -> tuple[Chart, ...]:
     """Share right against mean calls, by kind of task, and where the best of the family lies."""
     best = {each.kind: each.best for each in regret}
     tracks = []
     for style, kind in enumerate(KINDS):
         spots = [
             _spot(phase, tally)
-            for phase in found.compared
-            if (tally := found.by_kind.get((kind, phase))) is not None and tally.scored
+            for phase in gathered.compared
+            if (tally := gathered.by_kind.get((kind, phase))) is not None and tally.scored
         ]
         if spots and kind in best:
             accuracy, calls, _ = best[kind].expectation
@@ -92,11 +92,11 @@ def accuracy_chart(found: Gathered, regret: Sequence[Regret] = ()) -> tuple[Char
     if not tracks:
         return ()
     title, axis = "Accuracy against calls", "mean calls of a model by the operators of a rollout"
-    told = "; ".join(f"{one.label}: {_told(one.spots)}" for one in tracks)
-    svg = Markup(scatter_plot(tracks, title, told, axis, "share"))
+    words = "; ".join(f"{one.label}: {_told(one.spots)}" for one in tracks)
+    svg = Markup(scatter_plot(tracks, title, words, axis, "share"))
     legend = tuple((Markup(swatch(one.style)), one.label) for one in tracks)
     note = "Share of the rollouts that ended right, with its 95 % Wilson interval."
-    if "before" in found.compared:
+    if "before" in gathered.compared:
         note += " Ring: before the training; disc: after it."
     note += " Diamond: what the best workflow of the stated family comes to." if best else ""
     return (Chart(title, note, svg, legend),)
@@ -114,12 +114,12 @@ def _told(spots: Sequence[Spot]) -> str:
     return ", ".join(f"{one.name} {one.y:.1%} with {one.x:.1f} calls" for one in spots)
 
 
-def time_charts(told: Sequence[Moment]) -> tuple[Chart, ...]:
+def time_charts(course: Sequence[Moment]) -> tuple[Chart, ...]:
     """Validity, diversity, entropy and the favourite's share over time; none of one moment."""
-    if len(told) < 2:
+    if len(course) < 2:
         return ()
-    x, axis = _places(told), _axis(told)
-    validity = [moment.tally.validity for moment in told]
+    x, axis = _places(course), _axis(course)
+    validity = [moment.tally.validity for moment in course]
     lines = [
         Line(
             "with a valid workflow",
@@ -129,8 +129,8 @@ def time_charts(told: Sequence[Moment]) -> tuple[Chart, ...]:
             low=[one.interval[0] for one in validity],
             high=[one.interval[1] for one in validity],
         ),
-        Line("diversity", 1, x, [_known(diversity(each.tally.counts)) for each in told]),
-        Line("share of the favourite", 2, x, [each.tally.favourite[1].value for each in told]),
+        Line("diversity", 1, x, [_known(diversity(each.tally.counts)) for each in course]),
+        Line("share of the favourite", 2, x, [each.tally.favourite[1].value for each in course]),
     ]
     title, words = "Validity and diversity", "; ".join(_in_words(line, "share") for line in lines)
     legend = tuple((Markup(swatch(line.style)), line.label) for line in lines)
@@ -140,27 +140,27 @@ def time_charts(told: Sequence[Moment]) -> tuple[Chart, ...]:
         " workflow."
     )
     drawn = Chart(title, note, Markup(line_plot(lines, title, words, axis, "share")), legend)
-    return drawn, _entropy_chart(told, x, axis)
+    return drawn, _entropy_chart(course, x, axis)
 
 
-def _entropy_chart(told: Sequence[Moment], x: Sequence[float], axis: str) -> Chart:
-    line = Line("entropy", 3, x, [_known(entropy(each.tally.counts)) for each in told])
+def _entropy_chart(course: Sequence[Moment], x: Sequence[float], axis: str) -> Chart:
+    line = Line("entropy", 3, x, [_known(entropy(each.tally.counts)) for each in course])
     title = "Entropy of the workflows"
     note = "In nats, of the distribution of valid workflows by their canonical text."
     return Chart(title, note, Markup(line_plot([line], title, _in_words(line, ""), axis)))
 
 
-def _axis(told: Sequence[Moment]) -> str:
-    around = [moment.phase for moment in told if moment.first is None]
+def _axis(course: Sequence[Moment]) -> str:
+    around = [moment.phase for moment in course if moment.first is None]
     return f"step; the points at the ends: {' and '.join(around)}" if around else "step"
 
 
-def _places(told: Sequence[Moment]) -> list[float]:
+def _places(course: Sequence[Moment]) -> list[float]:
     """The middle step of each moment; one around the training lies a window beside it."""
-    steps = [moment for moment in told if moment.first is not None and moment.last is not None]
+    steps = [moment for moment in course if moment.first is not None and moment.last is not None]
     last = max((moment.last or 0 for moment in steps), default=0)
     places, beside = [], 0
-    for moment in told:
+    for moment in course:
         if moment.first is not None and moment.last is not None:
             places.append((moment.first + moment.last) / 2)
             beside = last + 1
@@ -175,8 +175,8 @@ def _known(value: float) -> float | None:
 
 
 def _in_words(line: Line, unit: str) -> str:
-    known = [value for value in line.y if value is not None]
-    if not known:
+    values = [value for value in line.y if value is not None]
+    if not values:
         return f"{line.label}: unknown"
-    first, last = (f"{100 * v:.0f} %" if unit else f"{v:.2f}" for v in (known[0], known[-1]))
+    first, last = (f"{100 * v:.0f} %" if unit else f"{v:.2f}" for v in (values[0], values[-1]))
     return f"{line.label}: from {first} to {last}"

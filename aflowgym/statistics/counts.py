@@ -203,8 +203,8 @@ class Gathered:
     @property
     def phases(self) -> list[str]:
         """Those that there are, in the order of a run."""
-        known = [phase for phase in PHASES if phase in self.by_phase]
-        return [*known, *sorted(self.by_phase.keys() - set(known))]
+        usual = [phase for phase in PHASES if phase in self.by_phase]
+        return [*usual, *sorted(self.by_phase.keys() - set(usual))]
 
     @property
     def compared(self) -> list[str]:
@@ -285,13 +285,13 @@ def diversity(counts: Mapping[str, int]) -> float:
     return (total * (total - 1) - same) / (total * (total - 1))
 
 
-def moments(found: Gathered, windows: int = 20) -> list[Moment]:
+def moments(gathered: Gathered, windows: int = 20) -> list[Moment]:
     """The rollouts of each phase in the order of time, those with steps in at most some windows."""
-    told = []
-    for phase in found.phases:
-        course = found.courses[phase]
+    all_moments = []
+    for phase in gathered.phases:
+        course = gathered.courses[phase]
         if course.around.rollouts:
-            told.append(Moment(phase, None, None, course.around))
+            all_moments.append(Moment(phase, None, None, course.around))
         stretches = course.stretches
         width = max(1, -(-len(stretches) // windows))
         for start in range(0, len(stretches), width):
@@ -299,5 +299,5 @@ def moments(found: Gathered, windows: int = 20) -> list[Moment]:
             whole = Tally()
             for stretch in window:
                 whole += stretch.tally
-            told.append(Moment(phase, window[0].first, window[-1].last, whole))
-    return told
+            all_moments.append(Moment(phase, window[0].first, window[-1].last, whole))
+    return all_moments

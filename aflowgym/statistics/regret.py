@@ -61,7 +61,7 @@ class Regret:
 
 
 def regrets(
-    found: Gathered, env_kwargs: Mapping[str, Any], family: Family = FAMILY
+    gathered: Gathered, env_kwargs: Mapping[str, Any], family: Family = FAMILY
 ) -> tuple[Regret, ...]:
     """The regret of each kind and phase that whole workflows were submitted in.
 
@@ -72,10 +72,10 @@ def regrets(
     if preset is None:
         return ()
     rewards = RewardConfig.of(env_kwargs.get("rewards"))
-    told = []
+    rows = []
     for kind in KINDS:
-        for phase in found.phases:
-            tally = found.composed.get((kind, phase))
+        for phase in gathered.phases:
+            tally = gathered.composed.get((kind, phase))
             if tally is None or not tally.scored:
                 continue
             best = best_workflow(kind, preset, rewards, family=family)
@@ -85,8 +85,8 @@ def regrets(
                 if text
             }
             better = _better(worth, best, kind, preset)
-            told.append(Regret(kind, phase, _reward(tally, worth), best, preset, better))
-    return tuple(told)
+            rows.append(Regret(kind, phase, _reward(tally, worth), best, preset, better))
+    return tuple(rows)
 
 
 def simulated_preset(env_kwargs: Mapping[str, Any]) -> str | None:
@@ -99,8 +99,8 @@ def simulated_preset(env_kwargs: Mapping[str, Any]) -> str | None:
     """
     backend = env_kwargs.get("backend", "simulated")
     what, _, preset = backend.partition(":") if isinstance(backend, str) else ("", "", "")
-    known = what == "simulated" and (preset or "teaching") in PRESETS
-    return (preset or "teaching") if known and not env_kwargs.get("free_answer") else None
+    is_simulated = what == "simulated" and (preset or "teaching") in PRESETS
+    return (preset or "teaching") if is_simulated and not env_kwargs.get("free_answer") else None
 
 
 def _reward(tally: Tally, worth: Mapping[str, float]) -> Mean:
@@ -117,10 +117,10 @@ def _better(
 ) -> tuple[tuple[str, float], ...]:
     """The workflows that are better than the best of the family, logged."""
     least = best.expectation.reward + BETTER
-    found = sorted((-reward, text) for text, reward in worth.items() if reward > least)
-    for minus, text in found:
+    better = sorted((-reward, text) for text, reward in worth.items() if reward > least)
+    for minus, text in better:
         _tell_once(text, -minus, best, kind, preset)
-    return tuple((text, -minus) for minus, text in found)
+    return tuple((text, -minus) for minus, text in better)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -133,19 +133,19 @@ def _tell_once(text: str, reward: float, best: Best, kind: Kind, preset: str) ->
 
 
 def regret_table(
-    told: Sequence[Regret], family: Family = FAMILY, *, is_assumed: bool
+    measured: Sequence[Regret], family: Family = FAMILY, *, is_assumed: bool
 ) -> tuple[Table, ...]:
     """One row for each; no table where there is none. `is_assumed` tells that nobody recorded how
     the environment was made.
     """
-    if not told:
+    if not measured:
         return ()
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             *(each.kind, each.phase, each.reward.of, each.reward.value),
             *(each.best.expectation.reward, each.regret, each.best.workflow),
         )
-        for each in told
+        for each in measured
     )
     columns = ("kind", "phase", "rollouts", "reward", "best of family", "regret", "best workflow")
     note = (
@@ -153,10 +153,10 @@ def regret_table(
         " and answered, luck taken out; a rollout without one counts with its own score. Best"
         f" workflow: the best of the stated family, which is {family}. The language has more, so a"
         " regret can be below zero."
-        f" In brackets the 95 % interval of the mean. Preset: {told[0].preset}."
+        f" In brackets the 95 % interval of the mean. Preset: {measured[0].preset}."
     )
     better = {
-        f"{each.kind}, {text} ({reward:.4f})" for each in told for text, reward in each.better
+        f"{each.kind}, {text} ({reward:.4f})" for each in measured for text, reward in each.better
     }
     if better:
         note += f" Better than the best of the stated family: {'; '.join(sorted(better))}."

@@ -61,22 +61,26 @@ def workflow_statistics(
         The tables `validity`, `errors`, `patterns`, `operators`, `structures`, `kinds` and
         `time`, and `regret` where it is known.
     """
-    found = Gathered(readings(rollouts, operators, limits))
-    told = moments(found)
-    regret = regrets(found, env_kwargs or {}, family)
+    gathered = Gathered(readings(rollouts, operators, limits))
+    course = moments(gathered)
+    regret = regrets(gathered, env_kwargs or {}, family)
     return Statistics(
         tables=(
             *regret_table(regret, family, is_assumed=env_kwargs is None),
-            _validity(found.total),
-            _errors(found.total),
-            _patterns(found, top),
-            _operators(found, operators),
-            _structures(found),
-            _kinds(found),
-            _time(told),
+            _validity(gathered.total),
+            _errors(gathered.total),
+            _patterns(gathered, top),
+            _operators(gathered, operators),
+            _structures(gathered),
+            _kinds(gathered),
+            _time(course),
         ),
-        charts=(*favourites_chart(found, top), *accuracy_chart(found, regret), *time_charts(told)),
-        pictures=favourite_pictures(found),
+        charts=(
+            *favourites_chart(gathered, top),
+            *accuracy_chart(gathered, regret),
+            *time_charts(course),
+        ),
+        pictures=favourite_pictures(gathered),
     )
 
 
@@ -107,9 +111,9 @@ def _errors(all_of: Tally) -> Table:
     return Table("errors", "Errors", ("code", "meaning", "count", "share"), rows, note)
 
 
-def _patterns(found: Gathered, top: int) -> Table:
-    all_of = found.total
-    by_phase = {phase: found.by_phase[phase].counts for phase in found.phases}
+def _patterns(gathered: Gathered, top: int) -> Table:
+    all_of = gathered.total
+    by_phase = {phase: gathered.by_phase[phase].counts for phase in gathered.phases}
     compared = by_phase if len(by_phase) > 1 else {}
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
@@ -126,12 +130,12 @@ def _patterns(found: Gathered, top: int) -> Table:
     return Table("patterns", "Patterns", columns, rows, note)
 
 
-def _operators(found: Gathered, operators: Registry) -> Table:
-    counts = found.total.counts
+def _operators(gathered: Gathered, operators: Registry) -> Table:
+    counts = gathered.total.counts
     uses = Counter(dict.fromkeys(operators, 0))
     within = Counter(dict.fromkeys(operators, 0))
     for text, count in counts.items():
-        for name, times in found.operators[text].items():
+        for name, times in gathered.operators[text].items():
             uses[name] += times * count
             within[name] += count
     rows = tuple(
@@ -142,11 +146,11 @@ def _operators(found: Gathered, operators: Registry) -> Table:
     return Table("operators", "Operators", columns, rows, note)
 
 
-def _structures(found: Gathered) -> Table:
-    counts = found.total.counts
+def _structures(gathered: Gathered) -> Table:
+    counts = gathered.total.counts
     rows = []
     for name in STRUCTURES:
-        texts = [text for text in counts if found.structures[text] == name]
+        texts = [text for text in counts if gathered.structures[text] == name]
         total = sum(counts[text] for text in texts)
         rows.append((name, len(texts), total, Share(total, counts.total())))
     columns = ("structure", "different", "count", "share")
@@ -167,18 +171,18 @@ def _figures(tally: Tally) -> tuple[Cell, ...]:
     return (tally.rollouts, tally.validity, *ended, *varied, *tally.favourite)
 
 
-def _kinds(found: Gathered) -> Table:
+def _kinds(gathered: Gathered) -> Table:
     rows = tuple(
-        (kind, phase, *_figures(found.by_kind[kind, phase]))
+        (kind, phase, *_figures(gathered.by_kind[kind, phase]))
         for kind in KINDS
-        for phase in found.phases
-        if (kind, phase) in found.by_kind
+        for phase in gathered.phases
+        if (kind, phase) in gathered.by_kind
     )
     return Table("kinds", "By kind of task", ("kind", "phase", *_FIGURES), rows, _CALLS)
 
 
-def _time(told: Sequence[Moment]) -> Table:
-    rows = tuple((moment.phase, moment.steps, *_figures(moment.tally)) for moment in told)
+def _time(course: Sequence[Moment]) -> Table:
+    rows = tuple((moment.phase, moment.steps, *_figures(moment.tally)) for moment in course)
     return Table("time", "Over time", ("phase", "steps", *_FIGURES), rows, _CALLS)
 
 

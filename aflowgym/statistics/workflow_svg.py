@@ -101,11 +101,11 @@ def _part(node: Node | Done) -> Part:
 
 def _box(op: Op) -> Part:
     """An operator; an instruction stands in it on a line of its own."""
-    told = op.instruction if len(op.instruction) <= _LONGEST else op.instruction[:_LONGEST] + "…"
-    width = _CHAR * max(len(op.name), len(told)) + 2 * _PAD
-    half = (_TOLD if told else _BOX) / 2
-    known = OPERATORS.get(op.name)
-    name = "box check" if known is not None and known.is_check else "box"
+    instruction = op.instruction[:_LONGEST] + "…" * (len(op.instruction) > _LONGEST)
+    width = _CHAR * max(len(op.name), len(instruction)) + 2 * _PAD
+    half = (_TOLD if instruction else _BOX) / 2
+    operator = OPERATORS.get(op.name)
+    name = "box check" if operator is not None and operator.is_check else "box"
 
     def draw(x: float, y: float) -> Iterator[str]:
         title = element("title", text=str(op))
@@ -113,10 +113,10 @@ def _box(op: Op) -> Part:
         yield element(
             "rect", title, class_=name, x=x, y=y - half, width=width, height=2 * half, rx=6
         )
-        middle, line = x + width / 2, y - 3 if told else y + 4
+        middle, line = x + width / 2, y - 3 if instruction else y + 4
         yield element("text", class_="mid", x=middle, y=line, text=op.name)
-        if told:
-            yield element("text", class_="mid told", x=middle, y=y + 13, text=told)
+        if instruction:
+            yield element("text", class_="mid told", x=middle, y=y + 13, text=instruction)
 
     return Part(width, half, half, draw)
 

@@ -119,10 +119,10 @@ def structure(node: Node) -> str:
     >>> structure(parse("Custom -> Review ? Revise : done").workflow)
     'condition'
     """
-    found = {_CONSTRUCTS[type(each)] for each in _nodes(node) if type(each) in _CONSTRUCTS}
-    if len(found) > 1:
+    kinds = {_CONSTRUCTS[type(each)] for each in _nodes(node) if type(each) in _CONSTRUCTS}
+    if len(kinds) > 1:
         return "mixed"
-    return found.pop() if found else "single operator" if isinstance(node, Op) else "chain"
+    return kinds.pop() if kinds else "single operator" if isinstance(node, Op) else "chain"
 
 
 def _nodes(node: Any) -> Iterator[Any]:
@@ -175,9 +175,9 @@ class _Reader:
 
     def _submitted(self, turn: Mapping[str, Any], arguments: Any, kind: str) -> Workflow:
         text = arguments.get("dsl") if isinstance(arguments, Mapping) else None
-        found = self._read(text if isinstance(text, str) else "", self.limits, kind)
-        refused = found.valid and len(turn["errors"]) == len(turn["calls"])
-        return Workflow(codes=_refusal(turn)) if refused else found
+        workflow = self._read(text if isinstance(text, str) else "", self.limits, kind)
+        refused = workflow.valid and len(turn["errors"]) == len(turn["calls"])
+        return Workflow(codes=_refusal(turn)) if refused else workflow
 
     def _operated(self, turns: Sequence[Mapping[str, Any]]) -> list[Workflow]:
         """The workflow that the operators make which were called one by one; at most one."""
@@ -226,8 +226,8 @@ def _calls(turn: Mapping[str, Any]) -> int:
 
 def _kind(question: str) -> str:
     """The kind of task that the last line of a question tells."""
-    told = _KIND.match(question.rpartition("\n")[2])
-    return told[1] if told else ""
+    match = _KIND.match(question.rpartition("\n")[2])
+    return match[1] if match else ""
 
 
 def _called(name: str, arguments: Any) -> Node:
@@ -239,8 +239,8 @@ def _called(name: str, arguments: Any) -> Node:
 
 def _refusal(turn: Mapping[str, Any]) -> tuple[str, ...]:
     """By which codes of the language a workflow was refused, or else by which others."""
-    told = set(_CODE.findall(str(turn["observation"]))) & CODES.keys()
-    return tuple(sorted(told or set(turn["errors"])))
+    codes = set(_CODE.findall(str(turn["observation"]))) & CODES.keys()
+    return tuple(sorted(codes or set(turn["errors"])))
 
 
 def _value(rollout: Rollout, name: str, missing: Any) -> Any:

@@ -88,13 +88,13 @@ def examples(prompt: str, entry_point: str, tests: Sequence[CodeTest]) -> tuple[
     """
     function = _function(prompt, entry_point)
     names = [each.arg for each in function.args.args] if function is not None else []
-    found = [*_called(prompt, rf"{_PROMPT}\b{re.escape(entry_point)}\(", entry_point)]
-    found += _given(prompt, names, entry_point)
-    if not found:  # some prompts call their function by another name
+    shown = [*_called(prompt, rf"{_PROMPT}\b{re.escape(entry_point)}\(", entry_point)]
+    shown += _given(prompt, names, entry_point)
+    if not shown:  # some prompts call their function by another name
         others = [*_called(prompt, _ANY_CALL, entry_point)]
-        found = [each for each in others if _size(each) == len(names)]
+        shown = [each for each in others if _size(each) == len(names)]
     hidden = _Hidden(tests)
-    return tuple(dict.fromkeys(filter(None, map(hidden.agreed, found))))
+    return tuple(dict.fromkeys(filter(None, map(hidden.agreed, shown))))
 
 
 class _Hidden:
@@ -111,9 +111,9 @@ class _Hidden:
         """An example as a test, as lenient as the hidden ones; None if it cannot be true."""
         if not self._same:
             return example
-        known = self._same.get((example.arguments, example.keywords))
-        if known is not None:
-            return known if passes(known, Outcome(example.expected)) else None
+        hidden = self._same.get((example.arguments, example.keywords))
+        if hidden is not None:
+            return hidden if passes(hidden, Outcome(example.expected)) else None
         kind = _kind(_read(example.expected))
         if _size(example) not in self._sizes or kind not in self._kinds:
             return None
@@ -173,20 +173,20 @@ def _value(prompt: str, place: int, doctest: bool) -> Literal:
 def _given(prompt: str, names: Sequence[str], entry_point: str) -> Iterator[CodeTest]:
     """Arguments by name (`For a = 1`), or after `Input:`, with what comes out."""
     place = line = 0
-    while given := _GIVEN.search(prompt, place):
-        arguments, place = _arguments(prompt, given.end(), names, bool(given["input"]))
+    while match := _GIVEN.search(prompt, place):
+        arguments, place = _arguments(prompt, match.end(), names, bool(match["input"]))
         if not arguments or len(arguments) != len(names):
             continue
-        if given["input"]:
-            told = _OUTPUT.match(prompt, place)
+        if match["input"]:
+            result = _OUTPUT.match(prompt, place)
         else:
             if line < place:
                 line = _LINE_END.search(prompt, place).end()  # type: ignore[union-attr]
-            told = _RESULT.search(prompt, place, line)
-            place = place if told else line  # what is not found now is not found later in it
-        if told is None:
+            result = _RESULT.search(prompt, place, line)
+            place = place if result else line  # what is not found now is not found later in it
+        if result is None:
             continue
-        value = _literal(prompt, told.end())
+        value = _literal(prompt, result.end())
         place = value.end
         if value.text and _ENDS.match(prompt, value.end):
             yield from _test(entry_point, f"({', '.join(arguments)},)", value.text)
@@ -230,10 +230,10 @@ def _literal(prompt: str, place: int) -> Literal:
 def _group(prompt: str, place: int) -> Literal:
     """A bracket up to the one that closes it; an empty line ends the search."""
     depth, end = 0, place
-    while found := _IN_BRACKETS.search(prompt, end):
-        sign, end = found[0], found.end()
+    while match := _IN_BRACKETS.search(prompt, end):
+        sign, end = match[0], match.end()
         if sign in _QUOTED:
-            quoted = _QUOTED[sign].match(prompt, found.start())
+            quoted = _QUOTED[sign].match(prompt, match.start())
             end = quoted.end() if quoted else end
         elif sign in "([{":
             depth += 1

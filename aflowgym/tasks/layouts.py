@@ -52,8 +52,8 @@ def task_of(entry: Any, name: str) -> WorkflowTask:
     for keys, read in _LAYOUTS:
         if all(key in entry for key in keys):
             return _checked(read(entry, name))
-    known = "; ".join(" and ".join(keys) for keys, _ in _LAYOUTS)
-    raise Refused("unknown_layout", f"it has none of these keys: {known}")
+    layouts = "; ".join(" and ".join(keys) for keys, _ in _LAYOUTS)
+    raise Refused("unknown_layout", f"it has none of these keys: {layouts}")
 
 
 def _own(entry: Entry, name: str) -> WorkflowTask:
@@ -63,14 +63,14 @@ def _own(entry: Entry, name: str) -> WorkflowTask:
     entry_point = _text(entry, "entry_point") if kind == "code" else ""
     tests = _tests("\n".join(_texts(entry, "tests")), entry_point) if kind == "code" else ()
     public = _count(entry, "public_tests")
-    known = WorkflowTask.__dataclass_fields__.keys()
+    fields = WorkflowTask.__dataclass_fields__.keys()
     identity = _text(entry, "id") if "id" in entry else name
     return WorkflowTask(
         id=identity,
         question=_text(entry, "question"),
         item=_text(entry, "item") if "item" in entry else identity,
-        extra={key: value for key, value in entry.items() if key not in known},
-        kind=next(known for known in KINDS if known == kind),
+        extra={key: value for key, value in entry.items() if key not in fields},
+        kind=next(fields for fields in KINDS if fields == kind),
         gold="" if kind == "code" else _text(entry, "gold"),
         aliases=_texts(entry, "aliases"),
         context=_texts(entry, "context"),
@@ -239,10 +239,10 @@ def _without_calculations(worked: str) -> str:
     """A solution of GSM8K without its `<<48/2=24>>`, each of which stands on one line."""
     lines = worked.split("\n")
     for number, line in enumerate(lines):
-        kept, place = [], 0
+        pieces, place = [], 0
         # Where no `>>` follows, none follows a later `<<` of the line.
         while (start := line.find("<<", place)) >= 0 and (end := line.find(">>", start + 2)) >= 0:
-            kept.append(line[place:start])
+            pieces.append(line[place:start])
             place = end + 2
-        lines[number] = "".join([*kept, line[place:]])
+        lines[number] = "".join([*pieces, line[place:]])
     return "\n".join(lines)

@@ -51,9 +51,9 @@ class WorkflowTaskFacts(TaskFamily):
             return SPLITS
         path = Path(dataset).expanduser()
         if path.is_dir():
-            found = {each.stem for each in path.iterdir() if each.suffix in _FILES}
-            usual = [split for split in SPLITS if split in found]
-            return (*usual, *sorted(found - set(usual)))
+            stems = {each.stem for each in path.iterdir() if each.suffix in _FILES}
+            usual = [split for split in SPLITS if split in stems]
+            return (*usual, *sorted(stems - set(usual)))
         if path.is_file():
             return (path.stem if path.stem in SPLITS else SPLITS[0],)
         raise ConfigurationError(
@@ -69,22 +69,22 @@ class WorkflowTaskFacts(TaskFamily):
         if kind == "shapes":
             return frozenset((task.kind,))
         if kind == "tasks":
-            told = [" ".join(text.casefold().split()) for text in (task.question, *task.context)]
-            return frozenset(("\n".join((task.item, *told)),))
+            texts = [" ".join(text.casefold().split()) for text in (task.question, *task.context)]
+            return frozenset(("\n".join((task.item, *texts)),))
         return super().marks(task, kind)
 
     def facts(self, task: Any) -> dict[str, str]:
         """Item, kind, and what there is to go by."""
-        given = {
+        basis = {
             "math": "a question",
             "code": f"{len(task.public_tests)} public tests",
             "qa": f"{task.hops} hops" if task.hops else "passages",
         }
-        return {"item": task.item or "none", "kind": task.kind, "given": given[task.kind]}
+        return {"item": task.item or "none", "kind": task.kind, "given": basis[task.kind]}
 
     def shown(self, task: Any) -> dict[str, str]:
         """The question, the passages, the gold or the tests, and the wrong answers it knows of."""
-        told = {
+        fields = {
             "question": task.question,
             "kind": task.kind,
             "item": task.item,
@@ -96,7 +96,7 @@ class WorkflowTaskFacts(TaskFamily):
             "solution": task.solution,
             "wrong answers": "\n".join(task.distractors),
         }
-        return {name: text for name, text in told.items() if text}
+        return {name: text for name, text in fields.items() if text}
 
 
 def _told(test: Any) -> str:
@@ -141,8 +141,8 @@ def load_tasks(dataset: Any, split: str) -> TaskSet[WorkflowTask]:
     rows = dataset
     if isinstance(dataset, Mapping):
         if split not in dataset:
-            known = ", ".join(map(repr, dataset))
-            raise ConfigurationError(f"the data set has no split {split!r}: it has {known}.")
+            splits = ", ".join(map(repr, dataset))
+            raise ConfigurationError(f"the data set has no split {split!r}: it has {splits}.")
         rows = dataset[split]
     if not isinstance(rows, Iterable):
         raise ConfigurationError(
@@ -189,8 +189,8 @@ def _file(dataset: str | Path, split: str) -> Path:
     for name in (f"{split}.jsonl", f"{split}.json"):
         if (path / name).is_file():
             return path / name
-    known = ", ".join(sorted(repr(found.stem) for found in path.glob("*.jsonl"))) or "none"
-    raise ConfigurationError(f"{dataset} has no split {split!r}; its splits are {known}.")
+    splits = ", ".join(sorted(repr(file.stem) for file in path.glob("*.jsonl"))) or "none"
+    raise ConfigurationError(f"{dataset} has no split {split!r}; its splits are {splits}.")
 
 
 @functools.lru_cache(maxsize=32)
@@ -331,18 +331,18 @@ def tasks_of(
         ConfigurationError: There is no such data set, split or kind, or nothing is left.
     """
     if kind is not None and kind not in KINDS:
-        known = ", ".join(map(repr, KINDS))
-        raise ConfigurationError(f"kind must be one of {known}, or None for all, got {kind!r}.")
+        kinds = ", ".join(map(repr, KINDS))
+        raise ConfigurationError(f"kind must be one of {kinds}, or None for all, got {kind!r}.")
     if isinstance(dataset, TaskSet):
         return _of_kind(dataset, kind)
-    found = unseen.split_of(split, FACTS.kinds)
-    shapes = found is not None and found[1] == SHAPES
+    unseen_split = unseen.split_of(split, FACTS.kinds)
+    shapes = unseen_split is not None and unseen_split[1] == SHAPES
 
     def load(name: str) -> TaskSet[WorkflowTask]:
         whole = shapes and name != unseen.TRAIN  # the kinds that training has are not asked for
         return _of_kind(_loaded(dataset, name), None if whole else kind)
 
-    is_own = found is not None and _has(dataset, split)
+    is_own = unseen_split is not None and _has(dataset, split)
     return unseen.load_split(split, FACTS, load, is_own=is_own)
 
 

@@ -252,14 +252,14 @@ def _root_size(name: str) -> float:
 
 def _primes(of: int) -> dict[int, int]:
     """The prime factors of a number up to `MAX_RADICAND`, with their powers."""
-    found: dict[int, int] = {}
+    powers: dict[int, int] = {}
     divisor = 2
     while divisor * divisor <= of:
         while of % divisor == 0:
-            found[divisor] = found.get(divisor, 0) + 1
+            powers[divisor] = powers.get(divisor, 0) + 1
             of //= divisor
         divisor += 1
-    return found | {of: 1} if of > 1 else found
+    return powers | {of: 1} if of > 1 else powers
 
 
 def _exact_root(of: int, degree: int) -> int:

@@ -66,7 +66,7 @@ def _form_of_power(base: Value, result: Value) -> Form:
 
 def is_final(gold: Form, answer: Form, question: str) -> bool:
     """Whether an answer of a form may stand for a gold of a form; a question may ask for more."""
-    asked = {found.lastgroup for found in _ASKED.finditer(question.lower())}
+    asked = {match.lastgroup for match in _ASKED.finditer(question.lower())}
     left = set(answer - gold)
     if "factored" in asked and "brackets" in gold and "brackets" not in answer:
         return False
@@ -112,7 +112,7 @@ def read_expression(text: str) -> tuple[Value, Form]:
     if len(text) > MAX_LENGTH:
         raise Unreadable("it is too long")
     if " " in text:
-        text = _SPACED.sub(lambda found: found[0].replace(" ", ""), text)
+        text = _SPACED.sub(lambda match: match[0].replace(" ", ""), text)
     reader = _Reader(text)
     value = reader.sum(0)
     if reader.kind != "end":
@@ -148,12 +148,12 @@ class _Reader:
         if not rest.strip():
             self.kind, self.text, self.spaced = "end", "the end", False
             return
-        found = _TOKEN.match(self._source, self._place)
-        if found is None or found.lastgroup is None:
+        match = _TOKEN.match(self._source, self._place)
+        if match is None or match.lastgroup is None:
             raise Unreadable(f"{rest.strip()[0]!r} cannot be read")
-        self.kind, self.text = found.lastgroup, found[found.lastgroup]
-        self.spaced = found.start(found.lastgroup) > self._place
-        self._place = found.end()
+        self.kind, self.text = match.lastgroup, match[match.lastgroup]
+        self.spaced = match.start(match.lastgroup) > self._place
+        self._place = match.end()
 
     def _take(self, sign: str) -> bool:
         if self.kind == "sign" and self.text == sign:
@@ -247,12 +247,12 @@ class _Reader:
         if kind == "command":
             self._advance()
             return self._command(text, depth)
-        value = self._group(depth, "()", "{}", "[]")
+        value = self._group(depth, ("(", ")"), ("{", "}"), ("[", "]"))
         if value is None:
             raise Unreadable(f"{text!r} is not expected there")
         return value
 
-    def _group(self, depth: int, *brackets: str) -> Value | None:
+    def _group(self, depth: int, *brackets: tuple[str, str]) -> Value | None:
         """A sum in brackets; None if none of these stands here."""
         for opening, closing in brackets:
             if self._take(opening):
@@ -271,13 +271,13 @@ class _Reader:
         rest = self._source[self._place - len(self.text) :] if self.kind != "end" else ""
         written = re.match(r"(\d+)\s*/\s*(\d+)(?![\d.,])", rest) if self.spaced else None
         latex = re.match(r"\\frac\s*(?:\{\s*(\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))", rest)
-        found = written or latex
-        if found is None:
+        match = written or latex
+        if match is None:
             return exact.number(whole)
-        above, below = (int(part) for part in found.groups() if part is not None)
-        if not 0 < above < below or (written and found.end() != len(rest.rstrip())):
+        above, below = (int(part) for part in match.groups() if part is not None)
+        if not 0 < above < below or (written and match.end() != len(rest.rstrip())):
             raise Unreadable("two numbers stand side by side")
-        self._place += found.end() - len(self.text)
+        self._place += match.end() - len(self.text)
         self._advance()
         return exact.number(whole + Fraction(above, below))
 
@@ -289,11 +289,11 @@ class _Reader:
             raise Unreadable(f"{name} cannot be read")
         degree = 2
         if self._take("["):
-            found = exact.rational(self.sum(depth + 1))
+            index = exact.rational(self.sum(depth + 1))
             self._expect("]")
-            if found is None or found.denominator != 1:
+            if index is None or index.denominator != 1:
                 raise Unreadable("the degree of a root is no number")
-            degree = int(found)
+            degree = int(index)
         base = self._argument(depth)
         value = exact.root(base, degree)
         self.form |= _form_of_power(base, value)
@@ -301,7 +301,7 @@ class _Reader:
 
     def _argument(self, depth: int) -> Value:
         """What follows a command: a group, or a single digit or letter as in `\\frac12`."""
-        value = self._group(depth, "{}", "()")
+        value = self._group(depth, ("{", "}"), ("(", ")"))
         if value is not None:
             return value
         if self.kind not in ("number", "letters"):

@@ -106,18 +106,18 @@ def _read(text: str, nouns: frozenset[str], depth: int) -> Reading:
         return Several("", ())
     if member := _MEMBER.match(text):
         text = text[member.end() :]
-    if (said := read_number_words(text)) is not None:
-        return _made(exact.number(said), PLAIN, "", None, "")
+    if (number := read_number_words(text)) is not None:
+        return _made(exact.number(number), PLAIN, "", None, "")
     whole = _compound(text) or _several(text, nouns, depth)
     if whole is not None:
         return whole
     try:
         return _quantity(text, nouns)
     except Unreadable:
-        found = _WORD.fullmatch(text)
-        if found is None:
+        word = _WORD.fullmatch(text)
+        if word is None:
             raise
-        return Word(" ".join(found[1].lower().split()))
+        return Word(" ".join(word[1].lower().split()))
 
 
 def _several(text: str, nouns: frozenset[str], depth: int) -> Several | None:
@@ -193,12 +193,12 @@ def _split(text: str) -> list[str]:
     parts, level, start, index = [], 0, 0, 0
     while index < len(text):
         level += (text[index] in "([{⦃") - (text[index] in ")]}⦄")
-        found = None if level else _SEPARATOR.match(text, index)
-        if found is None:
+        separator = None if level else _SEPARATOR.match(text, index)
+        if separator is None:
             index += 1
             continue
         parts.append(text[start:index].strip())
-        start = index = found.end()
+        start = index = separator.end()
     return [*parts, text[start:].strip()]
 
 

@@ -18,16 +18,16 @@ from typing import Any
 def compare(library: Any, gold: str, answer: str) -> str:
     """The library's verdict on two formulas."""
     try:
-        expected, given = (
+        expected, parsed = (
             library.parse(f"${text}$", parsing_timeout=None, raise_on_error=True)
             for text in (gold, answer)
         )
-        if not expected or not given:
+        if not expected or not parsed:
             return "unclear"
-        told = library.verify(expected, given, timeout_seconds=None, raise_on_error=True)
+        same = library.verify(expected, parsed, timeout_seconds=None, raise_on_error=True)
     except Exception:  # noqa: BLE001 - this is the boundary: sympy raises whatever it likes
         return "unclear"
-    return "yes" if told else "no"
+    return "yes" if same else "no"
 
 
 #: Bytes of memory that one process may take: a power of powers asks for all there is.
@@ -39,12 +39,12 @@ def main() -> None:
     with contextlib.suppress(OSError, ValueError):  # a lower limit stands already, or none can
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     # What the library prints by itself is no answer, and half a line of it would be waited for.
-    told, sys.stdout = sys.stdout, sys.stderr
+    output, sys.stdout = sys.stdout, sys.stderr
     library = importlib.import_module("math_verify")
     for line in sys.stdin:
         gold, answer = json.loads(line)
-        told.write(compare(library, gold, answer) + "\n")
-        told.flush()
+        output.write(compare(library, gold, answer) + "\n")
+        output.flush()
 
 
 if __name__ == "__main__":

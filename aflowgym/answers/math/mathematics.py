@@ -73,17 +73,17 @@ def judge_math(
         expected: Reading | None = read_gold(bare_gold, nouns)
     except Unreadable:
         expected = None
-    found = final_answer(answer).text
-    if not found:
+    final = final_answer(answer).text
+    if not final:
         return wrong("there is no answer")
-    given = _readings(found, nouns, question)
-    if expected is not None and given:
+    readings = _readings(final, nouns, question)
+    if expected is not None and readings:
         asked = Asked(units.units_of(nouns), units.asks_percent(question), question)
-        same = any(_same(expected, each, asked) for each in given)
+        same = any(_same(expected, each, asked) for each in readings)
         return RIGHT if same else wrong("the value differs")
-    if len(found) <= MAX_LENGTH and canonical(gold) == canonical(found):
+    if len(final) <= MAX_LENGTH and canonical(gold) == canonical(final):
         return RIGHT
-    told = outside.same(gold, found) if outside is not None else None
+    told = outside.same(gold, final) if outside is not None else None
     if told is not None:
         return RIGHT if told else wrong("the value differs")
     if expected is None:
@@ -152,26 +152,26 @@ def _read_answer(text: str, nouns: frozenset[str], question: str) -> Reading | N
     read: Reading | None = None
     for part in (text, stated(text), sentences.number_said(text, question)):
         try:
-            found = read_math(part, nouns) if part else None
+            reading = read_math(part, nouns) if part else None
         except Unreadable:
             continue
-        if isinstance(found, Quantity | Several):
-            return _finished(found, text, nouns)
-        read = found or read
+        if isinstance(reading, Quantity | Several):
+            return _finished(reading, text, nouns)
+        read = reading or read
     return read
 
 
-def _finished(found: Reading, text: str, nouns: frozenset[str]) -> Reading:
+def _finished(reading: Reading, text: str, nouns: frozenset[str]) -> Reading:
     """What was read, or the finished side of an equation that goes on to work: `8 = 2^3`."""
     left, sign, _ = text.rpartition("=")
-    if sign and isinstance(found, Quantity) and "work" in found.form:
+    if sign and isinstance(reading, Quantity) and "work" in reading.form:
         try:
             before = read_math(stated(left) or left, nouns)
         except Unreadable:
-            return found
-        if isinstance(before, Quantity) and before.value == found.value:
+            return reading
+        if isinstance(before, Quantity) and before.value == reading.value:
             return before
-    return found
+    return reading
 
 
 def _same(gold: Reading, answer: Reading, asked: Asked) -> bool:
@@ -216,8 +216,8 @@ def _same_quantity(gold: Quantity, answer: Quantity, asked: Asked) -> bool:
     gold, answer = _as_share(gold, asked.percent), _as_share(answer, asked.percent)
     if not units.same_unit(gold.unit, answer.unit, asked.units):
         ratio = units.exchange(gold.unit, answer.unit, asked.units)
-        given = exact.multiply(dict(answer.value), exact.number(ratio)) if ratio else None
-        return given == dict(gold.value)
+        exchanged = exact.multiply(dict(answer.value), exact.number(ratio)) if ratio else None
+        return exchanged == dict(gold.value)
     return gold.value == answer.value or _rounds_to(gold, answer)
 
 
@@ -237,26 +237,26 @@ def _rounds_to(gold: Quantity, answer: Quantity) -> bool:
         return _begins_with(gold, answer)
     if answer.decimals is None or answer.decimals < ROUNDED_DECIMALS:
         return False
-    value, given = exact.approximate(dict(gold.value)), exact.approximate(dict(answer.value))
-    if value is None or given is None:
+    value, decimal = exact.approximate(dict(gold.value)), exact.approximate(dict(answer.value))
+    if value is None or decimal is None:
         return False
     if answer.decimals >= PRINTED_DECIMALS:
-        return abs(value - given) <= PRINTED_ERROR * max(abs(value), 1e-3)
+        return abs(value - decimal) <= PRINTED_ERROR * max(abs(value), 1e-3)
     rational = exact.rational(dict(gold.value))
     if rational is None:
-        return abs(value - given) <= 0.5000001 * 10.0**-answer.decimals
+        return abs(value - decimal) <= 0.5000001 * 10.0**-answer.decimals
     written = exact.rational(dict(answer.value))
     return not _terminates(rational) and written == round(rational, answer.decimals)
 
 
 def _begins_with(gold: Quantity, answer: Quantity) -> bool:
     """Does the gold go on as `0.333...` does, cut off or rounded there?"""
-    value, given = exact.approximate(dict(gold.value)), exact.approximate(dict(answer.value))
+    value, decimal = exact.approximate(dict(gold.value)), exact.approximate(dict(answer.value))
     rational = exact.rational(dict(gold.value))
-    if value is None or given is None or (rational is not None and _terminates(rational)):
+    if value is None or decimal is None or (rational is not None and _terminates(rational)):
         return False
     places = answer.decimals or 0
-    return places <= PRINTED_DECIMALS and abs(value - given) < 10.0**-places
+    return places <= PRINTED_DECIMALS and abs(value - decimal) < 10.0**-places
 
 
 def _terminates(number: Fraction) -> bool:

@@ -78,10 +78,10 @@ class Outside:
         with self._lock:
             if not self._is_ready():
                 return None
-            told = self._ask(json.dumps([gold, answer]), self.seconds)
-            if told is None:
+            reply = self._ask(json.dumps([gold, answer]), self.seconds)
+            if reply is None:
                 self._stop()
-            return {"yes": True, "no": False}.get(told or "")
+            return {"yes": True, "no": False}.get(reply or "")
 
     def close(self) -> None:
         """Stop the worker; the next question starts a new one."""
