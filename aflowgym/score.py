@@ -93,8 +93,8 @@ def check_weights(config: RewardConfig, calls: int) -> None:
     if valid <= invalid:
         raise ConfigurationError(
             f"rewards are refused: a valid wrong workflow of {calls} calls scores"
-            f" {_told(config, RAN, valid)}, and an invalid one"
-            f" {_told(config, PARSED, invalid)}; {valid:.4f} > {invalid:.4f} must hold:"
+            f" {_sum_text(config, RAN, valid)}, and an invalid one"
+            f" {_sum_text(config, PARSED, invalid)}; {valid:.4f} > {invalid:.4f} must hold:"
             " raise partial or failed_call, or lower step or cost_cap."
         )
 
@@ -108,7 +108,7 @@ def invalid_score(config: RewardConfig) -> float:
     return ledger.score()
 
 
-def _told(config: RewardConfig, reached: float, score: float) -> str:
+def _sum_text(config: RewardConfig, reached: float, score: float) -> str:
     """A score as it is made up: progress, less cost."""
     ledger = Ledger(config)
     ledger.reach(reached)

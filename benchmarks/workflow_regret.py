@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from aflowgym.statistics.counts import Gathered, ranked
+from aflowgym.statistics.counts import Gathered, rank
 from aflowgym.statistics.regret import Regret, regrets
 from aflowgym.statistics.workflows import readings
 from toolgym import policies, registration, rollout
@@ -117,7 +117,7 @@ def favourite_lines(found: Gathered, top: int) -> Iterator[str]:
         for phase in EVALUATED
     }
     yield f"{'share before':>22}{'share after':>22}  workflow"
-    for text, _ in ranked(counts["before"] + counts["after"])[:top]:
+    for text, _ in rank(counts["before"] + counts["after"])[:top]:
         shares = (Share(each[text], each.total()) for each in counts.values())
         yield "".join(f"{share!s:>22}" for share in shares) + f"  {text}"
 

@@ -37,7 +37,7 @@ from aflowgym.dsl.tokens import tokenize
 from aflowgym.envs.base import WorkflowEnv
 from aflowgym.envs.players import TYPICAL
 from aflowgym.execution.grading import grade
-from aflowgym.execution.protocols import hashed, unit
+from aflowgym.execution.protocols import hash_of, unit
 from aflowgym.tasks.task import KINDS, Kind
 from toolgym import registration
 from toolgym.calls.parsing import render_call
@@ -176,7 +176,7 @@ class Stage:
 
         def noted(key: str) -> int:
             found.append(key)
-            return hashed(key)
+            return hash_of(key)
 
         with patch.object(simulated, "hashed", noted):
             self.runs(trees)
@@ -218,7 +218,7 @@ def time_episodes(kind: Kind | None, episodes: int, rounds: int) -> None:
 
     def draws() -> int:
         for key in keys:
-            unit(hashed(key))
+            unit(hash_of(key))
         return len(texts)
 
     sides: dict[str, Callable[[], int]] = {

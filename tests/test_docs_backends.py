@@ -9,7 +9,7 @@ import pytest
 
 from aflowgym.backends.transformers import TransformersBackend
 from aflowgym.operators.catalogue import OPERATORS
-from aflowgym.operators.prompts import FORMS, PROMPTS, fields_of, filled
+from aflowgym.operators.prompts import FORMS, PROMPTS, fields_of, fill
 from aflowgym.tasks.task import KINDS
 from toolgym.chat import CHAT_FAULTS, ChatSettings
 
@@ -68,8 +68,8 @@ def test_a_prompt_leaves_out_what_does_not_exist_and_shows_what_does(name):
 
     task = load_tasks("bundled", "train")[0]
     slots = [field for field in fields_of(PROMPTS[name]) if field not in ("problem", "form")]
-    empty = filled(PROMPTS[name], task, dict.fromkeys(slots, ""))
-    full = filled(PROMPTS[name], task, {slot: f"<{slot} {{x}}>" for slot in slots})
+    empty = fill(PROMPTS[name], task, dict.fromkeys(slots, ""))
+    full = fill(PROMPTS[name], task, {slot: f"<{slot} {{x}}>" for slot in slots})
 
     assert task.question in empty
     assert "\n\n\n" not in empty

@@ -268,15 +268,18 @@ def extract_code(text: str, entry_point: str) -> str | None:
     Returns:
         The source, which parses and defines the function at top level; None if there is none.
     """
-    # The fenced blocks, the last one first; one that nothing closes goes on to the end.
-    matched = [match["block"] for match in _FENCE.finditer(text)]
-    blocks = [block for block in reversed(matched) if block is not None] or [text]
+    blocks = _blocks(text)[::-1] or [text]
     program = next((block for block in blocks if _defines(block, entry_point)), None)
     if program is not None or entry_point not in text:
         return program
     fenced = blocks != [text]
     tried = map(textwrap.dedent, blocks[:_MOST_TRIES]) if fenced else [_between_prose(text)]
     return next((each for each in tried if _defines(each, entry_point)), None)
+
+
+def _blocks(text: str) -> list[str]:
+    """The fenced blocks of a text; one that nothing closes goes on to the end."""
+    return [each for match in _FENCE.finditer(text) if (each := match["block"]) is not None]
 
 
 def _between_prose(text: str) -> str:
@@ -322,14 +325,14 @@ def _test(node: ast.Assert, entry_point: str) -> CodeTest:
         for part in (arguments, literal, *named.values()):
             literal_value(part)
     except (ValueError, TypeError, RecursionError) as problem:
-        message = f"this assertion is not over literals: {_quoted(node)}"
+        message = f"this assertion is not over literals: {_quote(node)}"
         raise UnsupportedTest(message) from problem
     keywords = ", ".join(f"{name!r}: {ast.unparse(value)}" for name, value in named.items())
     texts = (ast.unparse(arguments), ast.unparse(literal), f"{{{keywords}}}")
     return CodeTest(entry_point, *texts, tolerance, form, relative)
 
 
-def _quoted(node: ast.Assert) -> str:
+def _quote(node: ast.Assert) -> str:
     try:
         return ast.unparse(node)[:200]
     except (ValueError, RecursionError):  # a number too long to write out, too deep a tree

@@ -3,8 +3,8 @@
 In this order, and the last of its kind each time: `\\boxed{...}`, `<answer>...</answer>`,
 `#### ...`, "the answer is ..." or "Answer: ...", the last line. Exactly one place is taken: an
 answer is never searched for among all the numbers of a text, so hedging gains nothing and an error
-message with the right number in it stays wrong. `stated` goes one step further, for one line of
-prose: what stands after its last "we get", "equals" or "=".
+message with the right number in it stays wrong. `statement_in` goes one step further, for one line
+of prose: what stands after its last "we get", "equals" or "=".
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def final_answer(text: str) -> FinalAnswer:
     >>> final_answer("I think of 4. The answer is 5, since 2 + 3 = 5.").text
     '5, since 2 + 3 = 5'
     """
-    return _remembered(text) if len(text) <= _REMEMBERED else _found(text[-MAX_TEXT:])
+    return _remembered(text) if len(text) <= _REMEMBERED else _find_answer(text[-MAX_TEXT:])
 
 
-def _found(text: str) -> FinalAnswer:
+def _find_answer(text: str) -> FinalAnswer:
     """The final answer; a pattern is tried only where what all its matches hold is there."""
     if "\\" in text and (boxed := _last_boxed(text)) is not None:
         return FinalAnswer(bare(boxed), "boxed")
@@ -86,13 +86,13 @@ def _found(text: str) -> FinalAnswer:
     return FinalAnswer(bare(lines[-1]), "last_line")
 
 
-_remembered = functools.lru_cache(maxsize=8192)(_found)
+_remembered = functools.lru_cache(maxsize=8192)(_find_answer)
 
 
-def stated(line: str) -> str | None:
+def statement_in(line: str) -> str | None:
     """What one line of prose states after its last link word; None if nothing, or if it denies it.
 
-    >>> stated("for n in the set we get 5"), stated("the sum is not 5")
+    >>> statement_in("for n in the set we get 5"), statement_in("the sum is not 5")
     ('5', None)
     """
     link = _last(_LINKS.finditer(line))

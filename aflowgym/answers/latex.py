@@ -53,7 +53,7 @@ def plain(text: str) -> str:
     '( \\\\frac{1}{2}, 3 cm )'
     """
     if "√" in text or "∛" in text or "rt" in text:
-        text = _ROOT.sub(_rooted, text)
+        text = _ROOT.sub(_root_command, text)
     if "pi" in text.lower():
         text = _PI.sub("π", text)
     if "inf" in text:
@@ -70,7 +70,7 @@ def plain(text: str) -> str:
     return _SPACES.sub(" ", _without_text_commands(text)).strip()
 
 
-def _rooted(match: re.Match[str]) -> str:
+def _root_command(match: re.Match[str]) -> str:
     """A root in LaTeX; of `√12` the whole number stands under it."""
     command = "\\sqrt[3]" if match["cube"] else "\\sqrt"
     digits = match["of"] or match["within"]
@@ -110,7 +110,7 @@ def _without_text_commands(text: str) -> str:
     parts: list[str] = []
     place = 0
     for command in _TEXT.finditer(text):
-        parts += [_copied(text, place, command.start(), gone), " "]
+        parts += [_copy_without(text, place, command.start(), gone), " "]
         place = command.end()
         while place < len(text) and (place in gone or text[place].isspace()):
             place += 1
@@ -118,10 +118,10 @@ def _without_text_commands(text: str) -> str:
         if end is not None:
             gone.add(end)
             place += 1
-    return "".join([*parts, _copied(text, place, len(text), gone)])
+    return "".join([*parts, _copy_without(text, place, len(text), gone)])
 
 
-def _copied(text: str, start: int, end: int, gone: set[int]) -> str:
+def _copy_without(text: str, start: int, end: int, gone: set[int]) -> str:
     """A piece of a text, with a blank in the place of each brace that is gone."""
     if "}" not in text[start:end]:
         return text[start:end]

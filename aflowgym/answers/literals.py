@@ -55,10 +55,10 @@ def literal_value(node: ast.expr) -> Any:
             return -value
         case ast.BinOp(op=ast.Add() | ast.Sub()):  # Python reads back what it wrote, signs and all
             return complex(ast.unparse(node).replace(" ", ""))
-    return _named(node)
+    return _named_value(node)
 
 
-def _named(node: ast.expr) -> Any:
+def _named_value(node: ast.expr) -> Any:
     """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, `set()`, `frozenset({...})`."""
     match node:
         case ast.Name(id=name) if name in _FLOATS:

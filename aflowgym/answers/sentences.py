@@ -90,7 +90,7 @@ def number_said(text: str, question: str) -> str | None:
     if not question:
         return None
     sentence = _SENTENCE.split(plain(text))[-1]
-    asked, names = _asked(question)
+    asked, names = _asked_words(question)
     if asked & _COMPARING:  # who has more than whom is told by the order of the words
         return None
     pieces = list(_PIECE.finditer(sentence))
@@ -157,7 +157,7 @@ def name_said(text: str, names: Collection[str], question: str) -> bool:
     if sentence is None:
         return False
     words = _WORD.findall(sentence)
-    asked, capitals = _asked(question)
+    asked, capitals = _asked_words(question)
     for name in names:
         parts = name.split()
         place = _place(parts, [word.lower() for word in words])
@@ -245,7 +245,7 @@ def _are_asked(
 
 
 @functools.lru_cache(maxsize=1024)
-def _asked(question: str) -> tuple[frozenset[str], frozenset[str]]:
+def _asked_words(question: str) -> tuple[frozenset[str], frozenset[str]]:
     """The stems of the sentence that asks, and its names; of the whole question if it has none."""
     parts = _SENTENCE.split(question.strip())
     asking = next((part for part in reversed(parts) if _ASKS.search(part)), parts[-1])

@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from aflowgym.answers.extraction import final_answer, stated
+from aflowgym.answers.extraction import final_answer, statement_in
 from aflowgym.answers.latex import plain
 from aflowgym.answers.number_words import read_number_words
 from aflowgym.answers.sentences import claim, name_said
@@ -70,10 +70,10 @@ def same_name(gold: str, answer: str) -> bool:
     return _of_date(gold) is not None and _of_date(gold) == _of_date(answer)
 
 
-def affirmed(gold: str, answer: str) -> bool:
+def affirms(gold: str, answer: str) -> bool:
     """Whether a text begins with this yes or no, and says nothing else after it.
 
-    >>> affirmed("yes", "Yes, both of them were."), affirmed("yes", "Yes, but only one of them.")
+    >>> affirms("yes", "Yes, both of them were."), affirms("yes", "Yes, but only one of them.")
     (True, False)
     """
     match = _YES_NO.match(answer)
@@ -163,12 +163,12 @@ def judge_qa(golds: Sequence[str], answer: str, question: str = "") -> Verdict:
 def _says(golds: Sequence[str], text: str, prose: bool, question: str) -> bool:
     """Is one of the golds what a text says, in another spelling or in a sentence?"""
     claimed = claim(text)
-    statement = stated(claimed) if prose and claimed is not None else None
+    statement = statement_in(claimed) if prose and claimed is not None else None
     texts = [text, *(each for each in (claimed, statement) if each)]
     for gold in golds:
         if any(same_name(gold, each) for each in texts):
             return True
-        if normalise(gold) in _CLOSED and affirmed(normalise(gold), text):
+        if normalise(gold) in _CLOSED and affirms(normalise(gold), text):
             return True
     open_ = [gold for gold in map(normalise, golds) if gold not in _CLOSED]
     return name_said(text, open_, question)

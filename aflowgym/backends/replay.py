@@ -121,7 +121,7 @@ class Replay:
             EnvironmentFault: This was not asked then.
         """
         what = f"call {request.number} of {request.operator} at {request.path}"
-        return Completion(*self._found(request, what))
+        return Completion(*self._record_of(request, what))
 
     async def agenerate(self, request: Request) -> Completion:
         """What was said then."""
@@ -133,13 +133,13 @@ class Replay:
         Raises:
             EnvironmentFault: This was not run then.
         """
-        return [Outcome(*each) for each in self._found(job, f"a program for {job.function}")]
+        return [Outcome(*each) for each in self._record_of(job, f"a program for {job.function}")]
 
     async def arun(self, job: Job) -> Sequence[Outcome]:
         """What was returned then."""
         return self.run(job)
 
-    def _found(self, asked: Request | Job, what: str) -> Any:
+    def _record_of(self, asked: Request | Job, what: str) -> Any:
         record = self.records.get(key_of(asked))
         if record is None:
             raise EnvironmentFault(f"task {asked.task.id!r}: {what} was not recorded.", _HINT)

@@ -18,7 +18,7 @@ from aflowgym.answers.extraction import final_answer
 from aflowgym.backends.presets import GENERATORS, LEVELS, Preset, Skills, preset_of
 from aflowgym.execution.behaviours import ALL_PASS, RETRY
 from aflowgym.execution.grading import grade
-from aflowgym.execution.protocols import SEPARATOR, Completion, Job, Request, Sandbox, hashed, unit
+from aflowgym.execution.protocols import SEPARATOR, Completion, Job, Request, Sandbox, hash_of, unit
 from aflowgym.execution.replies import answer_key, letters
 from aflowgym.execution.state import program_in
 from aflowgym.tasks.task import WorkflowTask, judge
@@ -94,7 +94,7 @@ class World:
         """
         marked = _HIDDEN + 2 + drawn % 4_400_000 * 2 + revealed
         if self.solver:
-            return _numbered(self.modal, marked)
+            return _with_number(self.modal, marked)
         if self.task.kind == "math":
             return str(marked)
         parts = [_SYLLABLES[(drawn // 20**place) % 20] for place in range(6)]
@@ -102,7 +102,7 @@ class World:
 
     def typical(self, revealed: bool = True) -> str:
         """The typical mistake; of a program also whether a public test finds it out."""
-        return self.modal if revealed or not self.solver else _numbered(self.modal, _HIDDEN)
+        return self.modal if revealed or not self.solver else _with_number(self.modal, _HIDDEN)
 
     def state(self, solution: str) -> State:
         """The state of an answer, read from its text."""
@@ -132,7 +132,7 @@ def revealed(program: str) -> bool:
     return match is None or int(match[1]) % 2 == 1
 
 
-def _numbered(program: str, number: int) -> str:
+def _with_number(program: str, number: int) -> str:
     return f"{program}\nATTEMPT = {number}\n"
 
 
@@ -189,7 +189,7 @@ class SimulatedSandbox:
         if outcomes is None:
             if len(world.outcomes) >= MOST_REMEMBERED:
                 world.outcomes.clear()
-            outcomes = world.outcomes[key] = _tested(world, job)
+            outcomes = world.outcomes[key] = _test_outcomes(world, job)
         return outcomes
 
     async def arun(self, job: Job) -> Sequence[Outcome]:
@@ -197,13 +197,13 @@ class SimulatedSandbox:
         return self.run(job)
 
 
-def _tested(world: World, job: Job) -> tuple[Outcome, ...]:
+def _test_outcomes(world: World, job: Job) -> tuple[Outcome, ...]:
     wrong = world.state(job.program) != "R"
     failing = failing_tests(world.task, wrong, revealed(job.program))
     all_tests = (*world.task.tests, *world.task.public_tests)
     tests = {(test.arguments, test.keywords): test for test in reversed(all_tests)}
     called = [tests[call] for call in job.calls]
-    return tuple(_missed(t) if t in failing else Outcome(t.expected) for t in called)
+    return tuple(_missed_outcome(t) if t in failing else Outcome(t.expected) for t in called)
 
 
 def failing_tests(task: WorkflowTask, wrong: bool, public: bool) -> tuple[CodeTest, ...]:
@@ -215,7 +215,7 @@ def failing_tests(task: WorkflowTask, wrong: bool, public: bool) -> tuple[CodeTe
     return (*task.public_tests[-1:], *some) if public or not some else some
 
 
-def _missed(test: CodeTest) -> Outcome:
+def _missed_outcome(test: CodeTest) -> Outcome:
     """A value that the test does not expect."""
     values = (Outcome(value) for value in ("None", "0", "-1"))
     return next((o for o in values if not passes(test, o)), Outcome(error="ValueError"))
@@ -270,7 +270,7 @@ class SimulatedBackend:
         """
         acted = self.preset.acts(request.operator)
         draws = Draws(request, self.world(request.task), self.preset.skills(request.task.kind))
-        text = _generated(draws, acted) if acted in GENERATORS else _WRITERS[acted](draws)
+        text = _generate(draws, acted) if acted in GENERATORS else _WRITERS[acted](draws)
         read = len(request.prompt) // _CHARACTERS_PER_TOKEN + 1
         return Completion(text, read, request.tokens)
 
@@ -290,15 +290,15 @@ class Draws:
 
     def uniform(self, label: str) -> float:
         """A draw of this call."""
-        return unit(hashed(self._call + label))
+        return unit(hash_of(self._call + label))
 
     def latent(self, label: str) -> float:
         """A draw that belongs to the task, wherever it is asked for."""
-        return unit(hashed(self._task + label))
+        return unit(hash_of(self._task + label))
 
     def odd(self, revealed: bool = True) -> str:
         """A wrong answer of this call's own."""
-        return self.world.odd(hashed(self._call + "odd"), revealed)
+        return self.world.odd(hash_of(self._call + "odd"), revealed)
 
     @property
     def solution(self) -> str | None:
@@ -327,7 +327,7 @@ class Draws:
         return self.world.state(solution) in ("R", "W")
 
 
-def _generated(draws: Draws, operator: str) -> str:
+def _generate(draws: Draws, operator: str) -> str:
     """An answer of a generator, in the form that this one gives it."""
     world, kind = draws.world, draws.request.task.kind
     if operator == "CustomCodeGenerate" and kind != "code":
@@ -335,10 +335,10 @@ def _generated(draws: Draws, operator: str) -> str:
         marked = draws.odd()
         return f"```python\n{solver(marked)}```\nAnswer: see program {marked}"
     if operator == "Programmer" and draws.uniform("breaks") < draws.skills.breaks:
-        return "I would go through it in a loop." if kind == "code" else _fenced(BROKEN)
+        return "I would go through it in a loop." if kind == "code" else _in_fence(BROKEN)
     answer = _content(draws, operator)
     if operator == "Programmer" and kind != "code":
-        return _fenced(solver(answer))
+        return _in_fence(solver(answer))
     return world.said(answer)
 
 
@@ -353,7 +353,7 @@ def _content(draws: Draws, operator: str) -> str:
     return world.right if operator == "Programmer" else draws.right()
 
 
-def _fenced(program: str) -> str:
+def _in_fence(program: str) -> str:
     return f"```python\n{program}```"
 
 
@@ -396,13 +396,13 @@ def _test(draws: Draws) -> str:
 
 
 def _tie(draws: Draws) -> str:
-    count = len(_shown(draws))
+    count = len(_shown_candidates(draws))
     return letters(count)[int(draws.uniform("tie") * count)]
 
 
 def _vote(draws: Draws) -> str:
     """A letter, that of right content so much likelier than that of wrong."""
-    candidates = _shown(draws)
+    candidates = _shown_candidates(draws)
     weights = [draws.skills.weight if draws.holds_right(each) else 1.0 for each in candidates]
     left = draws.uniform("vote") * sum(weights)
     for letter, weight in zip(letters(len(candidates)), weights, strict=True):
@@ -412,7 +412,7 @@ def _vote(draws: Draws) -> str:
     return letters(len(candidates))[-1]
 
 
-def _shown(draws: Draws) -> list[str]:
+def _shown_candidates(draws: Draws) -> list[str]:
     candidates = draws.inputs.get("candidates")
     return [each.solution for each in candidates] if isinstance(candidates, tuple) else []
 

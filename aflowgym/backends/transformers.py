@@ -101,7 +101,7 @@ class TransformersBackend:
         Raises:
             EnvironmentFault: The model failed, or memory is too small for it.
         """
-        return self._completed([request])[0]
+        return self._complete([request])[0]
 
     async def agenerate(self, request: Request) -> Completion:
         """One completion, in a batch with those that are asked for at the same time."""
@@ -124,10 +124,10 @@ class TransformersBackend:
             return
         del self._waiting[loop]
         pending = [each for each in waiting if not each[1].done()]
-        work = loop.run_in_executor(self._thread, self._completed, [each for each, _ in pending])
+        work = loop.run_in_executor(self._thread, self._complete, [each for each, _ in pending])
         work.add_done_callback(lambda done: _hand_out(done, [reply for _, reply in pending]))
 
-    def _completed(self, requests: Sequence[Request]) -> list[Completion]:
+    def _complete(self, requests: Sequence[Request]) -> list[Completion]:
         """A completion for each, `batch` at a time."""
         try:
             rows = [self._row(request) for request in requests]
@@ -135,7 +135,7 @@ class TransformersBackend:
                 written = [
                     tokens
                     for start in range(0, len(rows), self.batch)
-                    for tokens in self._continued(rows[start : start + self.batch])
+                    for tokens in self._continue_rows(rows[start : start + self.batch])
                 ]
         except (RuntimeError, MemoryError) as problem:  # torch's own errors are RuntimeErrors
             first = str(problem).strip().split("\n")[0]
@@ -159,7 +159,7 @@ class TransformersBackend:
         text = self.tokenizer.decode(new[:-1] if ended else new, skip_special_tokens=True)
         return Completion(str(text), len(row.prompt), len(new), not ended)
 
-    def _continued(self, rows: Sequence[_Row]) -> list[list[int]]:
+    def _continue_rows(self, rows: Sequence[_Row]) -> list[list[int]]:
         """The new tokens of each row, the one that ends it included."""
         import torch
 
@@ -168,7 +168,7 @@ class TransformersBackend:
         if not running:
             return written
         device = self.model.device
-        padded, present = _padded([rows[place].prompt for place in running])
+        padded, present = _pad([rows[place].prompt for place in running])
         tokens, mask = torch.tensor(padded, device=device), torch.tensor(present, device=device)
         positions, cache = (mask.cumsum(dim=1) - 1).clamp(min=0), None
         batch, open_ = list(running), set(running)
@@ -204,7 +204,7 @@ class TransformersBackend:
         return [min(token, logits.shape[1] - 1) for token in tokens]
 
 
-def _padded(prompts: Sequence[list[int]]) -> tuple[list[list[int]], list[list[int]]]:
+def _pad(prompts: Sequence[list[int]]) -> tuple[list[list[int]], list[list[int]]]:
     """Prompts of one width, filled up on the left, and 1 where there is a token, 0 where none."""
     width = max(map(len, prompts))
     pads = [width - len(prompt) for prompt in prompts]
@@ -255,12 +255,12 @@ def shared_model(folder: str, options: Mapping[str, Any]) -> TransformersBackend
             )
 
     def make() -> TransformersBackend:
-        return TransformersBackend(*_loaded(folder), **options)
+        return TransformersBackend(*_load(folder), **options)
 
     return _shared.get(f"transformers:{folder}", options, make)
 
 
-def _loaded(folder: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _load(folder: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     place = Path(folder).expanduser()
     if not folder or not (place / "config.json").is_file():
         raise ConfigurationError(

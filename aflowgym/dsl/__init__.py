@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from aflowgym.dsl.checking import DEFAULT_LIMITS, Calls, Limits, calls, check
 from aflowgym.dsl.diagnostics import CODES, Diagnostic, has_error
-from aflowgym.dsl.extraction import Held, Region, held, located, unmarked
-from aflowgym.dsl.mending import mended
+from aflowgym.dsl.extraction import Held, Region, locate, remove_marks, workflow_in_json
+from aflowgym.dsl.mending import mend
 from aflowgym.dsl.nodes import Node, operators_of
 from aflowgym.dsl.parsing import GRAMMAR, read
 from aflowgym.dsl.prose import is_prose
-from aflowgym.dsl.searching import commented, faulty_piece, only
+from aflowgym.dsl.searching import check_comments, faulty_piece, only
 from aflowgym.dsl.tokens import Syntax
 from aflowgym.operators.catalogue import OPERATORS, Registry
 
@@ -84,20 +84,20 @@ Expected [a, b].
     if len(text) > LONGEST_TEXT:
         message = f"A text of {len(text):,} characters is not read; {LONGEST_TEXT:,} are allowed."
         syntax = Syntax(None, [Diagnostic("E-NO-WORKFLOW", message, (0, len(text)))])
-        return _finished(syntax, kind, operators, limits)
+        return _finish(syntax, kind, operators, limits)
     whole = read(text, operators)
     if whole.sound:
-        return _finished(commented(text, whole, operators), kind, operators, limits)
-    region = located(text, operators)
+        return _finish(check_comments(text, whole, operators), kind, operators, limits)
+    region = locate(text, operators)
     for wrapped, notes in ((text, ()), (region.text, region.notes)):
-        inner = held(wrapped)
+        inner = workflow_in_json(wrapped)
         if inner is not None:
             again = parse(inner.text, kind=kind, operators=operators, limits=limits)
-            return _unwrapped(wrapped, inner, again, notes, operators)
-    return _finished(_searched(region, operators), kind, operators, limits)
+            return _unwrap(wrapped, inner, again, notes, operators)
+    return _finish(_search(region, operators), kind, operators, limits)
 
 
-def _unwrapped(
+def _unwrap(
     text: str, inner: Held, parsed: Parsed, notes: tuple[Diagnostic, ...], operators: Registry
 ) -> Parsed:
     """What a workflow in JSON says, its places those in the text."""
@@ -123,7 +123,7 @@ def _gravest(record: Diagnostic) -> tuple[int, tuple[int, int]]:
     return "EWN".index(record.code[0]), record.span
 
 
-def _noted(syntax: Syntax, region: Region) -> Syntax:
+def _with_notes(syntax: Syntax, region: Region) -> Syntax:
     """A reading with what was set aside for it; an error if that was of an instruction."""
     records = [*syntax.diagnostics, *region.notes]
     if syntax.tree is not None and syntax.sound and not region.keeps(syntax.tree):
@@ -132,15 +132,15 @@ def _noted(syntax: Syntax, region: Region) -> Syntax:
     return Syntax(syntax.tree, records)
 
 
-def _searched(region: Region, operators: Registry) -> Syntax:
+def _search(region: Region, operators: Registry) -> Syntax:
     """The workflow in a text that is not one as a whole."""
-    clean = unmarked(region, operators)
+    clean = remove_marks(region, operators)
     for attempt in (region, clean):
         syntax = read(attempt.text, operators)
         if syntax.sound:
-            return _noted(commented(attempt.text, syntax, operators), attempt)
+            return _with_notes(check_comments(attempt.text, syntax, operators), attempt)
     single = only(clean.text, operators)
-    return _noted(single or _hopeless(clean, syntax, operators), clean)
+    return _with_notes(single or _hopeless(clean, syntax, operators), clean)
 
 
 def _hopeless(region: Region, syntax: Syntax, operators: Registry) -> Syntax:
@@ -156,7 +156,7 @@ def _hopeless(region: Region, syntax: Syntax, operators: Registry) -> Syntax:
     return syntax if narrowed.sound else narrowed
 
 
-def _finished(syntax: Syntax, kind: str | None, operators: Registry, limits: Limits) -> Parsed:
+def _finish(syntax: Syntax, kind: str | None, operators: Registry, limits: Limits) -> Parsed:
     """Check the types, and put a corrected workflow beside whatever was found."""
     records = syntax.diagnostics
     tree = syntax.tree
@@ -165,7 +165,7 @@ def _finished(syntax: Syntax, kind: str | None, operators: Registry, limits: Lim
         if not records:
             return Parsed(tree)
     sound = tree is not None and not has_error(records)
-    works = str(tree) if sound else mended(tree, operators, kind, limits)
+    works = str(tree) if sound else mend(tree, operators, kind, limits)
     ordered = sorted(records, key=_gravest)
     shown = tuple(replace(record, suggestion=works) for record in ordered[:MOST_RECORDS])
     return Parsed(tree if sound else None, shown)

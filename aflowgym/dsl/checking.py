@@ -44,7 +44,7 @@ class Bounds:
         """The least and most calls of the model in one run of a node."""
         counted = self._calls.get(id(node))
         if counted is None:
-            counted = self._calls[id(node)] = self._counted(node)
+            counted = self._calls[id(node)] = self._count(node)
         return counted
 
     def can_exit(self, node: Node | Done) -> bool:
@@ -58,7 +58,7 @@ class Bounds:
             self._exits[id(node)] = exits
         return exits
 
-    def _counted(self, node: Node | Done) -> Calls:
+    def _count(self, node: Node | Done) -> Calls:
         match node:
             case Op():
                 return Calls(*self.operators[node.name].calls)

@@ -8,7 +8,7 @@ stands right beside a tag, a fence or a label and goes on with the workflow is a
 
 A workflow in JSON, `{"workflow": "Custom"}`, stands in another alphabet, so it is decoded, with the
 place of every character kept. The instructions of operators are words that nothing else may read or
-change; `masked` hides them from whatever looks for tags, labels and marks.
+change; `mask_instructions` hides them from whatever looks for tags, labels and marks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MEANS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "\\":
 _KEYS = frozenset({"workflow", "dsl"})
 
 
-def masked(text: str, operators: Registry) -> str:
+def mask_instructions(text: str, operators: Registry) -> str:
     """The text with every quoted instruction of an operator hidden, character for character."""
 
     def hidden(match: re.Match[str]) -> str:
@@ -62,7 +62,7 @@ class Held:
     others: tuple[str, ...]
 
 
-def held(text: str) -> Held | None:
+def workflow_in_json(text: str) -> Held | None:
     """The workflow in a text that is an object of strings, one of them called workflow or dsl."""
     at = len(text) - len(text.lstrip())
     if not text.startswith("{", at):
@@ -75,7 +75,7 @@ def held(text: str) -> Held | None:
         pair = _PAIR.match(text, at)
         if pair is None:
             return None
-        value = _decoded(pair, 3 if pair[3] is not None else 4)
+        value = _decode(pair, 3 if pair[3] is not None else 4)
         if value is None:
             return None
         key = pair[1] if pair[1] is not None else pair[2]
@@ -89,7 +89,7 @@ def held(text: str) -> Held | None:
     return Held(inner[0].text, inner[0].places, tuple(others))
 
 
-def _decoded(pair: re.Match[str], group: int) -> Held | None:
+def _decode(pair: re.Match[str], group: int) -> Held | None:
     """A string of JSON, read; None if it has an escape that JSON has not."""
     chars: list[str] = []
     places: list[int] = []
@@ -173,7 +173,7 @@ def _blank(text: str, pattern: re.Pattern[str]) -> str:
     return pattern.sub(lambda match: " " * len(match[0]), text)
 
 
-def _unpaired(text: str, pattern: re.Pattern[str], operators: Registry) -> str:
+def _without_pairs(text: str, pattern: re.Pattern[str], operators: Registry) -> str:
     """The text without the marks of every pair around something that names an operator."""
 
     def bare(match: re.Match[str]) -> str:
@@ -208,7 +208,7 @@ def _without_stops(text: str) -> str:
     return text[: first.start()] + " " * (len(text) - first.start())
 
 
-def _narrowed(region: Region, pattern: re.Pattern[str], code: str, operators: Registry) -> Region:
+def _narrow(region: Region, pattern: re.Pattern[str], code: str, operators: Registry) -> Region:
     """The last match of a pattern that speaks of an operator, if there is one."""
     last = None
     for match in pattern.finditer(region.shape):
@@ -254,9 +254,9 @@ def _names_an_operator(text: str, operators: Registry) -> bool:
     return any(operators.resolve(word) for word in re.findall(r"[A-Za-z][\w-]*", text))
 
 
-def located(text: str, operators: Registry) -> Region:
+def locate(text: str, operators: Registry) -> Region:
     """The text without thoughts, narrowed to its last tag, fence and label."""
-    shape = masked(text, operators)
+    shape = mask_instructions(text, operators)
     unthought = _blank(shape, _THINK)
     notes = []
     if unthought != shape:
@@ -264,7 +264,7 @@ def located(text: str, operators: Registry) -> Region:
         notes.append(Diagnostic("N-THINK", "Thoughts were not read.", (spans[0][0], spans[-1][1])))
     region = Region(text, unthought, tuple(notes))
     for pattern, code in ((_TAG, "N-TAG"), (_FENCE, "N-FENCE"), (_LABEL, "N-LABEL")):
-        region = _narrowed(region, pattern, code, operators)
+        region = _narrow(region, pattern, code, operators)
     return region
 
 
@@ -275,11 +275,11 @@ def _bare(shape: str, operators: Registry) -> str:
         shape = _blank(shape, pattern)
     # Where an instruction is not well formed, nobody knows which quotes are a pair.
     for pattern in _PAIRS[1:] if _OPENED.search(shape) else _PAIRS:
-        shape = _unpaired(shape, pattern, operators)
+        shape = _without_pairs(shape, pattern, operators)
     return _without_stops(shape)
 
 
-def unmarked(region: Region, operators: Registry) -> Region:
+def remove_marks(region: Region, operators: Registry) -> Region:
     """The same without quotes, bullets, numbers, tags and trailing punctuation."""
     shape = _bare(region.shape, operators)
     if shape == region.shape:

@@ -174,7 +174,7 @@ def _too_large(tree: Node, operators: Registry, limits: Limits) -> bool:
     )
 
 
-def mended(tree: Node | None, operators: Registry, kind: str | None, limits: Limits) -> str | None:
+def mend(tree: Node | None, operators: Registry, kind: str | None, limits: Limits) -> str | None:
     """The canonical text of an accepted workflow near to a tree.
 
     Returns:

@@ -139,7 +139,7 @@ def printed(node: Node | Done, instructions: bool = True) -> str:
     match node:
         case Op():
             instruction = node.instruction if instructions else ""
-            return f"{node.name}({quoted(instruction)})" if instruction else node.name
+            return f"{node.name}({quote(instruction)})" if instruction else node.name
         case Seq():
             return " -> ".join(printed(step, instructions) for step in node.steps)
         case ListOf():
@@ -157,6 +157,6 @@ def printed(node: Node | Done, instructions: bool = True) -> str:
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
-def quoted(instruction: str) -> str:
+def quote(instruction: str) -> str:
     """An instruction as it stands in a workflow, in double quotes."""
     return '"' + "".join(_ESCAPES.get(char, char) for char in instruction) + '"'

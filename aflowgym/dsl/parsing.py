@@ -9,7 +9,7 @@ leaves is then no workflow that runs, but what a corrected one is made from.
 from __future__ import annotations
 
 from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Span, sequence, size
-from aflowgym.dsl.tokens import MAY_COUNT, STARTS, Halt, Reader, Syntax, Token, unquoted
+from aflowgym.dsl.tokens import MAY_COUNT, STARTS, Halt, Reader, Syntax, Token, unquote
 from aflowgym.operators.catalogue import DONE_WORDS, Registry
 
 GRAMMAR = """\
@@ -128,7 +128,7 @@ class Parser(Reader):
 
     def _step(self) -> Node | None:
         start = self.tokens[self.at].start
-        node = self._repeated()
+        node = self._repetition()
         if node is None or self.tokens[self.at].kind != "?":
             return node
         question = self.tokens[self.at]
@@ -169,7 +169,7 @@ class Parser(Reader):
             self._spelt_done(token)
             return DONE
         if self.begins(token):
-            return self._repeated()
+            return self._repetition()
         self.unexpected(("done", *_ATOM), "as a branch")
         if token.kind in ("arrow", "times", "int", "string", "other"):
             self.at += 1
@@ -181,7 +181,7 @@ class Parser(Reader):
             message = f"It is written done, not {token.text}."
             self.say("W-DONE-SPELLING", message, token, ("done",))
 
-    def _repeated(self) -> Node | None:
+    def _repetition(self) -> Node | None:
         first = self.tokens[self.at]
         times = None
         if first.kind == "int":
@@ -225,7 +225,7 @@ class Parser(Reader):
         span = (token.start, self.tokens[self.at - 1].end)
         instruction = ""
         if self.tokens[self.at].kind == "(" and self.tokens[self.at + 1].kind == "string":
-            instruction = unquoted(self.tokens[self.at + 1].text)
+            instruction = unquote(self.tokens[self.at + 1].text)
             self.at += 2
             self._close("(")
             span = (token.start, self.tokens[self.at - 1].end)

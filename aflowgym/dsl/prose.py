@@ -163,7 +163,7 @@ def more_of_it(
     """
     parts = sentences(items, text)
     if start is not None:
-        parts = _joined(parts, start, text)
+        parts = _join(parts, start, text)
         if parts[0] and _goes_on(parts[0], own, text, start):
             return parts[0], False
         parts = parts[1:]
@@ -179,7 +179,7 @@ def more_of_it(
     return None
 
 
-def _joined(parts: list[list[Item]], start: int, text: str) -> list[list[Item]]:
+def _join(parts: list[list[Item]], start: int, text: str) -> list[list[Item]]:
     """The parts, the first of them what stands in one sentence with the workflow, or nothing."""
     if len(parts) > 1 and parts[0] and all(item.sort == "pause" for item in parts[0]):
         parts = [parts[0] + parts[1], *parts[2:]]
@@ -270,7 +270,7 @@ def _begins(part: list[Item], own: frozenset[str], apart: bool) -> bool:
 def _no_prose(part: list[Item], own: frozenset[str], behind: bool) -> bool:
     """Whether a sentence of its own, before or behind a workflow, may be a part of it."""
     first, names, plain = part[0], _names(part), _plain(part)
-    if _linked(part):
+    if _has_link(part):
         return True
     quoted = len(part) > 1 and part[1].token.text.startswith('"')
     if behind and (
@@ -294,7 +294,7 @@ def _no_prose(part: list[Item], own: frozenset[str], behind: bool) -> bool:
     return ordered or first.sort == "on" or _then_a_new_name(part, own)
 
 
-def _linked(part: list[Item]) -> bool:
+def _has_link(part: list[Item]) -> bool:
     """Whether a sign touches a name, a string holds one, or an arrow links what could be one."""
     if any(item.sort == "sign" and item.name for item in part):
         return True
@@ -337,7 +337,7 @@ def follows(text: str, operators: Registry) -> list[Item]:
     if not words:
         return []
     first, second = words[0], words[1] if len(words) > 1 else None
-    if first.token.kind in ("arrow", "?") or first.token.text[0] == '"' or _linked(part):
+    if first.token.kind in ("arrow", "?") or first.token.text[0] == '"' or _has_link(part):
         return part
     if part[0].token.kind == ":" and first.sort in ("name", "loose"):
         return part

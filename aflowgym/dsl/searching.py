@@ -168,7 +168,7 @@ def _more(parser: Parser, candidates: list[Found], meant: list[Found], tree: Nod
             works = sequence([*named, tree] if before else [tree, *named])
             return Syntax(works, [rest(items, text)])
     behind = [(each.start, each.end) for each in parser.comments if _beside(text, each, meant)]
-    errors = _commented(text, behind, operators)
+    errors = _comment_errors(text, behind, operators)
     return Syntax(tree, errors) if errors else None
 
 
@@ -197,15 +197,15 @@ def _gaps(
     return gaps
 
 
-def commented(text: str, syntax: Syntax, operators: Registry) -> Syntax:
+def check_comments(text: str, syntax: Syntax, operators: Registry) -> Syntax:
     """A reading, with an error for each comment behind a step that looks like another step."""
     spans = [record.span for record in syntax.diagnostics if record.code == "N-COMMENT"]
     behind = [span for span in spans if text[_line(text, span[0]) : span[0]].strip()]
-    errors = _commented(text, behind, operators)
+    errors = _comment_errors(text, behind, operators)
     return Syntax(syntax.tree, [*syntax.diagnostics, *errors]) if errors else syntax
 
 
-def _commented(text: str, spans: list[Span], operators: Registry) -> list[Diagnostic]:
+def _comment_errors(text: str, spans: list[Span], operators: Registry) -> list[Diagnostic]:
     errors = []
     for start, end in spans:
         at = end - len(text[start:end].lstrip("#/"))

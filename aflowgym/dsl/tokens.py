@@ -112,7 +112,7 @@ _ESCAPE = re.compile(r'\\([\\"nt])')
 _MEANS = {"\\": "\\", '"': '"', "n": "\n", "t": "\t"}
 
 
-def unquoted(string: str) -> str:
+def unquote(string: str) -> str:
     r"""The text of a quoted instruction.
 
     Only `\"`, `\\`, `\n` and `\t` are escapes: a backslash before anything else is a backslash, for

@@ -157,14 +157,14 @@ FREE_ANSWER: Final = _free_answer()
 
 
 @functools.lru_cache(maxsize=16)
-def _simulated(name: str) -> Backend:
+def _simulated_backend(name: str) -> Backend:
     """One simulated backend for every copy of an environment: it remembers, and has no state."""
     return make_backend(name)
 
 
 def _backend(backend: str | Mapping[str, Any] | Backend) -> Backend:
     if isinstance(backend, str) and backend.partition(":")[0] == "simulated":
-        return _simulated(backend)
+        return _simulated_backend(backend)
     return make_backend(backend)
 
 

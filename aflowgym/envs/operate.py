@@ -24,7 +24,7 @@ from aflowgym.envs.texts import public_tests, solution_text, usage_line
 from aflowgym.execution.behaviours import NO_TESTS
 from aflowgym.execution.errors import not_ready
 from aflowgym.execution.executor import Walk
-from aflowgym.execution.protocols import Face, finished
+from aflowgym.execution.protocols import Face, run_to_end
 from aflowgym.execution.replies import letters
 from aflowgym.execution.state import Account, Failed, Lane, State
 from aflowgym.execution.trace import Usage
@@ -148,7 +148,7 @@ class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
         path, before = str(self._made), self._walk.usage
         self._made += 1
         try:
-            finished(self._walk.node(node, self._lane, path, False))
+            run_to_end(self._walk.node(node, self._lane, path, False))
             failure = ""
         except Failed as failed:
             failure = f"{operator.name} left nothing. {failed.record(path)}"

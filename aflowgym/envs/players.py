@@ -102,7 +102,7 @@ def operate(env: WorkflowEnv) -> Play:
     kind, preset = env.task.kind, _preset(env)
     if kind == "code":
         yield from _until(env, "custom_code_generate")
-        yield from _checked(env, "test", None)
+        yield from _check_and_repair(env, "test", None)
     elif kind == "math" and preset == "teaching":
         observation = yield _call("programmer", copies=5)
         if "Candidates:" in observation:
@@ -112,7 +112,7 @@ def operate(env: WorkflowEnv) -> Play:
     else:
         yield from _until(env, "answer_generate")
         if preset == "teaching":
-            yield from _checked(env, "review", "revise")
+            yield from _check_and_repair(env, "review", "revise")
         yield _call("format")
     yield _answer(env)
 
@@ -156,7 +156,7 @@ def novice_operates(env: WorkflowEnv, draw: random.Random) -> Play:
         case "revise":
             yield _call("revise")
         case "until" | "until, then format" as way:
-            yield from _checked(env, *draw.choice(checks))
+            yield from _check_and_repair(env, *draw.choice(checks))
             if "format" in way:
                 yield _call("format")
         case "format":
@@ -171,7 +171,7 @@ def _until(env: WorkflowEnv, generator: str) -> Play:
         yield _call("custom")
 
 
-def _checked(env: WorkflowEnv, check: str, repair: str | None) -> Play:
+def _check_and_repair(env: WorkflowEnv, check: str, repair: str | None) -> Play:
     """Check, and repair while the check finds fault, three times at most."""
     for _ in range(3):
         if env.episode.steps_left < 4:

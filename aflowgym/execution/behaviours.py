@@ -23,12 +23,12 @@ from aflowgym.execution.replies import (
     plain_text,
     read_letter,
     read_verdict,
-    spoken,
+    without_thoughts,
 )
 from aflowgym.execution.state import Candidate, Failed, Lane, State, program_in
 from aflowgym.execution.trace import NOTHING, Failure, Step, Usage
 from aflowgym.operators.declaration import Operator
-from aflowgym.operators.prompts import filled
+from aflowgym.operators.prompts import fill
 from toolgym.sanitize import encodable
 
 Outputs = dict[str, Any]
@@ -86,7 +86,7 @@ class Bench:
         completion = await self._reply(self._request(inputs))
         if completion.cut:
             raise Failed("E-REPLY-CUT", f"it was cut off after {completion.tokens_out} tokens.")
-        text = spoken(completion.text)
+        text = without_thoughts(completion.text)
         if not text.strip():
             raise Failed("E-REPLY-EMPTY", "the model wrote nothing.")
         return text
@@ -97,7 +97,7 @@ class Bench:
         requests = [self._request(inputs) for inputs in several]
         work = [partial(self._reply, each) for each in requests]
         replies = await self.shared.face.together(work)
-        return ["" if each.cut else spoken(each.text) for each in replies]
+        return ["" if each.cut else without_thoughts(each.text) for each in replies]
 
     async def run(self, job: Job) -> Sequence[Outcome]:
         """Run a program in the sandbox."""
@@ -114,10 +114,8 @@ class Bench:
         number = self.shared.made.get(path, 0)
         self.shared.made[path] = number + 1
         operator = self.operator
-        fields = {slot: _shown(shown.get(slot)) for slot in operator.inputs}
-        prompt = encodable(
-            filled(operator.prompt, task, {"instruction": self.instruction, **fields})
-        )
+        fields = {slot: _slot_text(shown.get(slot)) for slot in operator.inputs}
+        prompt = encodable(fill(operator.prompt, task, {"instruction": self.instruction, **fields}))
         return Request(
             task, operator.name, prompt, shown, path, number, self.shared.seed,
             operator.tokens, self.account.tokens,
@@ -132,7 +130,7 @@ class Bench:
         return completion._replace(text=encodable(completion.text))
 
 
-def _shown(value: Any) -> str:
+def _slot_text(value: Any) -> str:
     """A slot as a prompt shows it."""
     if value is None:
         return ""
@@ -236,10 +234,10 @@ async def sc_ensemble(bench: Bench) -> Outputs:
     most = max(counted.values())
     first = {key: keys.index(key) for key in counted if counted[key] == most}
     leading = tuple(candidates[place] for place in first.values())
-    return _chosen(leading[await _named(bench, leading)])
+    return _chosen(leading[await _ask_for_candidate(bench, leading)])
 
 
-async def _named(bench: Bench, leading: tuple[Candidate, ...]) -> int:
+async def _ask_for_candidate(bench: Bench, leading: tuple[Candidate, ...]) -> int:
     """Which of these the model names; a lone one needs no asking."""
     if len(leading) == 1:
         return 0

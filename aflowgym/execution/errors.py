@@ -76,22 +76,22 @@ def not_ready(operator: Operator, state: State) -> ToolError | None:
     if operator.kinds and kind not in operator.kinds:
         here = "custom" if state.solution is None else "review"
         message = f"{name} does not run on {kind} tasks."
-        return _refused("wrong_kind", message, "sc_ensemble" if state.candidates else here)
+        return _refusal("wrong_kind", message, "sc_ensemble" if state.candidates else here)
     if operator.is_ensemble:
         if state.candidates is None:
             message = f"{name} chooses among candidates, and there are none."
-            return _refused("needs_list", message, "custom", copies=3)
+            return _refusal("needs_list", message, "custom", copies=3)
         return None
     if state.candidates is not None:
-        return _refused("open_list", f"{name} takes one solution, not candidates.", "sc_ensemble")
+        return _refusal("open_list", f"{name} takes one solution, not candidates.", "sc_ensemble")
     if "solution" in operator.needs and state.solution is None:
         first = "custom_code_generate" if "code" in operator.needs else "custom"
-        return _refused("needs_solution", f"{name} works on a solution; there is none.", first)
+        return _refusal("needs_solution", f"{name} works on a solution; there is none.", first)
     if "code" in operator.needs and state.code is None:
         message = f"{name} works on a program; there is none."
-        return _refused("needs_code", message, "custom_code_generate")
+        return _refusal("needs_code", message, "custom_code_generate")
     return None
 
 
-def _refused(code: str, message: str, tool: str, **arguments: Any) -> ToolError:
+def _refusal(code: str, message: str, tool: str, **arguments: Any) -> ToolError:
     return ToolError(code, message, "", {"name": tool, "arguments": arguments})

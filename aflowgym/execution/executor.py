@@ -20,7 +20,7 @@ from functools import partial
 from aflowgym.dsl.checking import calls
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, size, steps_of
 from aflowgym.execution.behaviours import BEHAVIOURS, Bench, Run, plain
-from aflowgym.execution.protocols import Backend, Face, Sandbox, finished
+from aflowgym.execution.protocols import Backend, Face, Sandbox, run_to_end
 from aflowgym.execution.state import Account, Budget, Candidate, Failed, Lane, State
 from aflowgym.execution.trace import Failure, Step, Usage
 from aflowgym.operators.catalogue import OPERATORS
@@ -60,19 +60,19 @@ class Walk(Run):
         return False
 
     async def _cond(self, node: Cond, lane: Lane, path: str, looped: bool) -> bool:
-        group = _opened(lane, "condition", path)
+        group = _open_step(lane, "condition", path)
         inside = Lane(lane.state, lane.account, group.children)
         await self.node(node.check, inside, f"{path}.c", False)
         passed = lane.state.verdict
         if passed is None:
             raise Failed("E-STATE", f"{node.check} gave no verdict.", path)
         side, mark = (node.passed, "y") if passed else (node.fail, "n")
-        chosen = _opened(inside, "it passes" if passed else "it fails", f"{path}.{mark}")
+        chosen = _open_step(inside, "it passes" if passed else "it fails", f"{path}.{mark}")
         inside = Lane(lane.state, lane.account, chosen.children)
         return await self.node(side, inside, chosen.path, looped) or (looped and passed)
 
     async def _repeat(self, node: Repeat, lane: Lane, path: str, looped: bool) -> bool:
-        group = _opened(lane, "loop", path)
+        group = _open_step(lane, "loop", path)
         for number in range(1, node.times + 1):
             round_ = Step(f"round {number}", f"{path}.r")
             group.children.append(round_)
@@ -82,7 +82,7 @@ class Walk(Run):
         return False
 
     async def _list(self, node: ListOf, lane: Lane, path: str) -> None:
-        group = _opened(lane, "list", path)
+        group = _open_step(lane, "list", path)
         shares = lane.account.share([calls(each, self.operators).most for each in node.branches])
         work = []
         for place, (each, share) in enumerate(zip(node.branches, shares, strict=True)):
@@ -157,7 +157,7 @@ def end_of(state: State) -> Candidate:
     return Candidate(state.solution, state.code)
 
 
-def _opened(lane: Lane, label: str, path: str) -> Step:
+def _open_step(lane: Lane, label: str, path: str) -> Step:
     """A step for a construct, at the end of the lane's steps."""
     step = Step(label, path)
     lane.steps.append(step)
@@ -222,7 +222,7 @@ def execute(
         ConfigurationError: There is no workflow, or no sandbox for one that runs programs.
     """
     face = Face(backend, sandbox or backend.sandbox, concurrent=False)
-    return finished(_run(workflow, task, face, seed, budget, operators))
+    return run_to_end(_run(workflow, task, face, seed, budget, operators))
 
 
 async def aexecute(

@@ -41,17 +41,19 @@ def grade(
     if solution is None:
         return wrong("the workflow left no solution")
     if task.kind != "code":
-        verdict = _said(task.kind, task.gold, task.aliases, task.question, solution)
+        verdict = _judge_text(task.kind, task.gold, task.aliases, task.question, solution)
         # What our own checkers could not read may still be asked of somebody else.
         return verdict if outside is None or verdict.correct else judge(task, solution, (), outside)
     program = program_in(solution, task.entry_point)
     if program is None:
         return wrong("there is no program that defines the function")
-    return judged(task.tests, tuple(needed(sandbox).run(job_of(task, program, task.tests))))
+    return judge_outcomes(task.tests, tuple(needed(sandbox).run(job_of(task, program, task.tests))))
 
 
 @remembered(8192)
-def _said(kind: Kind, gold: str, aliases: tuple[str, ...], question: str, solution: str) -> Verdict:
+def _judge_text(
+    kind: Kind, gold: str, aliases: tuple[str, ...], question: str, solution: str
+) -> Verdict:
     """The verdict on a text, remembered: runs of one task end in few different ones."""
     if kind == "qa":
         return judge_qa((gold, *aliases), solution, question)
@@ -64,7 +66,7 @@ def job_of(task: WorkflowTask, program: str, tests: Sequence[CodeTest]) -> Job:
     return Job(task, program, task.entry_point, calls, task.setup)
 
 
-def judged(tests: tuple[CodeTest, ...], outcomes: tuple[Outcome, ...]) -> Verdict:
+def judge_outcomes(tests: tuple[CodeTest, ...], outcomes: tuple[Outcome, ...]) -> Verdict:
     """`judge_code`, remembered for short values: equal outcomes are judged once."""
     size = sum([len(each.value) + len(each.error) for each in outcomes])
     return (_judged if size <= LONGEST else judge_code)(tests, outcomes)

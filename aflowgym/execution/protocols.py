@@ -36,10 +36,10 @@ SEPARATOR: Final = "\x1f"
 
 def number(*key: object) -> int:
     """A number from 0 to 2**64 - 1, fixed by the key."""
-    return hashed(SEPARATOR.join(map(str, key)))
+    return hash_of(SEPARATOR.join(map(str, key)))
 
 
-def hashed(text: str) -> int:
+def hash_of(text: str) -> int:
     """The number of a key whose parts are joined already, by `SEPARATOR`."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big")
@@ -53,7 +53,7 @@ def unit(number_: int) -> float:
 def shuffled(count: int, *key: object) -> list[int]:
     """The numbers from 0 to count - 1 in an order fixed by the key."""
     start = SEPARATOR.join(map(str, (*key, "")))
-    return sorted(range(count), key=lambda place: hashed(f"{start}{place}"))
+    return sorted(range(count), key=lambda place: hash_of(f"{start}{place}"))
 
 
 class Request(NamedTuple):
@@ -208,7 +208,7 @@ def needed(sandbox: Sandbox | None) -> Sandbox:
     return sandbox
 
 
-def finished(work: Coroutine[Any, Any, T]) -> T:
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine under the waiting face, which never suspends.
 
     Raises:

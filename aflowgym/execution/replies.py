@@ -218,12 +218,14 @@ _LETTER_IN_LINE: Final = re.compile(
 )
 
 
-def spoken(reply: str) -> str:
+def without_thoughts(reply: str) -> str:
     """A reply without its thoughts; empty if it is nothing else.
 
-    >>> spoken("<think>Is it 3?</think>Answer: 4"), spoken("hm, 3?</think>\\nAnswer: 4")
-    ('Answer: 4', '\\nAnswer: 4')
-    >>> spoken("<think>It may be that")
+    >>> without_thoughts("<think>Is it 3?</think>Answer: 4")
+    'Answer: 4'
+    >>> without_thoughts("hm, 3?</think>\\nAnswer: 4")
+    '\\nAnswer: 4'
+    >>> without_thoughts("<think>It may be that")
     ''
     """
     if "<" not in reply:

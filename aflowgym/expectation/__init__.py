@@ -78,7 +78,7 @@ def expected(
         wrong = score.episode_score(rewards, made, 0.0, correct=False)
         reward += right * mass[RIGHT] + wrong * (mass.sum() - mass[RIGHT])
     mean = (joint.sum(axis=(0, 1)) * np.arange(joint.shape[2])).sum()
-    return Expectation(_rounded(joint[:, RIGHT].sum()), _rounded(mean), _rounded(reward))
+    return Expectation(_round(joint[:, RIGHT].sum()), _round(mean), _round(reward))
 
 
 def outcomes(
@@ -115,6 +115,6 @@ def _tree(workflow: Node | str, kind: Kind, operators: Registry) -> Node:
     return parsed.workflow
 
 
-def _rounded(number: float) -> float:
+def _round(number: float) -> float:
     """A number without the noise of the transform."""
     return round(float(number), 12) + 0.0

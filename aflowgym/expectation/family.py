@@ -174,7 +174,7 @@ def chains(left: Left) -> Iterator[tuple[tuple[Node, ...], Left]]:
             yield (*nodes, *more), last
 
 
-def typed(nodes: tuple[Node, ...], state: int, kind: str) -> int | None:
+def slots_after(nodes: tuple[Node, ...], state: int, kind: str) -> int | None:
     """The slots that are filled after some nodes of a chain; None if their types do not fit."""
     checker = Checker(OPERATORS, kind)
     for node in nodes:
@@ -182,7 +182,7 @@ def typed(nodes: tuple[Node, ...], state: int, kind: str) -> int | None:
     return None if has_error(checker.found) else state
 
 
-def allowed(chain: tuple[Node, ...], sort: Sort | None) -> list[bool]:
+def within_calls(chain: tuple[Node, ...], sort: Sort | None) -> list[bool]:
     """Whether a chain stays within the calls that are allowed.
 
     Returns:
@@ -197,15 +197,15 @@ def allowed(chain: tuple[Node, ...], sort: Sort | None) -> list[bool]:
     return [base + runs * each <= DEFAULT_LIMITS.calls for each in sort.calls]
 
 
-def replaced(node: Node | Done, stands: ListOf, by: ListOf) -> Node | Done:
+def replace_list(node: Node | Done, stands: ListOf, by: ListOf) -> Node | Done:
     """A tree with a list in place of the one that stands for it."""
     match node:
         case ListOf():
             return by if node == stands else node
         case Seq():
-            return Seq(tuple(replaced(each, stands, by) for each in node.steps))  # type: ignore[misc]
+            return Seq(tuple(replace_list(each, stands, by) for each in node.steps))  # type: ignore[misc]
         case Repeat():
-            return Repeat(replaced(node.body, stands, by), node.times)  # type: ignore[arg-type]
+            return Repeat(replace_list(node.body, stands, by), node.times)  # type: ignore[arg-type]
         case _:
             return node
 
@@ -304,7 +304,7 @@ def _block(nodes: tuple[Node, ...], kind: str) -> Block:
 
 def _leaves(nodes: tuple[Node, ...], state: int, kind: str) -> bool | None:
     """Whether a program is there behind some steps; None if their types do not fit."""
-    filled = typed(nodes, state, kind)
+    filled = slots_after(nodes, state, kind)
     return None if filled is None else bool(filled & BIT["code"])
 
 

@@ -3,8 +3,8 @@
 The branches of a list are independent, given the latent class and the state they start from. Their
 answers are counted in six groups (`R`, `W`, `M`, inherited, and the two sorts of odd ones); each
 odd one is an answer by itself. A branch that failed is in no group. An ensemble is then a table
-from counts to answers. `counted` and `closed` go count by count; `tallies` and `choices` give the
-same from tables, for lists of up to eleven branches, thousands of times.
+from counts to answers. `add_branch` and `list_matrix` go count by count; `tallies` and `choices`
+give the same from tables, for lists of up to eleven branches, thousands of times.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def group_masses(ends: Array) -> Array:
     return np.stack([*groups, answers[..., -1]], axis=-1)
 
 
-def counted(before: dict[Counts, Array], ends: Array) -> dict[Counts, Array]:
+def add_branch(before: dict[Counts, Array], ends: Array) -> dict[Counts, Array]:
     """The distribution of the counts with one branch more."""
     after: dict[Counts, Array] = {}
     for group, mass in enumerate(np.moveaxis(group_masses(ends), -1, 0)):
@@ -79,7 +79,7 @@ def counted(before: dict[Counts, Array], ends: Array) -> dict[Counts, Array]:
     return after
 
 
-def closed(
+def list_matrix(
     counts: dict[Counts, Array], ensemble: str, points: Array, weight: float, held: Array
 ) -> Array:
     """The matrix of a list and its ensemble, [class, point, held, state].
@@ -89,7 +89,7 @@ def closed(
     first = next(iter(counts.values()))
     groups = np.zeros((*first.shape, GROUPS + 1), first.dtype)
     for key, mass in counts.items():
-        groups += mass[..., None] * chosen(ensemble, key, points, weight)[:, None, :]
+        groups += mass[..., None] * choice_of(ensemble, key, points, weight)[:, None, :]
     matrix = np.zeros((*first.shape, SIZE), first.dtype)
     for group, answer in enumerate(ANSWER_OF):
         if answer is not None:
@@ -101,7 +101,7 @@ def closed(
     return matrix
 
 
-def chosen(ensemble: str, counts: Counts, points: Array, weight: float) -> Array:
+def choice_of(ensemble: str, counts: Counts, points: Array, weight: float) -> Array:
     """The group that an ensemble chooses, or failure, [point, 7]."""
     if sum(counts) <= 1:
         # One candidate is taken without a call; with none there is nothing to choose.
@@ -194,7 +194,7 @@ class Numbered(NamedTuple):
 
 
 @functools.cache
-def numbered(branches: int, groups: int) -> Numbered:
+def numbered_counts(branches: int, groups: int) -> Numbered:
     """The counts of so many branches, those that failed left out, in so many groups."""
     counts = [each for total in range(branches + 1) for each in _sums(total, groups)]
     within = tuple(sum(1 for each in counts if sum(each) <= total) for total in range(branches + 1))
@@ -214,7 +214,7 @@ def tallies(ends: Sequence[Array], active: tuple[int, ...]) -> Array:
         ends: For each branch, the masses of its groups and of failure, [row, 7].
         active: The groups that have any mass.
     """
-    table = numbered(len(ends), len(active))
+    table = numbered_counts(len(ends), len(active))
     counts = np.zeros((len(ends[0]), len(table.counts)))
     counts[:, 0] = 1.0
     for place, end in enumerate(ends):
@@ -233,11 +233,11 @@ def choices(
     """The group that an ensemble chooses, or failure, for each of the counts, [number, 7]."""
     points = np.array([point])
     made = []
-    for counts in numbered(branches, len(active)).counts:
+    for counts in numbered_counts(branches, len(active)).counts:
         whole = [0] * GROUPS
         for group, count in zip(active, counts, strict=True):
             whole[group] = count
-        made.append(chosen(ensemble, tuple(whole), points, weight)[0])
+        made.append(choice_of(ensemble, tuple(whole), points, weight)[0])
     return np.array(made)
 
 

@@ -60,7 +60,7 @@ class Half(NamedTuple):
         return Half(self.vectors[places], self.sizes[places], self.code[places], chains)
 
 
-def joined(halves: Sequence[Half]) -> Half:
+def join_halves(halves: Sequence[Half]) -> Half:
     """All of several."""
     some = [half for half in halves if half.chains] or halves[:1]
     return Half(
@@ -206,7 +206,7 @@ class Meeting:
                     yield longer
                     made += [longer] * (weight < last)
             if weight < last:
-                by_weight[weight] = joined(made)
+                by_weight[weight] = join_halves(made)
 
     def _tails(self) -> tuple[Tails, Tails]:
         """The tails up to weight 2, and those of a list and a block."""
@@ -214,12 +214,14 @@ class Meeting:
         later = [block for block in self.known if any(block.stands[1:])]
         light = [block for block in later if block.size[2] == 1]
         lists = [block for block in later if block.size[2] == 2]
-        single = useful(joined([nothing, *(halves.before(block, nothing) for block in light)]))
+        single = useful(join_halves([nothing, *(halves.before(block, nothing) for block in light)]))
         one = single.at(np.flatnonzero(single.sizes[:, 2] == 1))
         two = [halves.before(block, one) for block in light]
         two += [halves.before(block, nothing) for block in lists]
-        long = joined([one.at(np.array([], int)), *(halves.before(block, one) for block in lists)])
-        return Tails(useful(joined([single, *two]))), Tails(long)
+        long = join_halves(
+            [one.at(np.array([], int)), *(halves.before(block, one) for block in lists)]
+        )
+        return Tails(useful(join_halves([single, *two]))), Tails(long)
 
     def _meet(self, beginnings: Half, tails: Tails) -> None:
         """Look at the pairs of some beginnings and tails that can be better than what is known."""

@@ -179,7 +179,7 @@ class Model:
         return form
 
     def _generator(self, operator: str) -> Array:
-        """The draws of `simulated._generated`."""
+        """The draws of `simulated._generate`."""
         program = operator == "CustomCodeGenerate" and self.kind != "code"
         anchor = 0.0 if program else self.skills.anchor
         fresh, matrix = self._fresh(operator)[:, None, :], self.blank()
@@ -277,14 +277,14 @@ def nearness(
         ConfigurationError: There are no tasks, or one is of another kind.
     """
     if tasks is None:
-        return _in_score(_bundled(kind), skills, kind, rewards)
+        return _in_score(_bundled_progress(kind), skills, kind, rewards)
     if not tasks or any(task.kind != kind for task in tasks):
         raise ConfigurationError(f"tasks must be {kind} tasks, one or more.")
     return _in_score(_progress(tasks), skills, kind, rewards)
 
 
 @functools.cache
-def _bundled(kind: Kind) -> Array:
+def _bundled_progress(kind: Kind) -> Array:
     return _progress([task for task in load_tasks("bundled", "train") if task.kind == kind])
 
 
@@ -302,7 +302,7 @@ def _progress(tasks: Sequence[WorkflowTask]) -> Array:
 
 
 def _in_score(reached: Array, skills: Skills, kind: Kind, rewards: RewardConfig) -> Array:
-    means = [np.mean([_binned(each, rewards) for each in column]) for column in reached.T]
+    means = [np.mean([_bin(each, rewards) for each in column]) for column in reached.T]
     cases = [case for _ in range(LEVELS) for case in skills.latent(kind)]
     table = np.zeros((len(cases), len(ANSWERS) + 1))
     for row, case in zip(table, cases, strict=True):
@@ -310,11 +310,11 @@ def _in_score(reached: Array, skills: Skills, kind: Kind, rewards: RewardConfig)
         row[TYPICAL] = means[1 + case.revealed]
         row[list(ODD)] = means[3:]
     table[:, RIGHT] = 0.0
-    table[:, -1] = _binned(score.progress(None), rewards)
+    table[:, -1] = _bin(score.progress(None), rewards)
     return rewards.partial * table
 
 
-def _binned(reached: float, rewards: RewardConfig) -> float:
+def _bin(reached: float, rewards: RewardConfig) -> float:
     ledger = Ledger(rewards)
     ledger.reach(reached)
     return ledger.progress

@@ -37,15 +37,15 @@ from aflowgym.expectation.family import (
     Family,
     Left,
     Sort,
-    allowed,
     blocks,
     count_chains,
-    replaced,
+    replace_list,
+    slots_after,
     sorts,
     steps,
-    typed,
+    within_calls,
 )
-from aflowgym.expectation.lists import closed
+from aflowgym.expectation.lists import list_matrix
 from aflowgym.expectation.meeting import Meeting
 from aflowgym.expectation.model import (
     FAILED,
@@ -169,7 +169,7 @@ class Search(Walker):
                 matrix = np.zeros((*self.begin.shape[:2], SIZE, SIZE))
                 counts = whole.counts(each.branches, held)
                 points, weight = self.model.points, self.model.skills.weight
-                matrix[..., held, :] = closed(counts, ensemble, points, weight, held)
+                matrix[..., held, :] = list_matrix(counts, ensemble, points, weight, held)
                 matrix[..., FAILED, FAILED] = 1.0
                 made.append(matrix[..., self.states[:, None], self.states])
             matrices = self._lists[sort.stands, ensemble] = np.stack(made)
@@ -180,7 +180,7 @@ class Search(Walker):
     ) -> None:
         """Evaluate every member that begins with a chain."""
         for nodes, rest in steps(left):
-            filled = typed(nodes, slots, self.kind)
+            filled = slots_after(nodes, slots, self.kind)
             if filled is None:
                 continue
             whole = (*chain, *nodes)
@@ -191,7 +191,7 @@ class Search(Walker):
                 kind_of_list = next(
                     each
                     for each in sorts().values()
-                    if replaced(step, each.stands, ListOf(())) != step
+                    if replace_list(step, each.stands, ListOf(())) != step
                 )
             self.note(whole, after, kind_of_list)
             if rest.operators:
@@ -205,7 +205,7 @@ class Search(Walker):
 
     def note(self, chain: tuple[Node, ...], states: Array, sort: Sort | None) -> None:
         """Count a member, or the members whose lists a sort has, and keep the best."""
-        within = allowed(chain, sort)
+        within = within_calls(chain, sort)
         rewards = self.rewards(states)
         orders = np.array(sort.orders if sort else (1,))
         self.forms += int(orders[within].sum())
@@ -215,7 +215,7 @@ class Search(Walker):
         if rewards[place] > self.reward + 1e-12:
             self.reward = float(rewards[place])
             tree = sequence(chain)
-            self.best = replaced(tree, sort.stands, sort.members[place]) if sort else tree  # type: ignore[assignment]
+            self.best = replace_list(tree, sort.stands, sort.members[place]) if sort else tree  # type: ignore[assignment]
 
 
 FOUND: Final[Mapping[tuple[str, Kind], str]] = {
@@ -260,11 +260,11 @@ def best_workflow(
     weights = RewardConfig.of(rewards)
     text = FOUND.get((preset, kind)) if (family, weights) == (FAMILY, DEFAULT_REWARDS) else None
     if text is None:
-        text = _searched(kind, preset, weights, family)
+        text = _search(kind, preset, weights, family)
     return Best(text, expected(text, kind, preset, rewards=weights))
 
 
-def _searched(kind: Kind, preset: str, weights: RewardConfig, family: Family) -> str:
+def _search(kind: Kind, preset: str, weights: RewardConfig, family: Family) -> str:
     file = _file(kind, preset, weights, family)
     text = _kept(file, kind)
     if text is None:

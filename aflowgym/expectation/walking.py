@@ -29,10 +29,10 @@ from aflowgym.expectation.lists import (
     GROUPS,
     NO_BRANCH,
     Counts,
+    add_branch,
     choices,
-    closed,
-    counted,
     group_masses,
+    list_matrix,
     tallies,
 )
 from aflowgym.expectation.model import (
@@ -141,7 +141,7 @@ class Walker:
         held = held[held != FAILED]
         counts = self.counts(opened.branches, held)
         points, weight = self.model.points, self.model.skills.weight
-        after = np.matmul(before[..., held], closed(counts, ensemble, points, weight, held))
+        after = np.matmul(before[..., held], list_matrix(counts, ensemble, points, weight, held))
         after[..., FAILED] += before[..., FAILED]
         return np.asarray(after)
 
@@ -155,7 +155,7 @@ class Walker:
         for branch in branches:
             if branch not in ends:
                 ends[branch] = closed_only(self.walk(branch, start).on)
-            counts = counted(counts, ends[branch])
+            counts = add_branch(counts, ends[branch])
         return counts
 
 

@@ -153,7 +153,7 @@ Problem:
 }
 
 
-def filled(template: str, task: WorkflowTask, fields: Mapping[str, str]) -> str:
+def fill(template: str, task: WorkflowTask, fields: Mapping[str, str]) -> str:
     """A prompt with its fields filled in.
 
     Args:

@@ -110,10 +110,12 @@ _LONGEST_ERROR: Final = 600
 
 def content_of(job: Job, call: tuple[str, str]) -> bytes:
     """The content of a call for a child; what a test expects is nowhere in it."""
-    return encoded(job.program, job.function, *call, job.setup)
+    return encode_call(job.program, job.function, *call, job.setup)
 
 
-def encoded(program: str, function: str, arguments: str, keywords: str, setup: str = "") -> bytes:
+def encode_call(
+    program: str, function: str, arguments: str, keywords: str, setup: str = ""
+) -> bytes:
     """A call as a child reads it."""
     call = {
         "program": program,
@@ -125,7 +127,7 @@ def encoded(program: str, function: str, arguments: str, keywords: str, setup: s
     return marshal.dumps(call)  # for a child of the same Python
 
 
-def left(content: bytes) -> Outcome:
+def outcome_of_content(content: bytes) -> Outcome:
     """The outcome of a call whose process ended by itself, from what it wrote."""
     if not content:
         return Outcome(error="exit: the program ended the process")
@@ -133,7 +135,7 @@ def left(content: bytes) -> Outcome:
     return Outcome(value, printable(error))
 
 
-def crashed(number: int) -> Outcome:
+def outcome_of_signal(number: int) -> Outcome:
     """The outcome of a call whose process was ended by a signal."""
     try:
         name = signal.Signals(number).name

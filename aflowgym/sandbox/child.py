@@ -87,15 +87,15 @@ def performed(call: dict[str, str]) -> bytes:
     """Run a call in this process, and tell what came of it in the form of `values`."""
     random.seed(0)  # and not before: a fork seeds it from the system
     try:
-        return values.dumped(_returned(call))
+        return values.dump(_returned(call))
     except values.NoLiteral as problem:
-        return values.failed(
+        return values.dump_error(
             f"{problem.code}: {problem}; return a number, a text or a list of them"
         )
     except MemoryError:
         return b'{"error": "memory"}'
     except BaseException as problem:  # noqa: BLE001 - the boundary: a program raises what it likes
-        return values.failed(_told(problem))
+        return values.dump_error(_error_text(problem))
 
 
 def clean(folder: str) -> None:
@@ -126,7 +126,7 @@ def _literal(text: str) -> Any:
         return eval(text, {"__builtins__": {}, "float": float, **_NAMES})
 
 
-def _told(problem: BaseException) -> str:
+def _error_text(problem: BaseException) -> str:
     """What was raised, its message, and the last line of the program that it crossed."""
     line, frame = None, problem.__traceback__
     while frame is not None:

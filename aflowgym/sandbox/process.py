@@ -117,7 +117,7 @@ class Process:
         }
         words = command(settings, [path for path in sys.path if path] if preload else ())
         try:
-            self.process = self._started([*wrap, *words], settings)
+            self.process = self._start([*wrap, *words], settings)
         except OSError as problem:
             self._clean()
             raise EnvironmentFault(f"A sandbox worker did not start: {problem}.") from problem
@@ -126,7 +126,7 @@ class Process:
             os.close(parent)
         self.greeting = self._greeting()
 
-    def _started(self, words: list[str], settings: dict[str, Any]) -> subprocess.Popen[bytes]:
+    def _start(self, words: list[str], settings: dict[str, Any]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
@@ -141,7 +141,7 @@ class Process:
     def _greeting(self) -> dict[str, Any]:
         """What it says of itself when it is ready."""
         try:
-            greeting: dict[str, Any] = json.loads(self._received(START_SECONDS))
+            greeting: dict[str, Any] = json.loads(self._receive(START_SECONDS))
         except (WorkerLost, ValueError) as problem:
             output = os.pread(self.errors, 10_000, 0).decode(errors="replace")[-500:].strip()
             self.close()
@@ -173,7 +173,7 @@ class Process:
                 socket.send_fds(self.control, [request], [job, result])
             except OSError as problem:
                 raise WorkerLost("it is gone") from problem
-            report = self._received(seconds + GRACE_SECONDS)
+            report = self._receive(seconds + GRACE_SECONDS)
             ending, status = worker.REPORT.unpack_from(report)
             reason = report[worker.REPORT.size :].decode(errors="replace")
             return Ended(ending, status, os.pread(result, MOST_BYTES + 1, 0), reason)
@@ -181,7 +181,7 @@ class Process:
             os.close(job)
             os.close(result)
 
-    def _received(self, seconds: float) -> bytes:
+    def _receive(self, seconds: float) -> bytes:
         """The next message of the worker."""
         poll = select.poll()
         poll.register(self.control, select.POLLIN)

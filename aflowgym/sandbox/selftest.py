@@ -97,7 +97,7 @@ class Open(Exception):
     """A wall that does not hold."""
 
 
-def proved(run: Callable[[str, str, str], Outcome]) -> tuple[str, ...]:
+def prove(run: Callable[[str, str, str], Outcome]) -> tuple[str, ...]:
     """Run the self-test; what was tried and refused.
 
     Args:

@@ -70,7 +70,7 @@ class SubsetSandbox(InThreads):
         self._monty: Any = importlib.import_module(_LIBRARY)
         self._pool: Any = None
         super().__init__(workers)
-        self.level = Level("subset", _WALLS, self._proved(), _GAPS)
+        self.level = Level("subset", _WALLS, self._prove(), _GAPS)
 
     def renew(self) -> None:
         """Begin without threads and without the library's processes."""
@@ -105,7 +105,7 @@ class SubsetSandbox(InThreads):
             if getattr(problem, "timed_out", False):
                 return Outcome(error="timeout")
             raise EnvironmentFault(f"The subset interpreter broke: {problem}.") from problem
-        return _returned(value)
+        return _outcome_of_value(value)
 
     def _session(self) -> Any:
         """A session in which nothing has run."""
@@ -128,7 +128,7 @@ class SubsetSandbox(InThreads):
         pool.__enter__()
         self._pool = pool
 
-    def _proved(self) -> tuple[str, ...]:
+    def _prove(self) -> tuple[str, ...]:
         """Try to get out, as the self-test of the walls does."""
         for meaning, program in _ATTEMPTS.items():
             try:
@@ -154,9 +154,9 @@ def _silent(*_: object) -> None:
     """What a program prints goes nowhere."""
 
 
-def _returned(value: Any) -> Outcome:
+def _outcome_of_value(value: Any) -> Outcome:
     try:
-        text, error = values.outcome(values.dumped(value))
+        text, error = values.outcome(values.dump(value))
     except values.NoLiteral as problem:
         return Outcome(error=f"{problem.code}: {problem}")
     except (ValueError, TypeError) as problem:

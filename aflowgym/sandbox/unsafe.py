@@ -22,7 +22,15 @@ from typing import Any, Final
 from aflowgym.answers.code import Outcome
 from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import values
-from aflowgym.sandbox.base import MB, InThreads, Level, Limits, content_of, crashed, left
+from aflowgym.sandbox.base import (
+    MB,
+    InThreads,
+    Level,
+    Limits,
+    content_of,
+    outcome_of_content,
+    outcome_of_signal,
+)
 from aflowgym.sandbox.process import environment
 from toolgym.errors import EnvironmentFault
 
@@ -76,13 +84,13 @@ class UnsafeSandbox(InThreads):
             if status is None or -status in (signal.SIGXCPU, signal.SIGKILL):
                 return Outcome(error="timeout")
             if status < 0:
-                return crashed(-status)
+                return outcome_of_signal(-status)
             try:
                 with result.open("rb") as file:
                     written = file.read(values.MOST_BYTES + 1)
             except OSError:
                 written = b""
-        return left(written)
+        return outcome_of_content(written)
 
     def _ran(self, content: bytes, folder: str, seconds: float) -> int | None:
         """The exit status of a process; None if it took too long."""

@@ -150,7 +150,7 @@ def _sound(keys: list[Any]) -> list[Any]:
     return keys
 
 
-def dumped(value: Any) -> bytes:
+def dump(value: Any) -> bytes:
     """The bytes that a child writes of a value that it returned; raises NoLiteral."""
     form = {"value": Writer().written(value)}
     try:
@@ -162,6 +162,6 @@ def dumped(value: Any) -> bytes:
     return content
 
 
-def failed(error: str) -> bytes:
+def dump_error(error: str) -> bytes:
     """The bytes that a child writes of an error."""
     return json.dumps({"error": error}).encode()

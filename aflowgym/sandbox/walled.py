@@ -35,9 +35,9 @@ from aflowgym.sandbox.base import (
     Limits,
     SandboxRefused,
     content_of,
-    crashed,
-    encoded,
-    left,
+    encode_call,
+    outcome_of_content,
+    outcome_of_signal,
 )
 from aflowgym.sandbox.process import Ended, Process, WorkerLost
 from toolgym.errors import ConfigurationError, EnvironmentFault
@@ -160,7 +160,7 @@ class WalledSandbox(InThreads):
             self._starting += 1
         process = None
         try:
-            process = self._tested()
+            process = self._start_tested()
         finally:
             with self._change:
                 self._starting -= 1
@@ -169,18 +169,18 @@ class WalledSandbox(InThreads):
                 self._change.notify()
         return process
 
-    def _tested(self) -> Process:
+    def _start_tested(self) -> Process:
         try:
             process = Process(self.limits, self.preload, self._wrap())
         except LookupError as problem:
             raise SandboxRefused(f"the walls do not stand here: {problem}.") from problem
 
         def run(program: str, function: str, arguments: str) -> Outcome:
-            call = encoded(program, function, arguments, "{}")
+            call = encode_call(program, function, arguments, "{}")
             return outcome_of(process.call(call, 30.0))
 
         try:
-            proved = selftest.proved(run)
+            proved = selftest.prove(run)
         except BaseException as problem:
             process.close()
             if isinstance(problem, selftest.Open):
@@ -231,8 +231,8 @@ def outcome_of(ended: Ended) -> Outcome:
     if ended.ending == worker.DISK:
         return Outcome(error="disk: it wrote too much")
     if os.WIFSIGNALED(ended.status):
-        return crashed(os.WTERMSIG(ended.status))
-    return left(ended.content)
+        return outcome_of_signal(os.WTERMSIG(ended.status))
+    return outcome_of_content(ended.content)
 
 
 def level_of(facts: dict[str, Any], wrapped: bool, why_not: str, proved: tuple[str, ...]) -> Level:

@@ -32,7 +32,7 @@ _OF_FILES: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
 _ACCESS_BITS: Final = ((5, 16), (3, 15), (2, 14), (1, 13))
 
 
-def _checked(result: int, what: str) -> int:
+def _check(result: int, what: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -41,7 +41,7 @@ def _checked(result: int, what: str) -> int:
 
 def _prctl(option: int, *values: int) -> None:
     padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
-    _checked(_libc.prctl(option, *padded), f"prctl {option}")
+    _check(_libc.prctl(option, *padded), f"prctl {option}")
 
 
 def _syscall(number: int, *values: object) -> int:
@@ -69,7 +69,7 @@ class Ruleset:
             words.append(0b11)  # abstract sockets, signals
         attributes = struct.pack(f"={len(words)}Q", *words)
         size = ctypes.c_size_t(len(attributes))
-        self._fd = _checked(_syscall(_CREATE, attributes, size, ctypes.c_uint(0)), "landlock")
+        self._fd = _check(_syscall(_CREATE, attributes, size, ctypes.c_uint(0)), "landlock")
 
     def grant(self, path: str, access: int) -> None:
         """Let this be done to a path, and to what lies below it."""
@@ -78,13 +78,13 @@ class Ruleset:
             allowed = access if os.path.isdir(path) else access & _OF_FILES
             rule = struct.pack("=Qi", allowed & self.handled, fd)
             done = _syscall(_ADD, ctypes.c_int(self._fd), ctypes.c_int(1), rule, ctypes.c_uint(0))
-            _checked(done, f"landlock, {path}")
+            _check(done, f"landlock, {path}")
         finally:
             os.close(fd)
 
     def enforce(self) -> None:
         """Put the layer up, for this process and those that it forks."""
-        _checked(_syscall(_RESTRICT, ctypes.c_int(self._fd), ctypes.c_uint(0)), "landlock")
+        _check(_syscall(_RESTRICT, ctypes.c_int(self._fd), ctypes.c_uint(0)), "landlock")
 
     def close(self) -> None:
         """Forget the rules; a layer that is up stays."""
@@ -111,7 +111,7 @@ class Filter:
 def forgo_privileges() -> None:
     """Give up all capabilities, root's too, and the way to get any."""
     header, none = struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", 0, 0, 0, 0, 0, 0)
-    _checked(_libc.capset(header, none), "capset")
+    _check(_libc.capset(header, none), "capset")
     _prctl(_NO_NEW_PRIVS, 1)
 
 

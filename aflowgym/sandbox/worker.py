@@ -58,8 +58,8 @@ class Worker:
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
         # Both have the numbers that they had in the parent, where they may be beyond any limit.
-        self.control = socket.socket(fileno=lowered(settings["control"]))
-        self.parent = lowered(settings["parent"])
+        self.control = socket.socket(fileno=lower_descriptor(settings["control"]))
+        self.parent = lower_descriptor(settings["parent"])
         self.root: str = settings["root"]
         #: The folder of each call; without a number, which would tell of earlier calls.
         self.folder = os.path.join(self.root, "own")
@@ -140,7 +140,7 @@ class Worker:
         if ending != EXITED:
             os.kill(pid, signal.SIGKILL)
         _, status, used = os.wait4(pid, 0)
-        emptied(self.folder)
+        remove_folder(self.folder)
         with open(reading, "rb", buffering=0) as pipe:
             began = pipe.read(200)
         if began != child.BEGUN_WELL:
@@ -196,7 +196,7 @@ class Worker:
             os.close(ended)
 
 
-def lowered(fd: int) -> int:
+def lower_descriptor(fd: int) -> int:
     """The same open file under the lowest number that is free."""
     low = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(fd)
@@ -234,15 +234,15 @@ _INODE: Final = 4
 
 def is_full(folder: str, pid: int, most_bytes: int, most_files: int, file_bytes: int) -> bool:
     """Whether a child, which has not been waited for, has more in its folder than it may."""
-    sizes = _named(folder)
+    sizes = _named_sizes(folder)
     if sum(sizes) <= most_bytes and len(sizes) <= most_files:
         # A child that has ended meanwhile keeps nothing, and one that has not begun is not shown.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-            sizes += _removed(folder, pid, file_bytes)
+            sizes += _removed_sizes(folder, pid, file_bytes)
     return sum(sizes) > most_bytes or len(sizes) > most_files
 
 
-def _named(folder: str) -> list[int]:
+def _named_sizes(folder: str) -> list[int]:
     sizes = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -251,7 +251,7 @@ def _named(folder: str) -> list[int]:
     return sizes
 
 
-def _removed(folder: str, pid: int, file_bytes: int) -> list[int]:
+def _removed_sizes(folder: str, pid: int, file_bytes: int) -> list[int]:
     """The sizes of files that have no name and are still there."""
     device, opened = os.stat(folder).st_dev, {}
     for number in os.listdir(f"/proc/{pid}/fd"):
@@ -266,7 +266,7 @@ def _removed(folder: str, pid: int, file_bytes: int) -> list[int]:
     return [*opened.values(), *(file_bytes for _ in mapped - opened.keys())]
 
 
-def emptied(folder: str) -> None:
+def remove_folder(folder: str) -> None:
     """Remove a folder of files. A child can make no folders in it, so there are none."""
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, ranked
+from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, rank
 from aflowgym.statistics.regret import Regret
 from aflowgym.statistics.workflow_svg import workflow_picture
 from aflowgym.tasks.task import KINDS
@@ -31,7 +31,7 @@ def favourites_chart(gathered: Gathered, top: int = 10) -> tuple[Chart, ...]:
     """The most frequent workflows as bars, one series for each phase that is compared."""
     by_phase = {phase: gathered.by_phase[phase].counts for phase in gathered.compared}
     total = sum(by_phase.values(), Counter[str]())
-    names = [text for text, _ in ranked(total)[:top]]
+    names = [text for text, _ in rank(total)[:top]]
     if not names:
         return ()
     series = [
@@ -43,14 +43,14 @@ def favourites_chart(gathered: Gathered, top: int = 10) -> tuple[Chart, ...]:
     legend = tuple((Markup(swatch(one.style, bar=True)), one.label) for one in series)
     note = "Share of the valid workflows; lines are 95 % Wilson intervals."
     title = "Favourite workflows"
-    svg = Markup(share_bars(series, [shortened(name) for name in names], title, words))
+    svg = Markup(share_bars(series, [shorten(name) for name in names], title, words))
     return (Chart(title, note, svg, legend if len(legend) > 1 else ()),)
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A canonical text with equal branches written once; one with instructions stays as it is.
 
-    >>> shortened("[Programmer, Programmer, Custom] -> ScEnsemble")
+    >>> shorten("[Programmer, Programmer, Custom] -> ScEnsemble")
     '[Programmer * 2, Custom] -> ScEnsemble'
     """
     return (
@@ -92,7 +92,7 @@ def accuracy_chart(gathered: Gathered, regret: Sequence[Regret] = ()) -> tuple[C
     if not tracks:
         return ()
     title, axis = "Accuracy against calls", "mean calls of a model by the operators of a rollout"
-    words = "; ".join(f"{one.label}: {_told(one.spots)}" for one in tracks)
+    words = "; ".join(f"{one.label}: {_spots_text(one.spots)}" for one in tracks)
     svg = Markup(scatter_plot(tracks, title, words, axis, "share"))
     legend = tuple((Markup(swatch(one.style)), one.label) for one in tracks)
     note = "Share of the rollouts that ended right, with its 95 % Wilson interval."
@@ -110,7 +110,7 @@ def _spot(phase: str, tally: Tally) -> Spot:
     )
 
 
-def _told(spots: Sequence[Spot]) -> str:
+def _spots_text(spots: Sequence[Spot]) -> str:
     return ", ".join(f"{one.name} {one.y:.1%} with {one.x:.1f} calls" for one in spots)
 
 

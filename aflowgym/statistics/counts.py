@@ -116,7 +116,7 @@ class Tally:
     @property
     def favourite(self) -> tuple[str, Share]:
         """The workflow that was written most often, and its share; empty if there is none."""
-        text, count = next(iter(ranked(self.counts)), ("", 0))
+        text, count = next(iter(rank(self.counts)), ("", 0))
         return text, Share(count, self.counts.total())
 
 
@@ -221,7 +221,7 @@ class Gathered:
         return whole
 
 
-def ranked(counts: Counter[str]) -> list[tuple[str, int]]:
+def rank(counts: Counter[str]) -> list[tuple[str, int]]:
     """The most frequent first; of equals the one whose text comes first."""
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
 

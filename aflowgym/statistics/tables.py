@@ -25,7 +25,7 @@ from aflowgym.statistics.charts import (
     favourites_chart,
     time_charts,
 )
-from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, moments, ranked
+from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, moments, rank
 from aflowgym.statistics.regret import regret_table, regrets
 from aflowgym.statistics.workflows import STRUCTURES, readings
 from aflowgym.tasks.task import KINDS
@@ -105,7 +105,7 @@ def _validity(all_of: Tally) -> Table:
 def _errors(all_of: Tally) -> Table:
     rows = tuple(
         (code, MEANINGS.get(code), count, Share(count, all_of.wrong))
-        for code, count in ranked(all_of.codes)
+        for code, count in rank(all_of.codes)
     )
     note = "Of the workflows that are not valid; one may have several errors."
     return Table("errors", "Errors", ("code", "meaning", "count", "share"), rows, note)
@@ -123,7 +123,7 @@ def _patterns(gathered: Gathered, top: int) -> Table:
             Share(all_of.ended_right[text], all_of.ended[text]),
             *(Share(each[text], each.total()) for each in compared.values()),
         )
-        for text, count in ranked(all_of.counts)[:top]
+        for text, count in rank(all_of.counts)[:top]
     )
     columns = ("workflow", "count", "share", "right", *(f"share {phase}" for phase in compared))
     note = "Right: of the rollouts whose last valid workflow it is, those that ended right."
@@ -139,7 +139,7 @@ def _operators(gathered: Gathered, operators: Registry) -> Table:
             uses[name] += times * count
             within[name] += count
     rows = tuple(
-        (name, uses[name], count, Share(count, counts.total())) for name, count in ranked(within)
+        (name, uses[name], count, Share(count, counts.total())) for name, count in rank(within)
     )
     columns = ("operator", "uses", "workflows", "share")
     note = "Share: of the valid workflows, those that hold it at least once."

@@ -149,13 +149,13 @@ class _Reader:
         self.operators = operators
         self.limits = limits
         self.tools = {key(name): name for name in operators}
-        self._read = remembered(_REMEMBERED)(self._parsed)
+        self._read = remembered(_REMEMBERED)(self._parse)
 
     def reading(self, rollout: Rollout) -> Reading:
         turns: Sequence[Mapping[str, Any]] = _value(rollout, "turns", ())
         kind = _kind(_value(rollout, "question", ""))
         written = [
-            self._submitted(turn, call["arguments"], kind)
+            self._submitted_workflow(turn, call["arguments"], kind)
             for turn in turns
             for call in turn["calls"]
             if call["name"] == RUN_WORKFLOW
@@ -165,7 +165,7 @@ class _Reader:
             phase=_value(rollout, "phase", ""),
             step=_value(rollout, "step", None),
             kind=kind,
-            workflows=(*written, *self._operated(turns)),
+            workflows=(*written, *self._operated_workflow(turns)),
             correct=_value(rollout, "correct", False),
             scored=_value(rollout, "scored", True),
             composed=_value(rollout, "env_id", "") == COMPOSE,
@@ -173,13 +173,13 @@ class _Reader:
             score=math.nan if score is None else score,
         )
 
-    def _submitted(self, turn: Mapping[str, Any], arguments: Any, kind: str) -> Workflow:
+    def _submitted_workflow(self, turn: Mapping[str, Any], arguments: Any, kind: str) -> Workflow:
         text = arguments.get("dsl") if isinstance(arguments, Mapping) else None
         workflow = self._read(text if isinstance(text, str) else "", self.limits, kind)
         refused = workflow.valid and len(turn["errors"]) == len(turn["calls"])
         return Workflow(codes=_refusal(turn)) if refused else workflow
 
-    def _operated(self, turns: Sequence[Mapping[str, Any]]) -> list[Workflow]:
+    def _operated_workflow(self, turns: Sequence[Mapping[str, Any]]) -> list[Workflow]:
         """The workflow that the operators make which were called one by one; at most one."""
         steps: list[Node] = []
         state, sound = EMPTY, True
@@ -190,8 +190,8 @@ class _Reader:
                 name = self.tools.get(key(str(call["name"])))
                 if name is None:
                     continue
-                node = _called(name, call["arguments"])
-                fits, after = self._checked(node, state)
+                node = _step_of_call(name, call["arguments"])
+                fits, after = self._check_step(node, state)
                 # Which of several calls failed was not recorded; the types tell.
                 if failed or (turn["errors"] and not (sound and fits)):
                     refused.update(turn["errors"])
@@ -202,13 +202,13 @@ class _Reader:
             return [self._read(str(sequence(steps)), _ANY_SIZE)]
         return [Workflow(codes=tuple(sorted(refused)))] if refused else []
 
-    def _checked(self, node: Node, state: int) -> tuple[bool, int]:
+    def _check_step(self, node: Node, state: int) -> tuple[bool, int]:
         """Whether the types of one more step fit, and the state behind it."""
         checker = Checker(self.operators, None)
         after = checker.walk(node, state)
         return not has_error(checker.found), after
 
-    def _parsed(self, text: str, limits: Limits, kind: Any = "") -> Workflow:
+    def _parse(self, text: str, limits: Limits, kind: Any = "") -> Workflow:
         parsed = parse(text, kind=kind or None, operators=self.operators, limits=limits)
         codes = tuple(sorted({error.code for error in parsed.errors}))
         node = parsed.workflow
@@ -230,7 +230,7 @@ def _kind(question: str) -> str:
     return match[1] if match else ""
 
 
-def _called(name: str, arguments: Any) -> Node:
+def _step_of_call(name: str, arguments: Any) -> Node:
     """The step that one call of an operator stands for."""
     copies = arguments.get("copies") if isinstance(arguments, Mapping) else None
     one = Op(name)

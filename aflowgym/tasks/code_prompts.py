@@ -88,10 +88,10 @@ def examples(prompt: str, entry_point: str, tests: Sequence[CodeTest]) -> tuple[
     """
     function = _function(prompt, entry_point)
     names = [each.arg for each in function.args.args] if function is not None else []
-    shown = [*_called(prompt, rf"{_PROMPT}\b{re.escape(entry_point)}\(", entry_point)]
+    shown = [*_calls(prompt, rf"{_PROMPT}\b{re.escape(entry_point)}\(", entry_point)]
     shown += _given(prompt, names, entry_point)
     if not shown:  # some prompts call their function by another name
-        others = [*_called(prompt, _ANY_CALL, entry_point)]
+        others = [*_calls(prompt, _ANY_CALL, entry_point)]
         shown = [each for each in others if _size(each) == len(names)]
     hidden = _Hidden(tests)
     return tuple(dict.fromkeys(filter(None, map(hidden.agreed, shown))))
@@ -142,7 +142,7 @@ def _kind(value: Any) -> type:
     return Number if isinstance(value, Number) else type(value)
 
 
-def _called(prompt: str, pattern: str, entry_point: str) -> Iterator[CodeTest]:
+def _calls(prompt: str, pattern: str, entry_point: str) -> Iterator[CodeTest]:
     """Calls with what they give behind them, or under them after `>>>`."""
     search = re.compile(pattern, re.M)
     place = 0
@@ -223,7 +223,7 @@ def _literal(prompt: str, place: int) -> Literal:
     first = prompt[place : place + 1]
     if first in _QUOTED:
         quoted = _QUOTED[first].match(prompt, place)
-        return _closed(prompt, place, quoted.end() if quoted else place, first)
+        return _close(prompt, place, quoted.end() if quoted else place, first)
     return _group(prompt, place) if first and first in "([{" else Literal("", place)
 
 
@@ -246,7 +246,7 @@ def _group(prompt: str, place: int) -> Literal:
     return Literal("", len(prompt))
 
 
-def _closed(prompt: str, place: int, end: int, mark: str) -> Literal:
+def _close(prompt: str, place: int, end: int, mark: str) -> Literal:
     whole = end - place > 1 and prompt[end - 1] == mark
     return Literal(prompt[place:end] if whole else "", end)
 

@@ -51,7 +51,7 @@ def task_of(entry: Any, name: str) -> WorkflowTask:
         raise Refused("not_an_object", f"it is a {type(entry).__name__}, not a JSON object")
     for keys, read in _LAYOUTS:
         if all(key in entry for key in keys):
-            return _checked(read(entry, name))
+            return _check(read(entry, name))
     layouts = "; ".join(" and ".join(keys) for keys, _ in _LAYOUTS)
     raise Refused("unknown_layout", f"it has none of these keys: {layouts}")
 
@@ -88,7 +88,7 @@ def _gsm8k(entry: Entry, name: str) -> WorkflowTask:
     worked, mark, gold = _text(entry, "answer").rpartition("####")
     if not mark:
         raise Refused("bad_value", "its answer has no '####' before the number")
-    return _published(
+    return _published_task(
         _id(entry, name),
         question=_text(entry, "question"),
         kind="math",
@@ -100,7 +100,7 @@ def _gsm8k(entry: Entry, name: str) -> WorkflowTask:
 def _humaneval(entry: Entry, name: str) -> WorkflowTask:
     prompt, entry_point = _text(entry, "prompt"), _text(entry, "entry_point")
     tests = _tests(_text(entry, "test"), entry_point)
-    return _published(
+    return _published_task(
         _id(entry, name),
         question=prompt,
         kind="code",
@@ -121,7 +121,7 @@ def _mbpp(entry: Entry, name: str) -> WorkflowTask:
     tests = _tests("\n".join([source, *extra]), entry_point)
     asked = _text(entry, "text" if "text" in entry else "prompt")
     example = source.strip().splitlines()[0]
-    return _published(
+    return _published_task(
         _id(entry, name),
         question=f"{asked}\nYour code must pass this test: {example}",
         kind="code",
@@ -140,7 +140,7 @@ def _hotpotqa(entry: Entry, name: str) -> WorkflowTask:
         passages = tuple(f"{title}: {''.join(lines).strip()}" for title, lines in context)
     except (TypeError, ValueError):
         raise Refused("bad_value", "its context is no list of titles with sentences") from None
-    return _published(
+    return _published_task(
         _id(entry, name),
         question=_text(entry, "question"),
         extra={key: entry[key] for key in ("type", "level") if key in entry},
@@ -160,7 +160,7 @@ _LAYOUTS: Final[Sequence[tuple[tuple[str, ...], Callable[[Entry, str], WorkflowT
 )
 
 
-def _checked(task: WorkflowTask) -> WorkflowTask:
+def _check(task: WorkflowTask) -> WorkflowTask:
     """Refuse what its own verifier could not tell right from wrong."""
     if not task.question.strip():
         raise Refused("empty_question", "its question is empty")
@@ -211,7 +211,7 @@ def _id(entry: Entry, name: str) -> str:
     return name
 
 
-def _published(identity: str, **fields: Any) -> WorkflowTask:
+def _published_task(identity: str, **fields: Any) -> WorkflowTask:
     """A task of a set that was published elsewhere: each is an item of its own."""
     return WorkflowTask(id=identity, item=identity, **fields)
 

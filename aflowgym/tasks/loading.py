@@ -91,15 +91,15 @@ class WorkflowTaskFacts(TaskFamily):
             **{str(name): str(value) for name, value in task.extra.items()},
             "passages": "\n".join(task.context),
             "gold": " | ".join(filter(None, (task.gold, *task.aliases))),
-            "public tests": "\n".join(map(_told, task.public_tests)),
-            "tests": "\n".join(map(_told, task.tests)),
+            "public tests": "\n".join(map(_test_text, task.public_tests)),
+            "tests": "\n".join(map(_test_text, task.tests)),
             "solution": task.solution,
             "wrong answers": "\n".join(task.distractors),
         }
         return {name: text for name, text in fields.items() if text}
 
 
-def _told(test: Any) -> str:
+def _test_text(test: Any) -> str:
     keywords = "" if test.keywords == "{}" else f" {test.keywords}"
     sign = "is" if test.form == "is" else "=="
     return f"{test.function}{test.arguments}{keywords} {sign} {test.expected}"
@@ -217,10 +217,10 @@ def _entries(path: Path, content: bytes) -> Iterator[tuple[str, str, Any]]:
         return
     for number, line in enumerate(content.splitlines(), start=1):
         if line.strip():
-            yield f"{path}, line {number}", f"{path.stem}-{number}", _parsed(line)
+            yield f"{path}, line {number}", f"{path.stem}-{number}", _parse_line(line)
 
 
-def _parsed(line: bytes) -> Any:
+def _parse_line(line: bytes) -> Any:
     try:
         return json.loads(line)
     except UnicodeDecodeError:
@@ -340,7 +340,7 @@ def tasks_of(
 
     def load(name: str) -> TaskSet[WorkflowTask]:
         whole = shapes and name != unseen.TRAIN  # the kinds that training has are not asked for
-        return _of_kind(_loaded(dataset, name), None if whole else kind)
+        return _of_kind(_load_named(dataset, name), None if whole else kind)
 
     is_own = unseen_split is not None and _has(dataset, split)
     return unseen.load_split(split, FACTS, load, is_own=is_own)
@@ -360,7 +360,7 @@ def _of_kind(tasks: TaskSet[WorkflowTask], kind: Kind | None) -> TaskSet[Workflo
     return chosen
 
 
-def _loaded(dataset: Any, split: str) -> TaskSet[WorkflowTask]:
+def _load_named(dataset: Any, split: str) -> TaskSet[WorkflowTask]:
     if not isinstance(dataset, str) or dataset != TINY:
         return load_tasks(dataset, split)
     return _copies(load_tasks(BUNDLED, split), f"{TINY} ({split})")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aflowgym.answers.code import _blocks
 from aflowgym.answers.extraction import bare
 from aflowgym.answers.latex import group_end, plain
-from aflowgym.dsl.extraction import Region, unmarked
+from aflowgym.dsl.extraction import Region, remove_marks
 from aflowgym.dsl.tokens import _TOKEN, tokenize
 from aflowgym.envs.recheck import _said, _without_notice
 from aflowgym.execution.replies import Tags, _only_a_letter, _without_text, verdict_lines
@@ -42,7 +42,7 @@ def test_trailing_punctuation_is_the_run_of_it_at_the_end(text):
     if found is not None and not found[0].startswith(".."):  # an ellipsis leaves something out
         expected = text[: found.start()] + " " * len(found[0])
 
-    assert unmarked(Region(text, text), OPERATORS).text == expected
+    assert remove_marks(Region(text, text), OPERATORS).text == expected
 
 
 def bare_in_copies(text):

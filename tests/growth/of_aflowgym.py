@@ -9,7 +9,7 @@ from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.mathematics import canonical, judge_math, read_gold
 from aflowgym.backends import simulated
 from aflowgym.dsl import extraction as dsl_extraction
-from aflowgym.dsl.tokens import tokenize, unquoted
+from aflowgym.dsl.tokens import tokenize, unquote
 from aflowgym.envs import players, recheck, texts
 from aflowgym.execution import replies
 from aflowgym.execution.state import program_in
@@ -175,13 +175,11 @@ READERS = [
         before=('"', "Custom"),
         after=('"',),
     ),
+    Reader("aflowgym.dsl.tokens.unquote", lambda text: unquote(f'"{text}"'), marks=('\\"', "\\n")),
     Reader(
-        "aflowgym.dsl.tokens.unquoted", lambda text: unquoted(f'"{text}"'), marks=('\\"', "\\n")
-    ),
-    Reader(
-        "aflowgym.dsl.extraction.located",
+        "aflowgym.dsl.extraction.locate",
         lambda text: (
-            dsl_extraction.unmarked(dsl_extraction.located(text, OPERATORS), OPERATORS).text
+            dsl_extraction.remove_marks(dsl_extraction.locate(text, OPERATORS), OPERATORS).text
         ),
         marks=DSL_MARKS,
         before=DSL_STARTS,
@@ -208,8 +206,8 @@ READERS = [
         covers=("aflowgym.statistics.workflows",),
     ),
     reply_reader(
-        "aflowgym.execution.replies.spoken",
-        replies.spoken,
+        "aflowgym.execution.replies.without_thoughts",
+        replies.without_thoughts,
         covers=("aflowgym.execution.replies",),
     ),
     reply_reader(
@@ -236,7 +234,7 @@ READERS = [
         extraction.final_answer,
         covers=("aflowgym.answers.extraction",),
     ),
-    reply_reader("aflowgym.answers.extraction.stated", extraction.stated),
+    reply_reader("aflowgym.answers.extraction.statement_in", extraction.statement_in),
     reply_reader("aflowgym.answers.extraction.bare", extraction.bare),
     reply_reader(
         "aflowgym.answers.squad.judge_qa",

@@ -182,21 +182,21 @@ class _Reader:
         value, divided = self._signed(depth), False
         while True:
             if self._take("*"):
-                value = self._multiplied(value, self._signed(depth))
+                value = self._multiply(value, self._signed(depth))
             elif self._take("/"):
-                value, divided = self._divided(value, self._signed(depth)), True
+                value, divided = self._divide(value, self._signed(depth)), True
             elif self._starts_factor():
                 if divided:
                     raise Unreadable("it can be read in two ways after '/'")
-                value = self._multiplied(value, self._power(depth))
+                value = self._multiply(value, self._power(depth))
             else:
                 return value
 
-    def _multiplied(self, left: Value, right: Value) -> Value:
+    def _multiply(self, left: Value, right: Value) -> Value:
         self.form |= _form_of_product(left, right, self._tens)
         return exact.multiply(left, right)
 
-    def _divided(self, above: Value, below: Value) -> Value:
+    def _divide(self, above: Value, below: Value) -> Value:
         self.form |= _form_of_quotient(above, below)
         return exact.divide(above, below)
 
@@ -284,7 +284,7 @@ class _Reader:
     def _command(self, name: str, depth: int) -> Value:
         if name == "\\frac":
             above = self._argument(depth)
-            return self._divided(above, self._argument(depth))
+            return self._divide(above, self._argument(depth))
         if name != "\\sqrt":
             raise Unreadable(f"{name} cannot be read")
         degree = 2

@@ -211,7 +211,7 @@ def _quantity(text: str, nouns: frozenset[str]) -> Quantity:
     prefix = ""
     if text[0] in "$€£" or text[:2] in ("-$", "-€", "-£"):
         prefix, text = text.lstrip("-")[0], text.replace(text.lstrip("-")[0], "", 1)
-    if (worded := _worded(text, nouns)) is not None:
+    if (worded := _number_in_words(text, nouns)) is not None:
         value, unit = worded
         return _made(
             exact.number(value), PLAIN, unit if unit == prefix else prefix + unit, None, name
@@ -231,7 +231,7 @@ def _quantity(text: str, nouns: frozenset[str]) -> Quantity:
     return replace(_made(*read_expression(text), prefix, places, name), goes_on=on is not None)
 
 
-def _worded(text: str, nouns: frozenset[str]) -> tuple[Fraction, str] | None:
+def _number_in_words(text: str, nouns: frozenset[str]) -> tuple[Fraction, str] | None:
     """A number in words, and the unit behind it."""
     words = text.split()
     count = 0

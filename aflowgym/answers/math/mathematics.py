@@ -25,7 +25,7 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from aflowgym.answers import sentences, units
-from aflowgym.answers.extraction import bare, final_answer, stated
+from aflowgym.answers.extraction import bare, final_answer, statement_in
 from aflowgym.answers.latex import plain
 from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable
@@ -150,23 +150,23 @@ def _near(one: Reading, other: Reading) -> bool:
 def _read_answer(text: str, nouns: frozenset[str], question: str) -> Reading | None:
     """The answer itself, or what a line of prose states at its end, or a sentence's number."""
     read: Reading | None = None
-    for part in (text, stated(text), sentences.number_said(text, question)):
+    for part in (text, statement_in(text), sentences.number_said(text, question)):
         try:
             reading = read_math(part, nouns) if part else None
         except Unreadable:
             continue
         if isinstance(reading, Quantity | Several):
-            return _finished(reading, text, nouns)
+            return _finished_side(reading, text, nouns)
         read = reading or read
     return read
 
 
-def _finished(reading: Reading, text: str, nouns: frozenset[str]) -> Reading:
+def _finished_side(reading: Reading, text: str, nouns: frozenset[str]) -> Reading:
     """What was read, or the finished side of an equation that goes on to work: `8 = 2^3`."""
     left, sign, _ = text.rpartition("=")
     if sign and isinstance(reading, Quantity) and "work" in reading.form:
         try:
-            before = read_math(stated(left) or left, nouns)
+            before = read_math(statement_in(left) or left, nouns)
         except Unreadable:
             return reading
         if isinstance(before, Quantity) and before.value == reading.value:

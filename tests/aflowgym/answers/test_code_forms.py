@@ -117,7 +117,7 @@ returned = st.recursive(
 
 @given(returned, st.sampled_from([case[0] for case in CASES]))
 def test_no_returned_value_makes_a_judge_raise(value, assertion):
-    text, error = values.outcome(values.dumped(value))
+    text, error = values.outcome(values.dump(value))
 
     verdict = judge_code(read_tests(f"assert {assertion}", "f"), [Outcome(text, error)])
 

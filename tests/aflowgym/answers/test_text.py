@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aflowgym.answers import f1, final_answer, judge_math, judge_qa, normalise
-from aflowgym.answers.extraction import stated
+from aflowgym.answers.extraction import statement_in
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_the_last_answer_of_the_strongest_kind_is_taken(text, answer, place):
 
 
 def test_a_denied_statement_states_nothing():
-    assert stated("so it isn't 5 but the sum is 6") is None
+    assert statement_in("so it isn't 5 but the sum is 6") is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aflowgym.answers.code import extract_code
-from aflowgym.execution.replies import json_in, letters, read_letter, read_verdict, spoken
+from aflowgym.execution.replies import json_in, letters, read_letter, read_verdict, without_thoughts
 
 PASSES = [
     "Verdict: right",
@@ -130,7 +130,7 @@ def test_candidates_after_z_are_called_by_numbers():
     ],
 )
 def test_thoughts_are_not_said(reply, said):
-    assert spoken(reply) == said
+    assert without_thoughts(reply) == said
 
 
 PROGRAM = "def twice(n):\n    return n * 2\n"
@@ -172,6 +172,6 @@ def test_half_a_program_is_none(reply):
 def test_any_text_can_be_looked_at(text):
     read_verdict(text)
     read_letter(text, 3)
-    spoken(text)
+    without_thoughts(text)
     json_in(text)
     extract_code(text, "f")

@@ -9,7 +9,15 @@ from aflowgym import expected, optimum, parse
 from aflowgym.backends.presets import PRESETS
 from aflowgym.dsl.checking import EMPTY
 from aflowgym.dsl.nodes import Cond, ListOf, Repeat, Seq, children
-from aflowgym.expectation.family import STARTS, Family, Left, allowed, chains, replaced, sorts
+from aflowgym.expectation.family import (
+    STARTS,
+    Family,
+    Left,
+    chains,
+    replace_list,
+    sorts,
+    within_calls,
+)
 from aflowgym.expectation.search import Search
 from tests.sweeps import sweep
 from toolgym import RewardConfig
@@ -22,10 +30,12 @@ def members(operators, kind):
     found = {}
     for chain, _ in chains(Left(operators)):
         tree = chain[0] if len(chain) == 1 else Seq(chain)
-        stands = next((each for each in sorts() if replaced(tree, each, ListOf(())) != tree), None)
+        stands = next(
+            (each for each in sorts() if replace_list(tree, each, ListOf(())) != tree), None
+        )
         lists = [None] if stands is None else orders(stands)
         for each in lists:
-            text = str(tree if each is None else replaced(tree, stands, each))
+            text = str(tree if each is None else replace_list(tree, stands, each))
             parsed = parse(text, kind=kind)
             if parsed.workflow is not None:
                 assert text not in found
@@ -63,10 +73,10 @@ class Noted(Search):
     def note(self, chain, states, sort):
         super().note(chain, states, sort)
         tree = chain[0] if len(chain) == 1 else Seq(chain)
-        within = allowed(chain, sort)
+        within = within_calls(chain, sort)
         for place, reward in enumerate(self.rewards(states)):
             if within[place]:
-                whole = replaced(tree, sort.stands, sort.members[place]) if sort else tree
+                whole = replace_list(tree, sort.stands, sort.members[place]) if sort else tree
                 self.worth.append((whole, reward))
 
 

@@ -145,7 +145,7 @@ plain = st.recursive(
 
 @given(plain)
 def test_plain_data_come_back_as_they_went_in(value):
-    text, error = values.outcome(values.dumped(value))
+    text, error = values.outcome(values.dump(value))
     assert error == ""
     assert text == repr(value) or sorted(text) == sorted(repr(value))  # sets have no order
 

@@ -14,7 +14,7 @@ from aflowgym.statistics.charts import (
     accuracy_chart,
     favourite_pictures,
     favourites_chart,
-    shortened,
+    shorten,
     time_charts,
 )
 from aflowgym.statistics.counts import Gathered, moments
@@ -165,8 +165,8 @@ def test_a_share_of_nothing_has_no_bar():
 def test_a_shortened_name_is_still_the_same_workflow(text):
     canonical = str(parse(text).workflow)
 
-    assert str(parse(shortened(canonical)).workflow) == canonical
-    assert len(shortened(canonical)) <= len(canonical)
+    assert str(parse(shorten(canonical)).workflow) == canonical
+    assert len(shorten(canonical)) <= len(canonical)
 
 
 def with_kind(phase, text, kind, correct, calls):
