@@ -11,17 +11,14 @@ and the F1 are progress, never correctness. An error is no text and never comes 
 """
 
 from aflowgym.answers.code import CodeTest, Outcome, extract_code, judge_code, read_tests
-from aflowgym.answers.extraction import FinalAnswer, final_answer
+from aflowgym.answers.extraction import final_answer
 from aflowgym.answers.math.mathematics import judge_math
-from aflowgym.answers.math.outside import Outside
 from aflowgym.answers.squad import f1, judge_qa, normalise
 from aflowgym.answers.verdict import Verdict
 
 __all__ = [
     "CodeTest",
-    "FinalAnswer",
     "Outcome",
-    "Outside",
     "Verdict",
     "extract_code",
     "f1",

@@ -41,6 +41,7 @@ _ROOT: Final = re.compile(
 _PI: Final = re.compile(r"(?<![A-Za-z\\])[Pp]i(?![A-Za-z])")
 _INFINITY: Final = re.compile(r"(?<![A-Za-z\\])(?:infinity|infty)(?![A-Za-z])")
 _TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|rm)\s*")
+_SPECIAL: Final = frozenset("=\\~{")
 _BRACE: Final = re.compile(r"[{}]")
 _CLOSING: Final = re.compile(r"\}")
 _SPACES: Final = re.compile(r"\s+")
@@ -58,13 +59,7 @@ def plain(text: str) -> str:
         text = _PI.sub("π", text)
     if "inf" in text:
         text = _INFINITY.sub("∞", text)
-    if (
-        "=" not in text
-        and text.isascii()
-        and "\\" not in text
-        and "~" not in text
-        and "{" not in text
-    ):
+    if text.isascii() and _SPECIAL.isdisjoint(text):
         return _SPACES.sub(" ", text).strip()
     text = _COMMAND.sub(lambda match: _SAME[match[0]], text)
     return _SPACES.sub(" ", _without_text_commands(text)).strip()

@@ -144,7 +144,6 @@ def name_said(text: str, names: Collection[str], question: str) -> bool:
     Args:
         text: The sentence, or several of which the last counts.
         names: The right answers as words in small letters, without punctuation and articles.
-        question: What was asked.
 
     >>> name_said("Paris is the capital.", ["paris"], "What is the capital of France?")
     True

@@ -131,9 +131,7 @@ def _pieces(text: str) -> list[tuple[str, str] | None]:
     pieces: list[tuple[str, str] | None] = []
     place = 0
     for match in _PART.finditer(text):
-        if text[place : match.start()].strip():
-            pieces.append(None)
-        if match[1] in _NEVER:
+        if text[place : match.start()].strip() or match[1] in _NEVER:
             pieces.append(None)
         pieces.append((match[1], match[2] or ""))
         place = match.end()

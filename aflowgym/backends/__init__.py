@@ -14,19 +14,15 @@ from typing import Any, Final
 from aflowgym.backends.presets import PRESETS, Preset, Skills
 from aflowgym.backends.replay import Recorder, Replay, ScriptedBackend
 from aflowgym.backends.simulated import SimulatedBackend
-from aflowgym.execution.protocols import Backend, Completion, Job, Request, Sandbox
+from aflowgym.execution.protocols import Backend
 from toolgym.errors import ConfigurationError
 
 __all__ = [
     "PRESETS",
     "Backend",
-    "Completion",
-    "Job",
     "Preset",
     "Recorder",
     "Replay",
-    "Request",
-    "Sandbox",
     "ScriptedBackend",
     "SimulatedBackend",
     "Skills",

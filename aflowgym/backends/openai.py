@@ -24,10 +24,6 @@ TEMPERATURE: Final = 0.7
 class OpenAIBackend:
     """Replies of a model on a server.
 
-    Args:
-        client: Who asks it, or the settings of one.
-        sandbox: Where programs run.
-
     Raises:
         ConfigurationError: The library `openai` is not installed.
     """

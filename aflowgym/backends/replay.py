@@ -41,7 +41,6 @@ class Recorder:
     """A backend that passes everything on to another one, and notes it.
 
     Args:
-        backend: Who answers.
         sandbox: Where programs run; None takes the backend's own.
     """
 

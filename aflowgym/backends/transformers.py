@@ -53,7 +53,6 @@ class TransformersBackend:
         max_new_tokens: Most tokens of one reply.
         batch: Most requests in one forward pass.
         window: Seconds that a request waits for others, on the face that does not wait.
-        sandbox: Where programs run.
 
     Raises:
         ConfigurationError: An argument is out of range, or there is no chat template.

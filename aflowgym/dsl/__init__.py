@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from aflowgym.dsl.checking import DEFAULT_LIMITS, Calls, Limits, calls, check
+from aflowgym.dsl.checking import DEFAULT_LIMITS, Limits, calls, check
 from aflowgym.dsl.diagnostics import CODES, Diagnostic, has_error
 from aflowgym.dsl.extraction import Held, Region, locate, remove_marks, workflow_in_json
 from aflowgym.dsl.mending import mend
@@ -20,18 +20,7 @@ from aflowgym.dsl.searching import check_comments, faulty_piece, only
 from aflowgym.dsl.tokens import Syntax
 from aflowgym.operators.catalogue import OPERATORS, Registry
 
-__all__ = [
-    "CODES",
-    "GRAMMAR",
-    "Calls",
-    "Diagnostic",
-    "Limits",
-    "Node",
-    "Parsed",
-    "calls",
-    "check",
-    "parse",
-]
+__all__ = ["CODES", "GRAMMAR", "Diagnostic", "Limits", "Node", "Parsed", "calls", "check", "parse"]
 
 #: Longer texts are not searched for a workflow.
 LONGEST_TEXT = 20_000

@@ -290,9 +290,7 @@ def check(tree: Node, operators: Registry, kind: str | None, limits: Limits) -> 
 
     Args:
         tree: A tree as the parser leaves it.
-        operators: Declarations of every operator in it.
         kind: The kind of task it is for; None checks what holds for all kinds.
-        limits: How large it may be.
     """
     checker = Checker(operators, kind)
     count, deep = size(tree)

@@ -208,7 +208,9 @@ def _without_stops(text: str) -> str:
     return text[: first.start()] + " " * (len(text) - first.start())
 
 
-def _narrow(region: Region, pattern: re.Pattern[str], code: str, operators: Registry) -> Region:
+def _narrow(
+    region: Region, pattern: re.Pattern[str], code: str, message: str, operators: Registry
+) -> Region:
     """The last match of a pattern that speaks of an operator, if there is one."""
     last = None
     for match in pattern.finditer(region.shape):
@@ -219,19 +221,12 @@ def _narrow(region: Region, pattern: re.Pattern[str], code: str, operators: Regi
     inside = last[1]
     start = last.start(1) + len(inside) - len(inside.lstrip())
     end = max(start, last.start(1) + len(inside.rstrip()))
-    note = Diagnostic(code, _WHY[code], (start, end), region.source[start:end])
+    note = Diagnostic(code, message, (start, end), region.source[start:end])
     return replace(
         region,
         shape=" " * start + region.shape[start:end] + " " * (len(region.shape) - end),
         notes=(*region.notes, note, *_cut_off(region.shape, last.span(), operators)),
     )
-
-
-_WHY = {
-    "N-TAG": "Taken from the last <workflow> tag.",
-    "N-FENCE": "Taken from the last fenced block.",
-    "N-LABEL": "Taken from behind the last label.",
-}
 
 
 def _cut_off(shape: str, span: tuple[int, int], operators: Registry) -> list[Diagnostic]:
@@ -263,8 +258,12 @@ def locate(text: str, operators: Registry) -> Region:
         spans = [match.span() for match in _THINK.finditer(shape)]
         notes.append(Diagnostic("N-THINK", "Thoughts were not read.", (spans[0][0], spans[-1][1])))
     region = Region(text, unthought, tuple(notes))
-    for pattern, code in ((_TAG, "N-TAG"), (_FENCE, "N-FENCE"), (_LABEL, "N-LABEL")):
-        region = _narrow(region, pattern, code, operators)
+    for pattern, code, message in (
+        (_TAG, "N-TAG", "Taken from the last <workflow> tag."),
+        (_FENCE, "N-FENCE", "Taken from the last fenced block."),
+        (_LABEL, "N-LABEL", "Taken from behind the last label."),
+    ):
+        region = _narrow(region, pattern, code, message, operators)
     return region
 
 

@@ -66,11 +66,7 @@ TYPICAL: Final = (
 )
 """Workflows as people write them, good and bad ones; the last three are for code tasks."""
 _CODE_ONLY: Final = 3
-GENERATOR: Final[Mapping[str, str]] = {
-    "math": "Programmer",
-    "code": "CustomCodeGenerate",
-    "qa": "AnswerGenerate",
-}
+GENERATOR: Final = {"math": "Programmer", "code": "CustomCodeGenerate", "qa": "AnswerGenerate"}
 """By kind, the operator that the novice has heard is good for it."""
 _GENERATORS: Final[Mapping[str, str]] = {
     "Custom": "custom",

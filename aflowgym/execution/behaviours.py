@@ -27,7 +27,7 @@ from aflowgym.execution.replies import (
 )
 from aflowgym.execution.state import Candidate, Failed, Lane, State, program_in
 from aflowgym.execution.trace import NOTHING, Failure, Step, Usage
-from aflowgym.operators.declaration import Operator
+from aflowgym.operators.declaration import Operator, Registry
 from aflowgym.operators.prompts import fill
 from toolgym.sanitize import encodable
 
@@ -45,14 +45,15 @@ class Run:
 
     Attributes:
         face: How they reach the backend and the sandbox.
+        operators: Their declarations.
         seed: Of all draws.
         made: Calls of the model by path; no two branches share a path.
         used: What each call took.
         warned: Whether a step has a warning.
     """
 
-    def __init__(self, face: Face, seed: int) -> None:
-        self.face, self.seed = face, seed
+    def __init__(self, face: Face, operators: Registry, seed: int) -> None:
+        self.face, self.operators, self.seed = face, operators, seed
         self.made: dict[str, int] = {}
         self.used: list[Usage] = []
         self.warned = False

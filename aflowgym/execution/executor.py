@@ -32,10 +32,6 @@ from toolgym.errors import ConfigurationError
 class Walk(Run):
     """The walk over the workflow of one run."""
 
-    def __init__(self, face: Face, operators: Registry, seed: int) -> None:
-        super().__init__(face, seed)
-        self.operators = operators
-
     async def node(self, node: Node | Done, lane: Lane, path: str, looped: bool) -> bool:
         """Run one node; whether the loops around it end here."""
         kind = type(node)
@@ -116,11 +112,7 @@ class Walk(Run):
         bench = Bench(self, operator, node.instruction, lane, step)
         try:
             admit(operator, state)
-            step.inputs = {
-                slot: value
-                for slot in operator.inputs
-                if (value := getattr(state, slot)) is not None
-            }
+            step.inputs = {s: v for s in operator.inputs if (v := getattr(state, s)) is not None}
             outputs = await BEHAVIOURS.get(node.name, plain)(bench)
         except Failed as failed:
             step.failure = failed.record(path)

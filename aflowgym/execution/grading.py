@@ -10,14 +10,12 @@ import functools
 from collections.abc import Sequence
 
 from aflowgym.answers.code import CodeTest, Outcome, judge_code
-from aflowgym.answers.math.mathematics import judge_math
 from aflowgym.answers.math.outside import Outside
-from aflowgym.answers.squad import judge_qa
 from aflowgym.answers.verdict import Verdict, wrong
 from aflowgym.execution.protocols import Job, Sandbox, needed
 from aflowgym.execution.state import program_in
-from aflowgym.remembering import LONGEST, remembered
-from aflowgym.tasks.task import Kind, WorkflowTask, judge
+from aflowgym.remembering import LONGEST
+from aflowgym.tasks.task import WorkflowTask, judge
 
 
 def grade(
@@ -29,7 +27,6 @@ def grade(
     """Judge the solution that a run left.
 
     Args:
-        task: The task.
         solution: What the run left; None if it failed.
         sandbox: Where the tests of a `code` task run.
         outside: Whom `math` asks about formulas it cannot read.
@@ -41,23 +38,11 @@ def grade(
     if solution is None:
         return wrong("the workflow left no solution")
     if task.kind != "code":
-        verdict = _judge_text(task.kind, task.gold, task.aliases, task.question, solution)
-        # What our own checkers could not read may still be asked of somebody else.
-        return verdict if outside is None or verdict.correct else judge(task, solution, (), outside)
+        return judge(task, solution, (), outside)
     program = program_in(solution, task.entry_point)
     if program is None:
         return wrong("there is no program that defines the function")
     return judge_outcomes(task.tests, tuple(needed(sandbox).run(job_of(task, program, task.tests))))
-
-
-@remembered(8192)
-def _judge_text(
-    kind: Kind, gold: str, aliases: tuple[str, ...], question: str, solution: str
-) -> Verdict:
-    """The verdict on a text, remembered: runs of one task end in few different ones."""
-    if kind == "qa":
-        return judge_qa((gold, *aliases), solution, question)
-    return judge_math(gold, solution, question)
 
 
 def job_of(task: WorkflowTask, program: str, tests: Sequence[CodeTest]) -> Job:

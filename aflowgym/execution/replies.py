@@ -196,15 +196,7 @@ _TEXT: Final = re.compile(r"\\text\w*+\{")
 _VERDICT_KEYS: Final = ("verdict", "review_result", "result", "is_correct", "correct", "right")
 _FEEDBACK_KEYS: Final = ("feedback", "review", "reason", "explanation", "comment")
 
-_LETTER_KEYS: Final = (
-    "answer",
-    "letter",
-    "choice",
-    "solution_letter",
-    "best",
-    "candidate",
-    "option",
-)
+_NAME_KEYS: Final = ("answer", "letter", "choice", "solution_letter", "best", "candidate", "option")
 _CALLED: Final = r"(?:candidate|option|solution|answer|letter|choice|number)"
 # What may stand before a lone letter or number. Each part takes all it can and gives nothing back:
 # a shorter one would end before a character that no later part takes.
@@ -375,7 +367,7 @@ def _only_a_letter(text: str) -> str:
 
 def _names_in_json(reply: str) -> tuple[str, ...]:
     fields = json_in(reply)
-    values = (fields.get(key) for key in _LETTER_KEYS)
+    values = (fields.get(key) for key in _NAME_KEYS)
     return tuple(str(value) for value in values if isinstance(value, str | int))
 
 

@@ -15,6 +15,7 @@ there are billions, and nothing is sampled.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -60,7 +61,7 @@ class Half(NamedTuple):
         return Half(self.vectors[places], self.sizes[places], self.code[places], chains)
 
 
-def join_halves(halves: Sequence[Half]) -> Half:
+def join(halves: Sequence[Half]) -> Half:
     """All of several."""
     some = [half for half in halves if half.chains] or halves[:1]
     return Half(
@@ -78,7 +79,7 @@ class Halves:
         self.appraiser = appraiser
         #: The states outside of branches.
         self.outside: Array = np.flatnonzero(~np.isin(appraiser.states // len(SAYS), INHERITED))
-        self._kernels: dict[Block, Array] = {}
+        self._kernel = functools.cache(self._made)
 
     def starts(self, chosen: Sequence[Block]) -> Half:
         """The beginnings of one block."""
@@ -124,12 +125,9 @@ class Halves:
     def _flat(self, arrays: Array) -> Array:
         return arrays.swapaxes(0, 1).reshape(arrays.shape[1], arrays.shape[0] * arrays.shape[2])
 
-    def _kernel(self, block: Block) -> Array:
-        kernel = self._kernels.get(block)
-        if kernel is None:
-            whole = self.appraiser.kernel(block.node, self.outside)
-            kernel = self._kernels[block] = np.ascontiguousarray(whole[..., self.outside])
-        return kernel
+    def _made(self, block: Block) -> Array:
+        whole = self.appraiser.kernel(block.node, self.outside)
+        return np.ascontiguousarray(whole[..., self.outside])
 
 
 def useful(tails: Half) -> Half:
@@ -206,7 +204,7 @@ class Meeting:
                     yield longer
                     made += [longer] * (weight < last)
             if weight < last:
-                by_weight[weight] = join_halves(made)
+                by_weight[weight] = join(made)
 
     def _tails(self) -> tuple[Tails, Tails]:
         """The tails up to weight 2, and those of a list and a block."""
@@ -214,14 +212,12 @@ class Meeting:
         later = [block for block in self.known if any(block.stands[1:])]
         light = [block for block in later if block.size[2] == 1]
         lists = [block for block in later if block.size[2] == 2]
-        single = useful(join_halves([nothing, *(halves.before(block, nothing) for block in light)]))
+        single = useful(join([nothing, *(halves.before(block, nothing) for block in light)]))
         one = single.at(np.flatnonzero(single.sizes[:, 2] == 1))
         two = [halves.before(block, one) for block in light]
         two += [halves.before(block, nothing) for block in lists]
-        long = join_halves(
-            [one.at(np.array([], int)), *(halves.before(block, one) for block in lists)]
-        )
-        return Tails(useful(join_halves([single, *two]))), Tails(long)
+        long = join([one.at(np.array([], int)), *(halves.before(block, one) for block in lists)])
+        return Tails(useful(join([single, *two]))), Tails(long)
 
     def _meet(self, beginnings: Half, tails: Tails) -> None:
         """Look at the pairs of some beginnings and tails that can be better than what is known."""

@@ -134,17 +134,16 @@ class Model:
         self.typical_revealed = np.array([case.revealed for case in cases])
         self.loose = np.array([case.loose for case in cases])
         self._level = np.repeat(np.arange(LEVELS), len(latent))
-        self._matrices: dict[str, Array] = {}
+        self._matrix = functools.cache(self._made)
 
     def matrix(self, operator: str) -> Array:
         """The matrix of an operator that takes one solution."""
-        acted = self.preset.acts(operator)
-        matrix = self._matrices.get(acted)
-        if matrix is None:
-            made = self._generator(acted) if acted in GENERATORS else _MADE[acted](self)
-            made[..., FAILED, :] = 0.0
-            made[..., FAILED, FAILED] = 1.0
-            matrix = self._matrices[acted] = made
+        return self._matrix(self.preset.acts(operator))
+
+    def _made(self, acted: str) -> Array:
+        matrix = self._generator(acted) if acted in GENERATORS else _MADE[acted](self)
+        matrix[..., FAILED, :] = 0.0
+        matrix[..., FAILED, FAILED] = 1.0
         return matrix
 
     def blank(self) -> Array:

@@ -135,8 +135,8 @@ class Search(Walker):
         self.kind = kind
         self.states = occurring(kind, self.model.skills.loose, in_branches=False)
         self.passes = PASSES[self.states]
-        self._small: dict[str, Array] = {}
-        self._lists: dict[tuple[ListOf, str], Array] = {}
+        self._small = functools.cache(self._restricted)
+        self._matrices_of = functools.cache(self._list_matrices)
         begin = start(len(self.model.weights), self.model.points)
         self.begin: Array = begin[..., self.states]
         worth = worth_at_end(nearness(kind, self.model.skills, rewards))
@@ -146,34 +146,29 @@ class Search(Walker):
 
     def matrix(self, operator: str) -> Array:
         """The matrix of an operator, over the states that can occur."""
-        matrix = self._small.get(operator)
-        if matrix is None:
-            whole = super().matrix(operator)
-            matrix = self._small[operator] = whole[..., self.states[:, None], self.states]
-        return matrix
+        return self._small(operator)
+
+    def _restricted(self, operator: str) -> Array:
+        return self.model.matrix(operator)[..., self.states[:, None], self.states]
 
     def closing(self, opened: OpenList, ensemble: str) -> Array:
         """The states after every list of a sort and the ensemble, along the batch axis."""
-        matrices = self._matrices_of(sorts()[ListOf(opened.branches)], ensemble)
+        matrices = self._matrices_of(ListOf(opened.branches), ensemble)
         before = np.moveaxis(opened.before, 2, 0)[..., None, :]  # [batch, class, point, 1, state]
         return np.moveaxis(np.matmul(before, matrices)[..., 0, :], 0, 2)
 
-    def _matrices_of(self, sort: Sort, ensemble: str) -> Array:
+    def _list_matrices(self, stands: ListOf, ensemble: str) -> Array:
         """[list, class, point, state, state]"""
-        matrices = self._lists.get((sort.stands, ensemble))
-        if matrices is None:
-            held = self.states[self.states != FAILED]
-            made = []
-            whole = Walker(self.model)
-            for each in sort.members:
-                matrix = np.zeros((*self.begin.shape[:2], SIZE, SIZE))
-                counts = whole.counts(each.branches, held)
-                points, weight = self.model.points, self.model.skills.weight
-                matrix[..., held, :] = list_matrix(counts, ensemble, points, weight, held)
-                matrix[..., FAILED, FAILED] = 1.0
-                made.append(matrix[..., self.states[:, None], self.states])
-            matrices = self._lists[sort.stands, ensemble] = np.stack(made)
-        return matrices
+        held, made = self.states[self.states != FAILED], []
+        whole = Walker(self.model)
+        for each in sorts()[stands].members:
+            matrix = np.zeros((*self.begin.shape[:2], SIZE, SIZE))
+            counts = whole.counts(each.branches, held)
+            points, weight = self.model.points, self.model.skills.weight
+            matrix[..., held, :] = list_matrix(counts, ensemble, points, weight, held)
+            matrix[..., FAILED, FAILED] = 1.0
+            made.append(matrix[..., self.states[:, None], self.states])
+        return np.stack(made)
 
     def grow(
         self, chain: tuple[Node, ...], slots: int, states: Array, left: Left, sort: Sort | None
@@ -249,10 +244,7 @@ def best_workflow(
     """The result of `aflowgym.optimum`, from `FOUND` or the cache where it was found before.
 
     Args:
-        kind: The kind of the tasks.
-        preset: The skills of the operators.
         rewards: The weights of the score; None for the defaults.
-        family: How far the family goes.
 
     >>> best_workflow("math", "paper").workflow
     'Programmer'

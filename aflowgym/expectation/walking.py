@@ -15,8 +15,9 @@ each other.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -201,10 +202,9 @@ class Appraiser(Walker):
         self.values: Array = values.reshape(self.rows, -1)
         self.begin: Array = np.zeros((self.rows, 1, len(self.states)))
         self.begin[..., self.states == NONE] = 1.0
-        self._matrices: dict[str, Array] = {}
-        self._after: dict[tuple[Node, ...], Array | OpenList] = {}
-        self._ends: dict[tuple[Node, int], Array] = {}
-        self._closed: dict[tuple[tuple[Node, ...], str, int], Array] = {}
+        remember = functools.lru_cache(MOST_REMEMBERED)
+        self._matrix, self._after = remember(self._restricted), remember(self._walked)
+        self._end, self._closed = remember(self._end_of), remember(self._chosen)
 
     def reward(self, workflow: Node) -> float:
         """The reward of `expected`, of a tree that is well typed and within the limits."""
@@ -216,22 +216,18 @@ class Appraiser(Walker):
 
     def after(self, steps: tuple[Node, ...]) -> Array | OpenList:
         """The states after the first steps of a workflow."""
-        if not steps:
-            return self.begin
-        states = self._after.get(steps)
-        if states is None:
-            _make_room(self._after)
-            states = self._after[steps] = self.walk(steps[-1], self.after(steps[:-1])).on
-        return states
+        return self._after(steps) if steps else self.begin
+
+    def _walked(self, steps: tuple[Node, ...]) -> Array | OpenList:
+        return self.walk(steps[-1], self.after(steps[:-1])).on
 
     def matrix(self, operator: str) -> Array:
         """The matrix of an operator, over the states that can occur."""
-        matrix = self._matrices.get(operator)
-        if matrix is None:
-            whole = self.model.matrix(operator)[..., self.states[:, None], self.states]
-            matrix = whole.reshape(self.rows, *whole.shape[2:])
-            self._matrices[operator] = matrix = np.ascontiguousarray(matrix)
-        return matrix
+        return self._matrix(operator)
+
+    def _restricted(self, operator: str) -> Array:
+        whole = self.model.matrix(operator)[..., self.states[:, None], self.states]
+        return np.ascontiguousarray(whole.reshape(self.rows, *whole.shape[2:]))
 
     def kernel(self, node: Node, held: Array) -> Array:
         """The matrix of a closed step on some states, [class and point, one of these, state]."""
@@ -249,12 +245,7 @@ class Appraiser(Walker):
             if state == FAILED:
                 after[..., place] += before[..., place]
                 continue
-            chosen = self._closed.get((branches, ensemble, state))
-            if chosen is None:
-                _make_room(self._closed)
-                chosen = self._closed[branches, ensemble, state] = self._chosen(
-                    branches, ensemble, state
-                )
+            chosen = self._closed(branches, ensemble, state)
             after += before[..., place, None] * chosen[:, None]
         return after
 
@@ -276,18 +267,9 @@ class Appraiser(Walker):
         after[:, FAILED] = groups[:, GROUPS]
         return np.asarray(after[:, self.states])
 
-    def _end(self, branch: Node, held: int) -> Array:
+    def _end_of(self, branch: Node, held: int) -> Array:
         """The groups that a branch ends in, and failure, from a state; [class and point, 7]."""
-        masses = self._ends.get((branch, held))
-        if masses is None:
-            _make_room(self._ends)
-            begin = np.broadcast_to(ENTERING[held][self.states], self.begin.shape)
-            whole = np.zeros((self.rows, SIZE))
-            whole[:, self.states] = closed_only(self.walk(branch, begin).on)[:, 0]
-            masses = self._ends[branch, held] = group_masses(whole)
-        return masses
-
-
-def _make_room(remembered: dict[Any, Any]) -> None:
-    if len(remembered) >= MOST_REMEMBERED:
-        remembered.clear()
+        begin = np.broadcast_to(ENTERING[held][self.states], self.begin.shape)
+        whole = np.zeros((self.rows, SIZE))
+        whole[:, self.states] = closed_only(self.walk(branch, begin).on)[:, 0]
+        return group_masses(whole)

@@ -158,7 +158,6 @@ def fill(template: str, task: WorkflowTask, fields: Mapping[str, str]) -> str:
 
     Args:
         template: The prompt of an operator.
-        task: What is to be solved.
         fields: `instruction` and the slots, as they are shown; empty where there is nothing.
 
     >>> from aflowgym import load_tasks

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from aflowgym.answers.code import Outcome
 from aflowgym.execution.protocols import Job
@@ -110,12 +110,10 @@ _LONGEST_ERROR: Final = 600
 
 def content_of(job: Job, call: tuple[str, str]) -> bytes:
     """The content of a call for a child; what a test expects is nowhere in it."""
-    return encode_call(job.program, job.function, *call, job.setup)
+    return encode(job.program, job.function, *call, job.setup)
 
 
-def encode_call(
-    program: str, function: str, arguments: str, keywords: str, setup: str = ""
-) -> bytes:
+def encode(program: str, function: str, arguments: str, keywords: str, setup: str = "") -> bytes:
     """A call as a child reads it."""
     call = {
         "program": program,
@@ -127,7 +125,7 @@ def encode_call(
     return marshal.dumps(call)  # for a child of the same Python
 
 
-def outcome_of_content(content: bytes) -> Outcome:
+def result_of(content: bytes) -> Outcome:
     """The outcome of a call whose process ended by itself, from what it wrote."""
     if not content:
         return Outcome(error="exit: the program ended the process")
@@ -135,7 +133,7 @@ def outcome_of_content(content: bytes) -> Outcome:
     return Outcome(value, printable(error))
 
 
-def outcome_of_signal(number: int) -> Outcome:
+def crash_of(number: int) -> Outcome:
     """The outcome of a call whose process was ended by a signal."""
     try:
         name = signal.Signals(number).name
@@ -158,6 +156,7 @@ class InThreads:
 
     Args:
         workers: How many jobs run at the same time.
+        limits: Of each call.
 
     Attributes:
         closed: It has been closed.
@@ -165,8 +164,8 @@ class InThreads:
 
     closed = False
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(self, workers: int, limits: Limits | None) -> None:
+        self.workers, self.limits = workers, limits or Limits()
         self._threads: ThreadPoolExecutor | None = None
         self.renew()
         renew_in_child(self)
@@ -201,3 +200,6 @@ class InThreads:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.workers, self.limits)

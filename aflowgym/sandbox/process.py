@@ -89,8 +89,6 @@ class Process:
     """A running worker.
 
     Args:
-        limits: Of each call.
-        preload: Modules that programs may use besides the standard library.
         wrap: The words before its command line, of `bubblewrap`.
 
     Raises:

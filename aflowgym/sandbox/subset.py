@@ -53,7 +53,6 @@ class SubsetSandbox(InThreads):
     """Programs in an interpreter of a part of Python.
 
     Args:
-        workers: How many jobs run at the same time.
         limits: Of each call; `cpu_seconds` and `memory_mb` are heeded, there are no files.
 
     Raises:
@@ -66,10 +65,9 @@ class SubsetSandbox(InThreads):
             raise SandboxRefused(
                 "the subset interpreter is not installed: pip install 'toolgym[sandbox]'."
             )
-        self.limits = limits or Limits()
         self._monty: Any = importlib.import_module(_LIBRARY)
         self._pool: Any = None
-        super().__init__(workers)
+        super().__init__(workers, limits)
         self.level = Level("subset", _WALLS, self._prove(), _GAPS)
 
     def renew(self) -> None:
@@ -145,9 +143,6 @@ class SubsetSandbox(InThreads):
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.__exit__(None, None, None)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.workers, self.limits)
 
 
 def _silent(*_: object) -> None:

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from aflowgym.answers.code import Outcome
 from aflowgym.execution.protocols import Job
@@ -28,8 +28,8 @@ from aflowgym.sandbox.base import (
     Level,
     Limits,
     content_of,
-    outcome_of_content,
-    outcome_of_signal,
+    crash_of,
+    result_of,
 )
 from aflowgym.sandbox.process import environment
 from toolgym.errors import EnvironmentFault
@@ -55,13 +55,11 @@ class UnsafeSandbox(InThreads):
     """Programs in plain processes.
 
     Args:
-        workers: How many jobs run at the same time.
         limits: Of each call; the size of the folder is not watched.
     """
 
     def __init__(self, workers: int = 2, limits: Limits | None = None) -> None:
-        super().__init__(workers)
-        self.limits = limits or Limits()
+        super().__init__(workers, limits)
         gaps = ("a program can do whatever the user can",)
         self.level = Level("unsafe", ("limits",), (), gaps)
 
@@ -84,13 +82,13 @@ class UnsafeSandbox(InThreads):
             if status is None or -status in (signal.SIGXCPU, signal.SIGKILL):
                 return Outcome(error="timeout")
             if status < 0:
-                return outcome_of_signal(-status)
+                return crash_of(-status)
             try:
                 with result.open("rb") as file:
                     written = file.read(values.MOST_BYTES + 1)
             except OSError:
                 written = b""
-        return outcome_of_content(written)
+        return result_of(written)
 
     def _ran(self, content: bytes, folder: str, seconds: float) -> int | None:
         """The exit status of a process; None if it took too long."""
@@ -118,9 +116,6 @@ class UnsafeSandbox(InThreads):
         finally:
             _end(process)
         return process.returncode
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.workers, self.limits)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

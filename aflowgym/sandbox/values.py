@@ -27,12 +27,7 @@ MAX_LITERAL: Final = 200_000
 TOO_LARGE: Final = "too_large: what it returned is too long"
 #: A set of values with one hash takes the square of its size to build.
 _MOST_COLLISIONS: Final = 500
-_CONTAINERS: Final[dict[str, Any]] = {
-    "list": list,
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-}
+_CONTAINERS: Final[dict[str, Any]] = {kind.__name__: kind for kind in (list, tuple, set, frozenset)}
 
 
 class NoLiteral(ValueError):

@@ -35,9 +35,9 @@ from aflowgym.sandbox.base import (
     Limits,
     SandboxRefused,
     content_of,
-    encode_call,
-    outcome_of_content,
-    outcome_of_signal,
+    crash_of,
+    encode,
+    result_of,
 )
 from aflowgym.sandbox.process import Ended, Process, WorkerLost
 from toolgym.errors import ConfigurationError, EnvironmentFault
@@ -49,8 +49,6 @@ class WalledSandbox(InThreads):
     """Programs in forked children behind seccomp and Landlock, and in bubblewrap if that works.
 
     Args:
-        workers: How many jobs run at the same time.
-        limits: Of each call.
         preload: Modules that programs may import besides the standard library, such as `sympy`.
         wrapped: Put workers into bubblewrap? By default if a probe shows that it works.
 
@@ -68,14 +66,13 @@ class WalledSandbox(InThreads):
     ) -> None:
         if workers < 1:
             raise ConfigurationError("workers must be at least 1.")
-        self.limits, self.preload = limits or Limits(), tuple(preload)
-        self.wrapped = wrapped
+        self.preload, self.wrapped = tuple(preload), wrapped
         self._bwrap, self._why_not = (None, "") if wrapped is False else bubblewrap.found()
         if wrapped and self._bwrap is None:
             raise SandboxRefused(f"wrapped=True: {self._why_not}. Take wrapped=None.")
         self.level = Level("walled", ())
         self._all: set[Process] = set()
-        super().__init__(workers)
+        super().__init__(workers, limits)
         _OPEN.add(self)
         self._release(self._acquire())
 
@@ -176,7 +173,7 @@ class WalledSandbox(InThreads):
             raise SandboxRefused(f"the walls do not stand here: {problem}.") from problem
 
         def run(program: str, function: str, arguments: str) -> Outcome:
-            call = encode_call(program, function, arguments, "{}")
+            call = encode(program, function, arguments, "{}")
             return outcome_of(process.call(call, 30.0))
 
         try:
@@ -231,8 +228,8 @@ def outcome_of(ended: Ended) -> Outcome:
     if ended.ending == worker.DISK:
         return Outcome(error="disk: it wrote too much")
     if os.WIFSIGNALED(ended.status):
-        return outcome_of_signal(os.WTERMSIG(ended.status))
-    return outcome_of_content(ended.content)
+        return crash_of(os.WTERMSIG(ended.status))
+    return result_of(ended.content)
 
 
 def level_of(facts: dict[str, Any], wrapped: bool, why_not: str, proved: tuple[str, ...]) -> Level:

@@ -53,11 +53,9 @@ def shorten(text: str) -> str:
     >>> shorten("[Programmer, Programmer, Custom] -> ScEnsemble")
     '[Programmer * 2, Custom] -> ScEnsemble'
     """
-    return (
-        text
-        if '"' in text
-        else _ALIKE.sub(lambda alike: f"{alike[1]} * {1 + alike[2].count(',')}", text)
-    )
+    if '"' in text:
+        return text
+    return _ALIKE.sub(lambda alike: f"{alike[1]} * {1 + alike[2].count(',')}", text)
 
 
 def favourite_pictures(gathered: Gathered) -> tuple[Chart, ...]:

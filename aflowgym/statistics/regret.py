@@ -79,11 +79,7 @@ def regrets(
             if tally is None or not tally.scored:
                 continue
             best = best_workflow(kind, preset, rewards, family=family)
-            worth = {
-                text: expected(text, kind, preset, rewards=rewards).reward
-                for text in tally.ended
-                if text
-            }
+            worth = {t: expected(t, kind, preset, rewards=rewards).reward for t in tally.ended if t}
             better = _better(worth, best, kind, preset)
             rows.append(Regret(kind, phase, _reward(tally, worth), best, preset, better))
     return tuple(rows)

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from aflowgym.dsl import CODES, Limits
-from aflowgym.dsl.checking import DEFAULT_LIMITS
+from aflowgym.dsl import CODES
 from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.expectation.family import FAMILY, Family
 from aflowgym.operators.catalogue import OPERATORS, Registry
@@ -42,7 +41,6 @@ def workflow_statistics(
     *,
     env_kwargs: Mapping[str, Any] | None = None,
     operators: Registry = OPERATORS,
-    limits: Limits = DEFAULT_LIMITS,
     family: Family = FAMILY,
 ) -> Statistics:
     """The tables and charts on the workflows of some rollouts.
@@ -54,14 +52,13 @@ def workflow_statistics(
         env_kwargs: How their environment was made; None where that is not known. They say what
             the best workflow of the family is, and so which regret there is.
         operators: The operators that the agents could name.
-        limits: How large a workflow could be.
         family: The workflows among which the best is what regret is measured against.
 
     Returns:
         The tables `validity`, `errors`, `patterns`, `operators`, `structures`, `kinds` and
         `time`, and `regret` where it is known.
     """
-    gathered = Gathered(readings(rollouts, operators, limits))
+    gathered = Gathered(readings(rollouts, operators))
     course = moments(gathered)
     regret = regrets(gathered, env_kwargs or {}, family)
     return Statistics(

@@ -131,23 +131,19 @@ def _nodes(node: Any) -> Iterator[Any]:
         yield from _nodes(child)
 
 
-def readings(
-    rollouts: Iterable[Rollout], operators: Registry = OPERATORS, limits: Limits = DEFAULT_LIMITS
-) -> Iterator[Reading]:
+def readings(rollouts: Iterable[Rollout], operators: Registry = OPERATORS) -> Iterator[Reading]:
     """The workflows that the agents wrote, rollout by rollout; none is held longer than it is read.
 
     Args:
         rollouts: Episode records, or lines of a run's `rollouts.jsonl`.
         operators: The operators that the agents could name.
-        limits: How large a workflow could be.
     """
-    return map(_Reader(operators, limits).reading, rollouts)
+    return map(_Reader(operators).reading, rollouts)
 
 
 class _Reader:
-    def __init__(self, operators: Registry, limits: Limits) -> None:
+    def __init__(self, operators: Registry) -> None:
         self.operators = operators
-        self.limits = limits
         self.tools = {key(name): name for name in operators}
         self._read = remembered(_REMEMBERED)(self._parse)
 
@@ -175,7 +171,7 @@ class _Reader:
 
     def _submitted_workflow(self, turn: Mapping[str, Any], arguments: Any, kind: str) -> Workflow:
         text = arguments.get("dsl") if isinstance(arguments, Mapping) else None
-        workflow = self._read(text if isinstance(text, str) else "", self.limits, kind)
+        workflow = self._read(text if isinstance(text, str) else "", DEFAULT_LIMITS, kind)
         refused = workflow.valid and len(turn["errors"]) == len(turn["calls"])
         return Workflow(codes=_refusal(turn)) if refused else workflow
 

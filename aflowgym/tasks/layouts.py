@@ -41,7 +41,6 @@ def task_of(entry: Any, name: str) -> WorkflowTask:
     """The task of an entry, whatever layout it has.
 
     Args:
-        entry: A JSON object.
         name: The id of a task whose layout has none.
 
     Raises:

@@ -22,6 +22,7 @@ from aflowgym.answers.math.mathematics import judge_math
 from aflowgym.answers.math.outside import Outside
 from aflowgym.answers.squad import judge_qa
 from aflowgym.answers.verdict import Verdict
+from aflowgym.remembering import remembered
 from toolgym.tasks import Task
 
 Kind = Literal["math", "code", "qa"]
@@ -75,7 +76,6 @@ def judge(
     """Judge what a workflow left.
 
     Args:
-        task: The task.
         answer: The text of its solution; not looked at for `code`.
         outcomes: Of a `code` task: what became of each of its tests' calls, as a sandbox recorded
             it. Without them no test has passed.
@@ -86,6 +86,18 @@ def judge(
     """
     if task.kind == "code":
         return judge_code(task.tests, outcomes)
-    if task.kind == "qa":
-        return judge_qa((task.gold, *task.aliases), answer, task.question)
+    verdict = _judge_text(task.kind, task.gold, task.aliases, task.question, answer)
+    if task.kind == "qa" or verdict.correct or outside is None:
+        return verdict
+    # What our own reader could not read may still be asked of somebody else.
     return judge_math(task.gold, answer, task.question, outside)
+
+
+@remembered(8192)
+def _judge_text(
+    kind: Kind, gold: str, aliases: tuple[str, ...], question: str, answer: str
+) -> Verdict:
+    """The verdict on a text, remembered: runs of one task end in few different ones."""
+    if kind == "qa":
+        return judge_qa((gold, *aliases), answer, question)
+    return judge_math(gold, answer, question)

@@ -98,7 +98,10 @@ def divide(left: Value, right: Value) -> Value:
         raise Unreadable("it divides by a sum")
     first, second = ({monomial: factor} for monomial, factor in right.items())
     conjugate = add(first, negate(second))
-    return divide(multiply(left, conjugate), _single(multiply(right, conjugate)))
+    below = multiply(right, conjugate)
+    if len(below) != 1:
+        raise Unreadable("it divides by a sum")
+    return divide(multiply(left, conjugate), below)
 
 
 def power(base: Value, exponent: Value) -> Value:
@@ -191,12 +194,6 @@ def _inverse(monomial: Monomial, factor: Fraction) -> Value:
     radicand, names = monomial
     turned = tuple((name, -degree) for name, degree in names)
     return _collect([_product((radicand, ()), (1, turned), 1 / (factor * radicand))])
-
-
-def _single(value: Value) -> Value:
-    if len(value) != 1:
-        raise Unreadable("it divides by a sum")
-    return value
 
 
 def _check_power(base: Value, degree: int) -> None:

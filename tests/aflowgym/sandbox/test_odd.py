@@ -14,7 +14,7 @@ from aflowgym.answers.code import read_literal
 from aflowgym.execution.protocols import Completion, Job
 from aflowgym.execution.replies import plain_text
 from aflowgym.sandbox import Limits, WalledSandbox, values, walls
-from aflowgym.sandbox.base import outcome_of_content
+from aflowgym.sandbox.base import result_of
 from aflowgym.sandbox.filter import architecture
 from toolgym.sanitize import encodable
 
@@ -163,7 +163,7 @@ def test_any_text_comes_back_as_a_literal_and_as_an_answer_that_can_be_encoded(t
 
 @given(any_text)
 def test_any_error_is_told_in_one_line_that_can_be_encoded(text):
-    told = outcome_of_content(values.dump_error(text))
+    told = result_of(values.dump_error(text))
 
     assert told.value == ""
     assert told.error.isprintable()

@@ -26,7 +26,7 @@ from aflowgym.sandbox import (
     walls,
     worker,
 )
-from aflowgym.sandbox.base import encode_call
+from aflowgym.sandbox.base import encode
 from aflowgym.sandbox.filter import architecture
 from aflowgym.sandbox.process import Ended
 from aflowgym.sandbox.walled import outcome_of
@@ -341,7 +341,7 @@ def test_walls_that_cannot_be_put_up_are_the_machines_failure(tmp_path):
         raise OSError("there is no wall")
 
     job_fd, result, (told, begun) = os.memfd_create("job"), os.memfd_create("result"), os.pipe()
-    os.write(job_fd, encode_call("open('ran', 'w')", "f", "()", "{}"))
+    os.write(job_fd, encode("open('ran', 'w')", "f", "()", "{}"))
     os.lseek(job_fd, 0, os.SEEK_SET)
     pid = os.fork()
     if pid == 0:
