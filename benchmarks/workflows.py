@@ -178,7 +178,7 @@ class Stage:
             found.append(key)
             return hash_of(key)
 
-        with patch.object(simulated, "hashed", noted):
+        with patch.object(simulated, "hash_of", noted):
             self.runs(trees)
         return found
 

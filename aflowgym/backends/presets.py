@@ -163,8 +163,7 @@ class Preset:
 
     def skills(self, kind: Kind) -> Skills:
         """The skills on one kind of task."""
-        skills: Skills = getattr(self, kind)
-        return skills
+        return {"math": self.math, "code": self.code, "qa": self.qa}[kind]
 
     def acts(self, operator: str) -> str:
         """The operator of AFlow's that this one acts like: itself, if it is one.

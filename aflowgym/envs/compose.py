@@ -51,11 +51,12 @@ def _calls_of(operator: Operator) -> str:
 class ComposeEnv(WorkflowEnv):
     """Compose a workflow of operators that solves a task; each call that it makes has a price.
 
+    The other arguments are those of `WorkflowEnv`.
+
     Args:
         instructions: Operators may be given instructions. A language model can be told the answer
             in one.
         step_limit: Calls that an episode allows; `answer` is free.
-        others: As those of `WorkflowEnv`.
 
     >>> import gymnasium as gym, aflowgym
     >>> env = gym.make("aflowgym/Compose-v0", kind="math")

@@ -181,16 +181,14 @@ class Search(Walker):
             whole = (*chain, *nodes)
             step = sequence(nodes)
             after = closed_only(self.walk(step, states).on)
-            kind_of_list = sort
+            group, empty = sort, ListOf(())
             if rest.lists < left.lists:
-                kind_of_list = next(
-                    each
-                    for each in sorts().values()
-                    if replace_list(step, each.stands, ListOf(())) != step
+                group = next(
+                    s for s in sorts().values() if replace_list(step, s.stands, empty) != step
                 )
-            self.note(whole, after, kind_of_list)
+            self.note(whole, after, group)
             if rest.operators:
-                self.grow(whole, filled, after, rest, kind_of_list)
+                self.grow(whole, filled, after, rest, group)
 
     def rewards(self, states: Array) -> Array:
         """The rewards of the members of a batch that end in these states."""

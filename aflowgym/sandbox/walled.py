@@ -241,14 +241,8 @@ def level_of(facts: dict[str, Any], wrapped: bool, why_not: str, proved: tuple[s
         "limits",
         *(("bubblewrap",) if wrapped else ()),
     )
-    gaps = (
-        ()
-        if wrapped
-        else (
-            "stat() and readlink() tell of any path that it exists, its size, times and link",
-            why_not,
-        )
-    )
+    seen = "stat() and readlink() tell of any path that it exists, its size, times and link"
+    gaps = () if wrapped else (seen, why_not)
     kind: Kind = "bubblewrap" if wrapped else "walled"
     return Level(kind, walls, proved, tuple(filter(None, gaps)))
 

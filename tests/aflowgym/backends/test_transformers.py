@@ -67,8 +67,8 @@ def test_another_seed_place_or_number_draws_other_words(pair):
 
 def test_requests_of_one_moment_go_through_the_model_together(pair):
     model, sizes = backend(pair, batch=4), []
-    real = model._continued
-    model._continued = lambda rows: sizes.append(len(rows)) or real(rows)
+    real = model._continue_rows
+    model._continue_rows = lambda rows: sizes.append(len(rows)) or real(rows)
 
     together(model, [request(number) for number in range(9)])
 
@@ -96,7 +96,7 @@ def test_a_model_that_fails_is_a_fault_for_all_who_wait(pair):
     def out_of_memory(rows):
         raise RuntimeError("out of memory\nand a long report")
 
-    model._continued = out_of_memory
+    model._continue_rows = out_of_memory
     with pytest.raises(EnvironmentFault, match=r"out of memory\. If memory is short, lower batch"):
         model.generate(request())
     with pytest.raises(EnvironmentFault, match="out of memory"):

@@ -154,8 +154,8 @@ def f(): return 1
 import sys, gc
 def f():
     for each in gc.get_objects():
-        if type(each) is dict and 'dumped' in each and callable(each['dumped']):
-            each['dumped'] = lambda value: b'{"value": "forged"}'
+        if type(each) is dict and 'dump' in each and callable(each['dump']):
+            each['dump'] = lambda value: b'{"value": "forged"}'
     return 1
 """,
     ),
@@ -168,7 +168,7 @@ def f():
     frame = sys._getframe(1)
     frame.f_globals['performed'] = lambda call: b'{"value": "forged"}'
     for name, each in list(frame.f_globals.items()):
-        if name == 'values': each.dumped = lambda value: b'{"value": "forged"}'
+        if name == 'values': each.dump = lambda value: b'{"value": "forged"}'
     return 1
 """,
     ),
