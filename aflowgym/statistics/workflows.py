@@ -45,7 +45,7 @@ _ANY_SIZE: Final = Limits(calls=1_000_000, depth=1_000, operators=1_000_000)
 _MOST_COPIES: Final = 5
 _KIND = re.compile(rf"Kind: ({'|'.join(KINDS)})\b")
 _CODE = re.compile(r"\bE-[A-Z]+(?:-[A-Z]+)*")
-# As `aflowgym.envs.texts.usage_line` tells it, in both wordings that runs were recorded with. Python
+# As `envs.texts.usage_line` tells it, in both wordings that runs were recorded with. Python
 # reads no number of thousands of digits, which a stranger's record may hold.
 _CALLS = re.compile(r"^(?:Took )?(\d{1,12}) calls?(?: of the model)?, \d+ tokens\.$", re.MULTILINE)
 # Texts whose reading is remembered: those of a policy repeat, and those of a broken one never do.
