@@ -45,7 +45,6 @@ class Run:
 
     Attributes:
         face: How they reach the backend and the sandbox.
-        operators: Their declarations.
         seed: Of all draws.
         made: Calls of the model by path; no two branches share a path.
         used: What each call took.

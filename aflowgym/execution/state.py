@@ -14,7 +14,7 @@ need.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -54,7 +54,8 @@ class State:
 
     def copy(self) -> State:
         """The same slots; filling one leaves the other's as they are."""
-        return replace(self)
+        judgement = self.verdict, self.feedback
+        return State(self.task, self.solution, self.code, self.candidates, *judgement)
 
     def settle(self, operator: Operator, outputs: Mapping[str, Any]) -> None:
         """Take over what an operator wrote, and empty what that makes stale."""
