@@ -334,19 +334,19 @@ def read_letter(reply: str, count: int) -> int | None:
     >>> read_letter("A good answer would be 12.", 3) is None
     True
     """
-    known = letters(count)
-    if reply in known:
-        return known.index(reply)
+    candidates = letters(count)
+    if reply in candidates:
+        return candidates.index(reply)
     names = (*_names_in_json(reply), final_answer(reply).text)
     for text in names:
         name = _only_a_letter(text)
-        if name in known:
-            return known.index(name)
+        if name in candidates:
+            return candidates.index(name)
     lines = [line for line in reply.splitlines() if line.strip()]
-    if lines and (match := _LINE_BEGINS.match(lines[0] + " ")) and match["name"] in known:
-        return known.index(match["name"])
-    named = _named_in(lines[-1], known) if lines else set()
-    return known.index(named.pop()) if len(named) == 1 else None
+    if lines and (match := _LINE_BEGINS.match(lines[0] + " ")) and match["name"] in candidates:
+        return candidates.index(match["name"])
+    named = _named_in(lines[-1], candidates) if lines else set()
+    return candidates.index(named.pop()) if len(named) == 1 else None
 
 
 def _only_a_letter(text: str) -> str:

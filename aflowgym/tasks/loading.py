@@ -299,14 +299,14 @@ class Copies(Sequence[WorkflowTask]):
             return [self[place] for place in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
             raise IndexError(index)
-        known = self._made.get(index)
-        if known is None:
+        task = self._made.get(index)
+        if task is None:
             draw, place = divmod(index, len(self._tasks))
             base = self._tasks[place]
             fields = {name: getattr(base, name) for name in WorkflowTask.__dataclass_fields__}
             fields["id"] = f"{base.id}.{draw:02d}"
-            known = self._made[index] = DrawnTask(**fields, base=base)
-        return known
+            task = self._made[index] = DrawnTask(**fields, base=base)
+        return task
 
     def place_of(self, task_id: str) -> int | None:
         """The place of the copy with this id; None if there is none."""

@@ -83,9 +83,9 @@ def judge_math(
         return RIGHT if same else wrong("the value differs")
     if len(final) <= MAX_LENGTH and canonical(gold) == canonical(final):
         return RIGHT
-    told = outside.same(gold, final) if outside is not None else None
-    if told is not None:
-        return RIGHT if told else wrong("the value differs")
+    alike = outside.same(gold, final) if outside is not None else None
+    if alike is not None:
+        return RIGHT if alike else wrong("the value differs")
     if expected is None:
         return Verdict(None, 0.0, "the gold answer cannot be read")
     return wrong("the answer cannot be read")
