@@ -157,7 +157,7 @@ def scores_of(
 
 def _policy(name: str, seed: int) -> policies.Policy:
     if name == "sloppy":
-        from adapters.training.models.noisy_demonstrator import NoisyDemonstrator
+        from adapters.training.models.demonstrations import NoisyDemonstrator
 
         return NoisyDemonstrator(seed)
     return policies.load(name, seed=seed)

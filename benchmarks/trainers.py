@@ -42,7 +42,7 @@ from adapters.training.models.chat_policy import load_model
 from adapters.training.runs.preparation import prepare
 from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import TrainSettings, resolve
-from adapters.trl.build import build_trainer
+from adapters.trl.stable_trainer import build_trainer
 from adapters.trl.tool_trainer import ToolGRPOTrainer
 from toolgym.runs.run import Run
 

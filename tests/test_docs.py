@@ -466,7 +466,7 @@ def test_a_figure_in_a_sentence_is_that_of_the_program(page, sentence):
     ("file", "config"),
     [
         ("adapters/reference/config.py", "ReferenceConfig"),
-        ("adapters/reference/loss_config.py", "LossConfig"),
+        ("adapters/reference/losses.py", "LossConfig"),
         ("adapters/training/guards/config.py", "GuardConfig"),
         ("adapters/training/runs/settings.py", "TrainSettings"),
         ("adapters/trl/config.py", "StableGRPOConfig"),

@@ -13,7 +13,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.lab.catalogue import HEADLINES, MODULES
 from adapters.reference.config import reference_config
-from adapters.reference.loss_config import LOSSES
+from adapters.reference.losses import LOSSES
 from adapters.training.algorithms.advantages import ESTIMATORS, TURN_ESTIMATORS
 from adapters.training.preflight.judge import Limits
 from adapters.training.preflight.run import REPORT, Scope

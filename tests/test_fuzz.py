@@ -7,7 +7,7 @@ import pytest
 
 from sqlgym.tasks.gold import gold_of
 from toolgym import registration
-from toolgym.testing.fuzz import random_actions
+from toolgym.testing.contract import random_actions
 
 ENV_IDS = ["sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"]
 

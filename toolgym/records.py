@@ -16,6 +16,7 @@ from typing import Any
 from toolgym.calls import ToolCall
 from toolgym.episode import Episode, Outcome, Turn
 from toolgym.errors import ConfigurationError
+from toolgym.intervals import pass_at, wilson_interval
 from toolgym.tries import Try, check_distinct
 
 
@@ -244,33 +245,3 @@ def _numbers_by_task(records: Sequence[EpisodeRecord]) -> dict[str, list[int]]:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
-
-
-Z95 = 1.959963984540054
-"""Standard errors that 95 % of a normal distribution lie within, to either side."""
-
-
-def wilson_interval(successes: int, n: int, z: float = Z95) -> tuple[float, float]:
-    """Wilson score interval of a proportion (Wilson 1927).
-
-    >>> [round(bound, 3) for bound in wilson_interval(8, 10)]
-    [0.49, 0.943]
-    """
-    if n == 0:
-        return 0.0, 1.0
-    p, squared = successes / n, z * z
-    centre = p + squared / (2 * n)
-    spread = z * math.sqrt(p * (1 - p) / n + squared / (4 * n * n))
-    scale = 1 + squared / n
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
-
-
-def pass_at(n: int, correct: int, k: int) -> float:
-    """Chance that k of n tries hold a correct one: 1 - C(n - c, k) / C(n, k) (Chen et al. 2021).
-
-    >>> pass_at(4, 1, 2)
-    0.5
-    """
-    if not 1 <= k <= n:
-        raise ConfigurationError(f"pass@k needs 1 <= k <= n, got k={k}, n={n}.")
-    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)

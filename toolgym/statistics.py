@@ -14,7 +14,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from toolgym.records import Z95, EpisodeRecord, wilson_interval
+from toolgym.intervals import Z95, wilson_interval
+from toolgym.records import EpisodeRecord
 
 Rollout = EpisodeRecord | Mapping[str, Any]
 """A finished episode: a record, or a line of a run's `rollouts.jsonl` with `phase` and `step`."""

@@ -30,7 +30,7 @@ from toolgym.commands import (
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from adapters.training.preflight.report import Report
+    from adapters.training.preflight.judge import Report
     from adapters.training.runs.progress import ProgressListener
     from adapters.training.runs.settings import TrainSettings
     from toolgym.runs.run import Run
@@ -177,8 +177,7 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
     """Load or build the model, and look at it."""
     from transformers.utils.logging import disable_progress_bar
 
-    from adapters.commands.needs import needs_of
-    from adapters.commands.train_run import Bars
+    from adapters.commands.train_run import Bars, needs_of
     from adapters.training.preflight.run import Scope, preflight
     from adapters.training.runs.preparation import use_threads
     from adapters.training.runs.progress import NoProgress

@@ -27,10 +27,12 @@ from rich.table import Table
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
-from adapters.commands.needs import needs_of
+from adapters.reference.chat import check_template
+from adapters.reference.decoder import check_model
 from adapters.reference.distributed import Processes
 from adapters.training.guards.config import GuardConfig
 from adapters.training.guards.fault_limit import TrainingStopped
+from adapters.training.preflight.chat_format import Needs
 from adapters.training.preflight.run import NoGo, before_training
 from adapters.training.runs import phases
 from adapters.training.runs.dashboards import check_services, reported
@@ -40,6 +42,7 @@ from adapters.training.runs.progress import Advance, NoProgress, ProgressListene
 from adapters.training.runs.reproducibility import differences, reproducibility
 from adapters.training.runs.settings import TrainSettings, read_settings
 from toolgym.commands import console
+from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.report import write_report
 from toolgym.runs.run import Run
@@ -286,3 +289,19 @@ def results(summary: dict[str, Any]) -> Table:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
+
+
+def needs_of(trainer: str) -> Needs:
+    """The needs of a trainer: `needs(model, tokenizer, env)` raises where they are not met.
+
+    Both want a tool turn to be a clean difference of two renderings; the reference trainer keeps a
+    cache over all turns, and tries the model as well.
+    """
+    return _of_the_reference if trainer == "reference" else check_template
+
+
+def _of_the_reference(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]
+) -> None:
+    check_model(model)
+    check_template(model, tokenizer, env)

@@ -3,7 +3,7 @@
 An experiment says what was claimed, which cells are compared and what is measured; everything else
 is shared. In the order in which to read it:
 
-    experiment, prediction, intervals     a claim, as something that numbers can refute
+    experiment, prediction                a claim, as something that numbers can refute
     experiments                           the experiments, one in a file; catalogue lists them
     units, runner, starts                 doing the work once, in parallel, in any number of pieces
     code_hash, definitions                what a record hangs on, and what may change without it

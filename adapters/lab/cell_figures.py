@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from adapters.lab.figures import Figure, Series
-from adapters.lab.intervals import average, share
 from adapters.lab.prediction import Cells, Key, values_of
+from toolgym.intervals import average, share
 from toolgym.report.plots.axes import Unit
 
 

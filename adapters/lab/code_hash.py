@@ -35,7 +35,7 @@ from toolgym.errors import ConfigurationError
 
 OURS: Final = ("adapters", "toolgym")
 BESIDE: Final = (
-    *("adapters.lab.experiment", "adapters.lab.prediction", "adapters.lab.intervals"),
+    *("adapters.lab.experiment", "adapters.lab.prediction"),
     *("adapters.lab.figures", "adapters.lab.cell_figures"),
     *("adapters.lab.code_hash", "adapters.lab.definitions"),
     *("toolgym.commands", "toolgym.report"),

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from adapters.lab.intervals import Effect
+from toolgym.intervals import Effect
 from toolgym.report.plots.axes import Unit
 from toolgym.report.plots.categories import Point, Points, point_plot
 from toolgym.report.plots.lines import Line, line_plot, swatch

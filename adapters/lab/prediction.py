@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from adapters.lab.intervals import (
+from toolgym.intervals import (
     Effect,
     average,
     paired_difference,

@@ -25,10 +25,10 @@ from markupsafe import Markup, escape
 
 from adapters.lab.experiment import Experiment, Scale
 from adapters.lab.figures import Figure
-from adapters.lab.intervals import Effect, average, share
 from adapters.lab.prediction import Cells, Prediction, Verdict
 from adapters.lab.runner import Failure
 from adapters.lab.units import Unit, done
+from toolgym.intervals import Effect, average, share
 from toolgym.report.plots.axes import visible
 from toolgym.runs.files import encode, plain, replace_file
 

@@ -20,7 +20,7 @@ from typing import Any
 from jinja2 import TemplateError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.training.models.special_tokens import SANITIZED, can_sanitize, stop_ids
+from adapters.training.models.tokenized_examples import SANITIZED, can_sanitize, stop_ids
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, prompt_messages

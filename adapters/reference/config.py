@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from adapters.reference.loss_config import LOSSES, LossConfig, loss_config
+from adapters.reference.losses import LOSSES, LossConfig, loss_config
 from adapters.training.algorithms.advantages import ESTIMATORS, TURN_ESTIMATORS
 from adapters.training.algorithms.dynamic_sampling import SamplingConfig
 from adapters.training.guards.config import GuardConfig
@@ -65,7 +65,7 @@ class ReferenceConfig(BaseModel):
     """Of later turns, for the estimators that tell turns apart."""
     spare_conflicts: bool = False
     """Leave the tokens that good and bad rollouts begin or end with out of the bad ones' loss, and
-    count them twice in the good ones' (`adapters.training.algorithms.conflict_tokens`)."""
+    count them twice in the good ones' (`adapters.reference.advantages`)."""
     learn_from_unfinished: bool = False
     """Whether a rollout that ran out of tokens takes part in the loss. Its reward says that it did
     not answer, when it was not allowed to."""

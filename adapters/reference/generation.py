@@ -25,7 +25,7 @@ from adapters.reference.chat import ChatFormat
 from adapters.reference.decoder import Decoder
 from adapters.reference.rollout import Ending, Request, Rollout
 from adapters.training.algorithms.workers import Workers
-from adapters.training.models.special_tokens import context_length
+from adapters.training.models.tokenized_examples import context_length
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import EnvironmentFault

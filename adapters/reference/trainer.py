@@ -34,13 +34,11 @@ from adapters.reference.distributed import Processes
 from adapters.reference.generation import Player, PlaySettings
 from adapters.reference.learner import Learner
 from adapters.reference.optimizer import Optimizer, make_ready
-from adapters.training.guards.config import Action
-from adapters.training.guards.decision import Decision, no_snapshot_message, rollback_message
+from adapters.training.guards.config import Action, Setup
 from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
-from adapters.training.guards.guards import Guards
-from adapters.training.guards.setup import Setup
-from adapters.training.models.playable import playable_tasks
-from adapters.training.preflight.rollout_room import room_finder
+from adapters.training.guards.guards import Decision, Guards, no_snapshot_message, rollback_message
+from adapters.training.models.demonstrations import playable_tasks
+from adapters.training.preflight.chat_format import room_finder
 from adapters.training.runs.progress import peak_memory
 from toolgym.runs.metrics import recorded
 

@@ -12,16 +12,140 @@ chat format included, that `AutoTokenizer.from_pretrained` reads.
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from adapters.tiny import template
+from toolgym.env import ToolEnv
+from toolgym.messages import Message, episode_messages
 
-Message = Mapping[str, Any]
+# The chat format of the tiny model: ChatML, as short as it can be.
+#
+# A transcript's length is the cost of training on it. Rendered with a Qwen template, the JSON
+# schemas of the tools alone are several hundred tokens; here the tools are bare names and the
+# system message is left out, since a model that is trained from scratch learns the tools from
+# demonstrations and could not read a manual. What opens a turn, role and line break included, is
+# one token.
+#
+# The format has what trainers ask for: earlier turns render the same whatever follows them, `{%
+# generation %}` marks what the model wrote with the token that ends its turn inside, and
+# `RESPONSE_TEMPLATE` tells transformers (5.13 and newer) how to read a turn back into a message.
+
+
+PAD: Final = "<|endoftext|>"
+END_OF_TURN: Final = "<|im_end|>"
+ROLES: Final = ("tools", "user", "assistant", "tool")
+
+
+def header(role: str) -> str:
+    """What opens a turn of this role; one token."""
+    return f"<|im_start|>{role}\n"
+
+
+CONTROL_TOKENS: Final = (PAD, END_OF_TURN, *map(header, ROLES))
+CALL_TOKENS: Final = ("<tool_call>", "</tool_call>")
+
+CHAT_TEMPLATE: Final = """\
+{%- macro call(function) -%}
+<tool_call>
+{"name": "{{ function.name }}", "arguments": {{ function.arguments if function.arguments is string \
+else function.arguments | tojson }}}
+</tool_call>
+{%- endmacro -%}
+{%- if tools -%}
+{{- '<|im_start|>tools\\n' -}}
+{%- for tool in tools -%}
+{{- ' ' + (tool.function if tool.function is defined else tool).name -}}
+{%- endfor -%}
+{{- '<|im_end|>' -}}
+{%- endif -%}
+{%- for message in messages -%}
+{%- if message.role == 'assistant' -%}
+{{- '<|im_start|>assistant\\n' -}}
+{%- generation -%}
+{{- message.content if message.content is string else '' -}}
+{%- for each in message.tool_calls or [] -%}
+{{- call(each.function if each.function is defined else each) -}}
+{%- endfor -%}
+{{- '<|im_end|>' -}}
+{%- endgeneration -%}
+{%- elif message.role in ('user', 'tool') -%}
+{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' -}}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+{{- '<|im_start|>assistant\\n' -}}
+{%- endif -%}
+"""
+
+RESPONSE_TEMPLATE: Final[dict[str, Any]] = {
+    "defaults": {"role": "assistant"},
+    "start_anchor": header("assistant"),
+    "fields": {
+        "tool_calls": {
+            "open": CALL_TOKENS[0],
+            "close_pattern": r"</tool_call>\s*",
+            "repeats": True,
+            "content": "json",
+            "transform": {"type": "function", "function": "{content}"},
+        },
+        "content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"},
+    },
+}
+
+
+# Texts that the tokenizer should find cheap, beyond demonstrations of how to do it right.
+#
+# A model that is being trained makes mistakes, and so reads error messages; and it may come to pad
+# its calls with nulls. If such text cost many times more tokens than the right one, a transcript
+# with a mistake would not fit where one without does. So the tokenizer sees some of both while it
+# is made; the model that learns from demonstrations does not.
+
+
+_NONSENSE = "x"
+
+
+def null_padded(transcript: Sequence[Message], tools: Sequence[dict[str, Any]]) -> list[Message]:
+    """The transcript with every argument of every tool in every call, null where it had none.
+
+    Args:
+        transcript: Chat messages; they stay as they are.
+        tools: In the OpenAI function format.
+    """
+    names = [key for tool in tools for key in tool["function"]["parameters"]["properties"]]
+    padded: list[Message] = copy.deepcopy(list(transcript))
+    for message in padded:
+        for call in message.get("tool_calls") or []:
+            given = call["function"]["arguments"]
+            call["function"]["arguments"] = {name: given.get(name) for name in [*names, *given]}
+    return padded
+
+
+def mistakes(env: ToolEnv[Any], task_ids: Sequence[str]) -> list[list[Message]]:
+    """Transcripts of what goes wrong with each tool: no arguments, nonsense, no call, no such tool.
+
+    Args:
+        env: An environment of one's own; its current episode ends.
+        task_ids: One transcript for each.
+    """
+    actions: list[Any] = [{"name": _NONSENSE, "arguments": {}}, _NONSENSE]
+    for name, spec in env.tools.items():
+        if not spec.terminal:
+            actions.append({"name": name, "arguments": {}})
+            actions.append({"name": name, "arguments": dict.fromkeys(spec.required, _NONSENSE)})
+    transcripts = []
+    for task_id in task_ids:
+        env.reset(options={"task_id": task_id})
+        for action in actions:
+            if not env.episode.over:
+                env.step(action)
+        transcripts.append(episode_messages(env))
+    return transcripts
+
 
 VOCABULARY: Final = 1024
 
@@ -64,8 +188,8 @@ def train_tokenizer(
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     core.pre_tokenizer = pre_tokenizers.Sequence([pieces, byte_level])
     core.decoder = decoders.ByteLevel()
-    control = [AddedToken(t, special=True, normalized=False) for t in template.CONTROL_TOKENS]
-    calls = [AddedToken(t, special=False, normalized=False) for t in template.CALL_TOKENS]
+    control = [AddedToken(t, special=True, normalized=False) for t in CONTROL_TOKENS]
+    calls = [AddedToken(t, special=False, normalized=False) for t in CALL_TOKENS]
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary - len(calls),
         special_tokens=control,
@@ -77,13 +201,13 @@ def train_tokenizer(
     core.add_tokens(calls)
     tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=core,
-        eos_token=template.END_OF_TURN,
-        pad_token=template.PAD,
+        eos_token=END_OF_TURN,
+        pad_token=PAD,
         padding_side="left",
         clean_up_tokenization_spaces=False,
     )
-    tokenizer.chat_template = template.CHAT_TEMPLATE
-    tokenizer.response_template = template.RESPONSE_TEMPLATE
+    tokenizer.chat_template = CHAT_TEMPLATE
+    tokenizer.response_template = RESPONSE_TEMPLATE
     return tokenizer
 
 

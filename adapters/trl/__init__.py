@@ -26,10 +26,9 @@ from adapters.trl.datasets import FormatReport, check_format, sft_dataset, train
 from adapters.trl.environment import CallRefused, RolloutEnvironment, environment_factory
 
 if TYPE_CHECKING:
-    from adapters.trl.build import build_trainer
+    from adapters.trl.callbacks import FaultStop
     from adapters.trl.config import StableGRPOConfig
-    from adapters.trl.fault_callback import FaultStop
-    from adapters.trl.stable_trainer import StableGRPOTrainer
+    from adapters.trl.stable_trainer import StableGRPOTrainer, build_trainer
     from adapters.trl.tool_trainer import ToolGRPOTrainer
 
 __all__ = [
@@ -48,11 +47,11 @@ __all__ = [
 ]
 
 _NEEDS_TRL = {
-    "FaultStop": "adapters.trl.fault_callback",
+    "FaultStop": "adapters.trl.callbacks",
     "StableGRPOConfig": "adapters.trl.config",
     "StableGRPOTrainer": "adapters.trl.stable_trainer",
     "ToolGRPOTrainer": "adapters.trl.tool_trainer",
-    "build_trainer": "adapters.trl.build",
+    "build_trainer": "adapters.trl.stable_trainer",
 }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from adapters.training.models.playable import playable_tasks
+from adapters.training.models.demonstrations import playable_tasks
 from toolgym import policies, registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError

@@ -7,7 +7,7 @@ exception in `reset` or `get_reward` ends the run, and None as a reward leaves t
 the class made here shows the model the strict schema of each tool, takes whatever arguments arrive,
 and is one boundary: no fault of the environment gets through it. A rollout with a fault is told a
 neutral sentence, earns None, and is counted in `_tally`, by which
-`adapters.trl.fault_callback.FaultStop` ends a run that has too many.
+`adapters.trl.callbacks.FaultStop` ends a run that has too many.
 
 With `parsing="strict"` a call whose arguments do not bind raises instead, as a tool that is a plain
 Python function would, so that the wall can be compared with its absence.

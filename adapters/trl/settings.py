@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from trl import GRPOConfig
 from trl.chat_template_utils import add_response_schema
 
-from adapters.training.models.special_tokens import SANITIZED, can_sanitize
+from adapters.training.models.tokenized_examples import SANITIZED, can_sanitize
 from adapters.trl.config import StableGRPOConfig
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError

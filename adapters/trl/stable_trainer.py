@@ -3,7 +3,7 @@
     a generation batch   is played, its dead groups replaced (`dynamic_sampling`), its advantages
                          estimated anew
     an update            is measured while it can still be left out (`step_metrics`), judged by the
-                         guards, made or not made (`guard_callback`)
+                         guards, made or not made (`callbacks`)
     a checkpoint         holds the guards' memory and the state of dynamic sampling, and falls
                          between generation batches, so that a resumed run is the same run
 
@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
 from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from trl import GRPOConfig
 
 from adapters.training.algorithms import advantages
 from adapters.training.algorithms.dynamic_sampling import (
@@ -28,13 +30,15 @@ from adapters.training.algorithms.dynamic_sampling import (
     Tally,
     TaskStream,
 )
+from adapters.training.guards.config import Setup
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.guards.guards import Guards
-from adapters.training.guards.setup import Setup
-from adapters.training.preflight.rollout_room import room_finder
+from adapters.training.preflight.chat_format import room_finder
 from adapters.training.runs.progress import peak_memory
-from adapters.trl import dynamic_sampling
+from adapters.trl import dynamic_sampling, settings
+from adapters.trl.callbacks import GuardCallback
 from adapters.trl.config import TRLS_OWN, StableGRPOConfig
+from adapters.trl.datasets import training_dataset
 from adapters.trl.dynamic_sampling import (
     PlayedBatch,
     Rows,
@@ -43,8 +47,7 @@ from adapters.trl.dynamic_sampling import (
     fill_step,
     single_batch,
 )
-from adapters.trl.environment import RolloutEnvironment
-from adapters.trl.guard_callback import GuardCallback
+from adapters.trl.environment import RolloutEnvironment, environment_factory
 from adapters.trl.step_metrics import (
     MEASURED,
     PREFIX,
@@ -299,3 +302,55 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         if "learning_rate" in metrics:
             metrics["learning_rate"] *= self._guard_callback.guards.learning_rate_scale
         return recorded(metrics)
+
+
+def build_trainer(
+    model: PreTrainedModel | str,
+    tokenizer: PreTrainedTokenizerBase,
+    env_id: str,
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    config: GRPOConfig | Mapping[str, Any],
+    dataset: Any = None,
+    callbacks: Sequence[TrainerCallback] = (),
+    trainer_class: type[ToolGRPOTrainer] | None = None,
+    **keywords: Any,
+) -> ToolGRPOTrainer:
+    """A complete trainer for an environment; call its `train()`.
+
+    Args:
+        model: The policy, or its path or hub id.
+        tokenizer: With a chat template that renders tools; its padding must not be its end of turn.
+        env_id: A registered `ToolEnv`.
+        env_kwargs: For `gym.make`.
+        config: A `StableGRPOConfig`, or a dict of its arguments; or TRL's `GRPOConfig`.
+        dataset: As `training_dataset` makes it; None makes one of all tasks.
+        callbacks: More callbacks; `FaultStop` is always there.
+        trainer_class: A subclass of `ToolGRPOTrainer`; None: the one that fits the config.
+        keywords: Of `ToolGRPOTrainer` (`control`, `on_metrics`, `on_rollouts`, `reference`) or of
+            `GRPOTrainer`, such as `peft_config` for LoRA.
+
+    Raises:
+        ConfigurationError: Something would train nothing, or something else, or is known to fail;
+            the message says what.
+    """
+    options = dict(env_kwargs or {})
+    chosen = trainer_class or _trainer_for(config)
+    config_class = StableGRPOConfig if issubclass(chosen, StableGRPOTrainer) else GRPOConfig
+    environment = environment_factory(env_id, **options)
+    made = settings.grpo_config(config, environment._sample().step_limit, config_class)
+    rows = training_dataset(env_id, seed=made.seed, **options) if dataset is None else dataset
+    return chosen(
+        model=model,
+        processing_class=tokenizer,
+        args=made,
+        train_dataset=rows,
+        environment_factory=environment,
+        callbacks=list(callbacks),
+        **keywords,
+    )
+
+
+def _trainer_for(config: GRPOConfig | Mapping[str, Any]) -> type[ToolGRPOTrainer]:
+    is_trls_own = isinstance(config, GRPOConfig) and not isinstance(config, StableGRPOConfig)
+    return ToolGRPOTrainer if is_trls_own else StableGRPOTrainer

@@ -1,13 +1,13 @@
 """`ToolGRPOTrainer`: TRL's `GRPOTrainer` on tool environments, with TRL's own update.
 
 It adds to TRL's what a run on tools needs, each by wrapping a method and calling it, never by a
-copy, since copies drift: messages are parsed as in evaluation (`response_parsing`), tools of
-different rollouts run at the same time, a rollout stops with its episode and is marked when it ran
-out before, collective generation stays in step across processes (all `tool_loop`), groups are
+copy, since copies drift: messages are parsed as in evaluation (`tool_loop.ParsingTokenizer`), tools
+of different rollouts run at the same time, a rollout stops with its episode and is marked when it
+ran out before, collective generation stays in step across processes (all `tool_loop`), groups are
 measured by outcome (`step_metrics`), prompts show the tools by the schemas of evaluation and
 demonstrations, and encode control tokens in texts as text (`settings`), the reference of a KL
-penalty is the model as it is (`reference_model`), a run that loses too many rollouts ends
-(`fault_callback`), and the control experiment shuffles rewards.
+penalty is the model as it is, a run that loses too many rollouts ends (`callbacks.FaultStop`), and
+the control experiment shuffles rewards.
 
 The environment alone also works with a plain `GRPOTrainer`; then TRL's own limits hold: a malformed
 call ends the rollout without a word, a misspelt tool is "not found", and one turn more is generated
@@ -25,22 +25,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from accelerate.utils import gather_object
-from trl import GRPOTrainer
+from transformers import PreTrainedModel
+from trl import GRPOConfig, GRPOTrainer
 
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.algorithms.workers import Workers
+from adapters.trl.callbacks import FaultStop
 from adapters.trl.config import StableGRPOConfig
 from adapters.trl.dynamic_sampling import PlayedBatch, Rows
 from adapters.trl.environment import RolloutEnvironment
-from adapters.trl.fault_callback import FaultStop
-from adapters.trl.reference_model import named_reference
-from adapters.trl.response_parsing import ParsingTokenizer
 from adapters.trl.settings import check_rows, check_tasks, fitted, prepare_tokenizer
 from adapters.trl.step_metrics import PREFIX, figures_of, step_metrics
 from adapters.trl.tool_loop import (
     Generate,
     ParallelToolRunner,
+    ParsingTokenizer,
     RolloutEnd,
     Sequences,
     SynchronisedGeneration,
@@ -52,6 +53,61 @@ from adapters.trl.tool_loop import (
 )
 from toolgym.errors import ConfigurationError
 from toolgym.rollout import EpisodeRecord
+
+# The reference model of the KL penalty: the policy as it is when training begins.
+#
+# TRL builds the reference by loading the policy's name once more. For a policy that was warmed up
+# in memory that name is the base model's, or nothing: the penalty then pulls towards a model that
+# has never seen a tool. So the policy is written to a folder first, and bears its name while TRL
+# builds its trainer. With LoRA there is no second model: the reference is the policy without its
+# adapter, or, where the policy came with a trained one, with a copy of that as it was.
+
+
+FOLDER = "reference"
+
+
+@contextmanager
+def named_reference(
+    model: Any, config: GRPOConfig, folder: Path | str | None, *, has_adapter: bool
+) -> Iterator[None]:
+    """A context in which the policy's name leads to its reference model.
+
+    Args:
+        model: The policy, or its path, in which case that is the reference too.
+        config: Without `beta` there is no reference.
+        folder: Path or hub id of the reference; None: the model is saved below the output folder.
+        has_adapter: The policy gets a LoRA adapter, or has one.
+
+    Raises:
+        ConfigurationError: Another reference is named for a policy that is given by its path.
+    """
+    if not config.beta or has_adapter:
+        yield
+        return
+    if not isinstance(model, PreTrainedModel):
+        if folder is not None and str(folder) != str(model):
+            raise ConfigurationError(
+                f"TRL loads {model} for policy and reference alike, so reference={str(folder)!r}"
+                " would be passed over: load the model yourself and give that instead of its path."
+            )
+        yield
+        return
+    own_name = model.config._name_or_path
+    model.config._name_or_path = str(folder or _saved(model, config))
+    try:
+        yield
+    finally:
+        model.config._name_or_path = own_name
+
+
+def _saved(model: PreTrainedModel, config: GRPOConfig) -> Path:
+    folder = Path(str(config.output_dir)) / FOLDER
+    state = PartialState()
+    if state.is_main_process:
+        model.save_pretrained(folder)
+    state.wait_for_everyone()
+    return folder
+
 
 SHUFFLED_REWARDS = "shuffled-rewards"
 OnMetrics = Callable[[int, dict[str, float]], None]

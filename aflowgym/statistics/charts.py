@@ -20,7 +20,7 @@ from aflowgym.statistics.workflow_svg import workflow_picture
 from aflowgym.tasks.task import KINDS
 from toolgym.report.plots.categories import ShareBars, share_bars
 from toolgym.report.plots.lines import Line, line_plot, swatch
-from toolgym.report.plots.scatter import Mark, Spot, Track, scatter_plot
+from toolgym.report.plots.points import Mark, Spot, Track, scatter_plot
 from toolgym.statistics import Chart, Share
 
 _ALIKE = re.compile(r"(?:(?<=\[)|(?<=, ))(\w+)((?:, \1)+)(?=[\],])")

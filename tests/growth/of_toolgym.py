@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from adapters.lab.sql import tiny_grpo
-from adapters.training.models import noisy_demonstrator
+from adapters.training.models import demonstrations
 from adapters.training.preflight import chat_format, sample
 from sqlgym.envs.explore import ExploreEnv
 from tests.growth.measuring import Reader
@@ -53,14 +53,14 @@ CALL_MODULES = (
     "toolgym.calls.parsing",
     "toolgym.calls.formats",
     "toolgym.calls.json_reading",
-    "toolgym.calls.loose",
+    "toolgym.calls.marked",
     "toolgym.calls.marked",
     "toolgym.calls.outline",
     "toolgym.calls.parsing",
     "toolgym.calls.plain_values",
     "toolgym.calls.python_forms",
     "toolgym.calls.source",
-    "toolgym.calls.thinking",
+    "toolgym.calls.formats",
     "toolgym.calls.tool_index",
     "toolgym.calls.xml_forms",
 )
@@ -203,12 +203,12 @@ READERS = [
         covers=("toolgym.messages",),
     ),
     Reader(
-        "adapters.training.models.noisy_demonstrator.without_conditions",
-        noisy_demonstrator.without_conditions,
+        "adapters.training.models.demonstrations.without_conditions",
+        demonstrations.without_conditions,
         marks=("SELECT ", " FROM ", " WHERE ", "(", "'", '"', "/*", "--", " AND "),
         before=("SELECT 1 FROM t WHERE ", "SELECT "),
         after=(")", "'", " LIMIT 1"),
-        covers=("adapters.training.models.noisy_demonstrator",),
+        covers=("adapters.training.models.demonstrations",),
     ),
 ]
 

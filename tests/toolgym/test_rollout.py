@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgym import ConfigurationError, policies, rollout
-from toolgym.records import pass_at, wilson_interval
+from toolgym.intervals import pass_at, wilson_interval
 
 
 @pytest.fixture

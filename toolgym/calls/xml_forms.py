@@ -10,7 +10,7 @@ value can hold the very tag that closes it. These rules keep it whole or make it
   value could also end earlier. That is an error, not a guess.
 * A closing tag may be missing only where nothing else follows, and not inside of quotes.
 * A closing tag of a value behind the calls, that none of them opened, makes them an error
-  (`toolgym.calls.doubt`).
+  (`toolgym.calls.formats`).
 """
 
 from __future__ import annotations

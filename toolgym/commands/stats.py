@@ -126,7 +126,7 @@ def _subject(tally: Counter[str]) -> str:
 
 
 def _write(run: Path, subject: str, statistics: Statistics, html: Path) -> None:
-    from toolgym.report.small_pages import write_statistics_page
+    from toolgym.report.page import write_statistics_page
 
     try:
         write_statistics_page(run.resolve().name, subject, statistics, html)

@@ -1,10 +1,16 @@
-"""Policies: what acts in an environment.
+"""Policies: what acts in an environment, and how one is found by its name.
 
 `builtin` says what a policy is and holds those that need no model, `chat` plays by a model on a
-server, and `load` finds a policy by its name. `ChatPolicy` has its own module,
-`toolgym.policies.chat`: it needs the client of `toolgym.chat`, which is imported only for it.
+server; installed packages register others. What is slow to import is imported when its name is
+asked for: `ChatPolicy` stays in `toolgym.policies.chat`, which needs the client of `toolgym.chat`.
 """
 
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Any
+
+from toolgym.errors import ConfigurationError
 from toolgym.policies.builtin import (
     SERVED,
     ExpertPolicy,
@@ -17,7 +23,6 @@ from toolgym.policies.builtin import (
     random,
     scripted,
 )
-from toolgym.policies.load import load
 
 __all__ = [
     "SERVED",
@@ -32,3 +37,42 @@ __all__ = [
     "random",
     "scripted",
 ]
+
+
+def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
+    """A policy by name: `expert`, `random`, `openai:MODEL`, a registered one, or a model's path.
+
+    A package registers a policy by its name in the entry-point group `toolgym.policies`: a function
+    of the name, the seed and the options. The one called `model` loads whatever has no other name.
+
+    Args:
+        name: The name, path or hub id; `openai:MODEL` asks a server (`toolgym.chat`).
+        seed: For policies that draw.
+        options: For the model's loader, such as `temperature`.
+
+    Raises:
+        ConfigurationError: Nothing can load it; the message says what to install.
+    """
+    if name == "expert":
+        return expert()
+    if name == "random":
+        return random(seed)
+    if name.startswith(SERVED):
+        from toolgym.policies.chat import load as load_served
+
+        return load_served(name.removeprefix(SERVED), seed=seed, **options)
+    found = entry_points(group="toolgym.policies")
+    for entry in [*found.select(name=name), *found.select(name="model")]:  # the first one wins
+        try:
+            loader = entry.load()
+        except ImportError as problem:
+            raise ConfigurationError(
+                f"--policy {name} is a model, which needs more than is installed ({problem});"
+                " run: pip install 'toolgym[train]'."
+            ) from problem
+        policy: Policy = loader(name, seed=seed, **options)
+        return policy
+    raise ConfigurationError(
+        f"no policy {name!r}: use expert or random, or install what loads models:"
+        " pip install 'toolgym[train]'."
+    )

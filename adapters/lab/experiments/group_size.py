@@ -25,7 +25,6 @@ import torch
 from adapters.lab.cell_figures import grid, lines
 from adapters.lab.experiment import Config, Experiment, Scale
 from adapters.lab.figures import Figure, Series
-from adapters.lab.intervals import average
 from adapters.lab.micro import world
 from adapters.lab.micro.guarded import Watch
 from adapters.lab.micro.loop import History, MicroConfig, Trainer, mean, start_of
@@ -45,6 +44,7 @@ from adapters.lab.prediction import (
 from adapters.training.algorithms.advantages import advantages
 from adapters.training.algorithms.groups import live_chance
 from adapters.training.guards.config import GuardConfig
+from toolgym.intervals import average
 
 SIZES: Final = (2, 4, 8, 16)
 PAIRS: Final = ((1.0, 0.0), (1.0, 0.2), (0.6, 0.5), (0.4, 0.2))

@@ -38,7 +38,7 @@ from adapters.lab.prediction import (
     mean_above,
     mean_unchanged,
 )
-from adapters.reference.divergence import penalized_rewards
+from adapters.reference.losses import penalized_rewards
 from adapters.training.algorithms.advantages import advantages
 
 RATES: Final = (1e-4, 3e-3)

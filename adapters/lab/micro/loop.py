@@ -30,9 +30,14 @@ from adapters.lab.micro.model import MicroModel, Sampled, prompts_of, read, samp
 from adapters.lab.micro.start import STEPS, started
 from adapters.lab.micro.tokens import is_prose, text_of
 from adapters.lab.micro.world import Ending
-from adapters.reference.divergence import penalized_rewards
-from adapters.reference.loss_config import LossConfig, loss_config
-from adapters.reference.losses import Totals, aggregate, policy_loss
+from adapters.reference.losses import (
+    LossConfig,
+    Totals,
+    aggregate,
+    loss_config,
+    penalized_rewards,
+    policy_loss,
+)
 from adapters.training.algorithms.advantages import advantages
 from adapters.training.algorithms.dynamic_sampling import (
     DynamicSampling,
@@ -386,7 +391,7 @@ def plain_penalty(
     """The divergence of a batch from a reference, in nats: a scalar with gradient.
 
     It is differentiated as it is written, which is the way that it is usually done, and not so that
-    the expected gradient is exact, as in `adapters.reference.divergence`. For comparison, with
+    the expected gradient is exact, as in `adapters.reference.losses`. For comparison, with
     d = log pi - log pi_ref:
 
         k1 = d                gradient  grad log pi, which is 0 in expectation: no anchor at all

@@ -22,7 +22,7 @@ from adapters.reference.rollout import Request
 from adapters.reference.trainer import ReferenceTrainer
 from adapters.training.guards.config import GUARD_NAMES
 from adapters.training.models.chat_policy import ChatModelPolicy
-from adapters.training.models.playable import playable_tasks
+from adapters.training.models.demonstrations import playable_tasks
 from toolgym import rollout
 
 GROUP_SIZE: Final = 8

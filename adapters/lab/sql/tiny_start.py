@@ -25,11 +25,10 @@ from transformers.utils.logging import disable_progress_bar
 
 from adapters.lab.code_hash import code_hash
 from adapters.lab.starts import remembered_folder
-from adapters.tiny.corpus import mistakes, null_padded
 from adapters.tiny.model import TinySize, build_model
-from adapters.tiny.tokenizer import train_tokenizer
+from adapters.tiny.tokenizer import mistakes, null_padded, train_tokenizer
 from adapters.training.models.chat_policy import load_model
-from adapters.training.models.noisy_demonstrator import Habit, NoisyDemonstrator
+from adapters.training.models.demonstrations import Habit, NoisyDemonstrator
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
 from adapters.trl import sft_dataset

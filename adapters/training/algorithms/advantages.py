@@ -1,9 +1,9 @@
 """Advantage estimators: pure functions from the rewards of a batch to advantages.
 
-Each has its own name and gives one advantage per rollout; the turn-level ones (`turn_credit`) give
-one per turn. In all of them a rollout that a fault left
-unscored gets 0 and moves nobody's baseline, the members of a group need not stand together, and
-statistics are over everything that is passed: gather the batch of all processes first.
+Each has its own name and gives one advantage per rollout; the turn-level ones give one per turn. In
+all of them a rollout that a fault left unscored gets 0 and moves nobody's baseline. A group is
+given by a number per rollout, and its members need not stand together. Statistics are over
+everything that is passed: gather the batch of all processes first.
 
 What to choose: dividing by a group's own deviation erases how large a difference was (with groups
 of two the advantage is always plus or minus .707), so the default of the trainers here is
@@ -12,25 +12,242 @@ of two the advantage is always plus or minus .707), so the default of the traine
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+import torch
 from torch import Tensor
 
-from adapters.training.algorithms.group_statistics import (
-    STD_EPS,
-    STD_FLOOR,
-    batch_lead,
-    batch_std,
-    floored,
-    group_lead,
-    group_members,
-    group_std,
-    scored_mask,
-    zero_unless,
-)
-from adapters.training.algorithms.turn_credit import turn_centered, turn_normalized
 from toolgym.errors import ConfigurationError
+
+# Group and batch statistics: deviations from means, and standard deviations.
+#
+# They work on an N x N membership mask, so nothing is sorted, no order of addition depends on a
+# device's scheduling, and an unscored rollout drops out of every sum. Where all rewards are equal,
+# every deviation is exactly 0, not the rounding of a mean: divided by a small deviation such a rest
+# would be an advantage, and an update would follow where there is nothing to learn.
+
+
+STD_EPS: Final = 1e-4
+"""Added to every standard deviation that divides, as TRL adds it."""
+STD_FLOOR: Final = 0.1
+"""The least that a whole batch is divided by. Once nearly every rollout is right, rewards differ by
+the cost of a call, .01: without the floor that would become an advantage of full size."""
+
+
+def scored_mask(rewards: Tensor, scored: Tensor | None) -> Tensor:
+    """The mask of the scored rollouts.
+
+    Args:
+        rewards: [N] float; anything where unscored, usually nan.
+        scored: [N] bool, or None: those with a finite reward.
+
+    Returns:
+        [N] bool.
+    """
+    return rewards.isfinite() if scored is None else scored.bool()
+
+
+def zero_unless(counted: Tensor, values: Tensor) -> Tensor:
+    """The values with 0 where they do not count, since nan times 0 is nan; equal shapes."""
+    return torch.where(counted, values, torch.zeros_like(values))
+
+
+def group_members(groups: Tensor, counted: Tensor) -> Tensor:
+    """The membership mask of the groups.
+
+    Args:
+        groups: [N] int, equal for the rollouts of one task.
+        counted: [N] bool.
+
+    Returns:
+        [N, N] bool: row i is True at the counted members of i's group, i among them if it counts.
+    """
+    return (groups[:, None] == groups[None, :]) & counted[None, :]
+
+
+def group_lead(values: Tensor, members: Tensor) -> Tensor:
+    """Each value less the mean of its group, exactly 0 where all values of the group are equal.
+
+    Args:
+        values: [N] float, 0 where nothing counts.
+        members: [N, N] bool, from `group_members`.
+
+    Returns:
+        [N]; 0 for what does not count.
+    """
+    table = values[None, :].expand(members.shape)
+    mean = zero_unless(members, table).sum(dim=1) / members.sum(dim=1).clamp(min=1)
+    highest = table.masked_fill(~members, -math.inf).amax(dim=1)
+    lowest = table.masked_fill(~members, math.inf).amin(dim=1)
+    return zero_unless(members.diagonal() & (highest > lowest), values - mean)
+
+
+def group_std(values: Tensor, members: Tensor) -> Tensor:
+    """The sample standard deviation (n - 1) of each rollout's group, 0 where n < 2.
+
+    Shapes as for `group_lead`.
+    """
+    squares = (group_lead(values, members) ** 2)[None, :].expand(members.shape)
+    spread = zero_unless(members, squares).sum(dim=1)
+    return (spread / (members.sum(dim=1) - 1).clamp(min=1)).sqrt()
+
+
+def batch_lead(values: Tensor, counted: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Each value less the mean of all that count, exactly 0 where all are equal.
+
+    Args:
+        values: Any shape, 0 where nothing counts.
+        counted: Bool of the same shape.
+        weights: How often each value counts, of the same shape; None: once.
+
+    Returns:
+        The same shape; 0 for what does not count.
+    """
+    times = _times(values, counted, weights)
+    mean = (values * times).sum() / times.sum().clamp(min=1)
+    highest = values.masked_fill(~counted, -math.inf).max()
+    lowest = values.masked_fill(~counted, math.inf).min()
+    return zero_unless(counted & (highest > lowest), values - mean)
+
+
+def batch_std(values: Tensor, counted: Tensor, weights: Tensor | None = None) -> Tensor:
+    """The sample standard deviation of all that count: a scalar, 0 where fewer than two do.
+
+    Arguments as for `batch_lead`.
+    """
+    times = _times(values, counted, weights)
+    squares = batch_lead(values, counted, weights) ** 2 * times
+    return (squares.sum() / (times.sum() - 1).clamp(min=1)).sqrt()
+
+
+def floored(std: Tensor, floor: float) -> Tensor:
+    """The divisor max(std + 1e-4, floor)."""
+    return (std + STD_EPS).clamp(min=floor)
+
+
+def _times(values: Tensor, counted: Tensor, weights: Tensor | None) -> Tensor:
+    return (counted if weights is None else zero_unless(counted, weights)).to(values.dtype)
+
+
+# Turn-level advantages: the return from each turn on, less a leave-one-out baseline.
+#
+# The estimators of a whole rollout give its every token one number, so a good third turn pays for a
+# bad first one. Environments here tell the reward of every step (the differences of the running
+# score), so a turn can answer for what came after it and for nothing that came before.
+#
+# The published form (Group Turn Policy Optimization, Ding et al. 2025, arXiv:2511.14846) normalises
+# over the members of a group that reached the same turn index. Where the policy decides when to
+# stop, as it does with every tool, that leans. If rewards are normalised one by one, a rollout is
+# charged a baseline for every turn it takes, a hidden price on going on (verl-project/verl#7244);
+# if returns are, a turn that few reached is compared mostly with itself. Here a baseline is made of
+# the others' rollouts only, and a rollout that has ended goes on earning 0, so every turn is
+# compared with the same number of others. The expected gradient is then exact, which a test holds
+# by enumeration.
+
+
+def turn_returns(step_rewards: Tensor, taken: Tensor, discount: float = 1.0) -> Tensor:
+    """The discounted return of each turn.
+
+        G_{i,s} = sum_{u >= s} discount^(u - s) r_{i,u}
+
+    Args:
+        step_rewards: [N, S] float, the reward of each turn; what the end of the episode charged or
+            paid belongs to the last turn taken. Anything where no turn was taken.
+        taken: [N, S] bool, True for the turns of each rollout.
+        discount: 1 makes the first turn's return the whole reward.
+
+    Returns:
+        [N, S], 0 where no turn was taken.
+    """
+    rewards = zero_unless(taken, step_rewards)
+    returns = torch.zeros_like(rewards)
+    later = torch.zeros_like(rewards[:, 0])
+    for turn in reversed(range(rewards.shape[1])):
+        later = rewards[:, turn] + discount * later
+        returns[:, turn] = later
+    return zero_unless(taken, returns)
+
+
+def turn_centered(
+    step_rewards: Tensor,
+    groups: Tensor,
+    *,
+    taken: Tensor,
+    scored: Tensor | None = None,
+    discount: float = 1.0,
+) -> Tensor:
+    """Turn-level advantages: the return from a turn on, less the mean of the others' at that turn.
+
+        A_{i,s} = G_{i,s} - (sum_{j != i} G_{j,s}) / (n - 1)          n = scored ones of the group
+
+    Paper: arXiv:2511.14846 for returns of turns as advantages; the leave-one-out baseline in the
+    place of its statistics by turn index is ours (see the module).
+
+    Args:
+        step_rewards: [N, S] float, as for `turn_returns`.
+        groups: [N] int, equal for the rollouts of one task.
+        taken: [N, S] bool.
+        scored: [N] bool; None: those whose every step reward is finite.
+        discount: As for `turn_returns`.
+
+    Returns:
+        [N, S]; 0 for turns not taken, for unscored rollouts and for one that is alone in its group.
+    """
+    counted = scored_mask(zero_unless(taken, step_rewards).sum(dim=1), scored)
+    returns = turn_returns(step_rewards, taken & counted[:, None], discount)
+    members = group_members(groups, counted)
+    size = members.sum(dim=1)
+    leads = torch.stack([group_lead(column, members) for column in returns.unbind(dim=1)], dim=1)
+    return zero_unless(taken, leads * (size / (size - 1).clamp(min=1))[:, None])
+
+
+def turn_normalized(
+    step_rewards: Tensor,
+    groups: Tensor,
+    *,
+    taken: Tensor,
+    scored: Tensor | None = None,
+    discount: float = 1.0,
+    floor: float = STD_FLOOR,
+) -> Tensor:
+    """`turn_centered` divided by the standard deviation of all turns of the batch.
+
+        A'_{i,s} = A_{i,s} / max(std_batch A + 1e-4, floor)
+
+    It is not centred once more: that would give something to learn to groups that have nothing.
+
+    Args:
+        step_rewards: [N, S] float, as for `turn_centered`; so are `groups`, `taken`, `scored` and
+            `discount`.
+        groups: [N] int.
+        taken: [N, S] bool.
+        scored: [N] bool or None.
+        discount: Of later turns.
+        floor: Least divisor.
+
+    Returns:
+        [N, S]; 0 where `turn_centered` has nothing to say.
+    """
+    counted = scored_mask(zero_unless(taken, step_rewards).sum(dim=1), scored)
+    centered = turn_centered(step_rewards, groups, taken=taken, scored=counted, discount=discount)
+    return centered / floored(batch_std(centered, taken & counted[:, None]), floor)
+
+
+def token_advantages(per_turn: Tensor, turn_of_token: Tensor) -> Tensor:
+    """The advantage of each token: that of its turn.
+
+    Args:
+        per_turn: [N, S] float.
+        turn_of_token: [N, T] int, the turn that sampled each token, counted from 0; -1 for tokens
+            that no turn sampled (results of tools, padding).
+
+    Returns:
+        [N, T], 0 at the tokens that no turn sampled.
+    """
+    spread = per_turn.gather(1, turn_of_token.clamp(min=0))
+    return zero_unless(turn_of_token >= 0, spread)
 
 
 class Estimator(Protocol):

@@ -12,10 +12,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from adapters.training.guards.checks import is_spike
-from adapters.training.guards.config import GuardConfig, GuardName
-from adapters.training.guards.evidence import Cause, Evidence, Misfit
-from adapters.training.guards.history import Observation
-from adapters.training.guards.setup import Setup
+from adapters.training.guards.config import GuardConfig, GuardName, Setup
+from adapters.training.guards.history import Cause, Evidence, Misfit, Observation
 
 
 class CauseHint(NamedTuple):

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adapters.training.guards.config import Action, GuardConfig, GuardName
-from adapters.training.guards.evidence import Cause, describe_cause
-from adapters.training.guards.history import Observation
+from adapters.training.guards.history import Cause, Observation, describe_cause
 
 Check = Callable[[Observation, GuardConfig], str | None]
 OK, WARN, SKIP, LOWER_LR, ROLL_BACK, STOP = Action

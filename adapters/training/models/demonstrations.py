@@ -1,23 +1,210 @@
-"""Demonstrations: transcripts to imitate, played through the real environment.
+"""Demonstrations: transcripts to imitate, played through the real environment, and their player.
 
 The observations are the environment's, down to the character, so what a model reads while it
 imitates is what it will read when it acts. What went wrong in a demonstration is there to be read
 and not to be learnt: an assistant's turn with an error or a repair carries `"weight": 0`, as in
 OpenAI's fine-tuning format, and `adapters.training.models.tokenized_examples` leaves it out of the
 loss. The turn after it is learnt: how to go on.
+
+Reinforcement learning can only make likelier what a model sometimes does. A model from scratch does
+nothing yet, so it first imitates; and if it imitated an expert to perfection, nothing would be left
+to improve. `NoisyDemonstrator` masters every call, but most of the time it forgets the condition of
+a query or answers without asking. (An expert imitated only halfway does not do: its mistakes are
+slips of copying, spread over everything, and a few thousand rollouts cannot mend those.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from adapters.training.models.noisy_demonstrator import NoisyDemonstrator
+import gymnasium as gym
+import sqlglot
+from gymnasium.envs.registration import load_env_creator
+from sqlglot import expressions as exp
+
 from toolgym import registration
+from toolgym.calls import ToolCall, render_call
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, prompt_messages, turn_messages
 from toolgym.policies import ExpertPolicy, Policy, Situation
+from toolgym.tasks import Task, TaskSet
+
+
+def playable_tasks(tasks: TaskSet[Task], n: int | None, seed: int) -> TaskSet[Task]:
+    """All playable tasks or `n` of them, in an order chosen by the seed.
+
+    A task whose gold leaves a choice open, or whose file is gone, would teach that right answers
+    are wrong; its task set refuses it, with a reason.
+
+    Raises:
+        ConfigurationError: `n` is below 1, or none is playable.
+    """
+    if n is not None and n < 1:
+        raise ConfigurationError(f"n must be at least 1, or None for all tasks; got {n}.")
+    shuffled = tasks.shuffle(seed)
+    chosen = shuffled.playable() if n is None else shuffled.first_playable(n)
+    if not len(chosen):
+        codes = sorted({refusal.code for refusal in tasks.refused.values()})
+        raise ConfigurationError(
+            f"no task of {tasks.name} is playable: {', '.join(codes) or 'none'}."
+        )
+    return chosen
+
+
+Habit = Literal["careful", "careless", "guess"]
+
+HABITS: Final[Mapping[Habit, float]] = {"careful": 0.30, "careless": 0.50, "guess": 0.20}
+"""How often an episode is played in which way; the shares sum to 1."""
+STUMBLES: Final = 0.08
+"""How often a call that does not end the episode is garbled first."""
+_GUESSES: Final = 100
+_LONGEST_LOSS: Final = 24  # characters that a garbled call has lost at most
+
+
+class NoisyDemonstrator:
+    """An expert with mistakes: each episode is played in one habit, drawn by its seed.
+
+    Now and then it garbles a call, reads the error, and makes the call again as it should be, so a
+    model that imitates it has seen errors. It spoils what the environment's own expert does, so it
+    plays wherever there is one; a novice (`ToolEnv.novice`) knows better which mistakes are made in
+    its environment, and is played instead.
+
+    Args:
+        seed: Of all that is drawn.
+        habits: How likely each is; see `HABITS`.
+        stumbles: See `STUMBLES`.
+
+    careful: as the expert plays. careless: without the conditions of its SQL, and with the answer
+    read from what that returned. guess: a number for an answer as soon as a query is due. Where
+    the environment has a novice, habits and stumbles are the novice's own.
+    """
+
+    name = "sloppy"
+
+    def __init__(
+        self, seed: int = 0, habits: Mapping[Habit, float] = HABITS, stumbles: float = STUMBLES
+    ) -> None:
+        self._seed = seed
+        self._habits = dict(habits)
+        self._stumbles = stumbles
+        self._playing: dict[int, Generator[Any, str, None]] = {}
+
+    def act(self, situations: Sequence[Situation]) -> list[Any]:
+        """The next action of each episode; an empty text once the expert has no more to say."""
+        return [self._next(situation) for situation in situations]
+
+    def _next(self, situation: Situation) -> Any:
+        try:
+            if situation.slot not in self._playing:
+                self._playing[situation.slot] = self._play(situation)
+                return next(self._playing[situation.slot])
+            return self._playing[situation.slot].send(situation.observation)
+        except StopIteration:
+            return ""
+
+    def _play(self, situation: Situation) -> Generator[Any, str, None]:
+        draw = random.Random(f"toolgym-sloppy-{self._seed}-{situation.seed}")
+        habit = draw.choices(list(self._habits), list(self._habits.values()))[0]
+        env = situation.env
+        novice = env.novice(draw)
+        if novice is not None:
+            yield from novice
+            return
+        expert = env.expert()
+        action = next(expert)
+        while True:
+            if habit == "guess" and _is_query(action, env):
+                yield _guess(env, draw)
+                return
+            call = careless(action, env) if habit == "careless" else _as_call(action)
+            if not env.tools[call.name].terminal and draw.random() < self._stumbles:
+                yield garbled(call, draw)
+            observation = yield call
+            try:
+                action = expert.send(observation)
+            except StopIteration:
+                return
+
+
+def has_novice(env_id: str) -> bool:
+    """Whether an environment brings a novice of its own, who plays in place of the habits.
+
+    Nothing is made: one that a function makes, and one that nobody has registered, has none.
+    """
+    registration.load_environments()
+    if env_id not in gym.registry:
+        return False
+    entry = gym.spec(env_id).entry_point
+    made_by: Any = load_env_creator(entry) if isinstance(entry, str) else entry
+    return getattr(made_by, "novice", ToolEnv.novice) is not ToolEnv.novice
+
+
+def careless(action: Any, env: ToolEnv[Any]) -> ToolCall:
+    """The same call with every SQL argument stripped of its conditions."""
+    call = _as_call(action)
+    spoilt = {key: without_conditions(str(call.arguments[key])) for key in _sql_of(call, env)}
+    return ToolCall(call.name, {**call.arguments, **spoilt})
+
+
+def without_conditions(sql: str) -> str:
+    """A query that asks of all rows what was asked of some.
+
+    What would list many rows instead of a few is cut to the first one: the careless take the first
+    thing they see.
+
+    >>> without_conditions("SELECT MAX(price) FROM products WHERE category = 'home'")
+    'SELECT MAX(price) FROM products'
+    >>> without_conditions("SELECT price FROM products WHERE name = 'lamp'")
+    'SELECT price FROM products LIMIT 1'
+    """
+    try:
+        tree = sqlglot.parse_one(sql, read="sqlite")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return sql
+    if not isinstance(tree, exp.Select) or not (tree.args.get("where") or tree.args.get("having")):
+        return sql
+    tree.set("where", None)
+    tree.set("having", None)
+    aggregates = any(column.find(exp.AggFunc) for column in tree.selects)
+    if not aggregates or tree.args.get("group"):
+        tree = tree.limit(1)
+    return tree.sql(dialect="sqlite")
+
+
+def garbled(call: ToolCall, draw: random.Random) -> str:
+    """The text of a call that has lost a piece, as a model that slips would write it."""
+    text = render_call(call)
+    inner = text.index("{") + 1, text.rindex("}")
+    start = draw.randrange(*inner)
+    return text[:start] + text[min(start + draw.randint(1, _LONGEST_LOSS), inner[1]) :]
+
+
+def _as_call(action: Any) -> ToolCall:
+    """A call, in whichever form an expert gives it."""
+    if isinstance(action, ToolCall):
+        return action
+    return ToolCall(str(action["name"]), dict(action.get("arguments") or {}))
+
+
+def _sql_of(call: ToolCall, env: ToolEnv[Any]) -> list[str]:
+    """The arguments of a call that hold SQL."""
+    spec = env.tools[call.name]
+    return [key for key in call.arguments if spec.code_argument(key) == "sql"]
+
+
+def _is_query(action: Any, env: ToolEnv[Any]) -> bool:
+    call = _as_call(action)
+    return not env.tools[call.name].terminal and bool(_sql_of(call, env))
+
+
+def _guess(env: ToolEnv[Any], draw: random.Random) -> ToolCall:
+    """A call of the terminal tool with a number wherever it needs something."""
+    terminal = next(spec for spec in env.tools.values() if spec.terminal)
+    return ToolCall(terminal.name, {key: draw.randrange(_GUESSES) for key in terminal.required})
+
 
 Demonstrator = Literal["sloppy", "expert"]
 

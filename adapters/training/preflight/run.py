@@ -34,8 +34,7 @@ from adapters.training.preflight.chat_format import (
     expert_transcripts,
     shows_arguments,
 )
-from adapters.training.preflight.judge import Limits, judge, size_advice
-from adapters.training.preflight.report import Finding, Report
+from adapters.training.preflight.judge import Finding, Limits, Report, judge, size_advice
 from adapters.training.preflight.sample import (
     AT_ONCE,
     SamplePlayed,

@@ -24,7 +24,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from adapters.training.algorithms.groups import SIZES, Counts, by_group, counts_of, live_share
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.models.chat_policy import ChatModelPolicy
-from adapters.training.models.playable import playable_tasks
+from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration

@@ -21,7 +21,7 @@ from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, TaskRefused
 from toolgym.family import TaskFamily
-from toolgym.records import wilson_interval
+from toolgym.intervals import wilson_interval
 from toolgym.runs.files import Record
 from toolgym.runs.run import ROLLOUT_PHASES, Run
 

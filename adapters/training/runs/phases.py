@@ -26,8 +26,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.models.chat_policy import ChatModelPolicy
-from adapters.training.runs.evaluations import Evaluation, evaluations
-from adapters.training.runs.gain import gain_sentence
+from adapters.training.runs.evaluations import Evaluation, evaluations, gain_sentence
 from adapters.training.runs.preparation import prepare, prepared, save
 from adapters.training.runs.progress import Advance, ProgressListener
 from adapters.training.runs.settings import TrainSettings

@@ -16,9 +16,8 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.tiny.corpus import mistakes, null_padded
 from adapters.tiny.model import build_model
-from adapters.tiny.tokenizer import train_tokenizer
+from adapters.tiny.tokenizer import mistakes, null_padded, train_tokenizer
 from adapters.training.models.chat_policy import load_model
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.supervised import WarmupSettings, warm_up

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from adapters.training.models.noisy_demonstrator import has_novice
+from adapters.training.models.demonstrations import has_novice
 from toolgym.errors import ConfigurationError
 from toolgym.unseen import PARTS, TASKS
 

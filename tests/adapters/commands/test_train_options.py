@@ -10,7 +10,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 from adapters.commands.train_options import OWN_OPTIONS, arguments_of, divided
 from adapters.commands.train_with_reference import reference_options
 from adapters.commands.train_with_trl import check_settings, grpo_options
-from adapters.reference.loss_config import loss_config
+from adapters.reference.losses import loss_config
 from adapters.training.algorithms.dynamic_sampling import SamplingConfig
 from adapters.training.runs.settings import read_settings, resolve
 from adapters.trl import StableGRPOConfig

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from adapters.commands import train
-from adapters.training.runs.evaluations import SEEN
-from adapters.training.runs.gain import gain_sentence, within_chance
+from adapters.training.runs.evaluations import SEEN, gain_sentence, within_chance
 from adapters.training.runs.reproducibility import data_hash, differences
 from adapters.training.runs.settings import read_settings, resolve
 from toolgym import ConfigurationError, Task, TaskSet

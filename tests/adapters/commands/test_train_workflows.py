@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import aflowgym
-from adapters.training.models.noisy_demonstrator import has_novice
-from adapters.training.runs.gain import within_chance
+from adapters.training.models.demonstrations import has_novice
+from adapters.training.runs.evaluations import within_chance
 from adapters.training.runs.settings import resolve
 from aflowgym.expectation.search import best_workflow
 from toolgym.runs.run import Run

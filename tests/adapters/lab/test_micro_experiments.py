@@ -18,7 +18,7 @@ from adapters.lab.micro.guarded import Watch, only
 from adapters.lab.micro.loop import MicroConfig, Trainer, plain_penalty, start_of
 from adapters.lab.micro.measure import NoisyVerifier, accuracy, drift, entropy, examined
 from adapters.lab.micro.tokens import CODE, PROSE_TEXTS, WORKFLOWS
-from adapters.reference.loss_config import loss_config
+from adapters.reference.losses import loss_config
 from adapters.training.guards.config import GuardConfig
 from tests.sweeps import sweep
 

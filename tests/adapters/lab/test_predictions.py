@@ -6,15 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.lab.intervals import (
-    Effect,
-    average,
-    paired_difference,
-    share,
-    share_difference,
-    t_quantile,
-    welch_difference,
-)
 from adapters.lab.prediction import (
     Prediction,
     exact,
@@ -23,6 +14,15 @@ from adapters.lab.prediction import (
     mean_unchanged,
     share_above,
     share_unchanged,
+)
+from toolgym.intervals import (
+    Effect,
+    average,
+    paired_difference,
+    share,
+    share_difference,
+    t_quantile,
+    welch_difference,
 )
 
 numbers = st.floats(-1e6, 1e6)

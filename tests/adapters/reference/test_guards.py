@@ -17,7 +17,7 @@ import torch
 
 from adapters.training.guards.checks import GUARDS, Guard
 from adapters.training.guards.config import GUARD_NAMES, Action
-from adapters.training.guards.decision import rollback_message
+from adapters.training.guards.guards import rollback_message
 from tests.adapters.training.guard_proofs import (
     PROVEN_BY_TRL,
     Case,

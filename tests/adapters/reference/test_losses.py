@@ -12,9 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from adapters.reference.divergence import divergence, penalized_rewards
-from adapters.reference.loss_config import LOSSES, LossConfig, loss_config
-from adapters.reference.losses import Loss, Totals, policy_loss, surrogate
+from adapters.reference.losses import (
+    LOSSES,
+    Loss,
+    LossConfig,
+    Totals,
+    divergence,
+    loss_config,
+    penalized_rewards,
+    policy_loss,
+    surrogate,
+)
 from toolgym.errors import ConfigurationError
 
 pytestmark = pytest.mark.torch

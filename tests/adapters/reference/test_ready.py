@@ -21,11 +21,10 @@ from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.decoder import Decoder, check_model
 from adapters.reference.distributed import Processes
 from adapters.reference.generation import Player, PlaySettings
-from adapters.reference.loss_config import loss_config
-from adapters.reference.losses import Totals, policy_loss
+from adapters.reference.losses import Totals, loss_config, policy_loss
 from adapters.reference.optimizer import Optimizer, make_ready
 from adapters.reference.rollout import Request
-from adapters.training.models.special_tokens import context_length
+from adapters.training.models.tokenized_examples import context_length
 from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, tool
 
 pytestmark = pytest.mark.torch

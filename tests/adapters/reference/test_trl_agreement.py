@@ -26,17 +26,23 @@ from datasets import Dataset
 from torch import Tensor
 from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 
-from adapters.reference.divergence import penalized_rewards
-from adapters.reference.loss_config import LossConfig, loss_config
-from adapters.reference.losses import Totals, policy_loss
+from adapters.reference.losses import (
+    LossConfig,
+    Totals,
+    loss_config,
+    penalized_rewards,
+    policy_loss,
+)
 from adapters.tiny.model import TinySize, build_model
 from adapters.training.algorithms.advantages import (
+    batch_lead,
     batch_scaled,
+    batch_std,
+    floored,
     group_centered,
     group_normalized,
     leave_one_out,
 )
-from adapters.training.algorithms.group_statistics import batch_lead, batch_std, floored
 
 pytestmark = pytest.mark.torch
 

@@ -17,9 +17,14 @@ from trl.chat_template_utils import (
     supports_tool_calling,
 )
 
-from adapters.tiny import template
-from adapters.tiny.corpus import mistakes, null_padded
-from adapters.tiny.tokenizer import train_tokenizer
+from adapters.tiny.tokenizer import (
+    RESPONSE_TEMPLATE,
+    ROLES,
+    header,
+    mistakes,
+    null_padded,
+    train_tokenizer,
+)
 from adapters.training.models.demonstrations import demonstrate
 from toolgym import registration
 
@@ -36,7 +41,7 @@ def test_a_saved_tokenizer_comes_back_with_its_chat_format(tmp_path: Path) -> No
 
     loaded = AutoTokenizer.from_pretrained(str(tmp_path))
 
-    assert loaded.response_template == template.RESPONSE_TEMPLATE
+    assert loaded.response_template == RESPONSE_TEMPLATE
     assert loaded.padding_side == "left"
     for transcript in TRANSCRIPTS[:5]:
         text, again = (
@@ -77,8 +82,8 @@ def test_what_opens_a_turn_is_one_token_and_tools_are_bare_names() -> None:
         "<|im_start|>tools\n describe query<|im_end|>"
         "<|im_start|>user\nWhy?<|im_end|><|im_start|>assistant\n"
     )
-    for role in template.ROLES:
-        assert len(TOKENIZER(template.header(role))["input_ids"]) == 1
+    for role in ROLES:
+        assert len(TOKENIZER(header(role))["input_ids"]) == 1
 
 
 def test_trl_finds_in_the_format_what_it_asks_for() -> None:

@@ -16,7 +16,7 @@ import torch
 
 from adapters.training.guards.checks import Guard
 from adapters.training.guards.config import GUARD_NAMES, Action
-from adapters.training.guards.decision import Decision, GuardFinding
+from adapters.training.guards.guards import Decision, GuardFinding
 
 PROVEN_BY_TRL = ("all_invalid", "entropy_floor", "non_finite", "repairs", "tool_failures")
 """Guards whose whole list `make test` sees in a run of TRL, and that of the others in one of the

@@ -21,7 +21,7 @@ from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.algorithms.dynamic_sampling import TaskStream
 from adapters.training.guards.fault_limit import TrainingStopped
-from adapters.training.models.playable import playable_tasks
+from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
 from tests.adapters.training.guard_proofs import Run, State, listening, watch

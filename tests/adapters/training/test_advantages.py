@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from adapters.reference.advantages import conflict_weights
 from adapters.training.algorithms import advantages as estimators
 from adapters.training.algorithms.advantages import (
     ESTIMATORS,
@@ -26,9 +27,6 @@ from adapters.training.algorithms.advantages import (
     group_centered,
     group_normalized,
     leave_one_out,
-)
-from adapters.training.algorithms.conflict_tokens import conflict_weights
-from adapters.training.algorithms.turn_credit import (
     token_advantages,
     turn_centered,
     turn_normalized,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from adapters.commands import audit as on_the_command_line
-from adapters.training.models.noisy_demonstrator import NoisyDemonstrator
+from adapters.training.models.demonstrations import NoisyDemonstrator
 from adapters.training.runs.audit import audit, sample
 from adapters.training.runs.settings import resolve
 from sqlgym.datasets.family import SqlTaskFamily

@@ -8,9 +8,8 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.models.chat_policy import ChatModelPolicy, load
+from adapters.training.models.chat_policy import ChatModelPolicy, Sampling, continue_all, load
 from adapters.training.models.demonstrations import demonstrate
-from adapters.training.models.generation import Sampling, continue_all
 from adapters.training.runs.preparation import save
 from toolgym import ConfigurationError, registration, rollout
 from toolgym.policies import Situation

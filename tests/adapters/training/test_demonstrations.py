@@ -7,11 +7,12 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from adapters.training.models.demonstrations import LAST_WORD, demonstrate
-from adapters.training.models.noisy_demonstrator import (
+from adapters.training.models.demonstrations import (
     HABITS,
+    LAST_WORD,
     NoisyDemonstrator,
     careless,
+    demonstrate,
     without_conditions,
 )
 from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, registration, tool

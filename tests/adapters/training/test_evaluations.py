@@ -331,7 +331,7 @@ def test_the_report_names_each_evaluation_and_an_older_run_claims_nothing(tmp_pa
 
 
 def test_an_audit_knows_the_tasks_of_the_second_evaluation(tmp_path: Path) -> None:
-    from adapters.training.models.noisy_demonstrator import NoisyDemonstrator
+    from adapters.training.models.demonstrations import NoisyDemonstrator
     from toolgym import rollout
 
     settings = of(EXPLORE, env_kwargs={"dataset": "tiny"})

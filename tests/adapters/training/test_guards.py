@@ -13,9 +13,8 @@ from pydantic import ValidationError
 
 from adapters.training.guards.advice import advice
 from adapters.training.guards.checks import GUARDS
-from adapters.training.guards.config import GUARD_NAMES, Action, GuardConfig
+from adapters.training.guards.config import GUARD_NAMES, Action, GuardConfig, Room, Setup
 from adapters.training.guards.guards import Guards
-from adapters.training.guards.setup import Room, Setup
 from toolgym.runs.metrics import METRICS, broken, unknown
 
 HEALTHY = {

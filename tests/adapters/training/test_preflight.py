@@ -22,16 +22,13 @@ from typer.testing import CliRunner
 from adapters.commands import preflight as on_the_command_line
 from adapters.commands.preflight import training_settings
 from adapters.reference.chat import check_template
-from adapters.tiny.corpus import null_padded
 from adapters.tiny.model import TinySize, build_model
-from adapters.tiny.template import CHAT_TEMPLATE
-from adapters.tiny.tokenizer import train_tokenizer
+from adapters.tiny.tokenizer import CHAT_TEMPLATE, null_padded, train_tokenizer
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import Example, examples_of
 from adapters.training.preflight.chat_format import check_prompt, check_round_trip, check_schemas
-from adapters.training.preflight.judge import Limits, judge
-from adapters.training.preflight.report import Report
+from adapters.training.preflight.judge import Limits, Report, judge
 from adapters.training.preflight.run import NoGo, Scope, before_training, preflight
 from adapters.training.preflight.sample import (
     Played,

@@ -15,8 +15,15 @@ from torch.nn import functional
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.models.demonstrations import demonstrate
-from adapters.training.models.muon import Muon, matrices_of, orthogonal
-from adapters.training.models.supervised import WarmupSettings, accumulate, passes, warm_up
+from adapters.training.models.supervised import (
+    Muon,
+    WarmupSettings,
+    accumulate,
+    matrices_of,
+    orthogonal,
+    passes,
+    warm_up,
+)
 from adapters.training.models.tokenized_examples import Example, examples_of
 from adapters.training.runs.preparation import prepare
 from adapters.training.runs.progress import NoProgress

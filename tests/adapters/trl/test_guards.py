@@ -15,8 +15,8 @@ from transformers import TrainerCallback
 
 from adapters.training.guards.checks import GUARDS, Guard
 from adapters.training.guards.config import GUARD_NAMES
-from adapters.training.guards.decision import rollback_message
 from adapters.training.guards.fault_limit import TrainingStopped
+from adapters.training.guards.guards import rollback_message
 from tests.adapters.training.guard_proofs import (
     PROVEN_BY_TRL,
     Case,
@@ -289,7 +289,7 @@ def play(tiny_model: Any, tokenizer: Any, tmp_path: Path) -> Callable[..., Run]:
         if harm is not None:
             trainer.add_callback(harm)
         states = recorded(trainer)
-        with listening("adapters.trl.guard_callback", run):
+        with listening("adapters.trl.callbacks", run):
             try:
                 trainer.train()
             except TrainingStopped as stop:

@@ -9,8 +9,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.training.algorithms.workers import Workers
 from adapters.trl import environment_factory, settings
-from adapters.trl.response_parsing import ParsingTokenizer
-from adapters.trl.tool_loop import ParallelToolRunner
+from adapters.trl.tool_loop import ParallelToolRunner, ParsingTokenizer
 
 pytestmark = pytest.mark.torch
 

@@ -16,8 +16,7 @@ from aflowgym.expectation.search import best_workflow
 from aflowgym.score import check_weights, invalid_score
 from tests.sweeps import sweep
 from toolgym import ConfigurationError, RewardConfig, policies, registration, rollout
-from toolgym.testing.contract import check_tool_env
-from toolgym.testing.fuzz import random_actions
+from toolgym.testing.contract import check_tool_env, random_actions
 
 COMPOSE, OPERATE = ENV_IDS = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]
 SURE = Skills(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
 from toolgym.calls import ToolCall, parse_calls, render_call
-from toolgym.testing.fuzz import FORMATS
+from toolgym.testing.contract import FORMATS
 
 DESCRIBE = ToolCall("describe", {"table_name": "x"})
 SAMPLE = ToolCall("sample", {"table_name": "y"})

@@ -11,7 +11,7 @@ from toolgym.calls import bind_call, parse_calls, render_call
 from toolgym.calls.binding import bind
 from toolgym.calls.formats import find_calls
 from toolgym.calls.parsing import read_clean, specs_of
-from toolgym.testing.fuzz import random_actions
+from toolgym.testing.contract import random_actions
 from toolgym.tools import read_spec
 
 SPECS = specs_of(TOOLS)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
 from toolgym.calls import CALL_ERRORS, REPAIRS, parse_calls, render_call
-from toolgym.testing.fuzz import random_actions
+from toolgym.testing.contract import random_actions
 
 
 def check(seed, count, tools):

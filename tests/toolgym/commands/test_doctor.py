@@ -10,6 +10,7 @@ import pytest
 
 from tests.toolgym.commands.command_line import install, names_torch_free, python, run
 from toolgym import doctor
+from toolgym.commands import doctor
 
 
 def examined(path: Path | None = None, **more: str) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def test_the_page_for_people_says_the_same():
 
 
 def test_looking_imports_no_training_library():
-    code = "import sys; from toolgym.doctor import examine; examine(); print(*sys.modules)"
+    code = "import sys; from toolgym.commands.doctor import examine; examine(); print(*sys.modules)"
 
     done = python(code)
 
@@ -89,7 +90,7 @@ def test_another_sqlgym_written_over_ours_is_told_by_its_missing_mark(tmp_path):
         (tmp_path / name / "__init__.py").write_text("stub = True\n")
     code = f"""
         from pathlib import Path
-        from toolgym.doctor import hidden_packages
+        from toolgym.commands.doctor import hidden_packages
         for problem in hidden_packages(Path({str(tmp_path)!r})):
             print(problem.what, problem.cure)
     """
@@ -103,7 +104,7 @@ def test_another_sqlgym_written_over_ours_is_told_by_its_missing_mark(tmp_path):
 def test_a_package_that_is_gone_is_told(tmp_path):
     code = """
         import sys
-        from toolgym import doctor
+        from toolgym.commands import doctor
         import sqlgym
         sys.modules["aflowgym"] = None  # what Python does for an import that is blocked
         print([problem.what for problem in doctor.hidden_packages()])

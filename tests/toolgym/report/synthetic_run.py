@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from toolgym.records import wilson_interval
+from toolgym.intervals import wilson_interval
 from toolgym.report import write_report
 from toolgym.runs.run import Run, reproducibility
 

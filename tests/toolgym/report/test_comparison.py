@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.toolgym.report.synthetic_run import Page, synthetic_run
-from toolgym.report import seeds, tables, write_report
+from toolgym.report import tables, write_report
 from toolgym.report.view import views
 from toolgym.runs.run import Run
 
@@ -109,7 +109,7 @@ def test_seeds_of_the_same_settings_are_taken_together(tmp_path: Path) -> None:
         evaluated(tmp_path, "trl", 3, 0.3, 0.5),
     ]
 
-    trl, reference = seeds.together(views(runs))
+    trl, reference = tables.together(views(runs))
 
     assert (trl.name, trl.styles) == ("trainer trl", (0, 2, 3))
     # The mean of .4, .6 and .5 is .5, their standard deviation .1, over the root of 3.
@@ -122,16 +122,16 @@ def test_seeds_of_the_same_settings_are_taken_together(tmp_path: Path) -> None:
 def test_runs_that_are_each_alone_are_not_taken_together(tmp_path: Path) -> None:
     runs = [evaluated(tmp_path, trainer, 1, 0.1, 0.2) for trainer in ("trl", "reference")]
 
-    assert seeds.together(views(runs)) == []
+    assert tables.together(views(runs)) == []
     alike = [evaluated(tmp_path, "trl", seed, 0.1, 0.2) for seed in (2, 3)]
-    assert [row.name for row in seeds.together(views(alike))] == ["all runs"]
+    assert [row.name for row in tables.together(views(alike))] == ["all runs"]
 
 
 def test_a_seed_without_an_evaluation_is_a_gap_and_no_zero(tmp_path: Path) -> None:
     runs = [evaluated(tmp_path, "trl", 1, 0.1, 0.4)]
     runs.append(Run.create(tmp_path / "new", {"settings": {"trainer": "trl", "seed": 2}}))
 
-    (row,) = seeds.together(views(runs))
+    (row,) = tables.together(views(runs))
 
     assert (row.after, row.each) == ("40.0 %", f"40.0, {tables.NOTHING}")
 

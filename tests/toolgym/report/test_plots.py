@@ -11,7 +11,7 @@ from toolgym.report import charts
 from toolgym.report.catalogue import ACTIONS
 from toolgym.report.plots import axes, categories
 from toolgym.report.plots import lines as plot
-from toolgym.report.plots.guards import Incidents, guard_plot
+from toolgym.report.plots.points import Incidents, guard_plot
 
 NUMBERS = st.none() | st.floats() | st.floats(-1, 2) | st.integers(-(10**9), 10**9).map(float)
 TEXTS = st.text(st.characters(codec=None), max_size=12)

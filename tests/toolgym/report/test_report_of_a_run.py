@@ -11,7 +11,7 @@ from toolgym import Task, TaskSet, ToolEnv, policies, rollout, tool
 from toolgym.family import TaskFamily
 from toolgym.report import write_report
 from toolgym.report.plots.axes import element
-from toolgym.report.plots.scatter import Spot, Track, scatter_plot
+from toolgym.report.plots.points import Spot, Track, scatter_plot
 from toolgym.runs.run import Run
 from toolgym.statistics import Mean, Statistics, Table, recorded_kwargs
 

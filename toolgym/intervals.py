@@ -1,9 +1,9 @@
-"""95 % intervals over seeds: of a share, of a mean, and of differences of each.
+"""95 % intervals of a share, of a mean, and of differences of each; and pass@k.
 
-Seeds are the only thing that is repeated, so they are what an interval is over. Shares have
-Wilson's and their differences Newcombe's, which hold where a share is 0 or 1, as shares of
-collapsed trainings often are. Means have Student's: of the differences where two cells share their
-seeds (start and order of tasks are then the same in both), else Welch's.
+Shares have Wilson's interval and their differences Newcombe's, which hold where a share is 0 or 1,
+as shares of collapsed trainings often are. Means have Student's: of the differences where two
+samples are paired, as cells of an experiment that share their seeds (start and order of tasks are
+then the same in both), else Welch's.
 """
 
 from __future__ import annotations
@@ -14,10 +14,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from toolgym.records import wilson_interval
+from toolgym.errors import ConfigurationError
 
 LEVEL: Final = 0.95
+Z95: Final = 1.959963984540054
+"""Standard errors that 95 % of a normal distribution lie within, to either side."""
 _PARTS: Final = 400  # of Simpson's rule; an even number
+
+
+def wilson_interval(successes: int, n: int, z: float = Z95) -> tuple[float, float]:
+    """Wilson score interval of a proportion (Wilson 1927).
+
+    >>> [round(bound, 3) for bound in wilson_interval(8, 10)]
+    [0.49, 0.943]
+    """
+    if n == 0:
+        return 0.0, 1.0
+    p, squared = successes / n, z * z
+    centre = p + squared / (2 * n)
+    spread = z * math.sqrt(p * (1 - p) / n + squared / (4 * n * n))
+    scale = 1 + squared / n
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def pass_at(n: int, correct: int, k: int) -> float:
+    """Chance that k of n tries hold a correct one: 1 - C(n - c, k) / C(n, k) (Chen et al. 2021).
+
+    >>> pass_at(4, 1, 2)
+    0.5
+    """
+    if not 1 <= k <= n:
+        raise ConfigurationError(f"pass@k needs 1 <= k <= n, got k={k}, n={n}.")
+    return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,188 @@
-"""`GuardCallback`: the guards' decisions, carried out around the optimizer's step.
+"""Callbacks of TRL trainers: guards with the snapshots they roll back to, and the fault limit.
 
-    gradient complete -> measured -> observe -> the optimizer moves, or its gradients are None
-
-A gradient of 0 still moves weights by momentum, so an update is left out by setting gradients to
-None, with which no optimizer touches weight or state, and by putting the schedule back afterwards.
-A lower learning rate is lent to the optimizer for its step only, so that no schedule builds on it.
-Rolling back restores a snapshot and throws away rollouts that were played ahead; the order of tasks
-and PyTorch's random numbers go on, so that what led there is not drawn again. A stop lets the
-step be logged, saves nothing more, and ends the run.
-
-The guards' memory, and that of dynamic sampling, is saved in the checkpoints (`save_state`).
+Their state is in the checkpoints of transformers' `Trainer`: `trainer_state.json` has room for the
+states of callbacks, and is the last file that a checkpoint gets. Where it is whole, all of it is
+there, and a checkpoint without it is passed over. What is put there is JSON.
 """
 
 from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+import torch
+from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from adapters.training.guards.config import Action
-from adapters.training.guards.decision import Decision, no_snapshot_message, rollback_message
-from adapters.training.guards.guards import Guards
-from adapters.trl.snapshots import Snapshots, load_state, save_state
+from adapters.training.guards.fault_limit import FaultLimit
+from adapters.training.guards.guards import Decision, Guards, no_snapshot_message, rollback_message
+from adapters.trl.environment import RolloutEnvironment
+
+_NAME = re.compile(r"step-(\d+)\.pt")
+
+
+class Snapshots:
+    """The snapshot files of one run: the states that its guards roll it back to.
+
+    A snapshot has what an update changes and nothing else: the weights that are trained (of LoRA,
+    the adapter), the optimizer's state and the schedule's. They are files, since a run that was
+    killed and resumed must find the same ones; those that are later than the checkpoint it resumes
+    from are deleted, and old ones only when a checkpoint has made sure that they are not needed any
+    more. The first one, of the model as it came, is always kept.
+
+    Args:
+        folder: Where they lie; every process has to see it.
+        model: The model, unwrapped.
+        optimizer: Its optimizer.
+        scheduler: The learning rate's schedule.
+        writes: Whether this process writes and deletes; one of them does.
+        wait: Waits for the other processes.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        model: nn.Module,
+        optimizer: Any,
+        scheduler: Any,
+        *,
+        writes: bool = True,
+        wait: Callable[[], Any] = lambda: None,
+    ) -> None:
+        self._folder, self._model = folder, model
+        self._optimizer, self._scheduler = optimizer, scheduler
+        self._writes, self._wait = writes, wait
+
+    def steps(self) -> list[int]:
+        """The steps after which a snapshot was taken, 0 for the one before the first step."""
+        matches = [_NAME.fullmatch(path.name) for path in self._folder.glob("step-*.pt")]
+        return sorted(int(match.group(1)) for match in matches if match)
+
+    def take(self, step: int) -> None:
+        """Write the snapshot of a step, whole or not at all."""
+        if self._writes:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            fresh = self._folder / f".step-{step}.new"
+            torch.save(self._now(), fresh)
+            os.replace(fresh, self._path(step))
+        self._wait()
+
+    def restore(self, step: int) -> None:
+        """Load weights, optimizer and schedule from the snapshot of a step."""
+        snapshot = torch.load(self._path(step), map_location="cpu", weights_only=True)
+        with torch.no_grad():
+            for name, parameter in self._trained().items():
+                parameter.copy_(snapshot["weights"][name])
+        self._optimizer.load_state_dict(snapshot["optimizer"])
+        self._scheduler.load_state_dict(snapshot["scheduler"])
+
+    def prune(self, latest: int, upto: int | None = None) -> None:
+        """Delete all snapshots but the first and some of the latest.
+
+        Args:
+            latest: How many of the latest stay.
+            upto: Those of later steps go first; None: there are none.
+        """
+        steps = self.steps()
+        past = [step for step in steps if upto is None or step <= upto]
+        kept = {0, *past[-latest:]}
+        if self._writes:
+            for step in steps:
+                if step not in kept:
+                    self._path(step).unlink(missing_ok=True)
+        self._wait()
+
+    def clear(self) -> None:
+        """Delete all snapshots."""
+        if self._writes:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._wait()
+
+    def _path(self, step: int) -> Path:
+        return self._folder / f"step-{step}.pt"
+
+    def _trained(self) -> Mapping[str, nn.Parameter]:
+        return {name: p for name, p in self._model.named_parameters() if p.requires_grad}
+
+    def _now(self) -> dict[str, Any]:
+        weights: dict[str, Tensor] = {
+            name: parameter.detach().cpu() for name, parameter in self._trained().items()
+        }
+        return {
+            "weights": weights,
+            "optimizer": self._optimizer.state_dict(),
+            "scheduler": self._scheduler.state_dict(),
+        }
+
+
+def load_state(state: TrainerState, name: str) -> Any:
+    """The state under a name in the checkpoint that a run is resumed from; None without one."""
+    states: Any = state.stateful_callbacks or {}
+    return states.get(name)
+
+
+def save_state(state: TrainerState, name: str, value: dict[str, Any]) -> None:
+    """Put a state under a name into the next checkpoint."""
+    states: Any = state.stateful_callbacks or {}
+    updated: Any = {**states, name: value}
+    state.stateful_callbacks = updated
+
+
+_STATE: Final = "toolgym-faults"
+
+
+class FaultStop(TrainerCallback):
+    """A callback that ends a run with `EnvironmentFault` when too many rollouts are lost.
+
+    A fault in a tool cannot be raised through TRL, which would make it a message to the model. So
+    it is counted where it happens (`environment.FaultTally`), and checked against `FaultLimit`
+    after each step.
+
+    Args:
+        environment: The class that `environment_factory` returned.
+        limit: The share of rollouts that may be lost.
+
+    >>> trainer = GRPOTrainer(..., environment_factory=environment,
+    ...                       callbacks=[FaultStop(environment)])  # doctest: +SKIP
+    """
+
+    def __init__(self, environment: type[RolloutEnvironment], limit: float = 0.2) -> None:
+        self._tally, self._share = environment._tally, limit
+        self._seen = (self._tally.rollouts, self._tally.faults)
+        self._limit: FaultLimit | None = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Restore the counts of a checkpoint, if there are any."""
+        self._limit = FaultLimit(state.max_steps, self._share)
+        counts = load_state(state, _STATE)
+        if counts is not None:
+            self._limit.load_state_dict(counts)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Count the step's rollouts and faults, and stop if there are too many.
+
+        Raises:
+            EnvironmentFault: The share of faults is above the limit.
+        """
+        rollouts, faults = self._tally.rollouts, self._tally.faults
+        played, lost = rollouts - self._seen[0], faults - self._seen[1]
+        self._seen = (rollouts, faults)
+        if self._limit is None:
+            return
+        self._limit.note(state.global_step, played, lost, self._tally.latest)
+        save_state(state, _STATE, self._limit.state_dict())
+
 
 STATE = "toolgym"
 _logger = logging.getLogger(__name__)
@@ -45,6 +202,15 @@ class Stateful(Protocol):
 
 class GuardCallback(TrainerCallback):
     """A callback that asks the guards before every update, and carries their decision out.
+
+        gradient complete -> measured -> observe -> the optimizer moves, or its gradients are None
+
+    A gradient of 0 still moves weights by momentum, so an update is left out by setting gradients
+    to None, with which no optimizer touches weight or state, and by putting the schedule back
+    afterwards. A lower learning rate is set for the optimizer's step only, so that no schedule
+    builds on it. Rolling back restores a snapshot and discards rollouts that were played ahead; the
+    order of tasks and PyTorch's random numbers go on, so that the same batch is not sampled again.
+    A stop lets the step be logged, saves nothing more, and ends the run.
 
     Args:
         guards: The guards of the run.

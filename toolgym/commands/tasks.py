@@ -1,0 +1,354 @@
+"""`toolgym tasks`: look at a data set before an agent does, or make one.
+
+* `check` verifies every task: how many can be played, which are refused and why;
+* `stats` counts them by database, hardness and shape of the result;
+* `show` shows one in full, its solution included;
+* `synth` writes tasks for databases that have none.
+
+The environment that plays the tasks loads them, so what is looked at is what is played, and no
+command knows a file format. What is known of tasks beyond that, such as the splits of a data set,
+the environment's family tells (`toolgym.family`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from toolgym.commands import AsJson, arguments_for, console, family_of
+from toolgym.errors import ConfigurationError
+from toolgym.family import SynthesisOrder
+
+if TYPE_CHECKING:
+    from toolgym.inspection import TaskReport, TaskStats
+    from toolgym.tasks import TaskSet
+
+
+DataSet = Annotated[str, typer.Argument(help="A folder, a file, or the name of a data set.")]
+OneSplit = Annotated[
+    str | None, typer.Option("--split", help="A part of the data set; all parts without it.")
+]
+Environment = Annotated[str, typer.Option("--env", help="The environment that plays the tasks.")]
+Databases = Annotated[
+    str | None, typer.Option(help="Where the databases lie, if not beside the questions.")
+]
+EXPLORE = "sqlgym/Explore-v0"
+
+
+def task_sets(
+    env_id: str, dataset: str, split: str | None, databases: str | None
+) -> dict[str, TaskSet[Any]]:
+    """The tasks by split: of the one that is asked for, else of all that there are.
+
+    Raises:
+        ConfigurationError: The data set or the split is not there.
+    """
+    from toolgym import registration
+
+    splits: Sequence[str | None] = [split] if split else family_of(env_id).splits(dataset) or [None]
+    found = {}
+    for name in splits:
+        options = arguments_for(env_id, dataset=dataset, split=name, databases=databases)
+        found[name or "all"] = registration.make(env_id, **options).tasks
+    if not found:
+        raise ConfigurationError(f"{dataset} has no split.")
+    return found
+
+
+Split = Annotated[str, typer.Option(help="A part of the data set.")]
+Shown = Annotated[int, typer.Option(min=0, help="Lines of refusals, faults and duplicates, each.")]
+
+
+def check(
+    dataset: DataSet,
+    split: Split = "dev",
+    env_id: Environment = EXPLORE,
+    databases: Databases = None,
+    show: Shown = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Verify every task and report what can be played, what is refused, and why.
+
+    Verdicts are kept in the cache folder, so a second check is quick. The exit status is 2 where
+    nothing can be played.
+
+    Example:
+        toolgym tasks check bundled --split dev
+    """
+    from toolgym import registration
+    from toolgym.commands.evaluate import progress_bar
+    from toolgym.inspection import check_tasks
+
+    options = arguments_for(env_id, dataset=dataset, split=split, databases=databases)
+    tasks = registration.make(env_id, **options).tasks
+    with progress_bar("checked") as progress:
+        report = check_tasks(tasks, progress)
+    if as_json:
+        typer.echo(json.dumps(report.to_json(), indent=2))
+    else:
+        _print_report(report, show)
+    if not report.playable:
+        raise ConfigurationError(
+            f"none of the {report.tasks:,} tasks of {report.name} is playable."
+        )
+
+
+def _print_report(report: TaskReport, show: int) -> None:
+    typer.echo(f"{report.name}: {report.tasks:,} tasks on {report.items:,} items")
+    typer.echo(f"playable: {report.playable:,}")
+    reasons = ", ".join(f"{count:,} {code}" for code, count in report.codes.items())
+    refused = [f"{r['task_id']} [{r['code']}] {r['reason']}" for r in report.refused]
+    _print_list("refused", refused, show, f" ({reasons})" if reasons else "")
+    faults = [f"{fault['task_id']} {fault['message']}" for fault in report.faults]
+    _print_list("faults of the machine", faults, show)
+    _print_list("questions asked twice", [", ".join(ids) for ids in report.duplicates], show)
+
+
+def _print_list(what: str, lines: list[str], show: int, more: str = "") -> None:
+    typer.echo(f"{what}: {len(lines):,}{more}")
+    for line in lines[:show]:
+        typer.echo(f"  {line}")
+    if len(lines) > show > 0:
+        typer.echo(f"  ... ({len(lines) - show:,} more; --show N, or --json for all)")
+
+
+Page = Annotated[
+    Path | None, typer.Option("--html", help="Write a page with plots into this file, too.")
+]
+
+
+def stats(
+    dataset: DataSet,
+    split: OneSplit = None,
+    env_id: Environment = EXPLORE,
+    databases: Databases = None,
+    as_json: AsJson = False,
+    html: Page = None,
+) -> None:
+    """Count the tasks of a data set, by database, hardness and shape of the result.
+
+    Every gold is run once; what can not be played is counted as refused.
+
+    Example:
+        toolgym tasks stats bundled
+        toolgym tasks stats tasks --html tasks.html
+    """
+    from toolgym.commands.evaluate import progress_bar
+    from toolgym.inspection import count_tasks
+    from toolgym.report.page import write_task_page
+
+    found = task_sets(env_id, dataset, split, databases)
+    with progress_bar("counted") as progress:
+        counted = count_tasks(dataset, found, family_of(env_id), progress)
+    if html is not None:
+        write_task_page(counted, html)
+    if as_json:
+        typer.echo(json.dumps(counted.to_json(), indent=2, ensure_ascii=False))
+        return
+    _print_counts(counted)
+    if html is not None:
+        typer.echo(f"\nPage: {html}")
+
+
+def _print_counts(counted: TaskStats) -> None:
+    typer.echo(f"{counted.name}: {counted.tasks:,} tasks, {counted.refused:,} of them refused\n")
+    first, *others = counted.facts
+    values = [value for fact in others for value in counted.values(fact)]
+    table = Table("split", first, "tasks", *values, box=None, pad_edge=False)
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for row in counted.rows():
+        numbers = [row.tasks, *(row.counts.get(value, 0) for value in values)]
+        table.add_row(row.split, row.item, *(f"{number:,}" for number in numbers))
+    console().print(table)
+
+
+TaskId = Annotated[str, typer.Argument(metavar="ID", help="The id of the task.")]
+
+
+def show(
+    dataset: DataSet,
+    task_id: TaskId,
+    split: OneSplit = None,
+    env_id: Environment = EXPLORE,
+    databases: Databases = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one task in full: the question, its solution, and why it is refused if it is.
+
+    Example:
+        toolgym tasks show bundled observatory-001
+    """
+    found = task_sets(env_id, dataset, split, databases)
+    where, tasks = _holder(found, task_id, dataset)
+    told = {"id": task_id, "split": where}
+    refusal = tasks.refused.get(task_id)
+    if task_id not in _loaded(tasks, task_id):
+        told["refused"] = f"[{refusal.code}] {refusal.reason}" if refusal else ""
+    else:
+        task = tasks.get(task_id)
+        told |= family_of(env_id).shown(task)
+        refusal = tasks.refusal_of(task)
+        told["refused"] = f"[{refusal.code}] {refusal.reason}" if refusal else "no"
+    if as_json:
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    for name, text in told.items():
+        typer.echo(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}")
+
+
+def _loaded(tasks: TaskSet[Any], task_id: str) -> list[str]:
+    """The id, if it is that of a task and not of an entry that could not be loaded."""
+    try:
+        return [tasks.get(task_id).id]
+    except ConfigurationError:
+        return []
+
+
+def _holder(found: dict[str, TaskSet[Any]], task_id: str, dataset: str) -> tuple[str, TaskSet[Any]]:
+    """The split that has the task.
+
+    Raises:
+        ConfigurationError: None has; the message names the nearest ids.
+    """
+    for split, tasks in found.items():
+        if task_id in tasks.refused or _loaded(tasks, task_id):
+            return split, tasks
+    ids = [known for tasks in found.values() for known in tasks.ids]
+    near = get_close_matches(task_id, ids, n=3) or ids[:3]
+    raise ConfigurationError(
+        f"there is no task {task_id!r} in {dataset} ({', '.join(found)}); there is, for example,"
+        f" {', '.join(near)}."
+    )
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+Sources = Annotated[
+    list[Path], typer.Argument(metavar="DATABASE", help="SQLite files, or folders of them.")
+]
+Out = Annotated[Path, typer.Option(help="The folder to write.")]
+Number = Annotated[int, typer.Option(min=1, help="Tasks of each database at most.")]
+Seed = Annotated[int, typer.Option(min=0, help="Chooses among the tasks that can be written.")]
+Shares = Annotated[
+    str | None, typer.Option(help="Shares of the levels, such as easy=0.3,medium=0.4,hard=0.3.")
+]
+Tables = Annotated[
+    str | None, typer.Option(help="Tables to ask about, such as singer,song; all without it.")
+]
+Variants = Annotated[int, typer.Option(min=1, help="Tasks that may differ in their values only.")]
+Splits = Annotated[str, typer.Option(help="Splits and their shares, such as train=0.9,dev=0.1.")]
+Link = Annotated[bool, typer.Option("--link", help="Link to the databases instead of copying.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a folder that synth has written.")]
+
+
+def synth(
+    sources: Sources,
+    out: Out,
+    n: Number = 500,
+    seed: Seed = 0,
+    hardness: Shares = None,
+    tables: Tables = None,
+    variants: Variants = 4,
+    splits: Splits = "dev=1",
+    link: Link = False,
+    force: Force = False,
+    env_id: Environment = EXPLORE,
+    as_json: AsJson = False,
+) -> None:
+    """Write tasks for databases that have none, as a folder in the Spider layout.
+
+    Several splits divide three databases or more by database, fewer by what is asked: no question
+    and no query, whatever its values, occurs in two. The same seed gives the same tasks.
+
+    Example:
+        toolgym tasks synth my.db --out tasks
+        toolgym tasks synth my.db --out tasks --n 2000 --splits train=0.8,dev=0.2 --force
+    """
+    from toolgym.commands.evaluate import progress_bar
+
+    options: dict[str, Any] = {"n": n, "seed": seed, "variants": variants}
+    if hardness is not None:
+        options["hardness"] = shares_of("--hardness", hardness)
+    if tables is not None:
+        options["tables"] = [name.strip() for name in tables.split(",") if name.strip()]
+    shares = shares_of("--splits", splits)
+    order = SynthesisOrder(tuple(sources), out, shares, options, link, force)
+    with progress_bar("tasks written") as progress:
+        told = family_of(env_id).synthesize(order, progress)
+    if as_json:
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        _print_synthesis(told)
+
+
+def shares_of(option: str, text: str) -> dict[str, float]:
+    """The shares in a text such as `train=0.9,dev=0.1`.
+
+    Raises:
+        ConfigurationError: It is not of that form.
+    """
+    shares: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        try:
+            shares[name.strip()] = float(number)
+        except ValueError:
+            raise ConfigurationError(
+                f"{option} must be of the form NAME=SHARE,NAME=SHARE, got {text!r}."
+            ) from None
+    return shares
+
+
+def _print_synthesis(told: Mapping[str, Any]) -> None:
+    sources = told["sources"]
+    levels = list(dict.fromkeys(level for one in sources.values() for level in one["by_hardness"]))
+    table = Table("database", "candidates", "kept", *levels, box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, source in sources.items():
+        numbers = [source["candidates"], source["kept"]]
+        numbers += [source["by_hardness"].get(level, 0) for level in levels]
+        table.add_row(name, *(f"{number:,}" for number in numbers))
+    console().print(table)
+    for name, source in sources.items():
+        _print_reasons(name, source)
+    for name, why in told["refused"].items():
+        typer.echo(f"\n{name}: no tasks: {why}")
+    counted = ", ".join(f"{count:,} {split}" for split, count in told["splits"].items())
+    dropped = f" ({told['dropped']:,} left out that two would share)" if told["dropped"] else ""
+    typer.echo(f"\n{told['out']}: {counted}{dropped}")
+
+
+def _print_reasons(name: str, source: Mapping[str, Any]) -> None:
+    """Why candidates became no tasks, and what is not asked about."""
+    rejected = sorted(source["rejected"].items(), key=lambda pair: (-pair[1], pair[0]))
+    reasons = ", ".join(f"{count:,} {code}" for code, count in rejected if count)
+    typer.echo(f"\n{name}: rejected: {reasons or 'none'}")
+    for level, why in source["missing"].items():
+        typer.echo(f"  too few {level}: {why}")
+    for left_out, why in source["left_out"].items():
+        typer.echo(f"  left out: {left_out}: {why}")
+
+
+command = typer.Typer(
+    help="""Look at the tasks of a data set, or write some.
+
+\b
+Example:
+    toolgym tasks check bundled --split dev
+    toolgym tasks synth my.db --out tasks
+    toolgym tasks stats tasks
+"""
+)
+
+for function in (check, stats, show, synth):
+    command.command(function.__name__)(function)
