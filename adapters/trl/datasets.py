@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from adapters.training.models.demonstrations import playable_tasks
+from adapters.training.models.demonstrations import play_episodes, playable_tasks
 from toolgym import policies, registration
-from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
-from toolgym.messages import Message, episode_messages, system_prompt
-from toolgym.policies import Policy, Situation
+from toolgym.messages import episode_messages, system_prompt
+from toolgym.policies import Policy
 from toolgym.tries import seed_of_try, slots
 
 if TYPE_CHECKING:
@@ -100,28 +99,17 @@ def sft_dataset(
 
     env = registration.make(env_id, **env_kwargs)
     player = policies.expert() if policy is None else policy
-    rows = []
-    for slot, task_id in zip(slots(), playable_tasks(env.tasks, n, seed).ids, strict=False):
-        own = seed_of_try(seed, task_id, 0)
-        messages = _demonstration(env, player, task_id, slot, own, final)
-        if env.episode.ledger.correct or (policy is not None and not env.episode.ledger.faulted):
-            rows.append(messages)
+    ids = playable_tasks(env.tasks, n, seed).ids
+    seeds = [seed_of_try(seed, task_id, 0) for task_id in ids]
+    tries = zip(slots(), ids, seeds, strict=False)
+    rows = [
+        episode_messages(env, final)
+        for _ in play_episodes(env, player, tries)
+        if env.episode.ledger.correct or (policy is not None and not env.episode.ledger.faulted)
+    ]
     columns = {"messages": rows, "tools": [env.tool_schemas()] * len(rows)}
     features = Features({"messages": List(Json()), "tools": List(Json())})
     return Dataset.from_dict(columns, features=features)
-
-
-def _demonstration(
-    env: ToolEnv[Any], player: Policy, task_id: str, slot: int, seed: int, final: str | None
-) -> list[Message]:
-    """One episode played to its end, as messages."""
-    observation, _ = env.reset(options={"task_id": task_id})
-    while not env.episode.over:
-        (action,) = player.act([Situation(slot, env, observation, seed)])
-        if isinstance(action, str) and not action.strip():
-            break
-        observation, *_ = env.step(action)
-    return episode_messages(env, final)
 
 
 # What a supervised data set looks like once a tokenizer's own chat template has rendered it.

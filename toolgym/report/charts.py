@@ -190,12 +190,12 @@ def _note(
 ) -> str:
     """What the plot means, and how to read it."""
     if len(shown) == 1:
-        parts = [shown[0].meaning]
+        parts = [f"{shown[0].meaning[:1].upper()}{shown[0].meaning[1:]}."]
     else:
-        parts = [f"{one.name}: {one.meaning[:1].lower()}{one.meaning[1:]}" for one in shown]
+        parts = [f"{series.name}: {series.meaning}." for series in shown]
     parts += [plot.note] if plot.note else []
     if plot.spread and any(line.low for line in lines):
-        parts.append(plot.spread.meaning)
+        parts.append(plot.spread_note)
     width = max(window(len(line.x)) for line in lines) if plot.is_smoothed else 1
     if width > 1:
         thin = "; thin: each step" if any(line.faint for line in lines) else ""
@@ -230,7 +230,7 @@ def _line(plot: Plot, series: Series, found: Curve, run: RunView, label: str, st
     low: list[float | None] = []
     high: list[float | None] = []
     if plot.spread and series is plot.series[0]:
-        spread = curve(run.metrics(plot.phase), plot.spread.key)
+        spread = curve(run.metrics(plot.phase), plot.spread)
         if spread is not None:
             low, high = band(middle, running_mean(spread.values, width))
     faint = found.values if width > 1 else ()

@@ -1,9 +1,9 @@
 """The one vocabulary of `metrics.jsonl`: what a number is called, its unit, and what it means.
 
-Both trainers write these keys and no others, the guards read them, the report draws some of them,
-and the page about training is checked against them. A share is between 0 and 1. What has nothing
-to be a share of is nan in memory and left out of the file; only where `breaks` is set is a number
-that is not finite a sign that something broke.
+Both trainers write these keys and no others, the guards read them, the report draws most of them
+with these sentences, and the page about metrics is checked against them. A share is between 0 and
+1. What has nothing to be a share of is nan in memory and left out of the file; only where `breaks`
+is set is a number that is not finite a sign that something broke.
 
 A key of phase `grpo` describes one optimizer step: first the rollouts that the step learns from,
 sampled by the weights as they were before it, then the update itself.
@@ -49,7 +49,12 @@ class Metric:
 _BOTH: Final = ("warmup", "grpo")
 
 _ROLLOUTS: Final = (
-    Metric("reward", "score", "rollouts", "mean of what the rollouts of the step were trained on"),
+    Metric(
+        "reward",
+        "score",
+        "rollouts",
+        "mean episode score of the step's rollouts, as they were trained on",
+    ),
     Metric(
         "reward_std",
         "score",
@@ -61,17 +66,25 @@ _ROLLOUTS: Final = (
         "dead_groups",
         "share",
         "rollouts",
-        "groups whose scored members all have one outcome (correct, progress bin), or fewer than"
-        " two scored members",
+        "groups whose scored members all have one outcome (correct, progress bin), or with fewer"
+        " than two scored members: such a group teaches the cost of a call more or less",
     ),
     Metric(
         "zero_variance_groups",
         "share",
         "rollouts",
-        "groups whose rewards are all equal, or with fewer than two scored members",
+        "groups whose rewards are all equal, or with fewer than two scored members; their gradient"
+        " is zero",
     ),
-    Metric("accuracy", "share", "rollouts", "correct rollouts, as they were sampled"),
-    Metric("answered", "share", "rollouts", "rollouts that answered"),
+    Metric(
+        "accuracy", "share", "rollouts", "correct rollouts, as they were sampled on training tasks"
+    ),
+    Metric(
+        "answered",
+        "share",
+        "rollouts",
+        "rollouts that ended with an answer; a fall means that the policy learns to stop",
+    ),
     Metric(
         "validity",
         "share",
@@ -80,7 +93,12 @@ _ROLLOUTS: Final = (
         " counts as not valid",
     ),
     Metric("turns", "count", "rollouts", "the model's turns that `validity` is a share of"),
-    Metric("repairs_per_call", "number", "rollouts", "repairs divided by calls"),
+    Metric(
+        "repairs_per_call",
+        "number",
+        "rollouts",
+        "repairs divided by calls; it falls as calls become clean",
+    ),
     Metric("tool_failures", "share", "rollouts", "calls that ended in an error observation"),
     Metric("rollouts", "count", "rollouts", "rollouts played for the step, refills included"),
     Metric("faults", "count", "rollouts", "rollouts left out because the environment failed"),
@@ -109,8 +127,18 @@ _SAMPLING: Final = (
         "groups dead, or left out of the loss whole",
     ),
     Metric("surplus_groups", "count", "sampling", "live groups that found no place in the step"),
-    Metric("masked_groups", "count", "sampling", "places of the step that no live group filled"),
-    Metric("sampling_rounds", "count", "sampling", "draws that the step took, the first included"),
+    Metric(
+        "masked_groups",
+        "count",
+        "sampling",
+        "places of the step that no live group filled within the cap",
+    ),
+    Metric(
+        "sampling_rounds",
+        "count",
+        "sampling",
+        "rounds of sampling that the step took, the first included",
+    ),
 )
 
 _UPDATE: Final = (
@@ -118,25 +146,46 @@ _UPDATE: Final = (
         "loss",
         "number",
         "update",
-        "what was minimised; in the warm-up, cross-entropy in nats per learnt token",
+        "what was minimised; in the warm-up, cross-entropy on demonstrations in nats per token",
         breaks=True,
         phases=_BOTH,
     ),
-    Metric("grad_norm", "number", "update", "before clipping", breaks=True, phases=_BOTH),
+    Metric(
+        "grad_norm",
+        "number",
+        "update",
+        "before clipping; at 0 the step taught nothing",
+        breaks=True,
+        phases=_BOTH,
+    ),
     Metric("learning_rate", "number", "update", "of this step", phases=_BOTH),
-    Metric("entropy", "nats", "update", "mean over the tokens that the model wrote", breaks=True),
-    Metric("kl", "nats", "update", "per token, to the reference, where there is one", breaks=True),
+    Metric(
+        "entropy",
+        "nats",
+        "update",
+        "mean over the tokens that the model wrote; what is healthy depends on model and task, so"
+        " the guards compare with the first steps",
+        breaks=True,
+    ),
+    Metric(
+        "kl",
+        "nats",
+        "update",
+        "of the policy from its reference, where there is one, per token",
+        breaks=True,
+    ),
     Metric("policy_loss", "number", "update", "the surrogate's part of the loss", breaks=True),
     Metric(
         "ratio",
         "number",
         "update",
-        "mean over tokens of the importance ratio to the policy that sampled them",
+        "mean over tokens of the importance ratio to the policy that sampled them: 1 where each"
+        " batch is trained on once, by the weights that played it",
         breaks=True,
     ),
     Metric("clip_low", "share", "update", "tokens held at the lower bound of the ratio"),
     Metric("clip_high", "share", "update", "tokens held at the upper bound of the ratio"),
-    Metric("clip_dual", "share", "update", "tokens held at the bound for negative advantages"),
+    Metric("clip_dual", "share", "update", "tokens of negative advantage held at their own bound"),
     Metric("log_ratio_limited", "share", "update", "tokens whose log-ratio was clamped"),
     Metric("learnt_tokens", "tokens", "update", "tokens that the loss was taken over"),
     Metric(
@@ -159,12 +208,14 @@ _GUARDS: Final = (
         " run began whose validity before and after is known",
     ),
     Metric("roll_backs", "count", "guards", "returns to a checkpoint since the run began"),
-    Metric("learning_rate_scale", "number", "guards", "what the guards left of the learning rate"),
+    Metric(
+        "learning_rate_scale", "number", "guards", "what the guards multiply the learning rate by"
+    ),
 )
 
 _CLOCK: Final = (
-    Metric("rollout_seconds", "seconds", "clock", "the step's time for playing"),
-    Metric("update_seconds", "seconds", "clock", "the step's time for learning"),
+    Metric("rollout_seconds", "seconds", "clock", "the step's time for its rollouts"),
+    Metric("update_seconds", "seconds", "clock", "the step's time for its update"),
     Metric("peak_memory", "MiB", "clock", "the most that the process, or its GPU, has held"),
 )
 

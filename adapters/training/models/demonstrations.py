@@ -16,7 +16,7 @@ slips of copying, spread over everything, and a few thousand rollouts cannot men
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import gymnasium as gym
@@ -240,28 +240,36 @@ def demonstrate(
     if n < 1:
         raise ConfigurationError(f"demonstrations must be at least 1, got {n}.")
     env = registration.make(env_id, **env_kwargs)
-    ids = env.tasks.shuffle(seed).first_playable(n).ids
-    if not ids:
-        raise ConfigurationError(f"no task of {env.tasks.name} is playable.")
+    ids = playable_tasks(env.tasks, n, seed).ids
     policy: Policy = NoisyDemonstrator(seed) if demonstrator == "sloppy" else ExpertPolicy()
+    tries = ((slot, ids[slot % len(ids)], seed * 1_000_003 + slot) for slot in range(n))
     transcripts = []
-    for slot in range(n):
-        transcripts.append(_play(env, policy, slot, ids[slot % len(ids)], seed))
+    for _ in play_episodes(env, policy, tries):
+        transcripts.append(_transcript(env))
         if progress is not None:
-            progress(slot + 1, n)
+            progress(len(transcripts), n)
     return transcripts
 
 
-def _play(env: ToolEnv[Any], policy: Policy, slot: int, task_id: str, seed: int) -> list[Message]:
-    observation, _ = env.reset(options={"task_id": task_id})
-    while not env.episode.over:
-        situation = Situation(slot, env, observation, seed * 1_000_003 + slot)
-        action = policy.act([situation])[0]
-        if not action:
-            env.finish()  # it has no more to say: a transcript that stops short
-            break
-        observation, *_ = env.step(action)
-    return _transcript(env)
+def play_episodes(
+    env: ToolEnv[Any], policy: Policy, tries: Iterable[tuple[int, str, int]]
+) -> Iterator[None]:
+    """Play episodes, and yield after each, while the environment still holds it.
+
+    Args:
+        env: The environment.
+        policy: Who acts. An action without text ends its episode, unanswered.
+        tries: For each episode the slot and the seed of its situations, with the task's id between.
+    """
+    for slot, task_id, seed in tries:
+        observation, _ = env.reset(options={"task_id": task_id})
+        while not env.episode.over:
+            (action,) = policy.act([Situation(slot, env, observation, seed)])
+            if isinstance(action, str) and not action.strip():
+                env.finish()
+                break
+            observation, *_ = env.step(action)
+        yield
 
 
 def _transcript(env: ToolEnv[Any]) -> list[Message]:

@@ -25,6 +25,7 @@ from typing import Any, Final
 from adapters.training.models.demonstrations import HABITS, has_novice
 from adapters.training.runs.settings import Separation, TrainSettings
 from toolgym import registration
+from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
 from toolgym.intervals import Z95
@@ -85,31 +86,22 @@ def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
     Raises:
         ConfigurationError: The environment cannot be made.
     """
-    first, *others = _greedy(settings)
-    if not settings.eval_tries:
-        return (first, *others)
-    sampled = replace(
-        first,
-        name=f"{first.name}, sampled",
-        suffix=SAMPLED,
-        temperature=settings.temperature,
-        tries=settings.eval_tries,
-    )
-    return (first, *others, sampled)
-
-
-def _greedy(settings: TrainSettings) -> tuple[Evaluation, ...]:
-    first = _evaluation(settings, settings.evaluation_kwargs, "")
-    items = _items(settings)
-    if items in first.unseen or not settings.evaluation_split:
-        return (first,)
-    own = {"unseen_by": _own(settings, settings.training_kwargs), "kind": items}
-    kwargs = {**settings.env_kwargs, "split": _split_of(settings, items), "task_part": own}
-    tasks = _tasks(settings, {**kwargs, "task_part": None})
-    training = _tasks(settings, settings.training_kwargs)
-    if not len(unseen(tasks, training, items, _family(settings))):
-        return (first,)
-    return (first, _evaluation(settings, kwargs, ITEMS))
+    training = registration.make(settings.env_id, **settings.training_kwargs)
+    items = training.family.kinds[1]
+    chosen = [_evaluation(settings, training, settings.evaluation_kwargs)]
+    if items not in chosen[0].unseen and settings.evaluation_split:
+        own = {k: v for k, v in settings.training_kwargs.items() if k in ("split", "task_part")}
+        kwargs = {**settings.env_kwargs, "split": _split_of(settings, training.family, items)}
+        tasks = _tasks(settings, {**kwargs, "task_part": None})
+        if len(unseen(tasks, training.tasks, items, training.family)):
+            kwargs |= {"task_part": {"unseen_by": own, "kind": items}}
+            chosen.append(_evaluation(settings, training, kwargs, ITEMS))
+    if settings.eval_tries:
+        name, heat = f"{chosen[0].name}, sampled", settings.temperature
+        tries = settings.eval_tries
+        sampled = replace(chosen[0], name=name, suffix=SAMPLED, temperature=heat, tries=tries)
+        chosen.append(sampled)
+    return tuple(chosen)
 
 
 def played_with(
@@ -130,11 +122,9 @@ def separated(settings: TrainSettings) -> TrainSettings:
     Raises:
         ConfigurationError: The environment cannot be made.
     """
-    training, evaluation = (
-        _tasks(settings, kwargs)
-        for kwargs in (settings.training_kwargs, settings.evaluation_kwargs)
-    )
-    family = _family(settings)
+    environment = registration.make(settings.env_id, **settings.training_kwargs)
+    training, family = environment.tasks, environment.family
+    evaluation = _tasks(settings, settings.evaluation_kwargs)
     left = len(unseen(evaluation, training, TASKS, family))
     how: Separation | None = None
     if 0 < left < len(evaluation):
@@ -147,38 +137,26 @@ def separated(settings: TrainSettings) -> TrainSettings:
     return settings.model_copy(update={"separation": how})
 
 
-def _evaluation(settings: TrainSettings, env_kwargs: dict[str, Any], suffix: str) -> Evaluation:
-    tasks, family = _tasks(settings, env_kwargs), _family(settings)
-    training = _tasks(settings, settings.training_kwargs)
-    kinds = kinds_unseen(tasks, training, family.kinds[:2], family)
+def _evaluation(
+    settings: TrainSettings, training: ToolEnv[Any], env_kwargs: dict[str, Any], suffix: str = ""
+) -> Evaluation:
+    tasks, family = _tasks(settings, env_kwargs), training.family
+    kinds = kinds_unseen(tasks, training.tasks, family.kinds[:2], family)
     held_out = kinds if TASKS in kinds else ()
     name = f"unseen {held_out[-1]}" if held_out else SEEN
     played = max(1, settings.eval_tasks // FEWER) if suffix else settings.eval_tasks
     return Evaluation(name, suffix, env_kwargs, tasks.name, held_out, len(tasks), played)
 
 
-def _split_of(settings: TrainSettings, items: str) -> str | None:
+def _split_of(settings: TrainSettings, family: TaskFamily, items: str) -> str | None:
     """The split that a data set has for unseen items, else that of the evaluation."""
     split = f"{settings.evaluation_split}-{items}"
     dataset = settings.env_kwargs.get("dataset")
     try:
-        known = _family(settings).splits(dataset) if isinstance(dataset, str) else ()
+        splits = family.splits(dataset) if isinstance(dataset, str) else ()
     except ConfigurationError:  # nothing that it could look into, such as a name on the hub
-        known = ()
-    return split if split in known else settings.evaluation_split
-
-
-def _own(settings: TrainSettings, env_kwargs: dict[str, Any]) -> dict[str, Any]:
-    """What of an environment's arguments the settings have added."""
-    return {name: env_kwargs.get(name) for name in ("split", "task_part") if name in env_kwargs}
-
-
-def _items(settings: TrainSettings) -> str:
-    return _family(settings).kinds[1]
-
-
-def _family(settings: TrainSettings) -> TaskFamily:
-    return registration.make(settings.env_id, **settings.training_kwargs).family
+        splits = ()
+    return split if split in splits else settings.evaluation_split
 
 
 def _tasks(settings: TrainSettings, env_kwargs: dict[str, Any]) -> TaskSet[Any]:

@@ -29,7 +29,7 @@ def test_runs_are_laid_over_each_other_with_a_legend(run: Run, tmp_path: Path) -
     assert "explore: from" in reward
     assert "control (shuffled rewards): from" in reward
     titles = re.findall(r"<h3>(.*?)</h3>", page.source)
-    assert {"Equal outcomes", "Equal rewards", "Drawn groups", "Clipped low"} < set(titles)
+    assert {"Equal outcomes", "Equal rewards", "Sampled groups", "Clipped low"} < set(titles)
     assert "explore: at 4 of 60 steps: warn 2 times, first at step 12" in page.text
     assert "control (shuffled rewards): at none of 60 steps." in page.text
 
