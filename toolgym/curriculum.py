@@ -134,7 +134,6 @@ def drawn(tasks: TaskSet[T], weights: Mapping[str, float], n: int, stream: str) 
     Args:
         tasks: What is drawn from; a task is verified when it is drawn.
         weights: By task id; a task without weight is never drawn.
-        n: How many.
         stream: Names the random stream.
 
     Raises:
@@ -180,9 +179,7 @@ class SuccessCurriculum(Generic[T]):
     """Draw the tasks whose groups are likely to be neither all right nor all wrong.
 
     Args:
-        tasks: What is drawn from.
         group_size: Rollouts of a task that are compared with each other.
-        seed: Of the draws.
         prior: Successes and failures that every task is taken to have had already.
         keep: How much of what was observed of a task is left when it is observed again, since the
             policy has changed in the meantime.
@@ -320,7 +317,6 @@ class HardnessCurriculum(Generic[T]):
             `{0: {"easy": 1}, 100: {"easy": 1, "hard": 1}}`, between which it changes evenly. Levels
             that are not named are not drawn.
         level: The level of a task.
-        seed: Of the draws.
 
     Raises:
         ConfigurationError: A weight is negative, or no task is of a level that has a weight.

@@ -168,9 +168,6 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
 
         A model from scratch imitates this before it learns: reinforcement can only make likelier
         what it sometimes does. None: there is no such player, and the expert's play is spoilt.
-
-        Args:
-            draw: Of all choices.
         """
         return None
 

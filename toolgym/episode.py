@@ -128,7 +128,6 @@ class Episode:
         """The info of a turn (or of `reset`: no calls, no errors); fresh objects every time.
 
         Args:
-            calls: The calls of the turn.
             errors: What went wrong, by call.
             score: The running score, where it is known already.
         """

@@ -86,7 +86,6 @@ class TaskRefused(Exception):
     """A task that cannot be played fairly, with the reason.
 
     Args:
-        task_id: The task's id.
         code: Stable reason, such as `empty_gold` or `result_too_large`.
         reason: One sentence.
     """

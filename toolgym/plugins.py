@@ -23,11 +23,7 @@ class PluginError(Exception):
 
 @dataclass(frozen=True)
 class Plugin:
-    """Something that an installed package adds to toolgym.
-
-    Attributes:
-        point: The entry point.
-    """
+    """Something that an installed package adds to toolgym."""
 
     point: EntryPoint
 

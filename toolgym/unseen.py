@@ -78,8 +78,6 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
     """Those tasks of which a training has not seen the kind; a view, shared by all who ask.
 
     Args:
-        tasks: To choose from.
-        training: What is trained on.
         kind: One of the family's.
         family: Tells the marks. A task that has none of the kind, as one without an item, is not
             called unseen in it.

@@ -130,7 +130,6 @@ def training_settings(
     """The settings of the training that is to come.
 
     Args:
-        env_id: The environment.
         model: A path or hub id; None is the tiny model.
         given: Fields that were asked for.
         env_kwargs: Arguments of the environment that were asked for.

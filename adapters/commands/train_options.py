@@ -45,8 +45,6 @@ def divided(
     """What is for the environment, still as `NAME=VALUE`, and what is for the trainer.
 
     Args:
-        env_id: A registered environment.
-        trainer: The name of the trainer.
         pairs: What `--set` was given.
         file: What `--config` was given.
 

@@ -87,8 +87,6 @@ def resume(folder: Path, quiet: bool, *, look_first: bool = True) -> None:
     """Go on with a run; a finished one is left as it is.
 
     Args:
-        folder: Of the run.
-        quiet: No progress bars.
         look_first: False leaves out a preflight that the run has not passed yet.
 
     Raises:

@@ -3,14 +3,14 @@
 In the order in which to read it; each file is one idea:
 
     trainer                     the training loop
-    config, loss_config         its settings
+    config                      its settings
     distributed, checkpoint     several processes; the state that a run resumes from
     batch_sampling              the tasks and groups of a batch, with dynamic sampling
     generation                  batched episodes: the decode loop and the token sampler
     chat, decoder               the chat template, and the model with its KV cache
-    rollout, batch              one finished rollout, and many as tensors
+    rollout                     one finished rollout, and many as a batch of tensors
     advantages                  the advantages of a batch
-    learner, losses, divergence the forward pass, the loss, the KL penalty
+    learner, losses             the forward pass, the loss and its settings, the KL penalty
     optimizer                   AdamW on float32 master weights
 
 It needs torch and transformers, any causal language model that keeps keys and values, and its chat

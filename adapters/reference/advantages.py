@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from adapters.reference.batch import Batch
 from adapters.reference.config import ReferenceConfig
 from adapters.reference.distributed import Processes
 from adapters.reference.losses import penalized_rewards
+from adapters.reference.rollout import Batch
 from adapters.training.algorithms.advantages import TURN_ESTIMATORS, advantages, token_advantages
 
 # Conflict tokens: common prefixes and suffixes of rollouts with advantages of opposite sign.

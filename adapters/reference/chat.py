@@ -127,8 +127,6 @@ def check_template(
     """Check that a chat can be assembled from the prompt, the turns, and the results after each.
 
     Args:
-        model: The policy.
-        tokenizer: Its tokenizer.
         env: The environment, after `reset`.
 
     Raises:

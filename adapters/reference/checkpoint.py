@@ -57,9 +57,6 @@ class Checkpoints:
         """Write a checkpoint, and remove the oldest ones beyond `keep`.
 
         Args:
-            step: Steps done.
-            model: The policy.
-            tokenizer: Its tokenizer.
             tensors: State that holds tensors.
             state: State that JSON can hold.
             sound: Steps whose weights are worth returning to; the latest checkpoint among them

@@ -25,12 +25,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class Processes:
-    """The group of training processes, seen from this one.
-
-    Attributes:
-        rank: The number of this process, from 0.
-        size: The number of processes.
-    """
+    """The group of training processes, seen from this one."""
 
     def __init__(self) -> None:
         self.rank, self.size = 0, 1

@@ -242,8 +242,6 @@ class Player:
     Args:
         model: The policy; it is put into evaluation mode while it plays.
         tokenizer: Its tokenizer, with a chat template.
-        env_id: A registered `ToolEnv`.
-        env_kwargs: For `gym.make`.
         settings: Temperature, lengths and batch size.
 
     Raises:

@@ -19,10 +19,10 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from adapters.reference.batch import Batch, Pass
 from adapters.reference.config import ReferenceConfig
 from adapters.reference.distributed import Processes
 from adapters.reference.losses import Totals, policy_loss
+from adapters.reference.rollout import Batch, Pass
 from adapters.training.models.output_layer import sees_only
 
 _LOGITS_AT_ONCE = 2**24  # logits whose probabilities are in memory together: 64 MiB in float32
@@ -44,7 +44,6 @@ class Learner:
     """The computation of log-probabilities and gradients of a policy.
 
     Args:
-        model: The policy.
         reference: The reference of the KL penalty; None where the loss has none.
         config: Loss, temperature, size of a pass.
         processes: The processes that hold other parts of a batch; None: there is one process.

@@ -351,7 +351,6 @@ def log_ratio(gaps: Tensor, counted: Tensor, config: LossConfig) -> Tensor:
     Args:
         gaps: [N, T] float, l_t, 0 where nothing counts.
         counted: [N, T] bool.
-        config: Its `ratio`.
 
     Returns:
         [N, T] for `token`, [N, 1] for `sequence`.

@@ -24,7 +24,6 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.advantages import compute_advantages, count_loss_tokens
-from adapters.reference.batch import Batch
 from adapters.reference.batch_sampling import BatchSampler, PlayedBatch
 from adapters.reference.chat import check_template
 from adapters.reference.checkpoint import Checkpoints, restore_random
@@ -34,6 +33,7 @@ from adapters.reference.distributed import Processes
 from adapters.reference.generation import Player, PlaySettings
 from adapters.reference.learner import Learner
 from adapters.reference.optimizer import Optimizer, make_ready
+from adapters.reference.rollout import Batch
 from adapters.training.guards.config import Action, Setup
 from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
 from adapters.training.guards.guards import Decision, Guards, no_snapshot_message, rollback_message

@@ -40,7 +40,6 @@ class Snapshots:
     Args:
         folder: Where they lie; every process has to see it.
         model: The model, unwrapped.
-        optimizer: Its optimizer.
         scheduler: The learning rate's schedule.
         writes: Whether this process writes and deletes; one of them does.
         wait: Waits for the other processes.
@@ -213,7 +212,6 @@ class GuardCallback(TrainerCallback):
     A stop lets the step be logged, saves nothing more, and ends the run.
 
     Args:
-        guards: The guards of the run.
         measure: Returns the step's metrics; called once for each step.
         discard: Discards rollouts that were played ahead.
         may_save: Whether a run could be taken up again from this very step.

@@ -21,7 +21,6 @@ from torch.nn import functional
 
 from adapters.training.algorithms.dynamic_sampling import DynamicSampling, Tally
 from adapters.training.algorithms.rollout_metrics import Figures
-from adapters.trl import dynamic_sampling
 from toolgym.errors import ConfigurationError
 
 # Rows of TRL's generation batches: taken out, put together again, masked.
@@ -212,7 +211,7 @@ class StepBatch:
 def single_batch(source: StepSource, inputs: Rows) -> StepBatch:
     """The batch of a step without dynamic sampling, which is played once."""
     draw = source.draw(inputs)
-    return StepBatch(dynamic_sampling.with_tool_mask(draw.batch), draw.own_rewards, [draw])
+    return StepBatch(with_tool_mask(draw.batch), draw.own_rewards, [draw])
 
 
 def fill_step(source: StepSource, inputs: Rows, sampling: DynamicSampling) -> StepBatch:
@@ -227,7 +226,7 @@ def fill_step(source: StepSource, inputs: Rows, sampling: DynamicSampling) -> St
     live, dead, draws = list[StepBatch](), list[StepBatch](), list[PlayedBatch]()
     while inputs:
         draw = source.draw(inputs)
-        dynamic_sampling.check_text_only(draw.batch)
+        check_text_only(draw.batch)
         draws.append(draw)
         sampling.note(_outcomes_by_group(draw.figures, source.group_size))
         choice = filling.offer(_offered_outcomes(draw, source.group_size))
@@ -236,7 +235,7 @@ def fill_step(source: StepSource, inputs: Rows, sampling: DynamicSampling) -> St
         count = filling.next_draw(source.exchange(filling.tally))
         inputs = source.rows_of(sampling.refill(count)) if count else []
     live += [_masked(group) for group in dead[: filling.missing]]
-    batch = dynamic_sampling.concatenate([group.batch for group in live], source.pad_token)
+    batch = concatenate([group.batch for group in live], source.pad_token)
     rewards = [reward for group in live for reward in group.rewards]
     return StepBatch(batch, rewards, draws, filling.metrics())
 
@@ -254,11 +253,7 @@ def _offered_outcomes(draw: PlayedBatch, size: int) -> list[list[Any]]:
     Such a group, of rollouts that ran out of tokens at different places, would take a place from
     one that teaches something.
     """
-    learnt = (
-        dynamic_sampling.learnt_rows(dynamic_sampling.with_tool_mask(draw.batch))
-        .view(-1, size)
-        .any(dim=1)
-    )
+    learnt = learnt_rows(with_tool_mask(draw.batch)).view(-1, size).any(dim=1)
     groups = _outcomes_by_group(draw.own_figures, size)
     return [
         outcomes if teaches else [None] * size
@@ -268,11 +263,11 @@ def _offered_outcomes(draw: PlayedBatch, size: int) -> list[list[Any]]:
 
 def _group(draw: PlayedBatch, place: int, size: int) -> StepBatch:
     rows = range(place * size, (place + 1) * size)
-    batch = dynamic_sampling.take_rows(dynamic_sampling.with_tool_mask(draw.batch), rows)
+    batch = take_rows(with_tool_mask(draw.batch), rows)
     return StepBatch(batch, [draw.own_rewards[row] for row in rows], [])
 
 
 def _masked(group: StepBatch) -> StepBatch:
     """A dead group as a stand-in: out of the loss, and out of the statistics of advantages."""
     rows = range(len(group.rewards))
-    return StepBatch(dynamic_sampling.mask_rows(group.batch, rows), [float("nan")] * len(rows), [])
+    return StepBatch(mask_rows(group.batch, rows), [float("nan")] * len(rows), [])

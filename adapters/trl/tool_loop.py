@@ -49,12 +49,7 @@ class ParsedMessage(dict[str, Any]):
 
 
 class ParsingTokenizer:
-    """A tokenizer whose `parse_response` is toolgym's parser; all else is the wrapped tokenizer's.
-
-    Args:
-        tokenizer: The wrapped one.
-        tools: The environment's tools.
-    """
+    """A tokenizer whose `parse_response` is our parser; all else is the wrapped tokenizer's."""
 
     def __init__(self, tokenizer: Any, tools: dict[str, ToolSpec]) -> None:
         self._tokenizer = tokenizer
@@ -312,9 +307,7 @@ class ParallelToolRunner:
     """A runner of the tool calls of all rollouts of one tool loop, in threads.
 
     Args:
-        environments: One per rollout.
         completions: The messages of each so far, by reference: TRL extends these lists.
-        workers: The threads.
     """
 
     def __init__(

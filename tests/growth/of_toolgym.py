@@ -55,7 +55,7 @@ CALL_MODULES = (
     "toolgym.calls.json_reading",
     "toolgym.calls.marked",
     "toolgym.calls.marked",
-    "toolgym.calls.outline",
+    "toolgym.calls.json_reading",
     "toolgym.calls.parsing",
     "toolgym.calls.plain_values",
     "toolgym.calls.python_forms",

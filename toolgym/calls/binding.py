@@ -67,7 +67,6 @@ def bind(
 
     Args:
         raw: The call as found.
-        specs: The tools by name.
         parsing: `lenient` repairs, `strict` does not.
         first: Values for the tool's first arguments, given by position in Python (no repair).
     """

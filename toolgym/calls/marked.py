@@ -34,8 +34,6 @@ def unmarked(source: Source, position: int = 0, *, here: bool = False) -> list[F
     """Calls without a mark: JSON objects and Python calls at the start of a line.
 
     Args:
-        source: The message.
-        position: Where to begin.
         here: A line begins at `position`, whatever stands before it.
     """
     reads: list[Found] = []

@@ -64,8 +64,6 @@ def read_clean(
     """The name and the arguments of a clean call; None if the general way must look at the text.
 
     Args:
-        text: The whole action.
-        specs: The tools by name.
         bare: An object without tags is a call too.
     """
     known = _read_before.get(text)
@@ -174,7 +172,6 @@ def bind_call(
     """Bind a call whose name and arguments are known apart.
 
     Args:
-        name: The tool's name.
         arguments: A dict; a list is bound by position (as a repair).
         tools: As for `parse_calls`.
         parsing: `lenient` or `strict`.

@@ -123,7 +123,6 @@ def plain_json(text: str, *, strict: bool = True) -> Any:
     """The plain value of JSON text that was found inside a value.
 
     Args:
-        text: JSON.
         strict: Refuse raw control characters in its strings.
 
     Raises:

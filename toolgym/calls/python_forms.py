@@ -19,14 +19,19 @@ from dataclasses import dataclass, replace
 
 from toolgym.calls import errors as call_errors
 from toolgym.calls.json_reading import (
+    DOUBLE,
     MAX_MENDED,
+    SINGLE,
     THOUGHT,
+    THREE_DOUBLE,
+    THREE_SINGLE,
     ConflictingKeys,
     NotALiteral,
+    Outline,
     literal_value,
+    outline,
     parse_expression,
 )
-from toolgym.calls.outline import DOUBLE, SINGLE, THREE_DOUBLE, THREE_SINGLE, Outline, outline
 from toolgym.calls.repairs import REPAIRED_JSON, Repair
 from toolgym.calls.source import RawCall, Source
 from toolgym.calls.tool_index import match_name

@@ -278,8 +278,6 @@ def as_read(call: RawCall, read: JsonRead, depth: int = 0) -> RawCall:
     """The call, marked as not whole where its JSON had to be mended.
 
     Args:
-        call: What the JSON says.
-        read: How the JSON was read.
         depth: Brackets that may be missing though every argument was given.
     """
     if not (read.guessed or read.missing):

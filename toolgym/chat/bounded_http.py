@@ -35,8 +35,6 @@ class Refused(openai.OpenAIError):
     """An answer with a status other than 2xx.
 
     Args:
-        status: Of HTTP.
-        headers: Of the answer.
         body: As far as it could be read; else empty.
     """
 

@@ -68,9 +68,6 @@ class _Lane:
 class ChatClient:
     """Asks a chat model.
 
-    Args:
-        settings: Which one, and how.
-
     Raises:
         ConfigurationError: The library `openai` is not installed, or the cache cannot be opened.
     """

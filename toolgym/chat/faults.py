@@ -94,7 +94,6 @@ def code_of_status(status: int, error_code: str) -> str:
     """The code of an answer that is an error.
 
     Args:
-        status: Of HTTP.
         error_code: The server's own, such as `insufficient_quota`; mostly empty.
 
     >>> code_of_status(429, ""), code_of_status(503, "")

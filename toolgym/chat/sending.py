@@ -42,7 +42,6 @@ def wait_before(attempt: int, key: str, first: float) -> float:
 
     Args:
         attempt: 1 for the first try after a failure.
-        key: Of the request.
         first: What the wait before that one may be at most.
 
     >>> 0.25 <= wait_before(1, "some request", 0.5) <= 0.5
@@ -148,7 +147,6 @@ class Sender:
         """Send a request once.
 
         Args:
-            body: What is sent.
             left: Seconds that are left of the deadline.
         """
         limit = min(self.settings.timeout, left)

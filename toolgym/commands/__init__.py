@@ -126,7 +126,6 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
     """Those keyword arguments that were given, for `gym.make`.
 
     Args:
-        env_id: A registered environment.
         settings: What `--set` was given.
         wanted: By name of the environment's argument; None stands for "not given".
 

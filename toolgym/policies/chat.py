@@ -155,8 +155,6 @@ def load(model: str, *, seed: int = 0, tools: Tools = "native", **options: Any) 
 
     Args:
         model: As the server calls it.
-        seed: Of the draws.
-        tools: As for `ChatPolicy`.
         options: Those of `ChatSettings`.
 
     Raises:

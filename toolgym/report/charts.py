@@ -17,12 +17,11 @@ from typing import Any
 from markupsafe import Markup
 
 from toolgym.report.catalogue import ACTIONS, SECTIONS, SEVERITY, Plot, Section, Series
-from toolgym.report.limits import limits
 from toolgym.report.plots.axes import Unit, is_drawable, number_text
 from toolgym.report.plots.categories import Bars, Point, Points, bar_plot, point_plot
 from toolgym.report.plots.lines import Level, Line, Values, line_plot, swatch
 from toolgym.report.plots.points import Incidents, guard_plot
-from toolgym.report.view import Record, RunView, interval
+from toolgym.report.view import Record, RunView, interval, limits
 from toolgym.statistics import Chart
 
 # What a run's metrics are as curves: one value a step, smoothed, with the spread around it.

@@ -128,8 +128,6 @@ def write_statistics_page(name: str, subject: str, statistics: Statistics, out: 
     Args:
         name: What the rollouts are called, such as a run's name.
         subject: One sentence on which they are.
-        statistics: What was counted.
-        out: The file.
 
     Raises:
         OSError: It cannot be written.
@@ -156,10 +154,6 @@ _LONGEST_NAME = 22
 
 def write_task_page(stats: TaskStats, out: Path) -> Path:
     """Write the page and return its path.
-
-    Args:
-        stats: What was counted.
-        out: The file.
 
     Raises:
         OSError: It cannot be written.

@@ -81,8 +81,6 @@ def choose(
     """The tasks to show, at most three, as the module's docstring tells.
 
     Args:
-        before: The evaluation before the training.
-        after: The evaluation after it.
         picture: How a call is drawn; nothing is drawn without it.
     """
     earlier, later = _by_task(before), _by_task(after)

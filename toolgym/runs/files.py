@@ -103,7 +103,6 @@ def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None
     """The objects of a file, one a line, in order; none where there is no file.
 
     Args:
-        file: What to read.
         check: Returns the record, or what is made of it, or raises a ValueError that says what is
             wrong with it.
         cut_off: Called when the last line was cut off, and so is left out.

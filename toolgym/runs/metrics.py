@@ -37,8 +37,8 @@ class Metric:
     unit: Unit
     source: Source
     meaning: str
-    breaks: bool = False
-    phases: tuple[str, ...] = ("grpo",)
+    breaks: bool
+    phases: tuple[str, ...]
 
     @property
     def repeats(self) -> bool:
@@ -46,181 +46,89 @@ class Metric:
         return self.source != "clock"
 
 
-_BOTH: Final = ("warmup", "grpo")
-
-_ROLLOUTS: Final = (
-    Metric(
-        "reward",
-        "score",
-        "rollouts",
-        "mean episode score of the step's rollouts, as they were trained on",
-    ),
-    Metric(
-        "reward_std",
-        "score",
-        "rollouts",
-        "mean over groups of the sample standard deviation of their rewards",
-    ),
-    Metric("reward_max", "score", "rollouts", "the best reward of the step"),
-    Metric(
-        "dead_groups",
-        "share",
-        "rollouts",
-        "groups whose scored members all have one outcome (correct, progress bin), or with fewer"
-        " than two scored members: such a group teaches the cost of a call more or less",
-    ),
-    Metric(
-        "zero_variance_groups",
-        "share",
-        "rollouts",
-        "groups whose rewards are all equal, or with fewer than two scored members; their gradient"
-        " is zero",
-    ),
-    Metric(
-        "accuracy", "share", "rollouts", "correct rollouts, as they were sampled on training tasks"
-    ),
-    Metric(
-        "answered",
-        "share",
-        "rollouts",
-        "rollouts that ended with an answer; a fall means that the policy learns to stop",
-    ),
-    Metric(
-        "validity",
-        "share",
-        "rollouts",
-        "the model's turns in which every call was bound; a turn that stops early, without a call,"
-        " counts as not valid",
-    ),
-    Metric("turns", "count", "rollouts", "the model's turns that `validity` is a share of"),
-    Metric(
-        "repairs_per_call",
-        "number",
-        "rollouts",
-        "repairs divided by calls; it falls as calls become clean",
-    ),
-    Metric("tool_failures", "share", "rollouts", "calls that ended in an error observation"),
-    Metric("rollouts", "count", "rollouts", "rollouts played for the step, refills included"),
-    Metric("faults", "count", "rollouts", "rollouts left out because the environment failed"),
-    Metric("deadlines", "count", "rollouts", "calls that time or memory ended"),
-    Metric(
-        "completion_length",
-        "tokens",
-        "rollouts",
-        "mean tokens that the model wrote in a rollout, results of tools not counted",
-    ),
-    Metric("clipped", "share", "rollouts", "rollouts that were cut off inside a turn"),
-    Metric(
-        "unfinished",
-        "share",
-        "rollouts",
-        "rollouts that ran out of tokens or turns before their episode was over",
-    ),
-)
-
-_SAMPLING: Final = (
-    Metric("drawn_groups", "count", "sampling", "groups played for the step, refills included"),
-    Metric(
-        "dropped_groups",
-        "count",
-        "sampling",
-        "groups dead, or left out of the loss whole",
-    ),
-    Metric("surplus_groups", "count", "sampling", "live groups that found no place in the step"),
-    Metric(
-        "masked_groups",
-        "count",
-        "sampling",
-        "places of the step that no live group filled within the cap",
-    ),
-    Metric(
-        "sampling_rounds",
-        "count",
-        "sampling",
-        "rounds of sampling that the step took, the first included",
-    ),
-)
-
-_UPDATE: Final = (
-    Metric(
-        "loss",
-        "number",
-        "update",
-        "what was minimised; in the warm-up, cross-entropy on demonstrations in nats per token",
-        breaks=True,
-        phases=_BOTH,
-    ),
-    Metric(
-        "grad_norm",
-        "number",
-        "update",
-        "before clipping; at 0 the step taught nothing",
-        breaks=True,
-        phases=_BOTH,
-    ),
-    Metric("learning_rate", "number", "update", "of this step", phases=_BOTH),
-    Metric(
-        "entropy",
-        "nats",
-        "update",
-        "mean over the tokens that the model wrote; what is healthy depends on model and task, so"
-        " the guards compare with the first steps",
-        breaks=True,
-    ),
-    Metric(
-        "kl",
-        "nats",
-        "update",
-        "of the policy from its reference, where there is one, per token",
-        breaks=True,
-    ),
-    Metric("policy_loss", "number", "update", "the surrogate's part of the loss", breaks=True),
-    Metric(
-        "ratio",
-        "number",
-        "update",
-        "mean over tokens of the importance ratio to the policy that sampled them: 1 where each"
-        " batch is trained on once, by the weights that played it",
-        breaks=True,
-    ),
-    Metric("clip_low", "share", "update", "tokens held at the lower bound of the ratio"),
-    Metric("clip_high", "share", "update", "tokens held at the upper bound of the ratio"),
-    Metric("clip_dual", "share", "update", "tokens of negative advantage held at their own bound"),
-    Metric("log_ratio_limited", "share", "update", "tokens whose log-ratio was clamped"),
-    Metric("learnt_tokens", "tokens", "update", "tokens that the loss was taken over"),
-    Metric(
-        "nonfinite_gradients", "count", "update", "parameters whose gradient has a nan or infinity"
-    ),
-    Metric("nonfinite_weights", "count", "update", "parameters that have a nan or infinity"),
-)
-
-_GUARDS: Final = (
-    Metric(
-        "guard_severity", "count", "guards", "0 ok, 1 warn, 2 skip, 3 lower_lr, 4 roll_back, 5 stop"
-    ),
-    Metric("updates", "count", "guards", "updates made since the run began"),
-    Metric("skipped_updates", "count", "guards", "updates left out since the run began"),
-    Metric(
-        "collapse_share",
-        "share",
-        "guards",
-        "updates at once followed by a fall of `validity` to half or less, among those since the"
-        " run began whose validity before and after is known",
-    ),
-    Metric("roll_backs", "count", "guards", "returns to a checkpoint since the run began"),
-    Metric(
-        "learning_rate_scale", "number", "guards", "what the guards multiply the learning rate by"
-    ),
-)
-
-_CLOCK: Final = (
-    Metric("rollout_seconds", "seconds", "clock", "the step's time for its rollouts"),
-    Metric("update_seconds", "seconds", "clock", "the step's time for its update"),
-    Metric("peak_memory", "MiB", "clock", "the most that the process, or its GPU, has held"),
-)
+_MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
+    "rollouts": {
+        ("reward", "score"): "mean episode score of the step's rollouts, as they were trained on",
+        ("reward_std", "score"): "mean over groups of the sample standard deviation of their"
+        " rewards",
+        ("reward_max", "score"): "the best reward of the step",
+        ("dead_groups", "share"): "groups whose scored members all have one outcome (correct,"
+        " progress bin), or with fewer than two scored members: such a group teaches the cost of a"
+        " call more or less",
+        ("zero_variance_groups", "share"): "groups whose rewards are all equal, or with fewer than"
+        " two scored members; their gradient is zero",
+        ("accuracy", "share"): "correct rollouts, as they were sampled on training tasks",
+        ("answered", "share"): "rollouts that ended with an answer; a fall means that the policy"
+        " learns to stop",
+        ("validity", "share"): "the model's turns in which every call was bound; a turn that stops"
+        " early, without a call, counts as not valid",
+        ("turns", "count"): "the model's turns that `validity` is a share of",
+        ("repairs_per_call", "number"): "repairs divided by calls; it falls as calls become clean",
+        ("tool_failures", "share"): "calls that ended in an error observation",
+        ("rollouts", "count"): "rollouts played for the step, refills included",
+        ("faults", "count"): "rollouts left out because the environment failed",
+        ("deadlines", "count"): "calls that time or memory ended",
+        ("completion_length", "tokens"): "mean tokens that the model wrote in a rollout, results"
+        " of tools not counted",
+        ("clipped", "share"): "rollouts that were cut off inside a turn",
+        ("unfinished", "share"): "rollouts that ran out of tokens or turns before their episode"
+        " was over",
+    },
+    "sampling": {
+        ("drawn_groups", "count"): "groups played for the step, refills included",
+        ("dropped_groups", "count"): "groups dead, or left out of the loss whole",
+        ("surplus_groups", "count"): "live groups that found no place in the step",
+        ("masked_groups", "count"): "places of the step that no live group filled within the cap",
+        ("sampling_rounds", "count"): "rounds of sampling that the step took, the first included",
+    },
+    "update": {
+        ("loss", "number"): "what was minimised; in the warm-up, cross-entropy on demonstrations"
+        " in nats per token",
+        ("grad_norm", "number"): "before clipping; at 0 the step taught nothing",
+        ("learning_rate", "number"): "of this step",
+        ("entropy", "nats"): "mean over the tokens that the model wrote; what is healthy depends"
+        " on model and task, so the guards compare with the first steps",
+        ("kl", "nats"): "of the policy from its reference, where there is one, per token",
+        ("policy_loss", "number"): "the surrogate's part of the loss",
+        ("ratio", "number"): "mean over tokens of the importance ratio to the policy that sampled"
+        " them: 1 where each batch is trained on once, by the weights that played it",
+        ("clip_low", "share"): "tokens held at the lower bound of the ratio",
+        ("clip_high", "share"): "tokens held at the upper bound of the ratio",
+        ("clip_dual", "share"): "tokens of negative advantage held at their own bound",
+        ("log_ratio_limited", "share"): "tokens whose log-ratio was clamped",
+        ("learnt_tokens", "tokens"): "tokens that the loss was taken over",
+        ("nonfinite_gradients", "count"): "parameters whose gradient has a nan or infinity",
+        ("nonfinite_weights", "count"): "parameters that have a nan or infinity",
+    },
+    "guards": {
+        ("guard_severity", "count"): "0 ok, 1 warn, 2 skip, 3 lower_lr, 4 roll_back, 5 stop",
+        ("updates", "count"): "updates made since the run began",
+        ("skipped_updates", "count"): "updates left out since the run began",
+        ("collapse_share", "share"): "updates at once followed by a fall of `validity` to half or"
+        " less, among those since the run began whose validity before and after is known",
+        ("roll_backs", "count"): "returns to a checkpoint since the run began",
+        ("learning_rate_scale", "number"): "what the guards multiply the learning rate by",
+    },
+    "clock": {
+        ("rollout_seconds", "seconds"): "the step's time for its rollouts",
+        ("update_seconds", "seconds"): "the step's time for its update",
+        ("peak_memory", "MiB"): "the most that the process, or its GPU, has held",
+    },
+}
+_BREAKS: Final = ("loss", "grad_norm", "entropy", "kl", "policy_loss", "ratio")
+_BOTH_PHASES: Final = ("loss", "grad_norm", "learning_rate")
 
 METRICS: Final[dict[str, Metric]] = {
-    metric.key: metric for metric in (*_ROLLOUTS, *_SAMPLING, *_UPDATE, *_GUARDS, *_CLOCK)
+    key: Metric(
+        key,
+        unit,
+        source,
+        meaning,
+        breaks=key in _BREAKS,
+        phases=("warmup", "grpo") if key in _BOTH_PHASES else ("grpo",),
+    )
+    for source, meanings in _MEANINGS.items()
+    for (key, unit), meaning in meanings.items()
 }
 """All of them by key, in the order in which a page shows them."""
 

@@ -65,7 +65,6 @@ def random_actions(seed: int, n: int, tools: Any) -> Iterator[Any]:
 
     Args:
         seed: One seed gives one sequence.
-        n: How many.
         tools: As for `toolgym.calls.parse_calls`.
     """
     draw = random.Random(seed)

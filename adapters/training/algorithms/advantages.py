@@ -438,7 +438,6 @@ def advantages(
         scored: [N] bool; None: those with a finite reward.
         step_rewards: [N, S] float, only for the turn-level ones.
         taken: [N, S] bool, the turn mask.
-        discount: Of later turns.
         limit: Cut off at plus and minus this; None: nothing is cut.
 
     Returns:

@@ -60,11 +60,8 @@ class TaskStream:
     the number of tasks taken by all processes together, which take equally many.
 
     Args:
-        size: The number of tasks; a task is given by its position.
-        seed: The seed of the order.
         name: Streams of other names have other orders.
         process: The number of this process, from 0.
-        processes: The number of processes that take turns.
 
     Raises:
         ConfigurationError: There is no task, or no such process.
@@ -209,7 +206,6 @@ class DynamicSampling:
     """The state of dynamic sampling between steps: the refill stream and the success rates.
 
     Args:
-        config: Its settings.
         stream: The tasks for refills.
     """
 

@@ -33,13 +33,7 @@ class CauseHint(NamedTuple):
 
 
 def hint_of(guard: GuardName, observation: Observation, config: GuardConfig) -> CauseHint:
-    """The cause that a guard's trip points to, by the observation of its step.
-
-    Args:
-        guard: Its name.
-        look: Of the step.
-        config: Of the guards.
-    """
+    """The cause that a guard's trip points to, by the observation of its step."""
     if guard == "grad_norm":
         if is_spike(observation, config):
             return CauseHint()
@@ -100,11 +94,10 @@ def _fewer_updates(setup: Setup) -> str | None:
     return "Make one update from each batch of rollouts: later ones learn from what is stale."
 
 
-def _warm_up(setup: Setup) -> str | None:
-    return (
-        "Warm up longer on demonstrations, and look at what they render to: arguments that are null"
-        " there are null in every call afterwards."
-    )
+_WARM_UP: Final = (
+    "Warm up longer on demonstrations, and look at what they render to: arguments that are null"
+    " there are null in every call afterwards."
+)
 
 
 def _lenient(setup: Setup) -> str | None:
@@ -116,8 +109,9 @@ def _lenient(setup: Setup) -> str | None:
     )
 
 
-def _preflight(setup: Setup) -> str | None:
-    return "Run `toolgym preflight` on this model: it shows what the calls look like and why not."
+_PREFLIGHT: Final = (
+    "Run `toolgym preflight` on this model: it shows what the calls look like and why not."
+)
 
 
 def _sample(setup: Setup) -> str | None:
@@ -126,15 +120,11 @@ def _sample(setup: Setup) -> str | None:
     return "Turn dynamic sampling on: dead groups are replaced by live ones."
 
 
-def _easier(setup: Setup) -> str | None:
-    return (
-        "Play tasks that are sometimes done: easier ones first, or a curriculum by success; look"
-        " into rollouts.jsonl for whether a right answer is judged right."
-    )
-
-
-def _harder(setup: Setup) -> str | None:
-    return "Stop here, or go on with harder tasks."
+_EASIER: Final = (
+    "Play tasks that are sometimes done: easier ones first, or a curriculum by success; look"
+    " into rollouts.jsonl for whether a right answer is judged right."
+)
+_HARDER: Final = "Stop here, or go on with harder tasks."
 
 
 def _clip_higher(setup: Setup) -> str | None:
@@ -143,23 +133,17 @@ def _clip_higher(setup: Setup) -> str | None:
     return "Raise the upper bound of the ratio to 1.28: rare tokens can then become likelier."
 
 
-def _explore(setup: Setup) -> str | None:
-    return "Add a small entropy bonus, and sample at temperature 1."
-
-
-def _less_entropy(setup: Setup) -> str | None:
-    return "Lower the entropy bonus and the upper bound of the ratio, if they were raised."
-
-
-def _clamp(setup: Setup) -> str | None:
-    return (
-        "Look for one token far from the reference or from the sampling policy: clamp log-ratios,"
-        " compute log-probabilities in float32, and see that both see the same tokens."
-    )
-
-
-def _environment(setup: Setup) -> str | None:
-    return "Read the errors in rollouts.jsonl: the commonest one names what the calls do wrong."
+_EXPLORE: Final = "Add a small entropy bonus, and sample at temperature 1."
+_LESS_ENTROPY: Final = (
+    "Lower the entropy bonus and the upper bound of the ratio, if they were raised."
+)
+_CLAMP: Final = (
+    "Look for one token far from the reference or from the sampling policy: clamp log-ratios,"
+    " compute log-probabilities in float32, and see that both see the same tokens."
+)
+_ENVIRONMENT: Final = (
+    "Read the errors in rollouts.jsonl: the commonest one names what the calls do wrong."
+)
 
 
 def _more_room(setup: Setup) -> str | None:
@@ -195,22 +179,15 @@ def _more_turns(setup: Setup) -> str | None:
     )
 
 
-def _faults(setup: Setup) -> str | None:
-    return (
-        "Repair the environment: the log names each fault, and a rollout that one left unscored is"
-        " not learnt from."
-    )
-
-
-def _in_between(setup: Setup) -> str | None:
-    return "Play tasks that are done now and then, by a curriculum of measured success."
-
-
-def _what_is_trained(setup: Setup) -> str | None:
-    return (
-        "See that the parameters that are to be trained require gradients, and look at"
-        " `learnt_tokens`, `unfinished` and `faults` of these steps in metrics.jsonl."
-    )
+_FAULTS: Final = (
+    "Repair the environment: the log names each fault, and a rollout that one left unscored is"
+    " not learnt from."
+)
+_IN_BETWEEN: Final = "Play tasks that are done now and then, by a curriculum of measured success."
+_WHAT_IS_TRAINED: Final = (
+    "See that the parameters that are to be trained require gradients, and look at"
+    " `learnt_tokens`, `unfinished` and `faults` of these steps in metrics.jsonl."
+)
 
 
 def _other_ceiling(misfit: Misfit) -> str:
@@ -221,7 +198,7 @@ def _other_ceiling(misfit: Misfit) -> str:
     )
 
 
-Cure = Callable[[Setup], str | None]
+Cure = str | Callable[[Setup], str | None]
 _UPDATE: Final[tuple[Cure, ...]] = (
     _no_std,
     _larger_groups,
@@ -231,34 +208,34 @@ _UPDATE: Final[tuple[Cure, ...]] = (
 )
 
 _CURES: Final[dict[GuardName, tuple[Cure, ...]]] = {
-    "non_finite": (_clamp, _slower),
-    "broken_weights": (_clamp, _slower),
+    "non_finite": (_CLAMP, _slower),
+    "broken_weights": (_CLAMP, _slower),
     "no_signal": (),
-    "all_invalid": (_warm_up, _lenient, _preflight),
+    "all_invalid": (_WARM_UP, _lenient, _PREFLIGHT),
     "update_collapse": _UPDATE,
     "collapse_share": _UPDATE,
-    "validity": (*_UPDATE, _warm_up),
-    "entropy_floor": (_clip_higher, _slower, _anchor, _explore, _no_std),
-    "entropy_ceiling": (_less_entropy, _slower, _anchor),
+    "validity": (*_UPDATE, _WARM_UP),
+    "entropy_floor": (_clip_higher, _slower, _anchor, _EXPLORE, _no_std),
+    "entropy_ceiling": (_LESS_ENTROPY, _slower, _anchor),
     "kl": (_slower, _anchor, _fewer_updates),
-    "kl_spike": (_clamp, _slower),
+    "kl_spike": (_CLAMP, _slower),
     "grad_norm": (_slower, _no_std),
-    "flat_reward": (_preflight, _easier, _lenient, _warm_up),
-    "dead_groups": (_sample, _larger_groups, _easier),
+    "flat_reward": (_PREFLIGHT, _EASIER, _lenient, _WARM_UP),
+    "dead_groups": (_sample, _larger_groups, _EASIER),
     "cost_noise": (_sample, _no_std),
-    "solved": (_harder,),
-    "tool_failures": (_lenient, _environment, _warm_up, _anchor),
-    "repairs": (_warm_up, _anchor),
-    "nothing_learnt": (_what_is_trained,),  # where no cause is known
+    "solved": (_HARDER,),
+    "tool_failures": (_lenient, _ENVIRONMENT, _WARM_UP, _anchor),
+    "repairs": (_WARM_UP, _anchor),
+    "nothing_learnt": (_WHAT_IS_TRAINED,),  # where no cause is known
 }
 _BY_CAUSE: Final[dict[Cause, tuple[Cure, ...]]] = {
     Cause.HELD: (),
-    Cause.FAULTS: (_faults,),
+    Cause.FAULTS: (_FAULTS,),
     Cause.OUT_OF_TOKENS: (_more_turns, _more_room),
-    Cause.HARD: (_easier, _warm_up, _preflight, _larger_groups, _lenient),
-    Cause.EASY: (_harder,),
-    Cause.DIVIDED: (_in_between, _larger_groups, _sample),
-    Cause.UNKNOWN: (_what_is_trained,),
+    Cause.HARD: (_EASIER, _WARM_UP, _PREFLIGHT, _larger_groups, _lenient),
+    Cause.EASY: (_HARDER,),
+    Cause.DIVIDED: (_IN_BETWEEN, _larger_groups, _sample),
+    Cause.UNKNOWN: (_WHAT_IS_TRAINED,),
 }
 _BY_ROLLOUTS: Final = ("all_invalid", "flat_reward", "dead_groups")
 
@@ -267,8 +244,6 @@ def advice(guard: GuardName, setup: Setup, hint: CauseHint | None = None) -> tup
     """Sentences that say which settings to change when a guard trips, the likeliest cure first.
 
     Args:
-        guard: Its name.
-        setup: The trainer's settings.
         hint: The cause, as far as the step shows it.
 
     >>> advice("repairs", Setup(kl_weight=0.02))[1]
@@ -277,12 +252,17 @@ def advice(guard: GuardName, setup: Setup, hint: CauseHint | None = None) -> tup
     causes, held, misfit, ceiling = hint or CauseHint()
     if misfit is not None and (guard == "grad_norm" or "grad_norm" in held):
         return (_other_ceiling(misfit),)
-    lines = [cure(setup) for cause in causes for cure in _BY_CAUSE[cause]]
+    cures = [cure for cause in causes for cure in _BY_CAUSE[cause]]
+    lines = [_sentence(cure, setup) for cure in cures]
     lines += [sentence for name in held for sentence in advice(name, setup)]
     if guard != "nothing_learnt" or not causes:
-        lines += [cure(setup) for cure in _CURES[guard]]
+        lines += [_sentence(cure, setup) for cure in _CURES[guard]]
     if ceiling is not None:
         lines.append(
             f"If such norms are usual in this run, raise grad_norm_ceiling (it is {ceiling:g})."
         )
     return tuple(dict.fromkeys(sentence for sentence in lines if sentence is not None))
+
+
+def _sentence(cure: Cure, setup: Setup) -> str | None:
+    return cure if isinstance(cure, str) else cure(setup)

@@ -44,12 +44,6 @@ class FaultLimit:
     def note(self, step: int, rollouts: int, faults: int, latest: str) -> None:
         """Count a step's rollouts and faults, and stop if there are too many.
 
-        Args:
-            step: Which.
-            rollouts: Played in it.
-            faults: Left unscored.
-            latest: What the latest fault was.
-
         Raises:
             EnvironmentFault: The share of faults is above the limit.
         """

@@ -117,7 +117,6 @@ class FindingReporter:
         """The log lines of a step.
 
         Args:
-            step: The step.
             findings: The guards that tripped.
             action: The action taken: less than a finding asks for where guards only warn, and more
                 where it would have been rolled back once too often.
@@ -157,7 +156,6 @@ def rollback_message(step: int, place: int) -> str:
     """The log line of a roll-back.
 
     Args:
-        step: At which it is made.
         place: After which step the weights were that are restored.
     """
     return (
@@ -171,7 +169,6 @@ def no_snapshot_message(step: int, reasons: Sequence[str], cure: str) -> str:
     """The diagnosis of a run that ends for want of a healthy snapshot to roll back to.
 
     Args:
-        step: At which it ends.
         reasons: Of the decision.
         cure: What to change in the trainer's settings.
     """
@@ -187,10 +184,6 @@ _REMEMBERED: Final = 1000  # steps whose weights are remembered as healthy
 
 class Guards:
     """All guards of one run.
-
-    Args:
-        config: Thresholds and actions.
-        setup: What is known of the trainer's settings, for the advice.
 
     >>> guards = Guards()
     >>> guards.observe(1, {"reward": 0.2, "loss": 0.1, "grad_norm": 1.0}).action.value

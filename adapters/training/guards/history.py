@@ -80,7 +80,6 @@ class Evidence:
         """Add the metrics of a step.
 
         Args:
-            numbers: Its metrics.
             held: The guards that leave its update out.
         """
         self.steps += 1
@@ -271,7 +270,6 @@ class History:
         """The observation with the evidence gathered since the last step that taught something.
 
         Args:
-            look: Of this step.
             held: The guards that leave its update out.
         """
         is_empty = teaches_nothing(observation.metrics)

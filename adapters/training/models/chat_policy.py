@@ -251,7 +251,6 @@ def load(path_or_hub_id: str, *, seed: int = 0, **options: Any) -> ChatModelPoli
     Args:
         path_or_hub_id: A folder with model and tokenizer, such as `runs/NAME/checkpoints/final`,
             or a name on the hub.
-        seed: For sampling.
         options: For `ChatModelPolicy`.
 
     Raises:

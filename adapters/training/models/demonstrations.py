@@ -73,7 +73,6 @@ class NoisyDemonstrator:
     its environment, and is played instead.
 
     Args:
-        seed: Of all that is drawn.
         habits: How likely each is; see `HABITS`.
         stumbles: See `STUMBLES`.
 
@@ -257,7 +256,6 @@ def play_episodes(
     """Play episodes, and yield after each, while the environment still holds it.
 
     Args:
-        env: The environment.
         policy: Who acts. An action without text ends its episode, unanswered.
         tries: For each episode the slot and the seed of its situations, with the task's id between.
     """

@@ -21,7 +21,6 @@ def sees_only(model: PreTrainedModel, places: Tensor) -> Iterator[None]:
     """Let the output layer see these places only, (1, places, hidden); if it can be found.
 
     Args:
-        model: A causal language model.
         places: [B, L] bool.
     """
     head: Any = model.get_output_embeddings()  # type: ignore[no-untyped-call]

@@ -134,9 +134,7 @@ def warm_up(
     """Train the model in place.
 
     Args:
-        model: A causal language model.
         examples: What it is to imitate; at least one.
-        settings: How.
         on_step: Called after each step with `step` (from 1), `loss` (nats per learnt token, of this
             batch), `learning_rate` and `grad_norm`.
     """
@@ -174,7 +172,6 @@ def accumulate(model: PreTrainedModel, batch: Sequence[Example]) -> float:
     """Add the gradient of a batch's mean loss to what the parameters hold.
 
     Args:
-        model: A causal language model.
         batch: At least one example, with a learnt token beyond the first among all of them.
 
     Returns:

@@ -106,7 +106,6 @@ def examples_of(
     Args:
         messages: A chat with assistant turns.
         tools: In the OpenAI function format, for the template.
-        tokenizer: Renders and cuts.
 
     Raises:
         ConfigurationError: The template does not put a turn after the prompt for it.

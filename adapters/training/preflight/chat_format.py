@@ -82,7 +82,6 @@ def check_prompt(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> Itera
 
     Args:
         env: After `reset`.
-        tokenizer: Of the model.
     """
     prompt, schemas = prompt_messages(env), env.tool_schemas()
     try:
@@ -166,7 +165,6 @@ def check_round_trip(
         env: For its tools and its parsing.
         transcripts: Of an expert; none where the environment has none.
         model: Declares, with the tokenizer, which tokens end a turn.
-        tokenizer: Renders and cuts.
     """
     if not transcripts:
         told = "The environment has no expert, so no transcript could be tried on the template."
@@ -243,8 +241,6 @@ def check_trainer(
 
     Args:
         env: After `reset`.
-        model: The policy.
-        tokenizer: Its tokenizer.
         needs: Tries it.
         trainer: Who trains; "reference" cannot do without, TRL gets along.
     """
@@ -305,10 +301,7 @@ def check_room(
     """An expert's rollout fits into a rollout, and a prompt with a rollout into the model.
 
     Args:
-        settings: Of the training that is to come.
         env: After `reset`.
-        model: The policy.
-        tokenizer: Its tokenizer.
         lengths: Tokens of the completions of an expert.
     """
     room, context = settings.max_completion_length, context_length(model)
@@ -343,9 +336,6 @@ def room_finder(
     tasks; guards ask when rollouts run out of tokens. It is not known where there is no expert.
 
     Args:
-        env_id: The environment.
-        env_kwargs: For `gym.make`.
-        model: The policy.
         tokenizer: Its tokenizer, with a chat template.
     """
     return functools.cache(lambda: _room(env_id, env_kwargs, model, tokenizer))

@@ -118,9 +118,7 @@ def judge(
     """The findings of a sample.
 
     Args:
-        found: Its figures.
         numbers: Those of `found`, and `entropy` where it could be measured.
-        settings: Of the training that is to come.
         limits: Where a figure becomes a finding.
     """
     if numbers["faults"] == numbers["rollouts"]:
@@ -225,7 +223,6 @@ def size_advice(found: SampleFigures, wanted: float) -> str:
     """Which group size to take, or why none would help.
 
     Args:
-        found: The figures of a sample.
         wanted: The share of groups that should have right and wrong members.
     """
     if not found.numbers["validity"]:

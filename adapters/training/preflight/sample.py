@@ -112,9 +112,6 @@ def play_sample(
     """Play several tries of each of some training tasks.
 
     Args:
-        settings: Of the training that is to come.
-        model: The policy.
-        tokenizer: Its tokenizer.
         tasks: How many; fewer where there are fewer.
         tries: Of each.
         progress: Called with how many rollouts are done.
@@ -214,7 +211,6 @@ def entropy_of(model: PreTrainedModel, examples: Sequence[Example], temperature:
     """Mean entropy at the learnt tokens, in nats; nan where there is none.
 
     Args:
-        model: A causal language model.
         examples: What it wrote in their context; at most 64 of them are looked at, evenly chosen.
         temperature: Of the distribution that tokens were drawn from.
     """
@@ -240,9 +236,7 @@ def update_seconds(model: PreTrainedModel, examples: Sequence[Example], rollouts
     Weights, and the random state of PyTorch, stay as they are; gradients are None afterwards.
 
     Args:
-        model: To be trained.
         examples: Transcripts of typical length.
-        rollouts: Of a step.
 
     Returns:
         nan where the passes do not fit into memory, or there is no transcript.

@@ -157,7 +157,6 @@ def sample(items: Iterable[T], n: int | None, seed: int) -> tuple[list[T], int]:
     Args:
         items: Gone through once.
         n: Items at most; None takes all.
-        seed: Chooses.
     """
     draw = random.Random(f"toolgym-audit-{seed}")
     kept: dict[int, T] = {}

@@ -50,12 +50,7 @@ class Dashboard(Protocol):
 
 
 class ReportedRun(Run):
-    """A run folder whose numbers are shown on dashboards too.
-
-    Args:
-        run: It.
-        dashboards: Where to.
-    """
+    """A run folder whose numbers are shown on dashboards too."""
 
     def __init__(self, run: Run, dashboards: Sequence[Dashboard]) -> None:
         super().__init__(run.path, run.config)

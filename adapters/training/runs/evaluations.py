@@ -187,7 +187,6 @@ def gain_sentence(evaluations: Sequence[Mapping[str, Any]], settings: TrainSetti
         evaluations: As a summary has them: `name`, `held_out`, `temperature`, and the figures
             `before` and `after` with `accuracy` and `episodes` at least. The verdict goes by the
             first, and by what was sampled where there is such a one.
-        settings: Of the run.
     """
     first, *others = evaluations
     if not _is_scored(first):

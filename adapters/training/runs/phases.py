@@ -95,8 +95,6 @@ def train(
     Args:
         run: New, or interrupted at any point.
         settings: Those it was created with.
-        trainer: Does the reinforcement learning.
-        watch: Is told how far it is.
         check: Looks at the model before anything is spent on it, and raises if that is in vain.
 
     Raises:
@@ -158,8 +156,6 @@ def measured(
             is not done again.
         when: "before" or "after".
         policies: Who acts, by temperature.
-        settings: Of the run.
-        watch: Is told how far it is.
         note: Keeps `evaluations=` in the summary, each time one has its figures.
     """
     wanted = evaluations(settings)

@@ -23,7 +23,6 @@ def reproducibility(env_id: str, threads: int, *splits: Mapping[str, Any]) -> di
     """The record.
 
     Args:
-        env_id: The environment.
         threads: That PyTorch computes with.
         splits: Arguments of the environment, for training and for evaluation.
 

@@ -13,12 +13,11 @@ import transformers
 from torch import Tensor
 
 from adapters.reference.advantages import compute_advantages
-from adapters.reference.batch import Batch
 from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.learner import Learner
 from adapters.reference.losses import policy_loss
 from adapters.reference.optimizer import Optimizer
-from adapters.reference.rollout import Ending, Request, Rollout
+from adapters.reference.rollout import Batch, Ending, Request, Rollout
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.guards.fault_limit import FaultLimit
 from toolgym import ConfigurationError, EnvironmentFault, Outcome

@@ -10,7 +10,7 @@ from adapters.training.guards.guards import Guards
 from tests.toolgym.report.synthetic_run import Page
 from toolgym.report import write_report
 from toolgym.report.catalogue import ACTIONS, SECTIONS, drawn_keys
-from toolgym.report.limits import Limit, limits, thresholds
+from toolgym.report.view import Limit, limits, thresholds
 from toolgym.runs.metrics import METRICS, unknown
 from toolgym.runs.run import Run
 

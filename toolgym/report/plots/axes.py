@@ -42,7 +42,6 @@ def element(name: str, *children: str, text: str = "", **attributes: str | float
     """One SVG element.
 
     Args:
-        name: Its tag.
         children: Markup made by this function.
         text: Plain text, escaped here.
         attributes: A trailing underscore is dropped (`class_`), others become hyphens; numbers are

@@ -176,10 +176,7 @@ def share_bars(
     """The bars as SVG, from the first name down.
 
     Args:
-        series: What to draw.
         names: What the shares are of.
-        title: For who cannot see it.
-        description: What it shows, in words; for the same reader.
     """
     highest = max(
         (one.interval[1] for each in series for one in each.shares if one.of), default=1.0

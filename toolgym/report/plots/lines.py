@@ -106,10 +106,6 @@ def line_plot(
 
     Args:
         lines: What to draw; the first is drawn last, on top.
-        title: For who cannot see it.
-        description: What it shows, in words; for the same reader.
-        label: What the horizontal axis counts.
-        unit: How the vertical axis is written.
         levels: Drawn behind the lines.
         floor: A value that the vertical axis shows in any case; None for none.
     """

@@ -72,15 +72,7 @@ class Track:
 def scatter_plot(
     tracks: Sequence[Track], title: str, description: str, label: str, unit: Unit = "number"
 ) -> str:
-    """The tracks as SVG; both axes begin at 0.
-
-    Args:
-        tracks: What to draw.
-        title: For who cannot see it.
-        description: What it shows, in words; for the same reader.
-        label: What the horizontal axis counts.
-        unit: How the vertical axis is written.
-    """
+    """The tracks as SVG; both axes begin at 0."""
     spots = [spot for track in tracks for spot in track.spots]
     horizontal = along([0.0, *(spot.x * 1.05 for spot in spots)])
     vertical = upward((v for spot in spots for v in (spot.y, spot.low, spot.high)), unit)
@@ -162,8 +154,6 @@ def guard_plot(
     Args:
         runs: Whose incidents; those of several are drawn beside each other.
         actions: Names of the severities, 0 first; 0 is the ground that the others stand on.
-        title: For who cannot see it.
-        description: What it shows, in words.
         last: The last step of any run.
     """
     scale = along([1, last])
