@@ -40,18 +40,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Args:
         arguments: What follows `toolgym`; None means `sys.argv[1:]`.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # as Python has it for stderr: a terminal that
         sys.stdout.reconfigure(errors="backslashreplace")  # lacks a character must not end the run
     try:
-        application(given[0] if given else None)(given, prog_name="toolgym")
+        application(words[0] if words else None)(words, prog_name="toolgym")
     except KeyboardInterrupt:
         _say("interrupted.")
         sys.exit(INTERRUPTED)
     sys.exit(SUCCESS)
 
 
-def application(wanted: str | None = None) -> typer.Typer:
+def application(only: str | None = None) -> typer.Typer:
     """The typer application with the one command that is wanted, or else with all of them.
 
     A command that cannot be loaded is left out with one line on stderr; if it is the wanted one,
@@ -68,16 +68,16 @@ def application(wanted: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
     )
     app.callback()(_about)
-    found = find_plugins(COMMANDS)
-    chosen = {wanted: found[wanted]} if wanted in found else found
-    if wanted == "--version":
+    plugins = find_plugins(COMMANDS)
+    chosen = {only: plugins[only]} if only in plugins else plugins
+    if only == "--version":
         chosen = {}
     for name, plugin in chosen.items():
         try:
             loaded = plugin.load()
         except PluginError as problem:
             _say(f"{problem} See `toolgym doctor`.")
-            if name == wanted:
+            if name == only:
                 sys.exit(FAILURE)
             continue
         if isinstance(loaded, typer.Typer):
@@ -119,10 +119,10 @@ def told_in_sentences(function: Callable[..., Any]) -> Callable[..., Any]:
         except EnvironmentFault as fault:
             _stop(str(fault), FAILURE)
         except Exception as problem:  # noqa: BLE001 - the boundary: the user gets a sentence
-            told = f"failed: {type(problem).__name__}: {problem}"
+            message = f"failed: {type(problem).__name__}: {problem}"
             if not os.environ.get("TOOLGYM_TRACEBACK"):
-                told += "\nSet TOOLGYM_TRACEBACK=1 to see where."
-            _stop(told, FAILURE)
+                message += "\nSet TOOLGYM_TRACEBACK=1 to see where."
+            _stop(message, FAILURE)
 
     return guarded
 

@@ -1,4 +1,4 @@
-"""Which tasks a step of training plays: by hardness, or by how often the policy succeeds.
+"""Curricula: the tasks of a training step, by hardness or by the policy's success rate.
 
 Both samplers are off unless somebody makes one. They draw ids from a `TaskSet`, decided by seed and
 step alone (and, for success, by what was observed), without repeating a task within a step. A step
@@ -70,14 +70,14 @@ class FormatFigures:
     def note(self, record: EpisodeRecord) -> None:
         """Add a scored episode."""
         self.episodes += 1
-        found = record.answered and record.progress_bin >= RewardConfig.of(None).bins
+        has_result = record.answered and record.progress_bin >= RewardConfig.of(None).bins
         figures = {
             "episodes": 1,
             "answered": record.answered,
             "turns": len(record.turns),
             "valid": sum(bool(turn["valid"]) for turn in record.turns),
-            "found": found,
-            "lost": found and not record.correct,
+            "found": has_result,
+            "lost": has_result and not record.correct,
         }
         for name, value in figures.items():
             self._sums[name] = self._sums.get(name, 0.0) * (1 - 1 / _WINDOW) + value
@@ -85,27 +85,27 @@ class FormatFigures:
 
     def doubts(self, trust: Trust) -> list[str]:
         """Why success rates are not to be believed, each with the cure; empty if they are."""
-        told = []
+        reasons = []
         share = self._share("valid", "turns")
         if share < trust.validity:
             codes = ", ".join(f"{n} {code}" for code, n in self._errors.most_common(3))
-            told.append(
+            reasons.append(
                 f"only {share:.0%} of the turns hold calls that can be bound ({codes}): warm the"
                 ' model up on demonstrations, or take parsing="lenient"'
             )
         share = self._share("answered", "episodes")
         if share < trust.answered:
-            told.append(
+            reasons.append(
                 f"only {share:.0%} of the episodes end with an answer: allow more tokens and a"
                 " larger step_limit, or warm the model up"
             )
         share = self._share("lost", "found")
         if share > trust.lost and self._sums["found"] >= _ENOUGH:
-            told.append(
+            reasons.append(
                 f"{share:.0%} of the answers are judged wrong although the result had been found:"
                 " read some of them, for their form is not understood"
             )
-        return told
+        return reasons
 
     def _share(self, part: str, whole: str) -> float:
         total = self._sums.get(whole, 0.0)
@@ -126,7 +126,7 @@ class FormatFigures:
         return figures
 
 
-def drawn(tasks: TaskSet[T], weights: Mapping[str, float], n: int, stream: str) -> list[str]:
+def draw_tasks(tasks: TaskSet[T], weights: Mapping[str, float], n: int, stream: str) -> list[str]:
     """Draw by weight, without repeating a task until all were drawn (Efraimidis, Spirakis 2006).
 
     Each task gets the key u^(1/w) with its own uniform u; the largest keys are drawn.
@@ -281,10 +281,10 @@ class SuccessCurriculum(Generic[T]):
             ConfigurationError: Fewer than one is asked for, or no task is playable.
             FormatMismatch: See `weights`.
         """
-        return drawn(self._tasks, self.weights(), n, f"toolgym-success-{self._seed}-{step}")
+        return draw_tasks(self._tasks, self.weights(), n, f"toolgym-success-{self._seed}-{step}")
 
     def state(self) -> dict[str, Any]:
-        """What was observed, as plain data that JSON can hold."""
+        """The counts observed so far, as plain data that JSON can hold."""
         counts = {task_id: list(counts) for task_id, counts in self._counts.items()}
         return {"version": _VERSION, "counts": counts, "format": self._format.state()}
 
@@ -335,7 +335,7 @@ class HardnessCurriculum(Generic[T]):
         self._sizes = Counter(self._levels.values())
         self._schedule = _schedule(weights)
         for step, at in self._schedule:
-            if not any(at.get(known, 0) > 0 for known in self._sizes):
+            if not any(at.get(name, 0) > 0 for name in self._sizes):
                 there = ", ".join(sorted(filter(None, self._sizes))) or "none"
                 raise ConfigurationError(
                     f"at step {step} no task has a level with a weight: the levels are {there}."
@@ -361,7 +361,7 @@ class HardnessCurriculum(Generic[T]):
             task_id: at.get(level, 0.0) / self._sizes[level]
             for task_id, level in self._levels.items()
         }
-        return drawn(self._tasks, weights, n, f"toolgym-hardness-{self._seed}-{step}")
+        return draw_tasks(self._tasks, weights, n, f"toolgym-hardness-{self._seed}-{step}")
 
 
 def _schedule(weights: Weights | Mapping[int, Weights]) -> list[tuple[int, Weights]]:

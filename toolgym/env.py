@@ -279,7 +279,7 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
         return [spec.schema() for spec in self.tools.values()]
 
     def budget_line(self) -> str:
-        """What the agent is told of its budget."""
+        """The sentence on the agent's budget."""
         ends = " or ".join(spec.name for spec in self.tools.values() if spec.terminal)
         return (
             f"You have {self.step_limit} calls; {ends} is free and ends the episode:"
@@ -332,8 +332,8 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
         score = episode.ledger.score()
         gained = score - before
         reward = 0.0 if math.isnan(gained) else gained
-        kept = encodable(str.__str__(action)) if isinstance(action, str) else action
-        episode.turns.append(Turn(kept, calls, results, observation, reward, mistakes))
+        recorded = encodable(str.__str__(action)) if isinstance(action, str) else action
+        episode.turns.append(Turn(recorded, calls, results, observation, reward, mistakes))
         info = episode.info(calls, mistakes, score)
         return observation, reward, episode.terminated, episode.truncated, info
 
@@ -393,13 +393,13 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
         """A failed call: it costs a step, and its example is one that works in this episode."""
         self.episode.ledger.charge("failed_call")
         self._spend_step()
-        wanted = error.example.get("name", tool_name)
-        wanted = wanted if wanted in self.tools else next(iter(self.tools))
+        name = error.example.get("name", tool_name)
+        name = name if name in self.tools else next(iter(self.tools))
         if example and example.get("name") not in self.tools:  # a tool that is not offered here
             example = None
-        working = example or self.example_call(wanted) or error.example
-        told = ToolError(error.code, encodable(error.message), encodable(error.hint), working)
-        return str(told), told
+        working = example or self.example_call(name) or error.example
+        safe = ToolError(error.code, encodable(error.message), encodable(error.hint), working)
+        return str(safe), safe
 
     def _refuse_after_end(self) -> tuple[str, ToolError]:
         self.episode.ledger.charge("after_end")

@@ -1,4 +1,4 @@
-"""What one episode is made of: its turns, its ledger, and the `info` it shows.
+"""An episode: its turns, its ledger, and the `info` it shows.
 
 All that an episode changes is one `Episode` object, made anew by `reset`, so that two environments,
 or two episodes of one, can never meet.
@@ -45,7 +45,7 @@ class Info(TypedDict):
 
 
 class Outcome(NamedTuple):
-    """What tells rollouts of a group apart beyond the noise of one call more or less.
+    """The outcome of an episode, which tells rollouts of a group apart whatever a call costs.
 
     A group all of whose members have the same outcome is dead: it has nothing to teach.
     """

@@ -105,14 +105,14 @@ class ConfigurationError(ValueError):
 
 
 def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
-    """What pydantic refuses of some settings, in one line: each field, and what is wrong with it.
+    """The refused fields of some settings, in one line: each with what is wrong with it.
 
     Args:
         problem: What it raised.
         whole: What is named where no field alone is to blame; may be empty.
     """
-    told = []
+    lines = []
     for error in problem.errors():
         place = ".".join(map(str, error["loc"])) or whole
-        told.append(": ".join(filter(None, (place, error["msg"].removeprefix("Value error, ")))))
-    return "; ".join(told)
+        lines.append(": ".join(filter(None, (place, error["msg"].removeprefix("Value error, ")))))
+    return "; ".join(lines)

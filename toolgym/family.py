@@ -1,4 +1,4 @@
-"""What a family of environments knows of its tasks, beyond playing them.
+"""Families of environments: their knowledge of their tasks, beyond playing them.
 
 The commands that look at a data set (`toolgym tasks stats`, `show`, `synth`) or at what was played
 (`toolgym audit`, `toolgym stats`) know no family. They ask the environment class for its `family`,
@@ -37,7 +37,7 @@ class WithTools(Protocol):
 
 @dataclass(frozen=True)
 class SynthesisOrder:
-    """What `toolgym tasks synth` was asked for.
+    """An order of `toolgym tasks synth`.
 
     Attributes:
         sources: What tasks are written for: files, or folders of them.
@@ -57,7 +57,7 @@ class SynthesisOrder:
 
 
 class TaskFamily:
-    """What can be said of any task."""
+    """The family of any task; a real one overrides what it knows."""
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
     """By fact, its values in the order in which people list them; others follow by name."""
@@ -74,7 +74,7 @@ class TaskFamily:
         return ()
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
-        """What a task is known by: two tasks that share a mark are the same in this respect.
+        """The marks of a task: two tasks that share a mark are the same in this respect.
 
         Args:
             task: Of this family.
@@ -98,7 +98,7 @@ class TaskFamily:
         raise ConfigurationError(f"tasks are not told apart by {kind}: {', '.join(self.kinds)}.")
 
     def facts(self, task: Any) -> dict[str, str]:
-        """What tasks are counted by, the item first.
+        """The facts that tasks are counted by, the item first.
 
         Raises:
             TaskRefused: The task cannot be played, and so has not all of the facts.
@@ -137,7 +137,7 @@ class TaskFamily:
         *,
         env_kwargs: Mapping[str, Any] | None = None,
     ) -> Statistics:
-        """What the agents of some rollouts wrote, counted: the tables of `toolgym stats`.
+        """The counts of what agents wrote in some rollouts: the tables of `toolgym stats`.
 
         The report of a run shows them too, and calls this for a family that overrides it.
 

@@ -1,4 +1,4 @@
-"""What the child of a fork must not take over: locks, connections, threads.
+"""Fork safety: locks, connections and threads that a child must not take over.
 
 A fork copies the memory and one thread. A lock that another thread held at that moment stays locked
 in the child for ever, what it guarded may be half done, and a file, a server or a pool of threads

@@ -31,7 +31,7 @@ class StatsRow:
 
 @dataclass
 class TaskStats:
-    """What was counted.
+    """The counts of a data set.
 
     Attributes:
         name: The data set's name.
@@ -49,12 +49,12 @@ class TaskStats:
 
     @property
     def refused(self) -> int:
-        """How many tasks cannot be played."""
+        """The number of tasks that cannot be played."""
         return sum(self.refused_by.values())
 
     @property
     def tasks(self) -> int:
-        """How many entries there are, refused ones included."""
+        """The number of entries, refused ones included."""
         return self.refused + self.total(self.facts[0]) if self.facts else self.refused
 
     @property
@@ -71,7 +71,7 @@ class TaskStats:
     def total(
         self, fact: str, value: str | None = None, item: str | None = None, split: str | None = None
     ) -> int:
-        """How many playable tasks there are with this value of a fact; None stands for any."""
+        """The number of playable tasks with this value of a fact; None stands for any."""
         wanted = (split, item, fact, value)
         return sum(
             count
@@ -186,7 +186,7 @@ def _count(
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a check found.
+    """The report of a check.
 
     Attributes:
         name: The set's name.
@@ -208,7 +208,7 @@ class TaskReport:
 
     @property
     def codes(self) -> dict[str, int]:
-        """How often each reason of refusal occurs, the most frequent first."""
+        """The count of each reason of refusal, the most frequent first."""
         return dict(Counter(refusal["code"] for refusal in self.refused).most_common())
 
     def to_json(self) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def pass_at(n: int, correct: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class Effect:
-    """What was measured: its value, its interval, and over how many seeds.
+    """A measured value with its interval, over some seeds.
 
     Attributes:
         value: nan where nothing was measured.
@@ -128,7 +128,7 @@ def _variance(values: Sequence[float]) -> float:
 
 @functools.lru_cache(maxsize=256)
 def t_quantile(freedom: float, level: float = LEVEL) -> float:
-    """How many standard errors Student's two-sided interval reaches.
+    """The number of standard errors that Student's two-sided interval reaches.
 
     With t = sqrt(n) tan(a) the density of t with n degrees of freedom becomes cos(a)^(n - 1).
 

@@ -1,4 +1,4 @@
-"""How a library tells that something takes long, without printing anything.
+"""Progress of long work in a library, reported without printing anything.
 
 Whoever waits listens, and whoever works tells; neither knows the other. The command line listens
 and shows a line on stderr; a program that imports the library hears nothing unless it listens too:

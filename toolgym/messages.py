@@ -19,7 +19,7 @@ Message = dict[str, Any]
 
 
 def system_prompt(env: ToolEnv[Any]) -> str:
-    """How the agent is to behave, from the environment's own docstring.
+    """The instructions to the agent, from the environment's own docstring.
 
     The tools themselves are not listed: a chat template renders `env.tool_schemas()`.
     """

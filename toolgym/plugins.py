@@ -51,7 +51,7 @@ class Plugin:
 
 def find_plugins(group: str) -> dict[str, Plugin]:
     """The entry points of a group by name, sorted; the first of a name counts, none is imported."""
-    found: dict[str, Plugin] = {}
+    plugins: dict[str, Plugin] = {}
     for point in entry_points(group=group):
-        found.setdefault(point.name, Plugin(point))
-    return dict(sorted(found.items()))
+        plugins.setdefault(point.name, Plugin(point))
+    return dict(sorted(plugins.items()))

@@ -49,7 +49,7 @@ class EpisodeRecord:
 
     @property
     def outcome(self) -> Outcome | None:
-        """What tells it apart from other episodes of its task; None where it is unscored."""
+        """The episode's outcome; None where it is unscored."""
         return Outcome(self.correct, self.progress_bin) if self.scored else None
 
     @classmethod
@@ -85,7 +85,7 @@ class EpisodeRecord:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> EpisodeRecord:
-        """What `to_json` made, as a record again; other keys, such as `phase`, are passed over.
+        """The record from the output of `to_json`; other keys, such as `phase`, are ignored.
 
         Raises:
             ConfigurationError: It is not such an object.
@@ -93,11 +93,11 @@ class EpisodeRecord:
         needed = {each.name for each in fields(cls)} - {"fault", "number"}
         if missing := needed - record.keys():
             raise ConfigurationError(f"an episode has {min(missing)!r}, and this has not")
-        known = {each.name: record[each.name] for each in fields(cls) if each.name in record}
+        values = {each.name: record[each.name] for each in fields(cls) if each.name in record}
         parts = record["reward_parts"].items()
-        known["reward_parts"] = {k: math.nan if v is None else v for k, v in parts}
-        known["score"] = math.nan if record["score"] is None else record["score"]
-        return cls(**known | {"turns": tuple(record["turns"])})
+        values["reward_parts"] = {k: math.nan if v is None else v for k, v in parts}
+        values["score"] = math.nan if record["score"] is None else record["score"]
+        return cls(**values | {"turns": tuple(record["turns"])})
 
 
 def _turn_record(turn: Turn) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _call_text(call: ToolCall) -> str:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a policy achieved on a set of tasks.
+    """The evaluation of a policy on a set of tasks.
 
     `accuracy` is over scored episodes; `interval` is its 95 % Wilson interval; `validity` is the
     share of turns in which every call was bound without an error.
@@ -144,8 +144,8 @@ class Evaluation:
             ConfigurationError: There is nothing, or the parts are of several environments, or a try
                 is there twice, or has no number, or some tasks have more tries than others.
         """
-        given = list(parts)
-        records = [record for part in given for record in part.records]
+        shards = list(parts)
+        records = [record for part in shards for record in part.records]
         tasks = _numbers_by_task(records)
         k = max(map(len, tasks.values()))
         if short := [task_id for task_id, numbers in tasks.items() if len(numbers) < k]:
@@ -155,7 +155,7 @@ class Evaluation:
             )
         places = {task_id: place for place, task_id in enumerate(tasks)}
         records.sort(key=lambda record: (places[record.task_id], record.number))
-        refused = {refusal["task_id"]: refusal for part in given for refusal in part.refused}
+        refused = {refusal["task_id"]: refusal for part in shards for refusal in part.refused}
         return cls(tuple(records), k, tuple(refused.values()))
 
     @property

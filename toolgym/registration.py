@@ -59,16 +59,16 @@ def _is_tool_env(spec: Any) -> bool:
 
 
 def environment_creator(env_id: str) -> Callable[..., Any]:
-    """What makes an environment, as it was registered: a class or a function; nothing is made.
+    """The registered class or function that makes an environment; nothing is made.
 
     Raises:
         ConfigurationError: There is no such environment, or its module cannot be imported.
     """
-    known = ", ".join(tool_env_ids()) or "none"
+    ids = ", ".join(tool_env_ids()) or "none"
     try:
         point: Any = gym.spec(env_id).entry_point
     except gym.error.Error as problem:
-        raise ConfigurationError(f"{problem} Known environments: {known}.") from None
+        raise ConfigurationError(f"{problem} Known environments: {ids}.") from None
     try:
         creator: Callable[..., Any] = load_env_creator(point) if isinstance(point, str) else point
     except (ImportError, AttributeError) as problem:
@@ -79,7 +79,7 @@ def environment_creator(env_id: str) -> Callable[..., Any]:
 
 
 def family_of(env_id: str) -> TaskFamily:
-    """What an environment knows of its tasks, without the environment being made.
+    """The family of an environment, without making the environment.
 
     Raises:
         ConfigurationError: There is no such environment, or its module cannot be imported.
@@ -105,7 +105,7 @@ def make(
         ConfigurationError: There is no such environment, or it is not a `ToolEnv`, or an argument
             is unknown; the message names the nearest or the reason. Or the part has no tasks.
     """
-    env = _made(env_id, kwargs)
+    env = _make_environment(env_id, kwargs)
     if isinstance(task_part, str):
         env.tasks = _part(env, task_part, env_id)
     elif task_part is not None:
@@ -128,13 +128,13 @@ def _part(env: ToolEnv[Any], name: str, env_id: str) -> TaskSet[Any]:
     return parts[name]
 
 
-def _made(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
+def _make_environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
     load_environments()
     try:
         env = gym.make(env_id, disable_env_checker=True, **kwargs).unwrapped
     except (gym.error.UnregisteredEnv, gym.error.Error) as problem:
-        known = ", ".join(tool_env_ids())
-        raise ConfigurationError(f"{problem} Known environments: {known}.") from None
+        ids = ", ".join(tool_env_ids())
+        raise ConfigurationError(f"{problem} Known environments: {ids}.") from None
     except TypeError as problem:
         raise ConfigurationError(f"{env_id} does not take these arguments: {problem}.") from problem
     if not isinstance(env, ToolEnv):

@@ -93,8 +93,8 @@ class RewardConfig(BaseModel):
         try:
             return cls.model_validate(weights or {})
         except ValidationError as problem:
-            found = refused_fields(problem, "")
-            raise ConfigurationError(f"rewards={weights!r} is refused: {found}") from None
+            reasons = refused_fields(problem, "")
+            raise ConfigurationError(f"rewards={weights!r} is refused: {reasons}") from None
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -104,7 +104,7 @@ class RewardConfig(BaseModel):
 
 @dataclass
 class Ledger:
-    """What one episode has earned and spent so far.
+    """The earnings and costs of one episode so far.
 
     Attributes:
         correct: The answer was right.

@@ -1,4 +1,4 @@
-"""What a tool returns is data, and must not be able to speak as the chat template does.
+"""Sanitizing of tool results: data that must not speak as the chat template does.
 
 A database cell that holds `<|im_end|>` becomes, once tokenised with the rest of the conversation,
 the real end of a turn, and `<tool_call>` in it a call that nobody made. So every text that some

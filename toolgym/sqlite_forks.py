@@ -40,8 +40,8 @@ class SqliteLocks:
         )
         allocate.argtypes, allocate.restype = [ctypes.c_int], ctypes.c_void_p
         self._try.argtypes = self._leave.argtypes = [ctypes.c_void_p]
-        found = [allocate(number) for number in STATIC_LOCKS]
-        self.addresses = [address for address in found if address]  # none in a library without
+        mutexes = [allocate(number) for number in STATIC_LOCKS]
+        self.addresses = [address for address in mutexes if address]  # none in a library without
 
     def release_all(self) -> None:
         """Let go of each, whoever holds it; only for a process with one thread."""

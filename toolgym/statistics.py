@@ -1,4 +1,4 @@
-"""Tables about rollouts, whoever counts them: what a family hands to `toolgym stats`.
+"""Tables about rollouts, as a family returns them to `toolgym stats`.
 
 A family counts what only it understands (workflows, queries) and returns tables and charts; the
 command and the page know how a table is printed and nothing of what is in it. A share carries its
@@ -25,7 +25,7 @@ NOTHING = "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class Share:
-    """How many of how many, with the 95 % Wilson interval of the share.
+    """A share as counts, with its 95 % Wilson interval.
 
     The interval takes what was counted for independent. Two things that one rollout wrote are not,
     and rollouts of one task not quite, so it is a little too narrow for them.
@@ -95,8 +95,8 @@ class Mean:
     def __str__(self) -> str:
         if not self.of:
             return NOTHING
-        low, high = (f"{_shown(end)}" for end in self.interval)
-        return _shown(self.value) + (f" [{low}, {high}]" if self.of > 1 else "")
+        low, high = (f"{_number_text(end)}" for end in self.interval)
+        return _number_text(self.value) + (f" [{low}, {high}]" if self.of > 1 else "")
 
     def to_json(self) -> dict[str, Any]:
         """The mean, its interval (null for fewer than two) and the count."""
@@ -108,7 +108,7 @@ class Mean:
         }
 
 
-def _shown(number: float) -> str:
+def _number_text(number: float) -> str:
     """Three decimals; a zero has no sign."""
     return f"{0.0 if abs(number) < 5e-4 else number:.3f}"
 
@@ -177,7 +177,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a family tells of a set of rollouts.
+    """The statistics of a set of rollouts, by their family.
 
     Attributes:
         tables: In reading order.
@@ -206,7 +206,7 @@ class Statistics:
 
 
 def recorded_kwargs(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How the environment of a run was made, as its `config.json` tells; None if it does not."""
+    """The environment's arguments in a run's `config.json`; None if it has none."""
     settings = config.get("settings")
-    told = settings.get("env_kwargs") if isinstance(settings, Mapping) else None
-    return dict(told) if isinstance(told, Mapping) else None
+    kwargs = settings.get("env_kwargs") if isinstance(settings, Mapping) else None
+    return dict(kwargs) if isinstance(kwargs, Mapping) else None

@@ -48,7 +48,7 @@ class Code:
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """What the world knows about one tool.
+    """The specification of one tool.
 
     Attributes:
         name: The tool's name.
@@ -133,13 +133,13 @@ def tool(
 
 def tools_of(cls: type) -> dict[str, ToolSpec]:
     """The tools of a class by name, base classes first, in the order of their definition."""
-    found: dict[str, ToolSpec] = {}
+    specs: dict[str, ToolSpec] = {}
     for base in reversed(cls.__mro__):
         for attribute in vars(base).values():
             spec = getattr(attribute, "__tool__", None)
             if isinstance(spec, ToolSpec):
-                found[spec.name] = spec
-    return found
+                specs[spec.name] = spec
+    return specs
 
 
 def read_spec(
@@ -242,8 +242,8 @@ def _python_type(declared: Mapping[str, Any]) -> Any:
 def _without_titles(schema: Any) -> Any:
     """A copy without pydantic's generated titles, which would only cost prompt tokens."""
     if isinstance(schema, dict):
-        kept = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
-        return {key: _without_titles(value) for key, value in kept.items()}
+        fields = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
+        return {key: _without_titles(value) for key, value in fields.items()}
     if isinstance(schema, list):
         return [_without_titles(entry) for entry in schema]
     return schema

@@ -47,7 +47,7 @@ class Shard(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """What `I/N` asks for.
+        """The shard that `I/N` names.
 
         Raises:
             ConfigurationError: It is not of this form, or there is no such part.

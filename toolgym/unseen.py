@@ -59,18 +59,18 @@ def load_split(
     Raises:
         ConfigurationError: There is no such split, or no task of it is unseen in that respect.
     """
-    found = split_of(name, family.kinds)
-    if found is None:
+    parsed = split_of(name, family.kinds)
+    if parsed is None:
         return load(name)
-    split, kind = found
+    split, kind = parsed
     tasks = load(name if is_own else split)
-    kept = unseen(tasks, load(TRAIN), kind, family)
-    if not any(family.marks(task, TASKS) for task in kept):  # none that can be used
+    chosen = unseen(tasks, load(TRAIN), kind, family)
+    if not any(family.marks(task, TASKS) for task in chosen):  # none that can be used
         raise ConfigurationError(
             f"there is no split {name!r}: of the {len(tasks)} tasks of {tasks.name} none has"
             f" {kind} that {TRAIN!r} has not."
         )
-    return kept
+    return chosen
 
 
 @functools.lru_cache(maxsize=32)
@@ -102,11 +102,11 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
             return not family.marks(task, TASKS)
         return not marks & seen
 
-    kept = tasks.filter(is_unseen)
-    if len(kept) == len(tasks):
+    chosen = tasks.filter(is_unseen)
+    if len(chosen) == len(tasks):
         return tasks
-    kept.name = f"{tasks.name} with unseen {kind}"
-    return kept
+    chosen.name = f"{tasks.name} with unseen {kind}"
+    return chosen
 
 
 def kinds_unseen(
@@ -126,8 +126,8 @@ def divided(tasks: Tasks, family: TaskFamily) -> dict[str, Tasks]:
     Returns:
         Nothing where it cannot be divided: there is one task, or all are the same.
     """
-    told = tuple((task.id, task.item, task.question) for task in tasks)
-    parts = _division(_Told(told, tasks, family))
+    facts = tuple((task.id, task.item, task.question) for task in tasks)
+    parts = _division(_Told(facts, tasks, family))
     return {name: tasks.filter(lambda t, ids=ids: t.id in ids) for name, ids in parts.items()}  # type: ignore[misc]
 
 
@@ -141,12 +141,12 @@ class _Told:
 
 
 @functools.lru_cache(maxsize=32)
-def _division(given: _Told) -> dict[str, frozenset[str]]:
+def _division(facts: _Told) -> dict[str, frozenset[str]]:
     """The ids of the tasks in each part; of the playable ones, if one part had none of them."""
-    parts = _cut(given.tasks, given.family)
+    parts = _cut(facts.tasks, facts.family)
     if all(len(part.first_playable(1)) for part in parts):
         return _named(parts)
-    return _named(_cut(given.tasks.playable(), given.family))
+    return _named(_cut(facts.tasks.playable(), facts.family))
 
 
 def _named(parts: tuple[Tasks, ...]) -> dict[str, frozenset[str]]:

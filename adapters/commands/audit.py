@@ -58,38 +58,39 @@ def command(
     from toolgym.runs.run import ROLLOUT_PHASES, Run
 
     with nullcontext() if quiet else progress_bar("audit") as progress:
-        found = audit(
+        result = audit(
             Run.open(run),
             n=None if everything else n,
             phases=phase or ROLLOUT_PHASES,
             seed=seed,
             progress=progress,
         )
-    typer.echo(json.dumps(found.to_json(), indent=2) if as_json else told(found, show))
-    if found.disagreements:
+    typer.echo(json.dumps(result.to_json(), indent=2) if as_json else result_text(result, show))
+    if result.disagreements:
         raise typer.Exit(DISAGREES)
 
 
-def told(found: Audit, show: int) -> str:
+def result_text(result: Audit, show: int) -> str:
     """The figures and the disagreements as a person reads them."""
     lines = [
-        f"judged again   {found.sampled} of {found.rollouts} rollouts, {found.right} of them right",
-        f"undecided      {found.undecided}",
-        _agreement(found),
+        f"judged again   {result.sampled} of {result.rollouts} rollouts,"
+        f" {result.right} of them right",
+        f"undecided      {result.undecided}",
+        _agreement(result),
     ]
-    if found.data_changed:
+    if result.data_changed:
         lines.append("The data are not what they were when the run began: a verdict may differ.")
-    for each in found.disagreements[:show]:
+    for each in result.disagreements[:show]:
         lines += ["", *_lines(each)]
-    left = len(found.disagreements) - show
+    left = len(result.disagreements) - show
     return "\n".join([*lines, f"... and {left} more" if left > 0 else ""]).rstrip()
 
 
-def _agreement(found: Audit) -> str:
-    if found.agreement is None:
+def _agreement(result: Audit) -> str:
+    if result.agreement is None:
         return "agreement      -  (the second rule could tell of none)"
-    low, high = found.interval
-    return f"agreement      {found.agreement:.1%}  [{low:.1%}, {high:.1%}]"
+    low, high = result.interval
+    return f"agreement      {result.agreement:.1%}  [{low:.1%}, {high:.1%}]"
 
 
 def _lines(each: Disagreement) -> list[str]:

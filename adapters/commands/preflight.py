@@ -102,7 +102,7 @@ def command(
     """
     check_installed()
     options = {k: v for k, v in context.params.items() if k not in _OF_THE_LOOK}
-    chosen = training_settings(**_sorted_out(options))
+    chosen = training_settings(**_settings_arguments(options))
     report = look(chosen, tasks, tries, quiet)
     (print_object if as_json else print_results)(report, chosen)
     if not report.go:
@@ -112,16 +112,16 @@ def command(
 _OF_THE_LOOK: Final = ("tasks", "tries", "as_json", "quiet")
 
 
-def _sorted_out(options: dict[str, Any]) -> dict[str, Any]:
+def _settings_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The options as arguments of `training_settings`."""
     env_id, model = options.pop("env_id"), options.pop("model")
     refuse_unknown("--trainer", options["trainer"], TRAINERS)
-    wanted = {name: options.pop(name) for name in ("dataset", "step_limit", "parsing")}
-    wanted["rewards"] = weights_of(options.pop("rewards"))
-    env_kwargs = arguments_for(env_id, options.pop("settings"), **wanted)
+    env_options = {name: options.pop(name) for name in ("dataset", "step_limit", "parsing")}
+    env_options["rewards"] = weights_of(options.pop("rewards"))
+    env_kwargs = arguments_for(env_id, options.pop("settings"), **env_options)
     options["demonstrations"] = options.pop("demos")
-    given = {name: value for name, value in options.items() if value is not None}
-    return {"env_id": env_id, "model": model, "given": given, "env_kwargs": env_kwargs}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    return {"env_id": env_id, "model": model, "given": chosen, "env_kwargs": env_kwargs}
 
 
 def training_settings(
@@ -207,9 +207,9 @@ def _model(
 
 def print_object(report: Report, settings: TrainSettings) -> None:
     """One JSON object: verdict, findings, figures, and of what."""
-    told: dict[str, Any] = {"env_id": settings.env_id, "model": settings.model}
-    told["env_kwargs"] = settings.training_kwargs
-    typer.echo(json.dumps({**report.to_json(), **told}, indent=2, default=str))
+    about: dict[str, Any] = {"env_id": settings.env_id, "model": settings.model}
+    about["env_kwargs"] = settings.training_kwargs
+    typer.echo(json.dumps({**report.to_json(), **about}, indent=2, default=str))
 
 
 def print_results(report: Report, settings: TrainSettings) -> None:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from adapters.commands.train_options import divided
+from adapters.commands.train_options import divide_options
 from toolgym.commands import arguments_for, environment_creator, parameters_of
 from toolgym.errors import ConfigurationError
 
@@ -158,14 +158,14 @@ def take_up(context: typer.Context, folder: Path) -> None:
     Raises:
         ConfigurationError: It is no run folder, or an option was given that the run knows already.
     """
-    given = [
+    extra = [
         parameter.opts[0]
         for parameter in context.command.params
         if getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
         and parameter.name not in ("resume", "no_preflight", "quiet")
     ]
-    if given:
-        raise ConfigurationError(f"--resume takes all settings from the run: leave out {given[0]}.")
+    if extra:
+        raise ConfigurationError(f"--resume takes all settings from the run: leave out {extra[0]}.")
     from adapters.commands import train_run
 
     options = context.params
@@ -188,7 +188,7 @@ def begin(options: dict[str, Any]) -> None:
     refuse_unknown("--control", options["control"], CONTROLS)
     refuse_unknown("--vllm", options["vllm"], VLLM_MODES)
     pairs, file = options.pop("settings"), options.pop("config")
-    options["settings"], own = divided(env_id, options["trainer"], pairs, file)
+    options["settings"], own = divide_options(env_id, options["trainer"], pairs, file)
     places = _places(env_id, options)
     options["trainer_options"] = own
     options["demonstrations"] = options.pop("demos")
@@ -204,15 +204,15 @@ def begin(options: dict[str, Any]) -> None:
 def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     """Take what is for the environment out of the options: its arguments, and the two splits."""
     names = ("dataset", "step_limit", "parsing", "rewards")
-    wanted = {name: options.pop(name) for name in names}
+    env_options = {name: options.pop(name) for name in names}
     settings = options.pop("settings")
-    wanted["rewards"] = weights_of(wanted["rewards"])
+    env_options["rewards"] = weights_of(env_options["rewards"])
     accepted, open_ended = parameters_of(environment_creator(env_id))
-    if "dataset" in accepted and wanted["dataset"] is None:
-        wanted["dataset"] = "tiny" if options["model"] is None else "bundled"
+    if "dataset" in accepted and env_options["dataset"] is None:
+        env_options["dataset"] = "tiny" if options["model"] is None else "bundled"
     split = options.pop("split")
     arguments_for(env_id, split=split)  # refuses one that was given to what takes none
-    env_kwargs = arguments_for(env_id, settings, **wanted)
+    env_kwargs = arguments_for(env_id, settings, **env_options)
     takes_any = open_ended and (split is not None or _takes_splits(env_id, env_kwargs))
     if "split" in accepted or takes_any:
         return {"env_kwargs": env_kwargs, "split": split or "train", "evaluation_split": "dev"}
@@ -243,11 +243,11 @@ def weights_of(text: str | None) -> dict[str, Any] | None:
     return weights
 
 
-def refuse_unknown(option: str, value: str | None, known: tuple[str, ...]) -> None:
+def refuse_unknown(option: str, value: str | None, allowed: tuple[str, ...]) -> None:
     """Make sure that an option, if it was given, has a value that is known.
 
     Raises:
         ConfigurationError: It has another; the message names those that are.
     """
-    if value is not None and value not in known:
-        raise ConfigurationError(f"{option} must be {' or '.join(known)}, got {value!r}.")
+    if value is not None and value not in allowed:
+        raise ConfigurationError(f"{option} must be {' or '.join(allowed)}, got {value!r}.")

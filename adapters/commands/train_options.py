@@ -39,10 +39,10 @@ OWN_OPTIONS: Final = {
 Arguments = dict[str, Any]
 
 
-def divided(
+def divide_options(
     env_id: str, trainer: str, pairs: list[str] | None, file: Path | None
 ) -> tuple[list[str], Arguments]:
-    """What is for the environment, still as `NAME=VALUE`, and what is for the trainer.
+    """Divide options into those of the environment, still `NAME=VALUE`, and those of the trainer.
 
     Args:
         pairs: What `--set` was given.
@@ -52,19 +52,24 @@ def divided(
         ConfigurationError: A name is nobody's, or the command's own; or the file cannot be read.
     """
     accepted, open_ended = parameters_of(environment_creator(env_id))
-    wanted, options = list[str](), _read(file) if file is not None else {}
-    given = settings_of(pairs)
-    if not given and not options:
+    for_environment, options = list[str](), _read(file) if file is not None else {}
+    settings = settings_of(pairs)
+    if not settings and not options:
         return [], {}
-    known = arguments_of(trainer)
-    for pair, (name, value) in zip(pairs or (), given.items(), strict=True):
-        if name in accepted or (open_ended and name not in known):
-            wanted.append(pair)
+    accepted_names = arguments_of(trainer)
+    for pair, (name, value) in zip(pairs or (), settings.items(), strict=True):
+        if name in accepted or (open_ended and name not in accepted_names):
+            for_environment.append(pair)
         else:
             options[name] = value
     for name in options:
-        _check(name, known, [*accepted, *known], f"{env_id} has no argument {name!r}, and")
-    return wanted, options
+        _check(
+            name,
+            accepted_names,
+            [*accepted, *accepted_names],
+            f"{env_id} has no argument {name!r}, and",
+        )
+    return for_environment, options
 
 
 def arguments_of(trainer: str) -> list[str]:
@@ -84,10 +89,10 @@ def arguments_of(trainer: str) -> list[str]:
     return [each.name for each in dataclasses.fields(StableGRPOConfig) if each.init]
 
 
-def _check(name: str, known: list[str], choices: list[str], first: str) -> None:
+def _check(name: str, accepted: list[str], choices: list[str], first: str) -> None:
     if name in OWN_OPTIONS:
         raise ConfigurationError(f"{name} is set by {OWN_OPTIONS[name]}; use that option.")
-    if name not in known:
+    if name not in accepted:
         near = difflib.get_close_matches(name, choices, n=2)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise ConfigurationError(f"{first} the trainer's config has none.{hint}")
@@ -97,14 +102,14 @@ def _read(file: Path) -> Arguments:
     import yaml
 
     try:
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        arguments = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
         raise ConfigurationError(f"--config {file} cannot be read: {problem}") from None
-    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+    if not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
         raise ConfigurationError(
             f"--config {file} must hold arguments of the trainer, one a line, as in beta: 0.02"
         )
-    return {name: _number(value) for name, value in found.items()}
+    return {name: _number(value) for name, value in arguments.items()}
 
 
 def _number(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What `toolgym train` does once its options are understood: the run folder, the phases, the words.
+"""The run of `toolgym train` behind its options: the run folder, the phases, the terminal.
 
 This is where a run meets the terminal. One line says first what will be trained on what; progress
 bars go to stderr; at the end a table holds the accuracy before and after, and a sentence says what
@@ -57,10 +57,10 @@ def start(settings: TrainSettings, folder: Path | None, quiet: bool) -> None:
         ConfigurationError: The environment, its data or the model cannot be had; no folder is left.
     """
     settings = separated(settings)
-    wanted = evaluations(settings)  # all data are there, before anything is done
+    planned = evaluations(settings)  # all data are there, before anything is done
     check_services(settings.report_to)
     guards = check_trainer(settings)
-    record = _record(settings, wanted)
+    record = _record(settings, planned)
     config = {
         "env_id": settings.env_id,
         "model": settings.model,
@@ -74,7 +74,7 @@ def start(settings: TrainSettings, folder: Path | None, quiet: bool) -> None:
     }
     processes = Processes()
     if processes.is_main:
-        typer.echo(announcement(settings, wanted))
+        typer.echo(announcement(settings, planned))
         run = Run.create(folder or next_folder(settings.env_id), config)
         typer.echo(f"Run folder: {run.path}")
         processes.gather([str(run.path)])
@@ -100,34 +100,34 @@ def resume(folder: Path, quiet: bool, *, look_first: bool = True) -> None:
         typer.echo(f"{run.path} is complete; there is nothing left to do.")
         return
     is_main = Processes().is_main
-    wanted = evaluations(settings)
-    now = _record(settings, wanted)
+    planned = evaluations(settings)
+    now = _record(settings, planned)
     if is_main:
-        typer.echo(announcement(settings, wanted))
+        typer.echo(announcement(settings, planned))
         for line in differences(run.config.get("reproducibility") or {}, now):
             typer.echo(f"Not as it was when the run began: {line}", err=True)
     _see_through(run, settings, quiet, is_main=is_main)
 
 
-def _record(settings: TrainSettings, wanted: Sequence[Evaluation]) -> dict[str, Any]:
-    splits = played_with(settings, wanted)
+def _record(settings: TrainSettings, planned: Sequence[Evaluation]) -> dict[str, Any]:
+    splits = played_with(settings, planned)
     return reproducibility(settings.env_id, use_threads(settings), *splits)
 
 
 def model_title(settings: TrainSettings) -> str:
-    """What the model is called in sentences."""
+    """The name of the model in sentences."""
     tiny = "the tiny model (built here, half a million parameters)"
     return tiny if settings.is_tiny else settings.model
 
 
-def announcement(settings: TrainSettings, wanted: Sequence[Evaluation]) -> str:
+def announcement(settings: TrainSettings, planned: Sequence[Evaluation]) -> str:
     """The first lines: which model, on which data; and what it is measured on."""
     model = model_title(settings)
     data = settings.env_kwargs.get("dataset")
     on = f' with the data set "{data}"' if data else ""
     control = "; control: shuffled rewards" if settings.control else ""
     first = f"Training {model} on {settings.env_id}{on}{control}."
-    return "\n".join([first, *measured_on(settings, wanted)])
+    return "\n".join([first, *measured_on(settings, planned)])
 
 
 _APART: Final[dict[str | None, str]] = {
@@ -137,19 +137,19 @@ _APART: Final[dict[str | None, str]] = {
 }
 
 
-def measured_on(settings: TrainSettings, wanted: Sequence[Evaluation]) -> Iterator[str]:
-    """What the evaluations play, and how it came apart from what is trained on."""
-    if not wanted[0].is_held_out:
+def measured_on(settings: TrainSettings, planned: Sequence[Evaluation]) -> Iterator[str]:
+    """The tasks of the evaluations, and how they were separated from the training's."""
+    if not planned[0].is_held_out:
         yield (
             "Nothing is held out: the tasks for training and evaluation are the same, and cannot be"
             " divided. The evaluations play what is trained on."
         )
         return
-    greedy = [each for each in wanted if not each.temperature]
-    told = [f"{each.name} ({each.tasks:,} in {each.source})" for each in greedy]
-    tries = sum(each.tries for each in wanted if each.temperature)
-    end = f", greedily; the {wanted[0].name} also sampled, {tries} tries each" if tries else ""
-    yield f"Measured on {' and on '.join(told)}{end}."
+    greedy = [each for each in planned if not each.temperature]
+    parts = [f"{each.name} ({each.tasks:,} in {each.source})" for each in greedy]
+    tries = sum(each.tries for each in planned if each.temperature)
+    end = f", greedily; the {planned[0].name} also sampled, {tries} tries each" if tries else ""
+    yield f"Measured on {' and on '.join(parts)}{end}."
     if settings.separation is not None:
         yield _APART[settings.separation]
 
@@ -160,7 +160,7 @@ def next_folder(env_id: str, runs: Path = RUNS) -> Path:
     name = re.sub(r"[^a-z0-9]+", "-", name).strip("-") or "run"
     pattern = re.compile(rf"{re.escape(name)}-(\d+)(-\d+)?")
     taken = [pattern.fullmatch(path.name) for path in runs.glob(f"{name}-*")]
-    numbers = [int(found.group(1)) for found in taken if found]
+    numbers = [int(match.group(1)) for match in taken if match]
     return runs / f"{name}-{max(numbers, default=0) + 1:03d}"
 
 
@@ -200,8 +200,10 @@ def _see_through(run: Run, settings: TrainSettings, quiet: bool, *, is_main: boo
     watch: ProgressListener = NoProgress() if quiet else Bars()
     check = partial(look, settings, watch) if settings.preflight else None
     try:
-        with reported(run, settings.report_to) as told:
-            summary = phases.train(told, settings, trainer_named(settings.trainer), watch, check)
+        with reported(run, settings.report_to) as reporting:
+            summary = phases.train(
+                reporting, settings, trainer_named(settings.trainer), watch, check
+            )
     except KeyboardInterrupt:
         typer.echo(f"\nGo on with it: toolgym train --resume {run.path}", err=True)
         raise
@@ -218,7 +220,7 @@ def _see_through(run: Run, settings: TrainSettings, quiet: bool, *, is_main: boo
 
 
 def _train_along(run: Run, settings: TrainSettings) -> None:
-    """What a process does that is not the first; the first says whatever there is to say."""
+    """The run of every process but the first, which alone writes to the terminal."""
     try:
         phases.follow(run, settings, trainer_named(settings.trainer))
     except TrainingStopped:

@@ -122,7 +122,7 @@ def grpo_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
 
 
 def share_of(prompts: int) -> int:
-    """How many of a step's tasks each of the processes plays that a launcher has started.
+    """The number of a step's tasks that each process of a launcher plays.
 
     Raises:
         ConfigurationError: They cannot be dealt evenly.

@@ -87,10 +87,10 @@ class BatchSampler:
         if self._sampling is None:
             return self._batch_of(initial, [], initial, {})
         filling = self._sampling.begin(self._groups_per_batch)
-        kept, dead_groups, sampled, new = list[_Group](), list[_Group](), list[_Group](), initial
+        live, dead_groups, sampled, new = list[_Group](), list[_Group](), list[_Group](), initial
         while new:
             choice = filling.offer([self._outcomes(group) for group in new])
-            kept += [new[place] for place in choice.keep]
+            live += [new[place] for place in choice.keep]
             dead_groups += [new[place] for place in choice.spare]
             sampled += new
             more = self._sampling.refill(
@@ -102,7 +102,7 @@ class BatchSampler:
         )
         metrics = self._processes.sum_of(filling.metrics())
         metrics["sampling_rounds"] /= self._processes.size  # which all draw equally often
-        return self._batch_of(kept, dead_groups[: filling.missing], sampled, metrics)
+        return self._batch_of(live, dead_groups[: filling.missing], sampled, metrics)
 
     def _play(self, step: int, tasks: Sequence[int], played_before: int) -> list[_Group]:
         """One group for each task, after the groups of the step that were `played_before`."""
@@ -124,7 +124,7 @@ class BatchSampler:
 
     def _batch_of(
         self,
-        kept: Sequence[_Group],
+        live: Sequence[_Group],
         dead: Sequence[_Group],
         sampled: Sequence[_Group],
         sampling: dict[str, float],
@@ -133,9 +133,9 @@ class BatchSampler:
         rows = [(figures_of(rollout), rollout.reward, rollout.request.group) for rollout in played]
         figures, rewards, groups = zip(*self._processes.gather(rows), strict=True)
         metrics = batch_metrics(figures, rewards, groups)
-        in_loss = [self._is_in_loss(rollout) for group in kept for rollout in group]
+        in_loss = [self._is_in_loss(rollout) for group in live for rollout in group]
         in_loss += [False for group in dead for _ in group]
-        rollouts = [rollout for group in (*kept, *dead) for rollout in group]
+        rollouts = [rollout for group in (*live, *dead) for rollout in group]
         return PlayedBatch(rollouts, in_loss, played, metrics | sampling)
 
     def _outcomes(self, group: _Group) -> list[Outcome | None]:

@@ -73,8 +73,8 @@ class Checkpoints:
         shutil.rmtree(place, ignore_errors=True)
         temporary.rename(place)
         steps = self.steps()
-        kept = {*steps[-self._keep :], max(set(steps) & set(sound), default=step)}
-        for old in set(steps) - kept:
+        retained = {*steps[-self._keep :], max(set(steps) & set(sound), default=step)}
+        for old in set(steps) - retained:
             shutil.rmtree(self._place(old))
 
     def load_weights(self, step: int, model: PreTrainedModel) -> Mapping[str, Any]:

@@ -416,13 +416,13 @@ def aggregate(per_token: Tensor, counted: Tensor, totals: Totals, config: LossCo
     Returns:
         A scalar, 0 where nothing counts.
     """
-    known = _where(counted, per_token)
+    values = _where(counted, per_token)
     if config.aggregation == "sample":
-        each = known.sum(dim=1) / counted.sum(dim=1).clamp(min=1)
+        each = values.sum(dim=1) / counted.sum(dim=1).clamp(min=1)
         return each.sum() / (totals.rollouts or 1)
     if config.aggregation == "token":
-        return known.sum() / (totals.tokens or 1)
-    return known.sum() / ((totals.rollouts or 1) * (config.constant_length or 1))
+        return values.sum() / (totals.tokens or 1)
+    return values.sum() / ((totals.rollouts or 1) * (config.constant_length or 1))
 
 
 def _ratio_metrics(

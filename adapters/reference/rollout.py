@@ -163,18 +163,18 @@ class Batch:
         """
         width = max(1, *(len(rollout.completion) for rollout in rollouts))
         turns = max(1, *(len(rollout.turns) for rollout in rollouts))
-        mask = _padded([rollout.mask for rollout in rollouts], width, 0).bool()
+        mask = _pad([rollout.mask for rollout in rollouts], width, 0).bool()
         return cls(
             prompts=[rollout.prompt for rollout in rollouts],
-            tokens=_padded([rollout.completion for rollout in rollouts], width, 0),
+            tokens=_pad([rollout.completion for rollout in rollouts], width, 0),
             lengths=torch.tensor([len(rollout.completion) for rollout in rollouts]),
             loss_mask=mask & torch.tensor(in_loss)[:, None],
-            log_probs=_padded([rollout.log_probs for rollout in rollouts], width, 0.0),
-            turn_of_token=_padded([_turn_numbers(rollout) for rollout in rollouts], width, -1),
+            log_probs=_pad([rollout.log_probs for rollout in rollouts], width, 0.0),
+            turn_of_token=_pad([_turn_numbers(rollout) for rollout in rollouts], width, -1),
             rewards=torch.tensor([float(rollout.reward) for rollout in rollouts]),
             groups=torch.tensor([rollout.request.group for rollout in rollouts]),
-            turn_rewards=_padded([rollout.turn_rewards for rollout in rollouts], turns, 0.0),
-            turn_mask=_padded([[1] * len(r.turns) for r in rollouts], turns, 0).bool(),
+            turn_rewards=_pad([rollout.turn_rewards for rollout in rollouts], turns, 0.0),
+            turn_mask=_pad([[1] * len(r.turns) for r in rollouts], turns, 0).bool(),
         )
 
     def __len__(self) -> int:
@@ -207,7 +207,7 @@ class Batch:
             before = len(self.prompts[row]) - 1  # a token is predicted where the one before stands
             in_loss = loss_mask[place, : self.lengths[row]]
             predicts[place, before : before + len(in_loss)] = in_loss
-        return Pass(rows, _padded(texts, predicts.shape[1], 0), predicts, loss_mask)
+        return Pass(rows, _pad(texts, predicts.shape[1], 0), predicts, loss_mask)
 
 
 @dataclass(frozen=True)
@@ -234,5 +234,5 @@ def _turn_numbers(rollout: Rollout) -> list[int]:
     return numbers
 
 
-def _padded(rows: Sequence[Sequence[float]], width: int, filler: float) -> Tensor:
+def _pad(rows: Sequence[Sequence[float]], width: int, filler: float) -> Tensor:
     return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows])

@@ -42,7 +42,7 @@ ROLES: Final = ("tools", "user", "assistant", "tool")
 
 
 def header(role: str) -> str:
-    """What opens a turn of this role; one token."""
+    """The header of a turn of this role; one token."""
     return f"<|im_start|>{role}\n"
 
 
@@ -120,8 +120,10 @@ def null_padded(transcript: Sequence[Message], tools: Sequence[dict[str, Any]]) 
     padded: list[Message] = copy.deepcopy(list(transcript))
     for message in padded:
         for call in message.get("tool_calls") or []:
-            given = call["function"]["arguments"]
-            call["function"]["arguments"] = {name: given.get(name) for name in [*names, *given]}
+            arguments = call["function"]["arguments"]
+            call["function"]["arguments"] = {
+                name: arguments.get(name) for name in [*names, *arguments]
+            }
     return padded
 
 
@@ -212,7 +214,7 @@ def train_tokenizer(
 
 
 def _texts(transcript: Sequence[Message]) -> Iterator[str]:
-    """What stands between control tokens when a transcript is rendered."""
+    """The texts between the control tokens of a rendered transcript."""
     for message in transcript:
         if message["role"] == "system":
             continue  # the chat format leaves it out

@@ -91,10 +91,10 @@ class Snapshots:
         """
         steps = self.steps()
         past = [step for step in steps if upto is None or step <= upto]
-        kept = {0, *past[-latest:]}
+        retained = {0, *past[-latest:]}
         if self._writes:
             for step in steps:
-                if step not in kept:
+                if step not in retained:
                     self._path(step).unlink(missing_ok=True)
         self._wait()
 

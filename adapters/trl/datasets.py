@@ -155,7 +155,7 @@ def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> Format
     _check_template(tokenizer)
     calls, longest, example = 0, 0, ""
     for number, row in enumerate(dataset):
-        text = _rendered(row, tokenizer, f"row {number}")
+        text = _render_row(row, tokenizer, f"row {number}")
         for name, arguments in _calls(row["messages"]):
             calls += 1
             _check_call(name, arguments, text, number)
@@ -177,7 +177,7 @@ def _check_template(tokenizer: Any) -> None:
         },
         {"role": "tool", "name": "tool", "content": words[3]},
     ]
-    text = _rendered({"messages": chat}, tokenizer, "an invented row")
+    text = _render_row({"messages": chat}, tokenizer, "an invented row")
     if not all(word in text for word in words):
         raise ConfigurationError(
             "the chat template drops tool calls or their results; use one that renders them. It"
@@ -185,7 +185,7 @@ def _check_template(tokenizer: Any) -> None:
         )
 
 
-def _rendered(row: Mapping[str, Any], tokenizer: Any, name: str) -> str:
+def _render_row(row: Mapping[str, Any], tokenizer: Any, name: str) -> str:
     from jinja2 import TemplateError
 
     tools = row.get("tools")

@@ -98,11 +98,11 @@ def concatenate(parts: Sequence[Batch], pad_token: int) -> Batch:
         width = max(part[key].shape[-1] for part in parts) if first.dim() > 1 else 0
         filler = (_LEFT | _RIGHT).get(key)
         filler = pad_token if filler == _TOKEN else filler
-        whole[key] = torch.cat([_padded(part[key], width, key, filler) for part in parts])
+        whole[key] = torch.cat([_pad(part[key], width, key, filler) for part in parts])
     return whole
 
 
-def _padded(tensor: Tensor, width: int, key: str, filler: Any) -> Tensor:
+def _pad(tensor: Tensor, width: int, key: str, filler: Any) -> Tensor:
     """A tensor (B, T) widened to (B, width); one of another shape as it is."""
     missing = width - tensor.shape[-1] if tensor.dim() > 1 else 0
     if not missing:
@@ -234,7 +234,7 @@ def fill_step(source: StepSource, inputs: Rows, sampling: DynamicSampling) -> St
         dead += [_group(draw, place, source.group_size) for place in choice.spare]
         count = filling.next_draw(source.exchange(filling.tally))
         inputs = source.rows_of(sampling.refill(count)) if count else []
-    live += [_masked(group) for group in dead[: filling.missing]]
+    live += [_mask_group(group) for group in dead[: filling.missing]]
     batch = concatenate([group.batch for group in live], source.pad_token)
     rewards = [reward for group in live for reward in group.rewards]
     return StepBatch(batch, rewards, draws, filling.metrics())
@@ -267,7 +267,7 @@ def _group(draw: PlayedBatch, place: int, size: int) -> StepBatch:
     return StepBatch(batch, [draw.own_rewards[row] for row in rows], [])
 
 
-def _masked(group: StepBatch) -> StepBatch:
+def _mask_group(group: StepBatch) -> StepBatch:
     """A dead group as a stand-in: out of the loss, and out of the statistics of advantages."""
     rows = range(len(group.rewards))
     return StepBatch(mask_rows(group.batch, rows), [float("nan")] * len(rows), [])

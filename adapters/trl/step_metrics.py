@@ -76,10 +76,10 @@ class StepNumbers:
         """The metrics of the step so far, by the names of `toolgym.runs.metrics`."""
         metrics = {"loss": sum(self._losses)}
         if any(self._tokens):
-            metrics |= {name: self._weighed(values) for name, values in self._shown.items()}
+            metrics |= {name: self._token_mean(values) for name, values in self._shown.items()}
         return {**metrics, "learnt_tokens": math.fsum(self._tokens), **self._gradient}
 
-    def _weighed(self, values: Sequence[float]) -> float:
+    def _token_mean(self, values: Sequence[float]) -> float:
         """The mean over tokens; micro-batches without any do not count."""
         pairs = [(v, n) for v, n in zip(values, self._tokens, strict=True) if n]
         if len(pairs) == 1:

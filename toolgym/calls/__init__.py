@@ -1,4 +1,4 @@
-"""What a model wrote, and the tool calls it means.
+"""Parsing: from the text of a model to the tool calls that it means.
 
 `parsing` is the public face; behind it `formats` finds raw calls (one module per kind of format:
 marked text, XML forms, loose JSON, Python lines), and `binding` fits them to the tools. `repairs`

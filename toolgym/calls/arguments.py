@@ -285,44 +285,44 @@ def match(
     Raises:
         ToolError: A required argument is missing, or several values could be meant for one.
     """
-    known = {key: value for key, value in written.items() if key in plan.names}
+    matched = {key: value for key, value in written.items() if key in plan.names}
     spare = {key: value for key, value in written.items() if key not in plan.names}
-    nulls = [k for k, v in known.items() if v is None and k not in plan.nullable]
+    nulls = [k for k, v in matched.items() if v is None and k not in plan.nullable]
     nulls += [key for key, value in spare.items() if value is None]
     for key in nulls:
-        known.pop(key, None)
+        matched.pop(key, None)
         spare.pop(key, None)
-    _respell(plan, known, spare, repairs)
-    missing = [name for name in plan.required if name not in known]
+    _respell(plan, matched, spare, repairs)
+    missing = [name for name in plan.required if name not in matched]
     if missing:
-        _fill(plan, missing, known, spare, specs, repairs)
+        _fill(plan, missing, matched, spare, specs, repairs)
     if nulls:
         repairs.append(DROPPED_NULL)
     if spare:
         repairs.append(DROPPED_ARGUMENT)
-    return known
+    return matched
 
 
 def _respell(
-    plan: Plan, known: dict[str, Any], spare: dict[str, Any], repairs: list[Repair]
+    plan: Plan, matched: dict[str, Any], spare: dict[str, Any], repairs: list[Repair]
 ) -> None:
     """Move keys that differ from an absent argument in case and separators only."""
     claims: dict[str, list[str]] = {}
     for key in spare:
         name = plan.folded.get(fold(key))
-        if name is not None and name not in known:
+        if name is not None and name not in matched:
             claims.setdefault(name, []).append(key)
     for name, keys in claims.items():
         if len(keys) > 1:
             raise call_errors.ambiguous_argument(plan.spec, name, keys)
-        known[name] = spare.pop(keys[0])
+        matched[name] = spare.pop(keys[0])
         repairs.append(RENAMED_KEY)
 
 
 def _fill(
     plan: Plan,
     missing: list[str],
-    known: dict[str, Any],
+    matched: dict[str, Any],
     spare: dict[str, Any],
     specs: Mapping[str, ToolSpec],
     repairs: list[Repair],
@@ -340,7 +340,7 @@ def _fill(
         raise call_errors.missing_argument(plan.spec, missing)
     if len(spare) > 1:
         raise call_errors.ambiguous_argument(plan.spec, missing[0], list(spare))
-    known[missing[0]] = spare.pop(candidates[0])
+    matched[missing[0]] = spare.pop(candidates[0])
     repairs.append(RENAMED_KEY)
 
 
@@ -349,10 +349,10 @@ def _decoded(written: Any) -> Any:
     if not isinstance(written, str) or written.lstrip()[:1] not in ("{", "["):
         return written
     try:
-        found = plain_json(written, strict=False)
+        decoded = plain_json(written, strict=False)
     except ValueError:
         return written
-    return found if isinstance(found, (dict, list)) else written
+    return decoded if isinstance(decoded, (dict, list)) else written
 
 
 def _wrapper(plan: Plan, written: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""What can be wrong with a call before its tool runs.
+"""The errors of a call before its tool runs.
 
 `CALL_ERRORS` is the table of the codes; the documentation prints it, and every error of the
 parser and the binder is made here by a function named for what the agent did. Each carries a
@@ -107,7 +107,7 @@ def unexpected_argument(spec: ToolSpec, name: str) -> ToolError:
 
 
 def _quoted(written: str) -> str:
-    """What the agent wrote, in quotes and not longer than a name is."""
+    """The agent's text in quotes, not longer than a name is."""
     return repr(written[:MAX_QUOTED])
 
 

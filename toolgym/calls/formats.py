@@ -72,10 +72,10 @@ def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> Shown:
         tag = _THINKING.search(text, behind)
     rest = [text[position:]]
     hidden, shown = ([*hidden, rest], shown) if thinking else (hidden, shown + rest)
-    return _joined(shown, list(map("".join, hidden)), begun=begun)
+    return _join(shown, list(map("".join, hidden)), begun=begun)
 
 
-def _joined(shown: list[str], hidden: list[str], *, begun: bool) -> Shown:
+def _join(shown: list[str], hidden: list[str], *, begun: bool) -> Shown:
     positions: list[int] = []
     length = -1
     for piece in shown:
@@ -114,14 +114,14 @@ class _Calls:
             if start.group() == PYTHON_TAG:
                 self._position, here = start.end(), True
                 continue
-            found = self._read(start)
-            if found.whole:
-                self._position = found.understood
+            reading = self._read(start)
+            if reading.whole:
+                self._position = reading.understood
             else:
                 self._position = start.end() + (start is not self._mark)
-                self._left -= max(found.end - start.start(), 16)
-            if found.whole and found.understood > tag:
-                return found.understood
+                self._left -= max(reading.end - start.start(), 16)
+            if reading.whole and reading.understood > tag:
+                return reading.understood
         return None
 
     def _next(self, tag: int, *, here: bool) -> re.Match[str] | None:
@@ -162,17 +162,17 @@ def in_doubt(source: Source, reads: Sequence[Found], shown: Shown) -> Sequence[F
         return reads
     last, end = -1, len(source.text)
     for read in reversed(reads[first:]):
-        last = _closer_between(source, shown, _claimed(read), end)
+        last = _closer_between(source, shown, _claimed_end(read), end)
         if last >= 0:
             break
         end = read.start
     return [
-        _doubted(source, read) if k >= first and read.start < last else read
+        _as_unclear(source, read) if k >= first and read.start < last else read
         for k, read in enumerate(reads)
     ]
 
 
-def _claimed(read: Found) -> int:
+def _claimed_end(read: Found) -> int:
     """Up to where the closing tags are known to be its own; an error of another format has none."""
     own = all(call.textual or not call.error for call in read.calls)
     return read.understood if own else read.start
@@ -189,7 +189,7 @@ def _is_textual(read: Found) -> bool:
     return any(call.textual and (call.arguments or call.error) for call in read.calls)
 
 
-def _doubted(source: Source, read: Found) -> Found:
+def _as_unclear(source: Source, read: Found) -> Found:
     calls = [
         call if call.error else bare_text_error(source, call.name, UNCLEAR, call.format)
         for call in read.calls
@@ -241,10 +241,10 @@ def _marked(source: Source) -> Sequence[Found]:
         if over:
             position = over[0]
         else:
-            found = behind_mark(source, mark)
-            reads.append(found)
-            count += len(found.calls)
-            position = found.end
+            reading = behind_mark(source, mark)
+            reads.append(reading)
+            count += len(reading.calls)
+            position = reading.end
         mark = MARK.search(source.text, position)
     return reads
 

@@ -120,14 +120,14 @@ def _string(text: str, position: int, last: str, unclosed: set[str]) -> str:
         return first  # an apostrophe, not the start of a string
     three = first * 3
     if text.startswith(three, position) and three not in unclosed:
-        found = _QUOTED[three].match(text, position)
-        if found:
-            return found.group()
+        match = _QUOTED[three].match(text, position)
+        if match:
+            return match.group()
         if last in _BEFORE_STRING:
             return ""
         unclosed.add(three)
-    found = _QUOTED[first].match(text, position)
-    return found.group() if found else ""
+    match = _QUOTED[first].match(text, position)
+    return match.group() if match else ""
 
 
 def _whole(stack: list[str], before: str, last: str, blank: bool) -> bool:
@@ -153,7 +153,7 @@ THOUGHT = "there is thinking inside of it"
 
 @dataclass(slots=True)
 class JsonRead:
-    """What was read up to `end`.
+    """The reading up to `end`.
 
     Attributes:
         value: The object.
@@ -184,16 +184,16 @@ class NotALiteral(ValueError):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    found = {}
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    members = {}
     for key, value in pairs:
-        if value is None or found.get(key) is None:
-            found[key] = value if value is not None else found.get(key)
-        elif found[key] != value:
+        if value is None or members.get(key) is None:
+            members[key] = value if value is not None else members.get(key)
+        elif members[key] != value:
             raise ConflictingKeys(key)
-    return found
+    return members
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_object)
@@ -286,7 +286,7 @@ class JsonReader:
         return JsonRead(value, start + end, (REPAIRED_JSON,), missing=missing, open_at=at)
 
     def _guess(self, chunk: str) -> Any:
-        """What `json_repair` makes of it; None if it is too much work."""
+        """The object as `json_repair` reads it; None if it is too much work."""
         self._guesses -= len(chunk) * (chunk.count('"') + chunk.count("'"))
         if self._guesses < 0:
             return None

@@ -43,11 +43,11 @@ def unmarked(source: Source, position: int = 0, *, here: bool = False) -> list[F
         here = False
         if start is None or count >= MAX_CALLS:
             break
-        found = read_start(source, start.end())
-        if found.calls:
-            reads.append(found)
-            count += len(found.calls)
-        position = max(found.end, start.end() + 1)
+        reading = read_start(source, start.end())
+        if reading.calls:
+            reads.append(reading)
+            count += len(reading.calls)
+        position = max(reading.end, start.end() + 1)
     return reads
 
 
@@ -56,17 +56,17 @@ def next_start(
 ) -> re.Match[str] | None:
     """The next line that could begin a call; with `here`, one may begin at `position` itself."""
     end = len(text) if end is None else end
-    found = _HERE.match(text, position, end) if here else None
-    return found or _START.search(text, position, end)
+    match = _HERE.match(text, position, end) if here else None
+    return match or _START.search(text, position, end)
 
 
 def read_start(source: Source, begin: int) -> Found:
     """The calls that begin where a line does; none if it is prose."""
     if _CALL_SHAPED.match(source.text, begin):
         limit = min(source.find("```", begin), source.find(CLOSE, begin))
-        found = objects(source, begin, limit, LOOSE)
-        found.start = begin
-        return found
+        reading = objects(source, begin, limit, LOOSE)
+        reading.start = begin
+        return reading
     if source.text[begin] == "{":
         return Found((), begin)
     python = read_python(source, begin)
@@ -86,23 +86,23 @@ def behind_mark(source: Source, mark: re.Match[str]) -> Found:
     """The calls behind a mark, and where the next one may stand."""
     kind = mark.group()
     if kind.startswith(OPEN):
-        found = hermes(source, mark.end())
-        found = found.repaired(MISSING_CLOSE_TAG) if kind.count("<") > 1 else found
+        reading = hermes(source, mark.end())
+        reading = reading.repaired(MISSING_CLOSE_TAG) if kind.count("<") > 1 else reading
     elif kind == "<function=":
-        found = read_function(source, mark.start())
+        reading = read_function(source, mark.start())
     elif kind == "[TOOL_CALLS]":
-        found = mistral(source, mark.end())
+        reading = mistral(source, mark.end())
     else:
-        found = llama(source, mark.end())
-    found.start, found.end = mark.start(), max(found.end, mark.end())
-    return found
+        reading = llama(source, mark.end())
+    reading.start, reading.end = mark.start(), max(reading.end, mark.end())
+    return reading
 
 
 def llama(source: Source, start: int) -> Found:
-    """What stands behind `<|python_tag|>`: JSON objects, or Python calls up to the end."""
-    found = objects(source, source.skip(start, _BLANK), len(source.text), "llama")
-    if found.calls:
-        return found
+    """The calls behind `<|python_tag|>`: JSON objects, or Python calls up to the end."""
+    reading = objects(source, source.skip(start, _BLANK), len(source.text), "llama")
+    if reading.calls:
+        return reading
     reads = unmarked(source, start, here=True)
     read_to = reads[-1].understood if reads else start
     return Found(
@@ -111,7 +111,7 @@ def llama(source: Source, start: int) -> Found:
 
 
 def hermes(source: Source, start: int) -> Found:
-    """What stands behind `<tool_call>`: JSON, or another format inside the same tag."""
+    """The calls behind `<tool_call>`: JSON, or another format inside the same tag."""
     text = source.text
     limit = min(source.find(CLOSE, start), source.find(OPEN, start))
     body = source.skip(start, _BLANK)
@@ -120,31 +120,31 @@ def hermes(source: Source, start: int) -> Found:
         reason = TRUNCATED if limit == len(text) else "it is empty"
         return Found((source.failed(reason, "hermes"),), _behind_close(source, limit))
     if text[start] in "{[":
-        found = objects(source, start, limit, "hermes")
-        if fenced or text[start] == "[" or len(found.calls) > 1:
-            found.calls = tuple(call.with_repairs(REPAIRED_JSON) for call in found.calls)
-        if _is_unbalanced(source, found, limit):
-            found.calls = (source.failed(UNBALANCED, "hermes"),)
+        reading = objects(source, start, limit, "hermes")
+        if fenced or text[start] == "[" or len(reading.calls) > 1:
+            reading.calls = tuple(call.with_repairs(REPAIRED_JSON) for call in reading.calls)
+        if _is_unbalanced(source, reading, limit):
+            reading.calls = (source.failed(UNBALANCED, "hermes"),)
     elif text.startswith("<function=", start):
-        found = read_function(source, start)
+        reading = read_function(source, start)
     else:
-        found = _named_or_python(source, start, limit)
-    if not found.calls:
+        reading = _named_or_python(source, start, limit)
+    if not reading.calls:
         reason = "there is no JSON object in its tag"
         return Found((source.failed(reason, "hermes"),), _behind_close(source, limit))
-    return _closed(source, found)
+    return _closed(source, reading)
 
 
-def _is_unbalanced(source: Source, found: Found, limit: int) -> bool:
+def _is_unbalanced(source: Source, reading: Found, limit: int) -> bool:
     """Whether brackets were put in front of a tag that need not be the end of the object.
 
     The tag may stand in a string whose quotes are broken: so it does if what comes next is not
     this object's closing tag, or if one more closing tag comes than was opened.
     """
-    if found.end != limit or limit == len(source.text) or not found.calls or found.whole:
+    if reading.end != limit or limit == len(source.text) or not reading.calls or reading.whole:
         return False
-    if found.calls[-1].error or not source.text.startswith(CLOSE, limit):
-        return found.calls[-1].error is None
+    if reading.calls[-1].error or not source.text.startswith(CLOSE, limit):
+        return reading.calls[-1].error is None
     behind = limit + len(CLOSE)
     return source.text.find(CLOSE, behind, source.find(OPEN, behind)) >= 0
 
@@ -155,35 +155,35 @@ def _named_or_python(source: Source, start: int, limit: int) -> Found:
     if bare:
         if bare.end() == len(source.text):
             return Found((source.failed(TRUNCATED, "glm"),), limit)
-        found = read_arg_keys(source, bare.group(1), bare.end())
-        call = found.calls[0]
+        reading = read_arg_keys(source, bare.group(1), bare.end())
+        call = reading.calls[0]
         if call.arguments or call.error or match_name(bare.group(1), source.specs).name:
-            return found
+            return reading
         return Found((), limit)
-    found = named_object(source, start, limit, "hermes")
-    if found.calls:
-        return found.repaired(REPAIRED_JSON)
+    reading = named_object(source, start, limit, "hermes")
+    if reading.calls:
+        return reading.repaired(REPAIRED_JSON)
     python = read_python(source, start, sure=True)
     return Found(python.calls, python.end)
 
 
-def _closed(source: Source, found: Found) -> Found:
+def _closed(source: Source, reading: Found) -> Found:
     """Step behind the closing tag; note on the last call what stood before it, or that it lacks."""
-    found.read_to = found.understood
-    end = source.skip(found.end, _BLANK)
+    reading.read_to = reading.understood
+    end = source.skip(reading.end, _BLANK)
     if source.text.startswith(CLOSE, end):
-        found.end = end + len(CLOSE)
-        return found
-    *others, last = found.calls
+        reading.end = end + len(CLOSE)
+        return reading
+    *others, last = reading.calls
     if last.error is not None:
-        found.end = _behind_close(source, found.end)
-        return found
+        reading.end = _behind_close(source, reading.end)
+        return reading
     close = source.find(CLOSE, end)
     if close < min(source.find(OPEN, end), len(source.text)):
-        found.calls, found.end = (*others, last.with_repairs(REPAIRED_JSON)), close + len(CLOSE)
+        reading.calls, reading.end = (*others, last.with_repairs(REPAIRED_JSON)), close + len(CLOSE)
     else:
-        found.calls = (*others, last.with_repairs(MISSING_CLOSE_TAG))
-    return found
+        reading.calls = (*others, last.with_repairs(MISSING_CLOSE_TAG))
+    return reading
 
 
 def _behind_close(source: Source, position: int) -> int:
@@ -191,13 +191,13 @@ def _behind_close(source: Source, position: int) -> int:
 
 
 def mistral(source: Source, start: int) -> Found:
-    """What stands behind `[TOOL_CALLS]`: a JSON list, or names with objects."""
+    """The calls behind `[TOOL_CALLS]`: a JSON list, or names with objects."""
     limit = source.find("[TOOL_CALLS]", start)
     start = source.skip(start, _BLANK)
-    found = objects(source, start, limit, "mistral")
-    if not found.calls:
-        found = named_object(source, start, limit, "mistral")
-    if not found.calls:
+    reading = objects(source, start, limit, "mistral")
+    if not reading.calls:
+        reading = named_object(source, start, limit, "mistral")
+    if not reading.calls:
         reason = TRUNCATED if limit == len(source.text) else "there is no JSON behind [TOOL_CALLS]"
         return Found((source.failed(reason, "mistral"),), limit)
-    return found
+    return reading

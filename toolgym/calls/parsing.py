@@ -1,4 +1,4 @@
-"""What a model wrote -> the tool calls it means.
+"""The parser: from an action to the tool calls that it means.
 
 Two pure functions, one behind the other: *find* (text, or an object that some library parsed, to
 raw calls; `toolgym.calls.formats`) and *bind* (a raw call and the tools to a `ToolCall`;
@@ -66,22 +66,22 @@ def read_clean(
     Args:
         bare: An object without tags is a call too.
     """
-    known = _read_before.get(text)
-    if known is not None:
-        spec, arguments, tagged = known
+    cached = _read_before.get(text)
+    if cached is not None:
+        spec, arguments, tagged = cached
         if specs.get(spec.name) is spec and (bare or tagged):
             return spec.name, dict(arguments)
     body = text.strip(_SPACE)
     tagged = body.startswith(_OPEN) and body.endswith(_CLOSE)
     if tagged:
-        found = _read(body[len(_OPEN) : -len(_CLOSE)].strip(_SPACE), specs)
+        call = _read(body[len(_OPEN) : -len(_CLOSE)].strip(_SPACE), specs)
     else:
-        found = _read(body, specs) if bare else None
-    if found is not None and len(text) <= REMEMBERED:
+        call = _read(body, specs) if bare else None
+    if call is not None and len(text) <= REMEMBERED:
         if len(_read_before) >= MOST_REMEMBERED:
             _read_before.clear()
-        _read_before[text] = specs[found[0]], dict(found[1]), tagged
-    return found
+        _read_before[text] = specs[call[0]], dict(call[1]), tagged
+    return call
 
 
 def _read(body: str, specs: Mapping[str, ToolSpec]) -> tuple[str, dict[str, Any]] | None:
@@ -156,8 +156,8 @@ def parse_calls(action: Any, tools: Any, *, parsing: Parsing = "lenient") -> lis
     if clean is not None:
         return [ToolCall(*clean)]
     calls: list[ToolCall] = []
-    for found in _found_in(action, specs, parsing):
-        calls.append(found if isinstance(found, ToolCall) else bind(found, specs, parsing))
+    for raw in _found_in(action, specs, parsing):
+        calls.append(raw if isinstance(raw, ToolCall) else bind(raw, specs, parsing))
     return calls
 
 
@@ -189,12 +189,12 @@ def render_call(call: ToolCall | str, arguments: Mapping[str, Any] | None = None
         arguments: The arguments, if only a name was given.
     """
     if isinstance(call, ToolCall):
-        name, given = call.name, call.arguments
+        name, values = call.name, call.arguments
     else:
-        name, given = call, dict(arguments or {})
-    call_as_dict = {"name": name, "arguments": given}
+        name, values = call, dict(arguments or {})
+    call_as_dict = {"name": name, "arguments": values}
     body = json.dumps(call_as_dict, ensure_ascii=False, default=to_jsonable_python)
-    return f"<tool_call>\n{_TAG_IN_STRING.sub(_escaped, body)}\n</tool_call>"
+    return f"<tool_call>\n{_TAG_IN_STRING.sub(_escape, body)}\n</tool_call>"
 
 
 _ONLY_SPECS = frozenset({ToolSpec})
@@ -211,8 +211,8 @@ def specs_of(tools: Any) -> Mapping[str, ToolSpec]:
 _TAG_IN_STRING = re.compile(r"<(?=/?(?:think|tool_call|function))|\[(?=/?(?:THINK|TOOL_CALLS)\])")
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found.group()):04x}"
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match.group()):04x}"
 
 
 def _found_in(action: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
@@ -223,23 +223,23 @@ def _found_in(action: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> l
     if issubclass(kind, (list, tuple)):
         entries = list.__iter__(action) if issubclass(kind, list) else tuple.__iter__(action)
         first = [entry for entry, _ in zip(entries, range(MAX_CALLS), strict=False)]
-        found = [raw for entry in first for raw in _in_object(entry, specs, parsing)]
-        return found[:MAX_CALLS]
+        calls = [raw for entry in first for raw in _in_object(entry, specs, parsing)]
+        return calls[:MAX_CALLS]
     return _in_object(action, specs, parsing)
 
 
 def _in_text(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[RawCall]:
-    found = find_calls(text, specs)
-    return [raw for raw in found if parsing == "lenient" or raw.format == "hermes"]
+    calls = find_calls(text, specs)
+    return [raw for raw in calls if parsing == "lenient" or raw.format == "hermes"]
 
 
 def _in_object(entry: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
     """Calls of one object: a ToolCall, a call as a dict, a whole message, or an SDK's object."""
     kind = type(entry)
     if kind is ToolCall:
-        known = issubclass(type(entry.error), ToolError)
+        is_tool_error = issubclass(type(entry.error), ToolError)
         raw = RawCall(entry.name, entry.arguments, "parsed", from_codes(entry.repairs))
-        return [entry if known else raw]
+        return [entry if is_tool_error else raw]
     fields = entry if issubclass(kind, dict) else attributes(entry)
     if fields is None or (not issubclass(kind, dict) and not _CALL_FIELDS & fields.keys()):
         return [RawCall("", {}, "parsed", error=call_errors.bad_action(kind.__name__, specs))]

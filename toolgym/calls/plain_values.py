@@ -137,10 +137,10 @@ def plain_json(text: str, *, strict: bool = True) -> Any:
 def attributes(value: Any) -> dict[str, Any] | None:
     """The instance dictionary of an object, if it has one; runs no property."""
     try:
-        found = object.__getattribute__(value, "__dict__")
+        values = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return None
-    return found if type(found) is dict else None
+    return values if type(values) is dict else None
 
 
 def _integer(value: int) -> int:

@@ -139,8 +139,8 @@ def _calls(source: str, repairs: tuple[Repair, ...]) -> tuple[RawCall, ...] | No
     """The calls in Python source, or None if it is anything but calls of literals."""
     names: list[str] = []
 
-    def plain_name(found: re.Match[str]) -> str:
-        names.append(found.group())
+    def plain_name(match: re.Match[str]) -> str:
+        names.append(match.group())
         return "f"  # names such as `tools/describe` are no Python
 
     between, joined = "", list[str]()

@@ -52,8 +52,8 @@ def in_order(repairs: Iterable[Repair]) -> tuple[str, ...]:
 
 def from_codes(codes: Any) -> tuple[Repair, ...]:
     """The repairs behind codes recorded earlier; what is no code of the table is left out."""
-    known = codes if type(codes) in (tuple, list) else ()
-    return tuple(REPAIRS[code] for code in known if type(code) is str and code in REPAIRS)
+    listed = codes if type(codes) in (tuple, list) else ()
+    return tuple(REPAIRS[code] for code in listed if type(code) is str and code in REPAIRS)
 
 
 _SINGER: tuple[str, dict[str, Any]] = ("describe", {"table_name": "singer"})

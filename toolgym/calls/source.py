@@ -93,7 +93,7 @@ def from_mapping(data: dict[Any, Any], kind: str, repairs: tuple[Repair, ...] = 
 
 
 def depth_of_arguments(data: dict[Any, Any]) -> int:
-    """How many brackets are open around the arguments of the call that a mapping describes."""
+    """The number of brackets open around the arguments of the call that a mapping describes."""
     depth = 0
     for _ in range(MAX_INNER):
         inner: Any = data.get("function")
@@ -225,8 +225,8 @@ class Source:
 
     def skip(self, start: int, pattern: re.Pattern[str]) -> int:
         """Position behind what the pattern matches at `start`."""
-        found = pattern.match(self.text, start)
-        return found.end() if found else start
+        match = pattern.match(self.text, start)
+        return match.end() if match else start
 
 
 def objects(source: Source, start: int, limit: int, kind: str) -> Found:
@@ -259,9 +259,9 @@ def _calls_of(source: Source, read: JsonRead, kind: str) -> list[RawCall]:
     data = read.value
     inner = data.get("tool_calls") or data.get("tool_call")
     entries = inner if isinstance(inner, list) else [inner]
-    found = [entry for entry in entries if isinstance(entry, dict)]
-    if found:
-        return [_call_of(entry, read, kind, 1) for entry in found]
+    calls = [entry for entry in entries if isinstance(entry, dict)]
+    if calls:
+        return [_call_of(entry, read, kind, 1) for entry in calls]
     call = _call_of(data, read, kind, 0)
     if kind == LOOSE and not is_call(data) and not _names_a_tool(call.name, source.specs):
         return []  # data that was quoted, not a call
@@ -287,7 +287,7 @@ def as_read(call: RawCall, read: JsonRead, depth: int = 0) -> RawCall:
 
 def _names_a_tool(name: object, specs: Mapping[str, ToolSpec]) -> bool:
     """Whether a name in loose text is a tool's, but for case and separators."""
-    return isinstance(name, str) and fold(name) in {fold(known) for known in specs}
+    return isinstance(name, str) and fold(name) in {fold(spec_name) for spec_name in specs}
 
 
 def named_object(source: Source, start: int, limit: int, kind: str) -> Found:

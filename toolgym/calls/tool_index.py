@@ -1,4 +1,4 @@
-"""What binding needs to know of a tool, worked out once: `Plan`.
+"""The index of a tool's names and arguments for binding, made once: `Plan`.
 
 A `ToolSpec` holds its arguments as a pydantic model. Binding asks it small questions for every call
 (which names, which are required, which accept null, which are code), so the answers are kept.

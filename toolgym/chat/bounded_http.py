@@ -105,10 +105,10 @@ async def _body(response: Any) -> bytes:
         pieces += 1
         if pieces % _PIECES_AT_ONCE == 0:  # thousands of pieces may come in one packet,
             await asyncio.sleep(0)  # and the time limit, like other requests, needs its turn
-    return bytes(body) if packing == "identity" else _unpacked(body)
+    return bytes(body) if packing == "identity" else _unpack(body)
 
 
-def _unpacked(packed: bytearray) -> bytes:
+def _unpack(packed: bytearray) -> bytes:
     unpacking = zlib.decompressobj(_GZIP_OR_ZLIB)
     try:
         body = unpacking.decompress(packed, LONGEST_BODY + 1)

@@ -47,7 +47,7 @@ class ReplyCache:
         renew_in_child(self)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            self._opened()
+            self._open()
         except (OSError, sqlite3.Error) as problem:
             raise ConfigurationError(
                 f"replies cannot be remembered in {file}: {problem}. Name another file, or say"
@@ -73,11 +73,11 @@ class ReplyCache:
 
     def put(self, key: str, reply: Reply) -> None:
         """Remember a reply; the first one of a key stays."""
-        kept = [
+        row = [
             reply.text, reply.tool_calls, reply.finish,
             reply.tokens_in, reply.tokens_out, reply.estimated,
         ]  # fmt: skip
-        self._execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, json.dumps(kept)))
+        self._execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, json.dumps(row)))
 
     def close(self) -> None:
         """Close the file."""
@@ -91,7 +91,7 @@ class ReplyCache:
             if not self._works:
                 return []
             try:
-                return self._opened().execute(sql, values).fetchall()
+                return self._open().execute(sql, values).fetchall()
             except sqlite3.Error as problem:
                 self._works = False
                 warnings.warn(
@@ -101,7 +101,7 @@ class ReplyCache:
                 )
                 return []
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         """The connection, opened if there is none."""
         if self._connection is None:
             self._connection = sqlite3.connect(

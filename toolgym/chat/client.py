@@ -33,7 +33,7 @@ _OPEN: set[ChatClient] = set()
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a client has done so far.
+    """The totals of a client so far.
 
     Attributes:
         replies: Replies given, those from the cache too.
@@ -57,7 +57,7 @@ class Totals:
 
 
 class _Lane:
-    """What belongs to one event loop: connections, slots, and how long the server wants rest."""
+    """The resources of one event loop: connections, slots, and the server's rest."""
 
     def __init__(self, settings: ChatSettings) -> None:
         self.sender = Sender(settings)
@@ -97,7 +97,7 @@ class ChatClient:
 
     @property
     def totals(self) -> Totals:
-        """What was asked, and what it cost, so far."""
+        """The requests and their cost, so far."""
         with self._lock:
             return self._totals
 
@@ -109,11 +109,11 @@ class ChatClient:
         Raises:
             ChatFault: None could be had.
         """
-        return self._waited(self.acomplete(chat))
+        return self._wait_for(self.acomplete(chat))
 
     def complete_all(self, chats: Sequence[Chat]) -> list[Reply | ChatFault]:
         """A reply or a fault for each, at the same time; waits for all of them."""
-        return self._waited(self._all(chats))
+        return self._wait_for(self._all(chats))
 
     async def acomplete(self, chat: Chat) -> Reply:
         """One reply.
@@ -125,9 +125,9 @@ class ChatClient:
         key = ""
         if self._cache is not None:
             key = key_of(self.settings.url, body)
-            if (known := self._cache.get(key)) is not None:
+            if (cached := self._cache.get(key)) is not None:
                 self._count(replies=1, cached=1)
-                return known
+                return cached
         lane = await self._lane()
         async with lane.slots:
             reply = await self._tried(lane, body)
@@ -149,7 +149,7 @@ class ChatClient:
         if self._own is not None:
             own, self._own = self._own, None
             _OPEN.discard(self)
-            asyncio.run_coroutine_threadsafe(_wound_up(own), own).result()
+            asyncio.run_coroutine_threadsafe(_wind_up(own), own).result()
             own.call_soon_threadsafe(own.stop)
         if self._cache is not None:
             self._cache.close()
@@ -196,12 +196,12 @@ class ChatClient:
     async def _lane(self) -> _Lane:
         """The lane of the running loop, opened on the first request there."""
         loop = asyncio.get_running_loop()
-        known = self._lanes.get(loop)
-        if known is None:
+        entry = self._lanes.get(loop)
+        if entry is None:
             opening = self._open(loop)
             # An open generator is closed by `asyncio.run` at the end of its loop.
-            known = self._lanes[loop] = (await anext(opening), opening)
-        return known[0]
+            entry = self._lanes[loop] = (await anext(opening), opening)
+        return entry[0]
 
     async def _open(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[_Lane, None]:
         lane = _Lane(self.settings)
@@ -211,7 +211,7 @@ class ChatClient:
             self._lanes.pop(loop, None)
             await lane.sender.close()
 
-    def _waited(self, work: Coroutine[Any, Any, T]) -> T:
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of some work on the client's own loop."""
         with self._lock:
             if self._own is None:
@@ -237,7 +237,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-async def _wound_up(loop: asyncio.AbstractEventLoop) -> None:
+async def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
     await loop.shutdown_asyncgens()
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong between this machine and a language model, each with a code of its own.
+"""The faults between this machine and a language model, each with a code of its own.
 
 All of it is an `EnvironmentFault`: the agent said nothing wrong, since it said nothing. A fault
 names the server and what to do next. It is made of a status and a code, never of the headers that
@@ -86,8 +86,8 @@ class ChatFault(EnvironmentFault):
 
 def fault(code: str, server: str, what: str, hint: str = "") -> ChatFault:
     """A fault of one kind, with the hint of its kind unless another one is given."""
-    told = what.rstrip(". ")
-    return ChatFault(f"{server}: {told}.", hint or CHAT_FAULTS[code].hint, code)
+    sentence = what.rstrip(". ")
+    return ChatFault(f"{server}: {sentence}.", hint or CHAT_FAULTS[code].hint, code)
 
 
 def code_of_status(status: int, error_code: str) -> str:

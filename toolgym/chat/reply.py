@@ -27,7 +27,7 @@ _LONGEST_INTEGER: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """What is asked.
+    """A request: messages, tools and seed.
 
     Attributes:
         messages: In the form of the API.
@@ -65,14 +65,14 @@ def encoded(body: Mapping[str, Any]) -> bytes:
 
 
 def key_of(url: str, body: Mapping[str, Any]) -> str:
-    """What a reply is remembered by: the server, and all that was sent, the seed too."""
+    """The key of a reply in the cache: the server, and all that was sent, the seed too."""
     text = json.dumps([url, body], sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.blake2b(text.encode("ascii"), digest_size=20).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model wrote.
+    """A reply of a model.
 
     Attributes:
         text: Its words; empty where it only called tools.
@@ -124,17 +124,17 @@ def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise NotAReply("its choice has no message")
-    said = _content(message.get("content")) or _content(message.get("refusal"))
+    content = _content(message.get("content")) or _content(message.get("refusal"))
     calls = _calls(message.get("tool_calls"))
     finish = choice.get("finish_reason")
     finish = finish if isinstance(finish, str) and finish in _FINISHES else "stop"
     usage = answer.get("usage")
-    read, written, estimated = _tokens(usage, body, said, calls)
-    return Reply(said, calls, finish, read, written, estimated)
+    read, written, estimated = _tokens(usage, body, content, calls)
+    return Reply(content, calls, finish, read, written, estimated)
 
 
 class ServerError(NamedTuple):
-    """What a server says of an error; empty where it says nothing."""
+    """A server's own description of an error; empty where it gives none."""
 
     code: str
     message: str
@@ -152,8 +152,8 @@ def _error(answer: Any) -> ServerError:
     error = answer.get("error", answer) if isinstance(answer, dict) else None
     if isinstance(error, str):
         return ServerError("", encodable(error))
-    told = error if isinstance(error, dict) else {}
-    code, message = told.get("code"), told.get("message")
+    fields = error if isinstance(error, dict) else {}
+    code, message = fields.get("code"), fields.get("message")
     return ServerError(
         encodable(code) if isinstance(code, str) else "",
         encodable(message) if isinstance(message, str) else "",
@@ -199,19 +199,19 @@ def _content(content: Any) -> str:
     return encodable("".join(text for text in texts if isinstance(text, str)))
 
 
-def _calls(given: Any) -> tuple[dict[str, Any], ...]:
+def _calls(entries: Any) -> tuple[dict[str, Any], ...]:
     """The calls with an id each and arguments as text, as they have to be sent back."""
     calls = []
-    for place, call in enumerate(given if isinstance(given, list) else ()):
+    for place, call in enumerate(entries if isinstance(entries, list) else ()):
         inner = call.get("function") if isinstance(call, dict) else None
         if not isinstance(inner, dict):
             continue
         name, arguments, told_id = inner.get("name"), inner.get("arguments"), call.get("id")
         text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-        known = isinstance(told_id, str | int) and bool(told_id)
+        has_id = isinstance(told_id, str | int) and bool(told_id)
         calls.append(
             {
-                "id": encodable(str(told_id)) if known else f"call_{place}",
+                "id": encodable(str(told_id)) if has_id else f"call_{place}",
                 "type": "function",
                 "function": {
                     "name": encodable(name) if isinstance(name, str) else "",
@@ -223,16 +223,16 @@ def _calls(given: Any) -> tuple[dict[str, Any], ...]:
 
 
 def _tokens(
-    usage: Any, body: Mapping[str, Any], said: str, calls: Sequence[Any]
+    usage: Any, body: Mapping[str, Any], reported: str, calls: Sequence[Any]
 ) -> tuple[int, int, bool]:
     """Tokens read and written, and whether they had to be estimated."""
     usage = usage if isinstance(usage, dict) else {}
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    wrote_something = bool(said or calls)
+    wrote_something = bool(reported or calls)
     if _is_count(read) and read > 0 and _is_count(written) and (written > 0 or not wrote_something):
         return read, written, False
     asked = len(json.dumps(body.get("messages"), default=str))
-    answered = len(said) + sum(len(call["function"]["arguments"]) for call in calls)
+    answered = len(reported) + sum(len(call["function"]["arguments"]) for call in calls)
     return asked // _CHARACTERS_PER_TOKEN + 1, answered // _CHARACTERS_PER_TOKEN + 1, True
 
 

@@ -59,13 +59,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     (1.5, None)
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        said = headers.get(name)
-        if said is None:
+        value = headers.get(name)
+        if value is None:
             continue
         try:
-            seconds = float(said) * unit
+            seconds = float(value) * unit
         except ValueError:
-            seconds = _until(said)
+            seconds = _until(value)
         if 0 <= seconds < float("inf"):
             return min(seconds, LONGEST_REST)
     return None
@@ -178,7 +178,7 @@ class Sender:
         return reply
 
     def _refused(self, status: int, headers: Mapping[str, str], text: str) -> Reply | Sent:
-        """What a status other than 2xx comes to."""
+        """The result of a status other than 2xx."""
         error = read_error(text)
         if error.code == "context_length_exceeded":
             return Reply("", finish="length")  # the model has no room left to say anything

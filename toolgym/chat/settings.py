@@ -1,4 +1,4 @@
-"""How a chat model is asked: which server, how long, how often, at what price.
+"""Settings of a chat model: its server, deadlines, retries and prices.
 
 One frozen object says all of it, so that it can be printed, compared and pickled. It names the
 environment variable that holds the key, and never the key.
@@ -25,7 +25,7 @@ _MILLION: Final = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class ChatSettings:
-    """How a chat model is asked.
+    """The settings of a chat model.
 
     Args:
         model: The model, as the server calls it.
@@ -119,7 +119,7 @@ class ChatSettings:
         return key
 
     def dollars(self, tokens_in: int, tokens_out: int) -> float | None:
-        """What so many tokens cost; None if the price of the model is not known.
+        """The cost of so many tokens; None if the price of the model is not known.
 
         >>> ChatSettings(model="m", prices={"m": (0.5, 2.0)}).dollars(1_000_000, 500_000)
         1.5
@@ -176,10 +176,10 @@ def settings_for(model: str, options: Mapping[str, Any], more: Sequence[str] = (
     Raises:
         ConfigurationError: There is no such option.
     """
-    known = [each.name for each in fields(ChatSettings) if each.name != "model"] + [*more]
+    names = [each.name for each in fields(ChatSettings) if each.name != "model"] + [*more]
     for name in options:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}."
             raise ConfigurationError(f"a model on a server has no option {name!r}; {meant}")
     return ChatSettings(model=model, **options)

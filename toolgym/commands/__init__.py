@@ -69,7 +69,7 @@ def load_environments() -> None:
 
 
 def environment_creator(env_id: str) -> Callable[..., Any]:
-    """What makes an environment, as it was registered: a class or a function; nothing is made.
+    """The registered class or function that makes an environment; nothing is made.
 
     Raises:
         ConfigurationError: There is no such environment, or its module cannot be imported.
@@ -81,7 +81,7 @@ def environment_creator(env_id: str) -> Callable[..., Any]:
 
 
 def family_of(env_id: str) -> TaskFamily:
-    """What an environment knows of its tasks.
+    """The family of an environment.
 
     Raises:
         ConfigurationError: There is no such environment, or its module cannot be imported.
@@ -96,7 +96,7 @@ _AS_PYTHON_WRITES: Final = {"True": True, "False": False, "None": None}
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, Any]:
-    """What `--set NAME=VALUE` sets: JSON where the value is JSON (True and None too), else text.
+    """The values of `--set NAME=VALUE`: JSON where the value is JSON (True and None too), else text.
 
     Raises:
         ConfigurationError: One is not of that form, or sets what another has set.
@@ -106,20 +106,22 @@ def settings_of(pairs: list[str] | None) -> dict[str, Any]:
     >>> settings_of(["dynamic_sampling=False"])
     {'dynamic_sampling': False}
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for pair in pairs or ():
         name, equals, text = pair.partition("=")
         if not equals or not name.isidentifier():
             raise ConfigurationError(
                 f"--set takes NAME=VALUE, as in --set step_limit=20; got {pair!r}."
             )
-        if name in found:
+        if name in settings:
             raise ConfigurationError(f"--set {name}=... is given twice; leave one out.")
         try:
-            found[name] = _AS_PYTHON_WRITES[text] if text in _AS_PYTHON_WRITES else json.loads(text)
+            settings[name] = (
+                _AS_PYTHON_WRITES[text] if text in _AS_PYTHON_WRITES else json.loads(text)
+            )
         except ValueError:
-            found[name] = text
-    return found
+            settings[name] = text
+    return settings
 
 
 def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any) -> dict[str, Any]:
@@ -133,23 +135,23 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
         ConfigurationError: The environment has no argument of that name; the message lists what
             it has. Or one is given twice.
     """
-    given = {name: value for name, value in wanted.items() if value is not None}
+    arguments = {name: value for name, value in wanted.items() if value is not None}
     accepted, open_ended = parameters_of(environment_creator(env_id))
     for name, value in settings_of(settings).items():
-        if name in given:
+        if name in arguments:
             raise ConfigurationError(f"{name} is given twice, by --set too; leave one out.")
         if name not in accepted and not open_ended:
             has = ", ".join(accepted) or "none"
             raise ConfigurationError(f"{env_id} has no argument {name!r} to --set: it has {has}.")
-        given[name] = value
-    for name in () if open_ended else given:
+        arguments[name] = value
+    for name in () if open_ended else arguments:
         if name not in accepted:
-            known = [option for option in wanted if option in accepted]
+            takes = [option for option in wanted if option in accepted]
             raise ConfigurationError(
                 f"{env_id} takes no {_as_option(name)}; leave it out. Of these options it takes"
-                f" {', '.join(map(_as_option, known)) or 'none'}."
+                f" {', '.join(map(_as_option, takes)) or 'none'}."
             )
-    return given
+    return arguments
 
 
 def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
@@ -184,15 +186,15 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def waiting_line() -> Listener:
-    """What shows long work of a library on stderr: a line that moves, or in a pipe one line."""
-    told: set[str] = set()
+    """A listener that shows long work on stderr: a line that moves, or in a pipe one line."""
+    announced: set[str] = set()
 
     def show(what: str, done: int, total: int) -> None:
         if sys.stderr.isatty():
             line = f"{what}: {done:,} of {total:,}" if done < total else ""
             typer.echo(f"\r\x1b[K{line}", err=True, nl=False)
-        elif what not in told:
-            told.add(what)
+        elif what not in announced:
+            announced.add(what)
             typer.echo(f"{what} ...", err=True)
 
     return show

@@ -87,7 +87,7 @@ class Report:
 
     def missing(self, extra: str) -> list[str]:
         """The distributions of an extra that are not installed."""
-        return [name for name, found in self.extras[extra].items() if found is None]
+        return [name for name, installed in self.extras[extra].items() if installed is None]
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data, with `ok` first."""
@@ -104,8 +104,8 @@ def examine(root: Path = ROOT) -> Report:
     plugins, broken = load_plugins()
     unmet = [
         Problem(f"{name} is not installed; toolgym needs it.", f"pip install {name}")
-        for name, found in base.items()
-        if found is None
+        for name, installed in base.items()
+        if installed is None
     ]
     cache = cache_folder()
     problems = [*hidden_packages(root), *broken, *unmet, *unwritable(cache)]
@@ -275,5 +275,5 @@ def _print(report: Report) -> None:
     typer.echo("All is well." if report.ok else f"{len(report.problems)} to mend.")
 
 
-def _versions(found: dict[str, str | None]) -> str:
-    return ", ".join(f"{name} {version or '(missing)'}" for name, version in found.items())
+def _versions(versions: dict[str, str | None]) -> str:
+    return ", ".join(f"{name} {version or '(missing)'}" for name, version in versions.items())

@@ -73,8 +73,8 @@ def describe(env_id: str) -> dict[str, Any]:
     from toolgym.rewards import COSTS, RewardConfig
 
     cls = _class_of(env_id)
-    given = dict(gym.spec(env_id).kwargs)
-    defaults = {**parameters_of(environment_creator(env_id))[0], **given}
+    registered = dict(gym.spec(env_id).kwargs)
+    defaults = {**parameters_of(environment_creator(env_id))[0], **registered}
     weights = RewardConfig.of(defaults.get("rewards")).model_dump()
     costs = ", ".join(f"{name.replace('_', ' ')} {weights[name]:g}" for name in COSTS)
     named = {name: weights[name] for name in ("partial", "unanswered", "margin")}
@@ -134,8 +134,8 @@ def _print(shown: dict[str, Any]) -> None:
     for tool in shown["tools"]:
         function = tool["function"]
         ends = " It ends the episode." if function["name"] in shown["terminal"] else ""
-        told = indent(function["description"] + ends, "    ").lstrip()
-        typer.echo(f"  {function['name']}: {told}")
+        text = indent(function["description"] + ends, "    ").lstrip()
+        typer.echo(f"  {function['name']}: {text}")
         for name, declared in function["parameters"]["properties"].items():
             typer.echo(f"      {name} ({_type(declared)}): {declared.get('description', '')}")
     typer.echo("\nDefaults")

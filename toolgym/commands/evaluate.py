@@ -64,13 +64,13 @@ Merge = Annotated[
 
 
 def part_of(start: int | None, shard: str | None) -> dict[str, Any]:
-    """What was asked for of `start` and `shard`, as `rollout.evaluate` takes it.
+    """The arguments `start` and `shard` of `rollout.evaluate`, as far as they were given.
 
     Raises:
         ConfigurationError: There is no such shard.
     """
-    given: dict[str, Any] = {} if start is None else {"start": start}
-    return given if shard is None else {**given, "shard": Shard.parse(shard)}
+    options: dict[str, Any] = {} if start is None else {"start": start}
+    return options if shard is None else {**options, "shard": Shard.parse(shard)}
 
 
 def merged_files(
@@ -214,8 +214,8 @@ def command(
         write_records(merged[0], out)
         return show(*merged, transcripts)
     how = {"k": k, "n": n, "seed": seed, **part_of(start, shard)}
-    wanted = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
-    env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **wanted)
+    env_options = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
+    env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **env_options)
     check_early(env_id, out, env_kwargs)
     options = options_of(policy, base_url, policy_settings)
     tries = k if start is None else start + k + 1  # whoever says where to start has others, too

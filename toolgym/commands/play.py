@@ -125,8 +125,8 @@ class Game:
         for spec in self._env.tools.values():
             arguments = " ".join(name.upper() for name in spec.arguments.model_fields)
             free = " It ends the episode and costs no call." if spec.terminal else ""
-            told = indent(spec.description + free, "    ").lstrip()
-            usage.append(f"  {spec.name} {arguments}".rstrip() + f": {told}")
+            text = indent(spec.description + free, "    ").lstrip()
+            usage.append(f"  {spec.name} {arguments}".rstrip() + f": {text}")
         return "\n".join([HELP, *usage])
 
     def _not_a_call(self, line: str) -> str:
@@ -191,7 +191,7 @@ def _ask() -> str | None:
 
 
 def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
-    """What a person typed, as an action for `ToolEnv.step`; None if it is no call.
+    """A typed line as an action for `ToolEnv.step`; None if it is no call.
 
     >>> from toolgym.tools import specs_from
     >>> tools = specs_from([{"name": "look", "parameters": {"properties": {"at": {}}}}])

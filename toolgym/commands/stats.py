@@ -51,12 +51,12 @@ def command(
         toolgym stats runs/compose-001 --phase before --phase after --html stats.html
     """
     tally: Counter[str] = Counter()
-    statistics = _counted(_tallied(_rollouts(run, phase), tally), run, phase, top)
+    statistics = _count(_tallied(_rollouts(run, phase), tally), run, phase, top)
     if html is not None:
         _write(run, _subject(tally), statistics, html)
     if as_json:
-        told = {"run": str(run), "env_id": min(tally), "rollouts": tally.total()}
-        typer.echo(json.dumps(told | statistics.to_json(), indent=2, ensure_ascii=False))
+        about = {"run": str(run), "env_id": min(tally), "rollouts": tally.total()}
+        typer.echo(json.dumps(about | statistics.to_json(), indent=2, ensure_ascii=False))
         return
     typer.echo(_subject(tally))
     for table in statistics.tables:
@@ -74,8 +74,8 @@ def _rollouts(path: Path, phases: Sequence[str] | None) -> Iterator[Record]:
     from toolgym.runs.run import ROLLOUT_PHASES, Run
 
     if unknown := set(phases or ()) - set(ROLLOUT_PHASES):
-        known = ", ".join(ROLLOUT_PHASES)
-        raise ConfigurationError(f"there is no phase {min(unknown)!r}; a run has {known}.")
+        names = ", ".join(ROLLOUT_PHASES)
+        raise ConfigurationError(f"there is no phase {min(unknown)!r}; a run has {names}.")
     if path.is_file() and phases:
         raise ConfigurationError("--phase is for run folders; leave it out for a file.")
     if path.is_file():
@@ -97,10 +97,10 @@ def _tallied(rollouts: Iterable[Record], tally: Counter[str]) -> Iterator[Record
         yield rollout
 
 
-def _counted(
+def _count(
     rollouts: Iterator[Record], run: Path, phases: Sequence[str] | None, top: int
 ) -> Statistics:
-    """What the family of the first rollout's environment tells of all of them.
+    """The statistics of all rollouts, by the family of the first one's environment.
 
     Raises:
         ConfigurationError: There is no rollout, or the family counts nothing.
@@ -114,7 +114,7 @@ def _counted(
 
 
 def _kwargs(path: Path) -> dict[str, Any] | None:
-    """How the environment of a run was made; a file of `toolgym eval` does not tell."""
+    """The environment's arguments in a run; a file of `toolgym eval` does not have them."""
     from toolgym.runs.run import Run
     from toolgym.statistics import recorded_kwargs
 

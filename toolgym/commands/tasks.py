@@ -52,13 +52,13 @@ def task_sets(
     from toolgym import registration
 
     splits: Sequence[str | None] = [split] if split else family_of(env_id).splits(dataset) or [None]
-    found = {}
+    sets = {}
     for name in splits:
         options = arguments_for(env_id, dataset=dataset, split=name, databases=databases)
-        found[name or "all"] = registration.make(env_id, **options).tasks
-    if not found:
+        sets[name or "all"] = registration.make(env_id, **options).tasks
+    if not sets:
         raise ConfigurationError(f"{dataset} has no split.")
-    return found
+    return sets
 
 
 Split = Annotated[str, typer.Option(help="A part of the data set.")]
@@ -143,9 +143,9 @@ def stats(
     from toolgym.inspection import count_tasks
     from toolgym.report.page import write_task_page
 
-    found = task_sets(env_id, dataset, split, databases)
+    sets = task_sets(env_id, dataset, split, databases)
     with progress_bar("counted") as progress:
-        counted = count_tasks(dataset, found, family_of(env_id), progress)
+        counted = count_tasks(dataset, sets, family_of(env_id), progress)
     if html is not None:
         write_task_page(counted, html)
     if as_json:
@@ -185,22 +185,22 @@ def show(
     Example:
         toolgym tasks show bundled observatory-001
     """
-    found = task_sets(env_id, dataset, split, databases)
-    where, tasks = _holder(found, task_id, dataset)
-    told = {"id": task_id, "split": where}
+    sets = task_sets(env_id, dataset, split, databases)
+    where, tasks = _holder(sets, task_id, dataset)
+    facts = {"id": task_id, "split": where}
     refusal = tasks.refused.get(task_id)
     if task_id not in _loaded(tasks, task_id):
-        told["refused"] = f"[{refusal.code}] {refusal.reason}" if refusal else ""
+        facts["refused"] = f"[{refusal.code}] {refusal.reason}" if refusal else ""
     else:
         task = tasks.get(task_id)
-        told |= family_of(env_id).shown(task)
+        facts |= family_of(env_id).shown(task)
         refusal = tasks.refusal_of(task)
-        told["refused"] = f"[{refusal.code}] {refusal.reason}" if refusal else "no"
+        facts["refused"] = f"[{refusal.code}] {refusal.reason}" if refusal else "no"
     if as_json:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
-    for name, text in told.items():
-        typer.echo(f"{name}:\n{_indented(text)}" if "\n" in text else f"{name}: {text}")
+    for name, text in facts.items():
+        typer.echo(f"{name}:\n{_indent(text)}" if "\n" in text else f"{name}: {text}")
 
 
 def _loaded(tasks: TaskSet[Any], task_id: str) -> list[str]:
@@ -211,24 +211,24 @@ def _loaded(tasks: TaskSet[Any], task_id: str) -> list[str]:
         return []
 
 
-def _holder(found: dict[str, TaskSet[Any]], task_id: str, dataset: str) -> tuple[str, TaskSet[Any]]:
+def _holder(sets: dict[str, TaskSet[Any]], task_id: str, dataset: str) -> tuple[str, TaskSet[Any]]:
     """The split that has the task.
 
     Raises:
         ConfigurationError: None has; the message names the nearest ids.
     """
-    for split, tasks in found.items():
+    for split, tasks in sets.items():
         if task_id in tasks.refused or _loaded(tasks, task_id):
             return split, tasks
-    ids = [known for tasks in found.values() for known in tasks.ids]
+    ids = [id_ for tasks in sets.values() for id_ in tasks.ids]
     near = get_close_matches(task_id, ids, n=3) or ids[:3]
     raise ConfigurationError(
-        f"there is no task {task_id!r} in {dataset} ({', '.join(found)}); there is, for example,"
+        f"there is no task {task_id!r} in {dataset} ({', '.join(sets)}); there is, for example,"
         f" {', '.join(near)}."
     )
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
@@ -283,11 +283,11 @@ def synth(
     shares = shares_of("--splits", splits)
     order = SynthesisOrder(tuple(sources), out, shares, options, link, force)
     with progress_bar("tasks written") as progress:
-        told = family_of(env_id).synthesize(order, progress)
+        summary = family_of(env_id).synthesize(order, progress)
     if as_json:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(summary, indent=2, ensure_ascii=False))
     else:
-        _print_synthesis(told)
+        _print_synthesis(summary)
 
 
 def shares_of(option: str, text: str) -> dict[str, float]:
@@ -308,8 +308,8 @@ def shares_of(option: str, text: str) -> dict[str, float]:
     return shares
 
 
-def _print_synthesis(told: Mapping[str, Any]) -> None:
-    sources = told["sources"]
+def _print_synthesis(summary: Mapping[str, Any]) -> None:
+    sources = summary["sources"]
     levels = list(dict.fromkeys(level for one in sources.values() for level in one["by_hardness"]))
     table = Table("database", "candidates", "kept", *levels, box=None, pad_edge=False)
     for column in table.columns[1:]:
@@ -321,11 +321,13 @@ def _print_synthesis(told: Mapping[str, Any]) -> None:
     console().print(table)
     for name, source in sources.items():
         _print_reasons(name, source)
-    for name, why in told["refused"].items():
+    for name, why in summary["refused"].items():
         typer.echo(f"\n{name}: no tasks: {why}")
-    counted = ", ".join(f"{count:,} {split}" for split, count in told["splits"].items())
-    dropped = f" ({told['dropped']:,} left out that two would share)" if told["dropped"] else ""
-    typer.echo(f"\n{told['out']}: {counted}{dropped}")
+    counted = ", ".join(f"{count:,} {split}" for split, count in summary["splits"].items())
+    dropped = (
+        f" ({summary['dropped']:,} left out that two would share)" if summary["dropped"] else ""
+    )
+    typer.echo(f"\n{summary['out']}: {counted}{dropped}")
 
 
 def _print_reasons(name: str, source: Mapping[str, Any]) -> None:

@@ -61,8 +61,11 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
         from toolgym.policies.chat import load as load_served
 
         return load_served(name.removeprefix(SERVED), seed=seed, **options)
-    found = entry_points(group="toolgym.policies")
-    for entry in [*found.select(name=name), *found.select(name="model")]:  # the first one wins
+    registered = entry_points(group="toolgym.policies")
+    for entry in [
+        *registered.select(name=name),
+        *registered.select(name="model"),
+    ]:  # the first one wins
         try:
             loader = entry.load()
         except ImportError as problem:

@@ -1,4 +1,4 @@
-"""What a policy is, and the policies that need no model: expert, random, scripted.
+"""The protocol of a policy, and the policies that need no model: expert, random, scripted.
 
 A policy acts for a whole batch of episodes at once, because that is how a language model is fast.
 It sees a `Situation` per episode and returns one action each: text as a model would write it, or a

@@ -45,12 +45,12 @@ class ChatPolicy:
         self.client, self.seed, self.tools = client, seed, tools
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """What the model says or calls in each situation, or the fault that kept it from it."""
+        """The model's text or calls in each situation, or the fault that prevented them."""
         replies = self.client.complete_all([self._chat(each) for each in situations])
         return [action_of(reply) for reply in replies]
 
     def usage(self) -> dict[str, Any]:
-        """What was asked so far, and what it cost."""
+        """The requests so far, and their cost."""
         return asdict(self.client.totals)
 
     def _chat(self, situation: Situation) -> Chat:
@@ -85,23 +85,23 @@ def _turn(turn: Turn, number: int) -> list[Message]:
     """A turn that was text is answered in words: the API takes results of its own calls only."""
     if isinstance(turn.action, str) or not turn.calls:
         said = turn.action if isinstance(turn.action, str) else ""
-        return [_said(said), {"role": "user", "content": turn.observation}]
-    given = turn.action if isinstance(turn.action, Mapping) else {}
-    calls = _calls(turn, given.get("tool_calls") or (), number)
+        return [_assistant(said), {"role": "user", "content": turn.observation}]
+    message = turn.action if isinstance(turn.action, Mapping) else {}
+    calls = _calls(turn, message.get("tool_calls") or (), number)
     notice = turn.observation[len("\n\n".join(turn.results)) :]
     texts = [*turn.results[:-1], turn.results[-1] + notice]
     results = [
         {"role": "tool", "tool_call_id": call["id"], "content": text}
         for call, text in zip(calls, texts, strict=True)
     ]
-    return [{**_said(given.get("content") or ""), "tool_calls": calls}, *results]
+    return [{**_assistant(message.get("content") or ""), "tool_calls": calls}, *results]
 
 
-def _said(text: str) -> Message:
+def _assistant(text: str) -> Message:
     return {"role": "assistant", "content": text}
 
 
-def _calls(turn: Turn, given: Sequence[Any], number: int) -> list[dict[str, Any]]:
+def _calls(turn: Turn, requested: Sequence[Any], number: int) -> list[dict[str, Any]]:
     """The calls of a turn, as they were made where a server can read them.
 
     Servers render the arguments of earlier calls through a template, and refuse the whole request
@@ -109,7 +109,7 @@ def _calls(turn: Turn, given: Sequence[Any], number: int) -> list[dict[str, Any]
     """
     calls = []
     for place, bound in enumerate(turn.calls):
-        made = given[place] if place < len(given) else {}
+        made = requested[place] if place < len(requested) else {}
         inner = made.get("function") or {}
         arguments = inner.get("arguments", "")
         if not _is_object(arguments):
@@ -136,15 +136,15 @@ def _in_words(env: ToolEnv[Any]) -> list[Message]:
     """The transcript as text, with the tools described in the first message."""
     system, *rest = prompt_messages(env)
     tools = "\n".join(json.dumps(tool["function"]) for tool in env.tool_schemas())
-    told = f"{system['content']}\n\n{HOW_TO_CALL}\nThe tools, as JSON:\n{tools}"
-    messages: list[Message] = [{"role": "system", "content": told}, *rest]
+    prompt = f"{system['content']}\n\n{HOW_TO_CALL}\nThe tools, as JSON:\n{tools}"
+    messages: list[Message] = [{"role": "system", "content": prompt}, *rest]
     for turn in env.episode.turns:
-        said = turn.action if isinstance(turn.action, str) else _rendered(turn)
-        messages += [_said(said), {"role": "user", "content": turn.observation}]
+        text = turn.action if isinstance(turn.action, str) else _calls_text(turn)
+        messages += [_assistant(text), {"role": "user", "content": turn.observation}]
     return messages
 
 
-def _rendered(turn: Turn) -> str:
+def _calls_text(turn: Turn) -> str:
     from toolgym.calls import render_call
 
     return "\n".join(render_call(call) for call in turn.calls)

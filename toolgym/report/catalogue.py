@@ -36,7 +36,7 @@ class Series:
 
     @property
     def meaning(self) -> str:
-        """What the metric means, without capital and full stop."""
+        """The metric's meaning, without capital and full stop."""
         return METRICS[self.key].meaning.replace("`", "")
 
 
@@ -66,7 +66,7 @@ class Plot:
 
     @property
     def unit(self) -> Unit:
-        """How values are written."""
+        """The unit in which values are written."""
         return "share" if METRICS[self.series[0].key].unit == "share" else "number"
 
 

@@ -47,8 +47,8 @@ def curve(records: Sequence[dict[str, Any]], key: str) -> Curve | None:
     """One metric over the steps of one phase; None where no step has it."""
     by_step = {record["step"]: record.get(key) for record in records}
     steps = tuple(sorted(by_step))
-    found = (by_step[step] for step in steps)
-    values = tuple(float(value) if is_drawable(value) else None for value in found)
+    column = (by_step[step] for step in steps)
+    values = tuple(float(value) if is_drawable(value) else None for value in column)
     return Curve(steps, values) if any(value is not None for value in values) else None
 
 
@@ -71,8 +71,8 @@ def running_mean(values: Values, width: int) -> list[float | None]:
     means: list[float | None] = []
     for value in values:
         latest.append(value)
-        known = [item for item in latest if item is not None]
-        means.append(math.fsum(known) / len(known) if known else None)
+        present = [item for item in latest if item is not None]
+        means.append(math.fsum(present) / len(present) if present else None)
     return means
 
 
@@ -109,17 +109,17 @@ class Charts:
 
 def metric_charts(runs: Sequence[RunView]) -> Charts:
     """The plots over steps that the runs have numbers for, and what is not drawn."""
-    found = Charts()
+    result = Charts()
     for section in SECTIONS:
-        charts = _section(section, runs, found)
+        charts = _section(section, runs, result)
         if section.title == "Guards":
-            charts = [*_guards(runs, found), *charts]
+            charts = [*_guards(runs, result), *charts]
         if charts:
-            found.sections.append((section.title, charts))
-    return found
+            result.sections.append((section.title, charts))
+    return result
 
 
-def _section(section: Section, runs: Sequence[RunView], found: Charts) -> list[Chart]:
+def _section(section: Section, runs: Sequence[RunView], result: Charts) -> list[Chart]:
     drawn: list[Chart] = []
     for plot in section.plots:
         curves = {
@@ -127,14 +127,17 @@ def _section(section: Section, runs: Sequence[RunView], found: Charts) -> list[C
             for series in plot.series
         }
         if not any(one for each in curves.values() for one in each):
-            found.missing.append(plot.title)
-        kept = tuple(s for s in plot.series if any(curves[s.key]))
-        still = {s.key: value for s in kept if (value := _constant(s, curves[s.key])) is not None}
-        for series in kept:
+            result.missing.append(plot.title)
+        present = tuple(s for s in plot.series if any(curves[s.key]))
+        still = {
+            s.key: value for s in present if (value := _constant(s, curves[s.key])) is not None
+        }
+        for series in present:
             if series.key in still:
-                found.constant.append(f"{series.name} ({_told(still[series.key], plot.unit)})")
-        kept = tuple(series for series in kept if series.key not in still)
-        for part in _parts(plot, kept, len(runs)):
+                value = _value_text(still[series.key], plot.unit)
+                result.constant.append(f"{series.name} ({value})")
+        present = tuple(series for series in present if series.key not in still)
+        for part in _parts(plot, present, len(runs)):
             drawn.append(_chart(plot, part, curves, runs))
     return drawn
 
@@ -145,7 +148,7 @@ def _constant(series: Series, curves: Sequence[Curve | None]) -> float | None:
     return values.pop() if series.is_quiet and len(values) == 1 else None
 
 
-def _told(value: float, unit: Unit) -> str:
+def _value_text(value: float, unit: Unit) -> str:
     return f"{value * 100:.4g} %" if unit == "share" else f"{value:.4g}"
 
 
@@ -164,22 +167,22 @@ def _chart(
 ) -> Chart:
     lines: list[Line] = []
     levels: list[Level] = []
-    told: list[str] = []
+    sentences: list[str] = []
     for place, run in enumerate(runs):
         for number, series in enumerate(shown):
-            found = curves[series.key][place]
-            if found is None:
+            data = curves[series.key][place]
+            if data is None:
                 continue
             label = run.label if len(runs) > 1 else series.name
-            lines.append(_line(plot, series, found, run, label, number + run.style))
-            levels += _levels(series.key, found, run)
-            told.append(_in_words(label, found, plot.unit))
+            lines.append(_line(plot, series, data, run, label, number + run.style))
+            levels += _levels(series.key, data, run)
+            sentences.append(_in_words(label, data, plot.unit))
     if len(runs) > CROWDED:
         lines = [replace(line, faint=(), low=(), high=()) for line in lines]
     title = plot.title if len(runs) == 1 else shown[0].name
     axis, floor = STEP_NAMES[plot.phase], 0.0 if plot.from_zero else None
     named = _named_once(levels)
-    svg = line_plot(lines, title, " ".join(told), axis, plot.unit, levels=named, floor=floor)
+    svg = line_plot(lines, title, " ".join(sentences), axis, plot.unit, levels=named, floor=floor)
     legend = _legend(lines, is_needed=len(runs) > 1)
     return Chart(title, _note(plot, shown, lines, levels), Markup(svg), legend)
 
@@ -187,7 +190,7 @@ def _chart(
 def _note(
     plot: Plot, shown: Sequence[Series], lines: Sequence[Line], levels: Sequence[Level]
 ) -> str:
-    """What the plot means, and how to read it."""
+    """The text under a plot: its meaning, and how to read it."""
     if len(shown) == 1:
         parts = [f"{shown[0].meaning[:1].upper()}{shown[0].meaning[1:]}."]
     else:
@@ -204,12 +207,12 @@ def _note(
     return " ".join(parts)
 
 
-def _levels(key: str, found: Curve, run: RunView) -> list[Level]:
+def _levels(key: str, data: Curve, run: RunView) -> list[Level]:
     """The limits of the run's guards that can be shown beside the curve."""
-    highest = max(found.known)
+    highest = max(data.known)
     return [
         Level(limit.name, run.style, limit.value, limit.since)
-        for limit in limits(key, found.steps, found.values, run.guards)
+        for limit in limits(key, data.steps, data.values, run.guards)
         if limit.value <= FAR * highest
     ]
 
@@ -223,17 +226,17 @@ def _named_once(levels: Sequence[Level]) -> list[Level]:
     ]
 
 
-def _line(plot: Plot, series: Series, found: Curve, run: RunView, label: str, style: int) -> Line:
-    width = window(len(found.steps)) if plot.is_smoothed else 1
-    middle = running_mean(found.values, width)
+def _line(plot: Plot, series: Series, data: Curve, run: RunView, label: str, style: int) -> Line:
+    width = window(len(data.steps)) if plot.is_smoothed else 1
+    middle = running_mean(data.values, width)
     low: list[float | None] = []
     high: list[float | None] = []
     if plot.spread and series is plot.series[0]:
         spread = curve(run.metrics(plot.phase), plot.spread)
         if spread is not None:
             low, high = band(middle, running_mean(spread.values, width))
-    faint = found.values if width > 1 else ()
-    return Line(label, style, found.steps, middle, faint, low, high)
+    faint = data.values if width > 1 else ()
+    return Line(label, style, data.steps, middle, faint, low, high)
 
 
 def _legend(
@@ -247,36 +250,36 @@ def _legend(
     )
 
 
-def _in_words(label: str, found: Curve, unit: Unit) -> str:
-    first, last = (number_text(value, 0.01, unit) for value in (found.known[0], found.known[-1]))
-    return f"{label}: from {first} to {last} over {len(found.steps)} steps."
+def _in_words(label: str, data: Curve, unit: Unit) -> str:
+    first, last = (number_text(value, 0.01, unit) for value in (data.known[0], data.known[-1]))
+    return f"{label}: from {first} to {last} over {len(data.steps)} steps."
 
 
-def _guards(runs: Sequence[RunView], found: Charts) -> list[Chart]:
-    """What the guards did; in words only where they did nothing."""
+def _guards(runs: Sequence[RunView], result: Charts) -> list[Chart]:
+    """The plot of the guards' actions; a sentence where they took none."""
     curves = [(run, curve(run.metrics("grpo"), SEVERITY)) for run in runs]
     seen = [_incidents(run, one) for run, one in curves if one is not None]
     if not seen:
-        found.missing.append("Guards")
+        result.missing.append("Guards")
         return []
     if not any(one.severities for one in seen):
-        found.constant.append("Guards (ok)")
+        result.constant.append("Guards (ok)")
         return []
     last = max(one.steps[-1] for _, one in curves if one is not None)
-    told = " ".join(
+    sentence = " ".join(
         f"{one.label + ': ' if len(runs) > 1 else 'They acted '}{one.in_words(ACTIONS)}"
         for one in seen
     )
     title = "What the guards did"
-    svg = guard_plot(seen, ACTIONS, title, told, last)
-    return [Chart(title, told, Markup(svg), _legend(seen, is_needed=len(runs) > 1))]
+    svg = guard_plot(seen, ACTIONS, title, sentence, last)
+    return [Chart(title, sentence, Markup(svg), _legend(seen, is_needed=len(runs) > 1))]
 
 
-def _incidents(run: RunView, found: Curve) -> Incidents:
+def _incidents(run: RunView, data: Curve) -> Incidents:
     """The steps at which the guards of a run acted."""
-    known = [(step, v) for step, v in zip(found.steps, found.values, strict=True) if v is not None]
-    severities = {step: min(round(v), len(ACTIONS) - 1) for step, v in known if round(v) > 0}
-    return Incidents(run.label, run.style, len(known), severities)
+    pairs = [(step, v) for step, v in zip(data.steps, data.values, strict=True) if v is not None]
+    severities = {step: min(round(v), len(ACTIONS) - 1) for step, v in pairs if round(v) > 0}
+    return Incidents(run.label, run.style, len(pairs), severities)
 
 
 def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
@@ -293,13 +296,13 @@ def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
     series = [one for one in series if any(one.points)]
     if not series:
         return None
-    told = "; ".join(
+    description = "; ".join(
         f"{one.label or 'accuracy'}: " + " to ".join(_share(point) for point in one.points)
         for one in series
     )
     names = {on.name for _, _, on in shown}
     title = f"Accuracy on {names.pop()}" if len(names) == 1 and all(names) else "Accuracy"
-    svg = point_plot(series, ("before", "after"), title, told, "share")
+    svg = point_plot(series, ("before", "after"), title, description, "share")
     how = "" if any(on.is_sampled for _, _, on in shown) else "Greedy. "
     note = f"{how}Bars are 95 % Wilson intervals."
     return Chart(title, note, Markup(svg), _legend(series, is_needed=len(shown) > 1))
@@ -320,7 +323,7 @@ ENDINGS = ("right", "wrong answer", "no answer", "unscored")
 
 
 def endings_chart(run: RunView) -> Chart | None:
-    """How the evaluated episodes of one run ended, before and after; None without episodes."""
+    """The endings of one run's evaluated episodes, before and after; None without episodes."""
     series = []
     for style, (phase, episodes) in enumerate(
         (("before", run.episodes_before), ("after", run.episodes_after))
@@ -331,12 +334,12 @@ def endings_chart(run: RunView) -> Chart | None:
             series.append(Bars(phase, style, shares))
     if not series:
         return None
-    known = [i for i in range(len(ENDINGS)) if i < 3 or any(one.heights[i] for one in series)]
-    names = [ENDINGS[i] for i in known]
-    kept = [Bars(one.label, one.style, [one.heights[i] for i in known]) for one in series]
-    svg = bar_plot(kept, names, "How episodes ended", "Shares before and after.", "share")
+    places = [i for i in range(len(ENDINGS)) if i < 3 or any(one.heights[i] for one in series)]
+    names = [ENDINGS[i] for i in places]
+    bars = [Bars(one.label, one.style, [one.heights[i] for i in places]) for one in series]
+    svg = bar_plot(bars, names, "How episodes ended", "Shares before and after.", "share")
     note = "Share of the evaluated episodes. No answer: the budget was spent, or the model stopped."
-    return Chart("How episodes ended", note, Markup(svg), _legend(kept))
+    return Chart("How episodes ended", note, Markup(svg), _legend(bars))
 
 
 def _ending(episode: Record) -> str:

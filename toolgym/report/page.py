@@ -97,14 +97,14 @@ def _content(runs: Sequence[RunView]) -> dict[str, Any]:
             transcripts.choose(run.episodes_before, run.episodes_after, run.family.picture)
             for run in runs
         ],
-        "written": [_written(run) for run in runs],
+        "written": [_statistics(run) for run in runs],
         "settings": tables.settings([run.config for run in runs]),
         "reproducibility": tables.settings(records) if any(records) else [],
     }
 
 
-def _written(run: RunView) -> dict[str, Any] | None:
-    """What the family of a run counted, as the template shows it."""
+def _statistics(run: RunView) -> dict[str, Any] | None:
+    """The statistics of a run's family, as the template shows them."""
     if run.written is None:
         return None
     tables = [(table, rows_of(table)) for table in run.written.tables]
@@ -193,8 +193,8 @@ def _by_split(stats: TaskStats, fact: str) -> str:
         Bars(split, style, [stats.total(fact, value, split=split) for value in values])
         for style, split in enumerate(stats.splits)
     ]
-    told = ", ".join(f"{value}: {stats.total(fact, value)}" for value in values)
-    return bar_plot(series, values, f"Tasks by {fact}", told)
+    description = ", ".join(f"{value}: {stats.total(fact, value)}" for value in values)
+    return bar_plot(series, values, f"Tasks by {fact}", description)
 
 
 def _legend(stats: TaskStats, fact: str) -> list[tuple[Markup, str]]:
@@ -218,8 +218,8 @@ def _stack(stats: TaskStats, fact: str) -> str:
         parts.append(_pieces(f"{row.item} ({row.split})", values, counts, scale, y))
         end = _NAMES + row.tasks * scale + 6
         parts.append(element("text", class_="value", x=end, y=y + 15, text=f"{row.tasks:,}"))
-    told = f"{len(rows)} lines; the table below has the numbers."
-    texts = element("title", text=f"Tasks by {fact}") + element("desc", text=told)
+    description = f"{len(rows)} lines; the table below has the numbers."
+    texts = element("title", text=f"Tasks by {fact}") + element("desc", text=description)
     box = f"0 0 {WIDTH:g} {max(len(rows), 1) * _ROW:g}"
     return element("svg", texts, *parts, class_="plot", viewBox=box, role="img")
 

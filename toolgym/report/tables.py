@@ -68,14 +68,14 @@ def results(runs: Sequence[RunView]) -> list[list[tuple[Result, Result]]]:
 
 
 def measured_on(runs: Sequence[RunView]) -> str:
-    """What the accuracies are of, in a sentence or two."""
+    """A sentence or two on the tasks of the accuracies."""
     kinds = {each.is_held_out for run in runs for each in run.evaluations}
-    said = {
+    clauses = {
         True: "no task of it was trained on",
         False: "where nothing was held out, it is the accuracy on what was trained on",
         None: "where a run does not say what its tasks were, they may have been trained on",
     }
-    told = "; ".join(text for kind, text in said.items() if kind in kinds)
+    told = "; ".join(text for kind, text in clauses.items() if kind in kinds)
     if kinds == {False}:
         told = "nothing was held out, so it is the accuracy on what was trained on"
     if kinds == {None}:
@@ -112,7 +112,7 @@ def share(value: object) -> str:
 
 
 def headline(run: RunView) -> str:
-    """What was trained on what, with what, and for how long, in one sentence."""
+    """The headline of a run: model, environment, data, trainer and time, in one sentence."""
     named = run.fact("model_title") or run.fact("model")
     model = named or "A model that the run does not name"
     env_id = run.fact("env_id") or "an environment that the run does not name"
@@ -145,7 +145,7 @@ def duration(seconds: float) -> str:
 
 
 def gain(run: RunView) -> str:
-    """What kind of gain it is: the run's own sentence, or else what the intervals allow to say."""
+    """The sentence on the gain: the run's own, or else what the intervals allow to say."""
     own = run.summary.get("gain")
     if own:
         return str(own)
@@ -252,25 +252,25 @@ def together(runs: Sequence[RunView]) -> list[Together]:
     """A row for each set of runs that differ by their seed only; none where every run is alone."""
     groups: dict[str, list[RunView]] = {}
     for run in runs:
-        groups.setdefault(json.dumps(_unseeded(run.config), sort_keys=True), []).append(run)
+        groups.setdefault(json.dumps(_without_seeds(run.config), sort_keys=True), []).append(run)
     if all(len(group) == 1 for group in groups.values()):
         return []
     names = _names([group[0] for group in groups.values()])
     return [row for pair in zip(names, groups.values(), strict=True) for row in _rows(*pair)]
 
 
-def _unseeded(value: Any) -> Any:
+def _without_seeds(value: Any) -> Any:
     """A config without its seeds, at any depth."""
     if isinstance(value, Mapping):
-        return {key: _unseeded(inner) for key, inner in value.items() if key != SEED}
+        return {key: _without_seeds(inner) for key, inner in value.items() if key != SEED}
     return value
 
 
 def _names(first: Sequence[RunView]) -> list[str]:
-    """What sets each group apart: the settings on which the groups do not agree."""
+    """The names of the groups: the settings on which they do not agree."""
     if len(first) == 1:
         return ["all runs"]
-    rows = [row for row in settings([_unseeded(run.config) for run in first]) if row.differs]
+    rows = [row for row in settings([_without_seeds(run.config) for run in first]) if row.differs]
     rows = [row for row in rows if not any(row.is_told_by(other) for other in rows)]
     rows = [row for row in rows if not row.is_partial] or rows
     return [
@@ -283,8 +283,8 @@ def _rows(name: str, runs: Sequence[RunView]) -> Iterator[Together]:
     """A row for each evaluation that all of the runs have."""
     for evaluations in zip(*(run.evaluations for run in runs), strict=False):
         on = {each.name for each in evaluations}
-        told = f"{name}, {on.pop()}" if len(on) == 1 and all(on) else name
-        yield _row(told, runs, evaluations)
+        label = f"{name}, {on.pop()}" if len(on) == 1 and all(on) else name
+        yield _row(label, runs, evaluations)
 
 
 def _row(name: str, runs: Sequence[RunView], evaluations: Sequence[Measured]) -> Together:
@@ -315,11 +315,11 @@ def _mean(values: Sequence[float], sign: str = "") -> str:
     if not values:
         return NOTHING
     mean = statistics.fmean(values)
-    told = f"{sign if mean > 0 else ''}{_points(mean)}"
+    text = f"{sign if mean > 0 else ''}{_points(mean)}"
     if len(values) == 1:
-        return f"{told} %"
+        return f"{text} %"
     error = statistics.stdev(values) / math.sqrt(len(values))
-    return f"{told} ± {_points(error)} %"
+    return f"{text} ± {_points(error)} %"
 
 
 def _points(share: float) -> str:

@@ -104,10 +104,10 @@ def choose(
 
 
 def _by_task(episodes: Sequence[Record]) -> dict[str, Record]:
-    found: dict[str, Record] = {}
+    by_task: dict[str, Record] = {}
     for episode in episodes:
-        found.setdefault(str(episode.get("task_id", "")), episode)
-    return found
+        by_task.setdefault(str(episode.get("task_id", "")), episode)
+    return by_task
 
 
 def _right(episode: Record) -> bool:
@@ -127,12 +127,12 @@ def _task(before: Record, after: Record, picture: Picture) -> TaskView:
 
 def _view(episode: Record, picture: Picture) -> EpisodeView:
     turns, parts = episode.get("turns"), episode.get("reward_parts")
-    kept = parts if isinstance(parts, dict) else {}
+    rewards = parts if isinstance(parts, dict) else {}
     return EpisodeView(
         verdict=_verdict(episode),
         score=signed(episode.get("score")),
         turns=[_turn(turn, picture) for turn in turns or [] if isinstance(turn, dict)],
-        parts=[(str(key).replace("_", " "), signed(v)) for key, v in kept.items() if v != 0],
+        parts=[(str(key).replace("_", " "), signed(v)) for key, v in rewards.items() if v != 0],
     )
 
 
@@ -153,7 +153,7 @@ def _turn(turn: Record, picture: Picture) -> TurnView:
     lines, characters = LONG_TEXT
     return TurnView(
         calls=calls,
-        written=_written(str(turn.get("action") or ""), made),
+        written=_action_text(str(turn.get("action") or ""), made),
         observation=observation,
         is_long=observation.count("\n") >= lines or len(observation) > characters,
         reward=signed(reward),
@@ -179,7 +179,7 @@ def call_text(call: Any) -> str:
     return f"{call.get('name')}({', '.join(inside)})"
 
 
-def _written(action: str, calls: list[Any]) -> str:
+def _action_text(action: str, calls: list[Any]) -> str:
     """The action's text, unless it is just the calls written down as JSON."""
     plain = [
         {"name": call.get("name"), "arguments": call.get("arguments")}

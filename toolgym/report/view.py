@@ -56,7 +56,7 @@ def thresholds(config: Any) -> Thresholds:
     own = config.get("guards")
     if isinstance(own, Mapping) and "entropy_floor" in own:
         return own
-    return next((found for inner in config.values() if (found := thresholds(inner))), {})
+    return next((nested for inner in config.values() if (nested := thresholds(inner))), {})
 
 
 def limits(
@@ -69,13 +69,13 @@ def limits(
         values: Of the metric, as many.
     """
     first, since = _first_steps(key, steps, values, guards.get("baseline_steps"))
-    told = {"entropy": _entropy, "validity": _validity, "kl": _kl}.get(key)
-    if told is None or not steps:
+    rule = {"entropy": _entropy, "validity": _validity, "kl": _kl}.get(key)
+    if rule is None or not steps:
         return []
     switched_off = {name for name, actions in _actions(guards) if not actions}
     return [
         Limit(name, value, steps[0] if first is None or key == "kl" else since)
-        for guard, name, value in told(guards, first)
+        for guard, name, value in rule(guards, first)
         if guard not in switched_off
     ]
 
@@ -160,7 +160,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class RunView:
-    """What a report shows of one run.
+    """One run in a report.
 
     Attributes:
         label: Its name in legends; different for each run of a report.
@@ -205,8 +205,8 @@ class RunView:
     @property
     def evaluations(self) -> list[Measured]:
         """All evaluations; one without a name where the summary does not tell them apart."""
-        told = self.summary.get("evaluations")
-        found = [
+        listed = self.summary.get("evaluations")
+        measured = [
             Measured(
                 str(each.get("name") or ""),
                 each["held_out"] if isinstance(each.get("held_out"), bool) else None,
@@ -214,10 +214,10 @@ class RunView:
                 _record(each.get("after")),
                 bool(each.get("temperature")),
             )
-            for each in (told if isinstance(told, list) else ())
+            for each in (listed if isinstance(listed, list) else ())
             if isinstance(each, dict)
         ]
-        return found or [Measured("", None, self.before, self.after)]
+        return measured or [Measured("", None, self.before, self.after)]
 
     @property
     def is_complete(self) -> bool:
@@ -245,8 +245,8 @@ class RunView:
     @property
     def diagnosis(self) -> str:
         """Why it was stopped and what to change; empty where it was not."""
-        told = self.summary.get("diagnosis")
-        return told if isinstance(told, str) else ""
+        text = self.summary.get("diagnosis")
+        return text if isinstance(text, str) else ""
 
     def fact(self, key: str) -> str:
         """A fact of the summary, or else of the config, as text; empty where neither has it."""
@@ -299,7 +299,7 @@ def _view(run: Run, label: str, style: int) -> RunView:
         episodes_after=evaluated["after"],
         notes=run.notes,
         family=family,
-        written=_written(run, family),
+        written=_statistics(run, family),
     )
 
 
@@ -313,7 +313,7 @@ def _family(run: Run) -> TaskFamily:
         return TaskFamily()
 
 
-def _written(run: Run, family: TaskFamily) -> Statistics | None:
+def _statistics(run: Run, family: TaskFamily) -> Statistics | None:
     if not family.counts or next(run.rollouts(), None) is None:
         return None
     return family.statistics(run.rollouts(), env_kwargs=recorded_kwargs(run.config))

@@ -173,7 +173,7 @@ class Run:
 
     @property
     def summary(self) -> Record:
-        """What `summary.json` holds; empty as long as there is none."""
+        """The content of `summary.json`; empty as long as there is none."""
         file = self.path / SUMMARY
         return read_object(file) if file.is_file() else {}
 
@@ -210,12 +210,12 @@ class Run:
     def _cut(self, name: str, phase: str, after_step: int) -> None:
         if not (self.path / name).is_file():
             return
-        kept = (
+        remaining = (
             record
             for record in self._lines(name)
             if record["phase"] != phase or (record["step"] or math.inf) <= after_step
         )
-        replace_file(self.path / name, (line_text(record) for record in kept))
+        replace_file(self.path / name, (line_text(record) for record in remaining))
 
     def _note(self, sentence: str) -> None:
         if sentence not in self.notes:
@@ -223,7 +223,7 @@ class Run:
 
 
 def reproducibility(packages: Sequence[str] = RECORDED_PACKAGES) -> Record:
-    """What else than config and seed decides over a run's numbers; goes into the config.
+    """The circumstances besides config and seed that decide over a run's numbers.
 
     Returns:
         `python`, `implementation`, `platform`, `machine`, `cpus`, `sqlite`, and `packages`: name to
@@ -236,7 +236,7 @@ def reproducibility(packages: Sequence[str] = RECORDED_PACKAGES) -> Record:
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
         "sqlite": sqlite3.sqlite_version,
-        "packages": {name: found for name in packages if (found := _version(name)) is not None},
+        "packages": {name: version for name in packages if (version := _version(name)) is not None},
     }
 
 

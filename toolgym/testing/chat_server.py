@@ -20,7 +20,7 @@ Answer = Callable[[Body], "str | Body"]
 
 
 class Response(NamedTuple):
-    """What goes over the wire.
+    """A response as it is sent.
 
     Attributes:
         body: Of the response.
@@ -164,7 +164,7 @@ class ScriptedServer:
             await asyncio.sleep(0)  # so that each socket is closed before the loop is
 
     def response(self, asked: Body, key: str) -> Response:
-        """What becomes of one request."""
+        """The handling of one request."""
         number = len(self.requests)
         self.requests.append(asked)
         self.keys.add(key)
@@ -237,8 +237,10 @@ def main() -> None:
     options.add_argument("--port", type=int, default=8000)
     options.add_argument("--latency", type=float, default=0.0, help="Seconds before each reply.")
     options.add_argument("--say", default="Answer: 12", help="The reply.")
-    given = options.parse_args()
-    server = ScriptedServer(lambda asked: given.say, latency=given.latency, port=given.port)
+    arguments = options.parse_args()
+    server = ScriptedServer(
+        lambda asked: arguments.say, latency=arguments.latency, port=arguments.port
+    )
     server.serve()
 
 

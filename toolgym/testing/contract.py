@@ -270,8 +270,8 @@ def _check_gymnasium(env: ToolEnv[Any]) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_env(env)
-    told = [str(warning.message) for warning in caught]
-    _demand(not told, f"gymnasium's check_env warns: {told}")
+    messages = [str(warning.message) for warning in caught]
+    _demand(not messages, f"gymnasium's check_env warns: {messages}")
 
 
 def _check_tools(env: ToolEnv[Any]) -> None:

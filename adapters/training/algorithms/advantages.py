@@ -289,9 +289,9 @@ def group_normalized(
     the same, where nobody else is scored, and for the unscored.
     """
     counted = scored_mask(rewards, scored)
-    known, members = zero_unless(counted, rewards), group_members(groups, counted)
-    spread = group_std(known, members)
-    return zero_unless(spread > 0, group_lead(known, members) / (spread + eps))
+    values, members = zero_unless(counted, rewards), group_members(groups, counted)
+    spread = group_std(values, members)
+    return zero_unless(spread > 0, group_lead(values, members) / (spread + eps))
 
 
 def group_centered(rewards: Tensor, groups: Tensor, *, scored: Tensor | None = None) -> Tensor:
@@ -366,8 +366,8 @@ def batch_normalized(
     each rollout once.
     """
     counted = scored_mask(rewards, scored)
-    known = zero_unless(counted, rewards)
-    return batch_lead(known, counted, tokens) / floored(batch_std(known, counted, tokens), floor)
+    values = zero_unless(counted, rewards)
+    return batch_lead(values, counted, tokens) / floored(batch_std(values, counted, tokens), floor)
 
 
 def batch_normalized_baseline(
@@ -448,10 +448,10 @@ def advantages(
     """
     counted = scored_mask(rewards, scored)
     if name in ESTIMATORS:
-        found = ESTIMATORS[name](rewards, groups, scored=counted)
+        result = ESTIMATORS[name](rewards, groups, scored=counted)
     elif name not in TURN_ESTIMATORS:
-        known = ", ".join([*ESTIMATORS, *TURN_ESTIMATORS])
-        raise ConfigurationError(f"there is no advantage estimator {name!r}; choose among {known}.")
+        names = ", ".join([*ESTIMATORS, *TURN_ESTIMATORS])
+        raise ConfigurationError(f"there is no advantage estimator {name!r}; choose among {names}.")
     elif step_rewards is None or taken is None:
         raise ConfigurationError(
             f"{name!r} needs the rewards of the turns: pass step_rewards and taken, or choose among"
@@ -459,5 +459,5 @@ def advantages(
         )
     else:
         estimate = TURN_ESTIMATORS[name]
-        found = estimate(step_rewards, groups, taken=taken, scored=counted, discount=discount)
-    return found if limit is None else clipped(found, limit)
+        result = estimate(step_rewards, groups, taken=taken, scored=counted, discount=discount)
+    return result if limit is None else clipped(result, limit)

@@ -184,11 +184,11 @@ class Filling:
         Args:
             tallies: Of all processes; None where there is one. The answer is the same on each.
         """
-        known = [Tally(*tally) for tally in tallies] if tallies is not None else [self.tally]
-        worst = max(tally.missing for tally in known)
-        live, drawn = sum(tally.live for tally in known), sum(tally.drawn for tally in known)
+        gathered = [Tally(*tally) for tally in tallies] if tallies is not None else [self.tally]
+        worst = max(tally.missing for tally in gathered)
+        live, drawn = sum(tally.live for tally in gathered), sum(tally.drawn for tally in gathered)
         share = (live + 1) / (drawn + 2)  # never 0: a first draw may have been unlucky
-        left = self._most - max(tally.drawn for tally in known)
+        left = self._most - max(tally.drawn for tally in gathered)
         return max(0, min(math.ceil(worst / share), self._places, left))
 
     def metrics(self) -> dict[str, float]:

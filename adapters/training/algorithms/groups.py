@@ -57,8 +57,8 @@ def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
 
 def has_equal_rewards(rewards: Iterable[float | None]) -> bool:
     """Whether the scored members of one group all earned the same, or there are fewer than two."""
-    known = [reward for reward in rewards if reward is not None and math.isfinite(reward)]
-    return len(known) < 2 or max(known) - min(known) < SAME
+    finite = [reward for reward in rewards if reward is not None and math.isfinite(reward)]
+    return len(finite) < 2 or max(finite) - min(finite) < SAME
 
 
 def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> float:
@@ -112,12 +112,12 @@ def live_share(counts: Sequence[Counts], group_size: int) -> float:
         nan where nothing was scored. Groups that differ in progress only are not counted, so where
         progress earns something this is a lower bound.
     """
-    known = [(right, scored) for right, scored in counts if scored > 0]
-    if not known:
+    played = [(right, scored) for right, scored in counts if scored > 0]
+    if not played:
         return math.nan
-    if all(scored >= group_size for _, scored in known):
-        return _share([_mixed_subsets(right, scored, group_size) for right, scored in known])
-    return _fitted(known, group_size)
+    if all(scored >= group_size for _, scored in played):
+        return _share([_mixed_subsets(right, scored, group_size) for right, scored in played])
+    return _fitted(played, group_size)
 
 
 def _mixed_subsets(right: int, scored: int, size: int) -> float:
@@ -125,10 +125,10 @@ def _mixed_subsets(right: int, scored: int, size: int) -> float:
     return 1.0 - alike / math.comb(scored, size)
 
 
-def _fitted(known: Sequence[Counts], size: int) -> float:
+def _fitted(counts: Sequence[Counts], size: int) -> float:
     """The share under a Beta distribution of rates with the measured mean and correlation."""
-    mean = _share([right / scored for right, scored in known])
-    pairs = [r * (r - 1) / (n * (n - 1)) for r, n in known if n > 1]  # each unbiased for p^2
+    mean = _share([right / scored for right, scored in counts])
+    pairs = [r * (r - 1) / (n * (n - 1)) for r, n in counts if n > 1]  # each unbiased for p^2
     if mean in (0.0, 1.0):
         return 0.0
     alike = (_share(pairs) - mean**2) / (mean - mean**2) if pairs else 0.0
@@ -188,11 +188,13 @@ def _sentence(
             f" at {size / shares[size]:.0f} rollouts for each that has."
         )
     largest = max(shares)
-    told = f"Even of groups of {largest} only {shares[largest]:.0%} would have right and wrong"
-    told += f" members ({right / scored:.0%} of the rollouts were right, {wanted:.0%} is wanted)."
+    sentence = f"Even of groups of {largest} only {shares[largest]:.0%} would have right and wrong"
+    sentence += (
+        f" members ({right / scored:.0%} of the rollouts were right, {wanted:.0%} is wanted)."
+    )
     if right * 2 > scored:
-        return f"{told} The tasks are too easy: train on harder ones."
-    return f"{told} The tasks are too hard: warm up longer, or start with easier ones."
+        return f"{sentence} The tasks are too easy: train on harder ones."
+    return f"{sentence} The tasks are too hard: warm up longer, or start with easier ones."
 
 
 def _share(values: Sequence[float]) -> float:

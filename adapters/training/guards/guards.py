@@ -319,8 +319,8 @@ class Guards:
         if not healthy:
             return None
         self._returned = (healthy[-1], self._step)
-        kept = (step for step in self._healthy_steps if step <= healthy[-1])
-        self._healthy_steps = deque(kept, maxlen=_REMEMBERED)
+        earlier = (step for step in self._healthy_steps if step <= healthy[-1])
+        self._healthy_steps = deque(earlier, maxlen=_REMEMBERED)
         return healthy[-1]
 
     @property

@@ -42,7 +42,7 @@ from toolgym.policies import Situation
 
 @dataclass(frozen=True)
 class Sampling:
-    """How continuations are drawn.
+    """The settings of sampling.
 
     Attributes:
         max_new_tokens: Tokens of one continuation at most.
@@ -96,7 +96,7 @@ def continue_all(
 
 
 class _Batch:
-    """What a model has read of some prompts, and what it is to read next.
+    """A batch of sequences in the model: its cache, and the next tokens to read.
 
     Attributes:
         rows: The number of the prompt in each row.
@@ -105,7 +105,7 @@ class _Batch:
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], pad: int) -> None:
         self.rows = list(range(len(prompts)))
         self._model = model
-        self._tokens, self._mask = _padded(prompts, pad, model.device)
+        self._tokens, self._mask = _pad(prompts, pad, model.device)
         self._positions = (self._mask.cumsum(dim=1) - 1).clamp(min=0)
         self._cache: Any = None
 
@@ -129,12 +129,12 @@ class _Batch:
         self._mask = torch.cat([self._mask, self._mask.new_ones(len(chosen), 1)], dim=1)
         self._positions = self._positions[:, -1:] + 1
 
-    def keep(self, wanted: Set[int]) -> None:
+    def keep(self, indices: Set[int]) -> None:
         """Drop the rows of all other prompts, where the cache is of a kind that allows it."""
         layers = self._cache.layers if isinstance(self._cache, Cache) else [None]
         if not all(isinstance(layer, DynamicLayer) for layer in layers):
             return
-        kept = [row for row, i in enumerate(self.rows) if i in wanted]
+        kept = [row for row, i in enumerate(self.rows) if i in indices]
         self.rows = [self.rows[row] for row in kept]
         places = torch.tensor(kept, device=self._model.device)
         self._tokens, self._mask = self._tokens[places], self._mask[places]
@@ -142,9 +142,7 @@ class _Batch:
         self._cache.batch_select_indices(places)
 
 
-def _padded(
-    prompts: Sequence[Sequence[int]], pad: int, device: torch.device
-) -> tuple[Tensor, Tensor]:
+def _pad(prompts: Sequence[Sequence[int]], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Tokens and mask, both (B, L); what is short is padded on the left."""
     width = max(map(len, prompts))
     tokens = [[pad] * (width - len(ids)) + list(ids) for ids in prompts]
@@ -206,12 +204,12 @@ class ChatModelPolicy:
         )
 
     def act(self, situations: Sequence[Situation]) -> list[str]:
-        """What the model says in each situation, in order."""
+        """The model's text in each situation, in order."""
         prompts = [self._prompt(situation) for situation in situations]
         room = context_length(self.model) - self.sampling.max_new_tokens
         fitting = [i for i, prompt in enumerate(prompts) if len(prompt) <= room]
         fitting.sort(key=lambda i: len(prompts[i]))  # little padding where lengths are alike
-        said = [""] * len(situations)
+        texts = [""] * len(situations)
         was_training = self.model.training
         self.model.train(False)
         for start in range(0, len(fitting), self.batch):
@@ -219,9 +217,9 @@ class ChatModelPolicy:
             streams = [self._stream(situations[i]) for i in chunk]
             new = continue_all(self.model, [prompts[i] for i in chunk], self.sampling, streams)
             for i, tokens in zip(chunk, new, strict=True):
-                said[i] = self._text(tokens)
+                texts[i] = self._text(tokens)
         self.model.train(was_training)
-        return said
+        return texts
 
     def _prompt(self, situation: Situation) -> list[int]:
         tools: list[Any] = situation.env.tool_schemas()
@@ -241,8 +239,8 @@ class ChatModelPolicy:
     def _text(self, tokens: list[int]) -> str:
         """The text without the token that ended the turn; call markers stay, whatever they are."""
         ended = bool(tokens) and tokens[-1] in self.sampling.stop
-        kept = tokens[:-1] if ended else tokens
-        return str(self.tokenizer.decode(kept, skip_special_tokens=False))
+        written = tokens[:-1] if ended else tokens
+        return str(self.tokenizer.decode(written, skip_special_tokens=False))
 
 
 def load(path_or_hub_id: str, *, seed: int = 0, **options: Any) -> ChatModelPolicy:
@@ -302,7 +300,7 @@ def load_model(
 def _check_folder(place: Path) -> None:
     if not (place / "config.json").is_file() or not any(place.glob("tokenizer*")):
         inside = sorted(
-            str(found.parent.relative_to(place)) for found in place.glob("**/model.safetensors")
+            str(file.parent.relative_to(place)) for file in place.glob("**/model.safetensors")
         )
         cure = f" It holds the models {', '.join(inside)}: name one of them." if inside else ""
         raise ConfigurationError(

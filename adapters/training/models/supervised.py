@@ -85,11 +85,11 @@ def orthogonal(matrix: Tensor) -> Tensor:
     """
     a, b, c = _COEFFICIENTS
     wide = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
-    found: Tensor = wide / (wide.norm() + _TINY)
+    iterate: Tensor = wide / (wide.norm() + _TINY)
     for _ in range(_ITERATIONS):
-        gram = found @ found.T
-        found = a * found + (b * gram + c * gram @ gram) @ found
-    return found.T if wide is not matrix else found
+        gram = iterate @ iterate.T
+        iterate = a * iterate + (b * gram + c * gram @ gram) @ iterate
+    return iterate.T if wide is not matrix else iterate
 
 
 def matrices_of(model: nn.Module) -> list[Tensor]:
@@ -105,7 +105,7 @@ _PASS = 128  # tokens that a pass of its own costs as much time as, measured on 
 
 @dataclass(frozen=True)
 class WarmupSettings:
-    """How long and how fast.
+    """The settings of the warm-up: its length and its learning rates.
 
     Attributes:
         steps: Optimizer steps; the examples are gone through as often as that takes.
@@ -156,13 +156,13 @@ def warm_up(
         adam.step()
         muon.step((settings.matrix_rate or 0.0) * height)
         if on_step is not None:
-            told = {"step": step, "loss": loss, "learning_rate": rate}
-            on_step({**told, "grad_norm": float(norm)})
+            metrics = {"step": step, "loss": loss, "learning_rate": rate}
+            on_step({**metrics, "grad_norm": float(norm)})
     model.train(False)
 
 
 def _height(step: int, settings: WarmupSettings) -> float:
-    """What part of their highest the rates have: linear rise, then a linear fall to a tenth."""
+    """The rates as a share of their highest: linear rise, then a linear fall to a tenth."""
     rise = min(1.0, step / max(settings.ramp, 1))
     fall = 1.0 - 0.9 * (step - 1) / max(settings.steps - 1, 1)
     return min(rise, fall)
@@ -180,13 +180,13 @@ def accumulate(model: PreTrainedModel, batch: Sequence[Example]) -> float:
     learnt = sum(sum(example.learn[1:]) for example in batch)
     total = 0.0
     for part in passes([len(example.ids) for example in batch]):
-        ids, predicts = _padded([batch[place] for place in part])
+        ids, predicts = _pad([batch[place] for place in part])
         ids, predicts = ids.to(model.device), predicts.to(model.device)
         with sees_only(model, predicts):
             logits = model(input_ids=ids, use_cache=False).logits
         picked = logits[0] if logits.shape[:2] != ids.shape else logits[predicts]
-        wanted = ids.roll(-1, dims=1)[predicts]
-        loss = functional.cross_entropy(picked.float(), wanted, reduction="sum") / learnt
+        targets = ids.roll(-1, dims=1)[predicts]
+        loss = functional.cross_entropy(picked.float(), targets, reduction="sum") / learnt
         loss.backward()  # type: ignore[no-untyped-call]
         total += loss.item()
     return total
@@ -228,7 +228,7 @@ def _batches(examples: Sequence[Example], settings: WarmupSettings) -> Iterator[
             yield [examples[i] for i in order[start : start + settings.batch]]
 
 
-def _padded(batch: Sequence[Example]) -> tuple[Tensor, Tensor]:
+def _pad(batch: Sequence[Example]) -> tuple[Tensor, Tensor]:
     """Token ids, and where a learnt token comes next; both (B, L), padded on the right."""
     width = max(len(example.ids) for example in batch)
     ids = torch.zeros(len(batch), width, dtype=torch.long)

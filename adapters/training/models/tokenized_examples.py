@@ -1,4 +1,4 @@
-"""From chat messages to token ids, with a mark on what the model is to learn to say.
+"""Tokenized examples: chat messages as token ids, with a loss mask; and special tokens.
 
 Only what the assistant wrote is learnt, up to and with the token that ends its turn; a message with
 `"weight": 0` is not. Where a turn lies is found by rendering the chat as it stood before it and as
@@ -90,7 +90,7 @@ def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
 
 @dataclass(frozen=True)
 class Example:
-    """Token ids of one text, and which of them are to be learnt; both of the same length."""
+    """Token ids of one text, and its loss mask; both of the same length."""
 
     ids: tuple[int, ...]
     learn: tuple[bool, ...]
@@ -114,7 +114,7 @@ def examples_of(
     so_far = ""
     for turn in (i for i, message in enumerate(messages) if message["role"] == "assistant"):
         prompt = _render(messages[:turn], tools, tokenizer, prompted=True)
-        spoken = _spoken(prompt, _render(messages[: turn + 1], tools, tokenizer), tokenizer)
+        spoken = _turn_text(prompt, _render(messages[: turn + 1], tools, tokenizer), tokenizer)
         if not prompt.startswith(so_far):
             yield _join(pieces, tokenizer)
             pieces, so_far = [], ""
@@ -136,8 +136,8 @@ def _render(
     return str(text)
 
 
-def _spoken(prompt: str, whole: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """What the last turn added, without what the template writes after its end."""
+def _turn_text(prompt: str, whole: str, tokenizer: PreTrainedTokenizerBase) -> str:
+    """The text of the last turn, without what the template writes after its end."""
     if not whole.startswith(prompt):
         raise ConfigurationError(
             "this chat template renders a turn differently from the prompt for it, so it cannot be"

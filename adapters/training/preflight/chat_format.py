@@ -1,4 +1,4 @@
-"""Does the model's chat format carry what the environment means? Looked at before anything is run.
+"""Checks of the model's chat format against the environment, before anything is run.
 
 Four things have ruined trainings without an error: a template that leaves tools out of the prompt,
 one that writes `null` where nobody did, one whose calls our parser does not read back, and results
@@ -85,34 +85,34 @@ def check_prompt(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> Itera
     """
     prompt, schemas = prompt_messages(env), env.tool_schemas()
     try:
-        shown = rendered(prompt, schemas, tokenizer)
-        bare = rendered(prompt, [], tokenizer)
-        called = rendered(_INVENTED, [], tokenizer)
+        shown = render_chat(prompt, schemas, tokenizer)
+        bare = render_chat(prompt, [], tokenizer)
+        called = render_chat(_INVENTED, [], tokenizer)
     except (TemplateError, TypeError, ValueError, KeyError) as problem:
-        told = f"The chat template refuses a chat with tools: {problem}."
-        yield Finding("template", "no-go", told, _OTHER_TEMPLATE)
+        reason = f"The chat template refuses a chat with tools: {problem}."
+        yield Finding("template", "no-go", reason, _OTHER_TEMPLATE)
         return
     hidden = [name for name in env.tools if shown.count(name) <= bare.count(name)]
     if hidden:
-        told = f"The chat template does not show the tools {', '.join(hidden)}."
-        yield Finding("template", "no-go", f"{told} {_excerpt(shown)}", _OTHER_TEMPLATE)
+        reason = f"The chat template does not show the tools {', '.join(hidden)}."
+        yield Finding("template", "no-go", f"{reason} {_excerpt(shown)}", _OTHER_TEMPLATE)
     lost = [word for word in _WORDS if word not in called]
     if lost:
-        told = f"The chat template drops calls or results ({', '.join(lost)})."
-        yield Finding("template", "no-go", f"{told} {_excerpt(called)}", _OTHER_TEMPLATE)
+        reason = f"The chat template drops calls or results ({', '.join(lost)})."
+        yield Finding("template", "no-go", f"{reason} {_excerpt(called)}", _OTHER_TEMPLATE)
     source = json.dumps([prompt, schemas], default=str)
     for text in [
-        text for text, given in ((called, ""), (shown, source)) if _adds_null(text, given)
+        text for text, original in ((called, ""), (shown, source)) if _adds_null(text, original)
     ]:
-        told = "The chat template writes null where nobody did."
-        yield Finding("template", "no-go", f"{told} {_excerpt(text)}", _OTHER_TEMPLATE)
+        reason = "The chat template writes null where nobody did."
+        yield Finding("template", "no-go", f"{reason} {_excerpt(text)}", _OTHER_TEMPLATE)
 
 
 def shows_arguments(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> bool:
     """Whether the prompt tells the arguments of the tools too, and not their names alone."""
     prompt = prompt_messages(env)
-    shown = rendered(prompt, env.tool_schemas(), tokenizer)
-    bare = rendered(prompt, [], tokenizer)
+    shown = render_chat(prompt, env.tool_schemas(), tokenizer)
+    bare = render_chat(prompt, [], tokenizer)
     names = [key for spec in env.tools.values() for key in spec.arguments.model_fields]
     return all(shown.count(name) > bare.count(name) for name in names)
 
@@ -134,7 +134,7 @@ _INVENTED: Final[list[Message]] = [
 ]
 
 
-def rendered(
+def render_chat(
     messages: Sequence[Message], tools: Sequence[Any], tokenizer: PreTrainedTokenizerBase
 ) -> str:
     """A chat as the template writes it, ready for the model's next turn."""
@@ -159,7 +159,7 @@ def check_round_trip(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
 ) -> Iterator[Finding]:
-    """What an expert called is what our parser finds in the tokens of the expert's transcript.
+    """The parser finds an expert's calls in the tokens of the expert's transcript.
 
     Args:
         env: For its tools and its parsing.
@@ -167,8 +167,8 @@ def check_round_trip(
         model: Declares, with the tokenizer, which tokens end a turn.
     """
     if not transcripts:
-        told = "The environment has no expert, so no transcript could be tried on the template."
-        yield Finding("round_trip", "warn", told, "Write its `expert` method.")
+        reason = "The environment has no expert, so no transcript could be tried on the template."
+        yield Finding("round_trip", "warn", reason, "Write its `expert` method.")
     stop = stop_ids(model, tokenizer)
     for transcript in transcripts:
         learnt = [{k: v for k, v in message.items() if k != "weight"} for message in transcript]
@@ -177,8 +177,8 @@ def check_round_trip(
             examples = list(examples_of(learnt, env.tool_schemas(), tokenizer))
         except (ConfigurationError, TemplateError, TypeError, ValueError) as problem:
             advice = "It can be trained by reinforcement alone: pass --warmup-steps 0."
-            told = f"Demonstrations cannot be imitated in this chat format: {problem}"
-            yield Finding("round_trip", "warn", told, advice)
+            reason = f"Demonstrations cannot be imitated in this chat format: {problem}"
+            yield Finding("round_trip", "warn", reason, advice)
             return
         texts = [text for example in examples for text in _turns(example, tokenizer, stop)]
         for message, text in zip(spoken, texts, strict=True):
@@ -197,13 +197,13 @@ def _turns(
         if learnt:
             turn.append(token)
         elif turn:
-            kept = turn[:-1] if turn[-1] in stop else turn
-            yield str(tokenizer.decode(kept, skip_special_tokens=False))
+            body = turn[:-1] if turn[-1] in stop else turn
+            yield str(tokenizer.decode(body, skip_special_tokens=False))
             turn = []
 
 
 def _misread(message: Message, text: str, env: ToolEnv[Any]) -> Finding | None:
-    """What is wrong with the rendering of one assistant's message; None if nothing is."""
+    """The fault in the rendering of one assistant's message; None if there is none."""
     meant = parse_calls(message, env.tools, parsing=env.parsing)
     read = parse_calls(text, env.tools, parsing=env.parsing)
     if [_call(call) for call in meant] == [_call(call) for call in read]:
@@ -211,8 +211,8 @@ def _misread(message: Message, text: str, env: ToolEnv[Any]) -> Finding | None:
             return None
         what = "with a null that nobody wrote"
     else:
-        told = "; ".join(_told(call) for call in read) or "no call"
-        what = f"so that our parser ({env.parsing}) reads {told}"
+        calls_text = "; ".join(_call_text(call) for call in read) or "no call"
+        what = f"so that our parser ({env.parsing}) reads {calls_text}"
     advice = _OTHER_FORMAT
     if env.parsing == "strict":
         advice = 'Take parsing="lenient": strict reads one format only.'
@@ -225,7 +225,7 @@ def _call(call: ToolCall) -> tuple[Any, ...]:
     return call.name, call.arguments, call.repairs, call.error and call.error.code
 
 
-def _told(call: ToolCall) -> str:
+def _call_text(call: ToolCall) -> str:
     remark = call.error.message if call.error else ", ".join(call.repairs)
     return f"{call.name}({call.arguments})" + (f" [{remark}]" if remark else "")
 
@@ -248,8 +248,8 @@ def check_trainer(
         needs(model, tokenizer, env)
     except ConfigurationError as problem:
         level: Level = "no-go" if trainer == "reference" else "warn"
-        told = f"The reference trainer would refuse this model: {problem}"
-        yield Finding("tool_turn", level, told, f"{_OTHER_TEMPLATE} Or train with --trainer trl.")
+        reason = f"The reference trainer would refuse this model: {problem}"
+        yield Finding("tool_turn", level, reason, f"{_OTHER_TEMPLATE} Or train with --trainer trl.")
 
 
 # Room: whether a rollout fits into its tokens, by the transcripts of an expert.
@@ -278,7 +278,7 @@ def completion_lengths(
     tools, lengths = env.tool_schemas(), []
     for transcript in transcripts:
         # The last turn, which only says that it is over, is not asked for in reinforcement.
-        whole = _length(rendered(transcript[:-1], tools, tokenizer), tokenizer)
+        whole = _length(render_chat(transcript[:-1], tools, tokenizer), tokenizer)
         lengths.append(whole - prompt_length(transcript, env, tokenizer))
     return lengths
 
@@ -288,7 +288,7 @@ def prompt_length(
 ) -> int:
     """Tokens of a transcript before its first turn."""
     begin = next(i for i, message in enumerate(transcript) if message["role"] == "assistant")
-    return _length(rendered(transcript[:begin], env.tool_schemas(), tokenizer), tokenizer)
+    return _length(render_chat(transcript[:begin], env.tool_schemas(), tokenizer), tokenizer)
 
 
 def check_room(
@@ -305,16 +305,20 @@ def check_room(
         lengths: Tokens of the completions of an expert.
     """
     room, context = settings.max_completion_length, context_length(model)
-    prompt = _length(rendered(prompt_messages(env), env.tool_schemas(), tokenizer), tokenizer)
+    prompt = _length(render_chat(prompt_messages(env), env.tool_schemas(), tokenizer), tokenizer)
     if prompt + room > context:
-        told = f"A prompt of {prompt} tokens and a rollout of {room} exceed the model's {context}."
-        yield Finding("room", "no-go", told, "Lower --max-completion-length.")
+        reason = (
+            f"A prompt of {prompt} tokens and a rollout of {room} exceed the model's {context}."
+        )
+        yield Finding("room", "no-go", reason, "Lower --max-completion-length.")
     too_long = sum(length > room for length in lengths)
     if too_long:
-        told = f"{too_long} of {len(lengths)} rollouts of the expert do not fit into {room} tokens:"
-        told += f" they take up to {max(lengths)}."
+        reason = (
+            f"{too_long} of {len(lengths)} rollouts of the expert do not fit into {room} tokens:"
+        )
+        reason += f" they take up to {max(lengths)}."
         level: Level = "no-go" if 2 * too_long > len(lengths) else "warn"
-        yield Finding("room", level, told, "Raise --max-completion-length.")
+        yield Finding("room", level, reason, "Raise --max-completion-length.")
 
 
 def _length(text: str, tokenizer: PreTrainedTokenizerBase) -> int:

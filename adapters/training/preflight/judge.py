@@ -110,7 +110,7 @@ class Limits:
 
 
 def judge(
-    found: SampleFigures,
+    figures: SampleFigures,
     numbers: Mapping[str, float],
     settings: TrainSettings,
     limits: Limits,
@@ -122,54 +122,56 @@ def judge(
         limits: Where a figure becomes a finding.
     """
     if numbers["faults"] == numbers["rollouts"]:
-        told = "The environment failed in every rollout."
-        yield Finding("faults", "no-go", told, "Run `toolgym eval` on it to see why.")
+        reason = "The environment failed in every rollout."
+        yield Finding("faults", "no-go", reason, "Run `toolgym eval` on it to see why.")
         return
     if numbers["faults"]:
-        told = f"The environment failed in {numbers['faults']:.0f} rollouts."
-        yield Finding("faults", "warn", told, "Above a fifth of them a run is stopped.")
-    yield from _calls(found, numbers, settings, limits)
+        reason = f"The environment failed in {numbers['faults']:.0f} rollouts."
+        yield Finding("faults", "warn", reason, "Above a fifth of them a run is stopped.")
+    yield from _calls(figures, numbers, settings, limits)
     yield from _room(numbers, settings, limits)
-    yield from _signal(found, numbers, settings, limits)
+    yield from _signal(figures, numbers, settings, limits)
     yield from _entropy(numbers, limits)
 
 
 def _calls(
-    found: SampleFigures, numbers: Mapping[str, float], settings: TrainSettings, limits: Limits
+    figures: SampleFigures, numbers: Mapping[str, float], settings: TrainSettings, limits: Limits
 ) -> Iterator[Finding]:
     """Whether what the model writes is understood."""
     validity, failures = numbers["validity"], numbers["tool_failures"]
     advice = _format_advice(numbers, settings)
-    seen = f"({_codes(found.errors)}), as in {found.example[:200]!r}."
+    seen = f"({_codes(figures.errors)}), as in {figures.example[:200]!r}."
     is_poor = not validity >= limits.poor_validity  # nan too: there was no turn at all
     is_hopeless = not validity >= limits.validity
     if is_poor:
-        told = f"{validity:.0%} of the turns hold calls that can be bound {seen}"
-        yield Finding("validity", _level(is_hopeless), told, advice)
+        reason = f"{validity:.0%} of the turns hold calls that can be bound {seen}"
+        yield Finding("validity", _level(is_hopeless), reason, advice)
     # A call that is not bound is a failure as well, so what follows from the first is not told.
     if not is_hopeless and failures > (limits.failures if is_poor else limits.many_failures):
-        told = f"{failures:.0%} of the calls end in an error {seen}"
+        reason = f"{failures:.0%} of the calls end in an error {seen}"
         if not is_poor:
             advice = "The calls are well written and ask for the wrong things: warm the model up on"
             advice += " demonstrations, or begin with easier tasks."
-        yield Finding("tool_failures", _level(failures > limits.failures), told, advice)
+        yield Finding("tool_failures", _level(failures > limits.failures), reason, advice)
     if numbers["repairs_per_call"] > limits.repairs:
-        told = f"A call needs {numbers['repairs_per_call']:.2g} repairs ({_codes(found.repairs)})."
-        told += " The tools work all the same; each repaired call costs a little reward."
-        yield Finding("repairs_per_call", "warn", told, _format_advice(numbers, settings))
+        reason = (
+            f"A call needs {numbers['repairs_per_call']:.2g} repairs ({_codes(figures.repairs)})."
+        )
+        reason += " The tools work all the same; each repaired call costs a little reward."
+        yield Finding("repairs_per_call", "warn", reason, _format_advice(numbers, settings))
 
 
 def _format_advice(numbers: Mapping[str, float], settings: TrainSettings) -> str:
-    """What to change about calls that are not as they should be."""
+    """Advice for calls that cannot be bound."""
     if numbers["null_arguments"] > 0.1:
-        told = (
+        advice = (
             f"{numbers['null_arguments']:.0%} of the calls pass null for arguments, as a model does"
             " that learnt from data in which Arrow has padded every call: make demonstrations with"
             " `sft_dataset`, or give the column the feature type Json(), and warm up anew."
         )
         if settings.env_kwargs.get("parsing") == "strict":
-            told += ' parsing="strict" refuses such calls; take "lenient", which drops the nulls.'
-        return told
+            advice += ' parsing="strict" refuses such calls; take "lenient", which drops the nulls.'
+        return advice
     if settings.env_kwargs.get("parsing") == "strict":
         return 'Take parsing="lenient", or warm the model up on demonstrations.'
     return "Warm the model up on demonstrations (more --demos and --warmup-steps)."
@@ -182,52 +184,52 @@ def _room(
     unfinished, answered = numbers["unfinished"], numbers["answered"]
     if unfinished > limits.many_unfinished:
         level = _level(unfinished > limits.unfinished)
-        told = (
+        reason = (
             f"{unfinished:.0%} of the rollouts run out of {settings.max_completion_length} tokens."
         )
         advice = "Raise --max-completion-length, or warm the model up so that it comes to an end."
         if not numbers["validity"] >= limits.validity:
             advice = "Rollouts may be shorter once their calls are understood: see `validity`."
-        yield Finding("unfinished", level, told, advice)
+        yield Finding("unfinished", level, reason, advice)
     elif answered < limits.answered:
-        told = f"Only {answered:.0%} of the episodes end with an answer."
-        yield Finding("answered", "warn", told, "Raise --step-limit, or warm the model up.")
+        reason = f"Only {answered:.0%} of the episodes end with an answer."
+        yield Finding("answered", "warn", reason, "Raise --step-limit, or warm the model up.")
 
 
 def _signal(
-    found: SampleFigures, numbers: Mapping[str, float], settings: TrainSettings, limits: Limits
+    figures: SampleFigures, numbers: Mapping[str, float], settings: TrainSettings, limits: Limits
 ) -> Iterator[Finding]:
     """Whether tries at one task differ, so that there is something to prefer."""
     size = settings.group_size
-    advice = size_advice(found, limits.live)
+    advice = size_advice(figures, limits.live)
     if numbers["reward_max"] - numbers["reward_min"] < SAME:
-        told = f"Every rollout earned {numbers['reward']:.3g}, so no gradient tells them apart."
-        yield Finding("reward_spread", "no-go", told, advice)
+        reason = f"Every rollout earned {numbers['reward']:.3g}, so no gradient tells them apart."
+        yield Finding("reward_spread", "no-go", reason, advice)
     elif size == 1:
         return  # tasks are compared with each other, not the tries of one
-    elif found.signal[size] < limits.signal:
-        told = f"{found.signal[size]:.0%} of groups of {size} have members with different"
-        yield Finding("signal", "no-go", f"{told} outcomes.", advice)
-    elif found.live[size] < limits.live:
-        told = f"{found.live[size]:.0%} of groups of {size} have right and wrong members."
-        yield Finding("live_groups", "warn", told, advice)
+    elif figures.signal[size] < limits.signal:
+        reason = f"{figures.signal[size]:.0%} of groups of {size} have members with different"
+        yield Finding("signal", "no-go", f"{reason} outcomes.", advice)
+    elif figures.live[size] < limits.live:
+        reason = f"{figures.live[size]:.0%} of groups of {size} have right and wrong members."
+        yield Finding("live_groups", "warn", reason, advice)
     mismatch = FormatFigures()
-    for record in found.records:
+    for record in figures.records:
         mismatch.note(record)
     for doubt in mismatch.doubts(Trust(validity=0.0, answered=0.0)):
         what, _, cure = doubt.partition(": ")
         yield Finding("answers", "warn", f"{_capital(what)}.", f"{_capital(cure)}.")
 
 
-def size_advice(found: SampleFigures, wanted: float) -> str:
+def size_advice(figures: SampleFigures, wanted: float) -> str:
     """Which group size to take, or why none would help.
 
     Args:
         wanted: The share of groups that should have right and wrong members.
     """
-    if not found.numbers["validity"]:
+    if not figures.numbers["validity"]:
         return "No call of the model is understood, so it could not be right: see `validity`."
-    return group_size(found.counts, wanted=wanted).sentence
+    return group_size(figures.counts, wanted=wanted).sentence
 
 
 def _entropy(numbers: Mapping[str, float], limits: Limits) -> Iterator[Finding]:
@@ -235,12 +237,12 @@ def _entropy(numbers: Mapping[str, float], limits: Limits) -> Iterator[Finding]:
     if entropy is None:
         return
     if not math.isfinite(entropy):
-        told = "The model's probabilities are not finite."
-        yield Finding("entropy", "no-go", told, "Load other weights, or another dtype.")
+        reason = "The model's probabilities are not finite."
+        yield Finding("entropy", "no-go", reason, "Load other weights, or another dtype.")
     elif entropy < limits.entropy:
-        told = f"Entropy is {entropy:.2g} nats per token: the model says nearly always the same."
+        reason = f"Entropy is {entropy:.2g} nats per token: the model says nearly always the same."
         advice = "Raise the temperature, or take an earlier checkpoint of the warm-up."
-        yield Finding("entropy", "warn", told, advice)
+        yield Finding("entropy", "warn", reason, advice)
 
 
 def _level(is_hopeless: bool) -> Level:

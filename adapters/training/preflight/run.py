@@ -71,7 +71,7 @@ class NoGo(ConfigurationError):
 
 @dataclass(frozen=True)
 class Scope:
-    """How much is looked at.
+    """The size of the sample of a preflight.
 
     Attributes:
         tasks: Training tasks that are played.
@@ -103,7 +103,7 @@ def preflight(
         model: As reinforcement learning would begin with it.
         tokenizer: Its tokenizer.
         watch: Is told how far it is.
-        scope: How much is looked at.
+        scope: The size of the sample of a preflight.
         needs: Tries what the trainer needs of model and template; None leaves that out.
 
     Raises:
@@ -135,7 +135,7 @@ def before_training(
     *,
     needs: Needs | None = None,
 ) -> Report | None:
-    """What `toolgym train` does between warm-up and everything that costs.
+    """The preflight of `toolgym train`, after the warm-up.
 
     The report is kept in the run folder as `preflight.json`. A run that is taken up again is looked
     at again only if it had not got past this.
@@ -210,9 +210,9 @@ def _after_playing(
     }
     findings = list(judge(found, numbers, settings, scope.limits))
     if examples and math.isnan(costs["update_seconds"]):
-        told = f"Forward and backward over {AT_ONCE} transcripts do not fit into memory."
+        reason = f"Forward and backward over {AT_ONCE} transcripts do not fit into memory."
         advice = "Turn gradient checkpointing on, or lower --max-completion-length."
-        findings.append(Finding("memory", "warn", told, advice))
+        findings.append(Finding("memory", "warn", reason, advice))
     return findings, figures
 
 

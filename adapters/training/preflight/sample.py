@@ -60,7 +60,7 @@ class Played:
 
     @property
     def outcome(self) -> Outcome | None:
-        """What tells it apart from other tries; None where a fault left it unscored."""
+        """Its outcome; None where a fault left it unscored."""
         return self.record.outcome
 
 
@@ -245,7 +245,7 @@ def update_seconds(model: PreTrainedModel, examples: Sequence[Example], rollouts
     batch = examples[::step][:AT_ONCE]
     if not batch:
         return math.nan
-    ids, labels = (tensor.to(model.device) for tensor in _padded(batch))
+    ids, labels = (tensor.to(model.device) for tensor in _pad(batch))
     was_training = model.training
     model.train()
     try:
@@ -278,7 +278,7 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _padded(batch: Sequence[Example]) -> tuple[Tensor, Tensor]:
+def _pad(batch: Sequence[Example]) -> tuple[Tensor, Tensor]:
     """Token ids and labels, both (B, L), padded on the right, where nothing looks at it."""
     rows = [torch.tensor(example.ids) for example in batch]
     learnt = [torch.tensor(example.learn) for example in batch]
@@ -300,7 +300,7 @@ _NULL: Final = re.compile(r"[:=]\s*(?:null|None)\b")
 
 @dataclass(frozen=True)
 class SampleFigures:
-    """What a sample says.
+    """The metrics of a sample.
 
     Attributes:
         numbers: By name; nan where there is nothing to be a share of.
@@ -339,15 +339,15 @@ def figures_of(sample: SamplePlayed, sizes: Iterable[int] = SIZES) -> SampleFigu
         counts=counts,
         signal={size: _mean([_differing(m, size) for m in groups]) for size in sizes},
         live={size: live_share(counts, size) for size in sizes},
-        errors=_counted(code for turn in turns for code in turn["errors"]),
-        repairs=_counted(code for turn in turns for code in turn["repairs"]),
+        errors=_count(code for turn in turns for code in turn["errors"]),
+        repairs=_count(code for turn in turns for code in turn["repairs"]),
         example=_example(turns),
         records=tuple(p.record for p in sample.rollouts if p.record.scored),
     )
 
 
 def _numbers(sample: SamplePlayed, turns: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """What the metrics of a step would be, and what only a preflight asks."""
+    """The metrics that a step of this sample would have, and those of the preflight alone."""
     figures = [
         Figures.of(
             played.record,
@@ -370,23 +370,23 @@ def _numbers(sample: SamplePlayed, turns: Sequence[dict[str, Any]]) -> dict[str,
 
 def _differing(outcomes: Sequence[Outcome | None], size: int) -> float:
     """The share of subsets of one task's scored tries in which outcomes differ."""
-    known = Counter(outcome for outcome in outcomes if outcome is not None)
-    size = min(size, known.total())
+    counts = Counter(outcome for outcome in outcomes if outcome is not None)
+    size = min(size, counts.total())
     if size < 2:
         return 0.0
-    alike = sum(math.comb(count, size) for count in known.values())
-    return 1.0 - alike / math.comb(known.total(), size)
+    alike = sum(math.comb(count, size) for count in counts.values())
+    return 1.0 - alike / math.comb(counts.total(), size)
 
 
 def _example(turns: Sequence[dict[str, Any]]) -> str:
     for key in ("errors", "repairs", "action"):
-        found = next((turn["action"] for turn in turns if turn[key]), None)
-        if found is not None:
-            return str(found)
+        action = next((turn["action"] for turn in turns if turn[key]), None)
+        if action is not None:
+            return str(action)
     return ""
 
 
-def _counted(codes: Iterable[str]) -> dict[str, int]:
+def _count(codes: Iterable[str]) -> dict[str, int]:
     return dict(Counter(codes).most_common())
 
 

@@ -51,7 +51,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Audit:
-    """What came of judging a sample of rollouts again.
+    """The result of judging a sample of rollouts again.
 
     Attributes:
         rollouts: Scored rollouts that the run has recorded, in the phases asked for.
@@ -159,18 +159,18 @@ def sample(items: Iterable[T], n: int | None, seed: int) -> tuple[list[T], int]:
         n: Items at most; None takes all.
     """
     draw = random.Random(f"toolgym-audit-{seed}")
-    kept: dict[int, T] = {}
+    reservoir: dict[int, T] = {}
     places: list[int] = []  # algorithm R: the i-th item replaces one of n with chance n / i
     count = 0
     for count, item in enumerate(items, 1):
         if n is None or len(places) < n:
             places.append(count)
-            kept[count] = item
+            reservoir[count] = item
         elif (place := draw.randrange(count)) < n:
-            del kept[places[place]]
+            del reservoir[places[place]]
             places[place] = count
-            kept[count] = item
-    return [kept[number] for number in sorted(kept)], count
+            reservoir[count] = item
+    return [reservoir[number] for number in sorted(reservoir)], count
 
 
 def _settings(run: Run) -> TrainSettings:
@@ -185,10 +185,14 @@ def _settings(run: Run) -> TrainSettings:
 
 def _judges(settings: TrainSettings, phases: Sequence[str]) -> dict[str, ToolEnv[Any]]:
     """The environment of each phase that the run has, as it was then."""
-    found = {"grpo": settings.training_kwargs}
+    kwargs_by_phase = {"grpo": settings.training_kwargs}
     for each in evaluations(settings):
-        found |= {f"{when}{each.suffix}": each.env_kwargs for when in ("before", "after")}
-    return {name: _environment(settings, found[name]) for name in phases if name in found}
+        kwargs_by_phase |= {f"{when}{each.suffix}": each.env_kwargs for when in ("before", "after")}
+    return {
+        name: _environment(settings, kwargs_by_phase[name])
+        for name in phases
+        if name in kwargs_by_phase
+    }
 
 
 def _environment(settings: TrainSettings, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:

@@ -1,4 +1,4 @@
-"""What a run is measured on, and what of it the training has not seen.
+"""Evaluations of a run: their tasks, what of them is held out, and the verdict on the gain.
 
 The tasks of an evaluation are held out if training has none of them, which is looked up in the
 tasks and not in the names of splits. Where the two splits share tasks (a file that serves as every
@@ -74,10 +74,10 @@ class Evaluation:
         return TASKS in self.unseen
 
     def to_json(self) -> dict[str, Any]:
-        """What a summary tells of it, without its figures."""
-        told = {"name": self.name, "source": self.source, "tasks": self.tasks}
+        """The evaluation in a summary, without its figures."""
+        facts = {"name": self.name, "source": self.source, "tasks": self.tasks}
         how = {"temperature": self.temperature, "tries": self.tries}
-        return {**told, "held_out": self.is_held_out, "unseen": list(self.unseen), **how}
+        return {**facts, "held_out": self.is_held_out, "unseen": list(self.unseen), **how}
 
 
 def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
@@ -105,11 +105,11 @@ def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
 
 
 def played_with(
-    settings: TrainSettings, wanted: Iterable[Evaluation]
+    settings: TrainSettings, planned: Iterable[Evaluation]
 ) -> Iterator[Mapping[str, Any]]:
     """The arguments of the environments of a run: for training, then for what is measured on."""
     yield settings.training_kwargs
-    yield from (each.env_kwargs for each in wanted if each.suffix != SAMPLED)
+    yield from (each.env_kwargs for each in planned if each.suffix != SAMPLED)
 
 
 def separated(settings: TrainSettings) -> TrainSettings:
@@ -193,13 +193,16 @@ def gain_sentence(evaluations: Sequence[Mapping[str, Any]], settings: TrainSetti
         return "No episode could be scored, so nothing can be said of a gain."
     sampled = next((each for each in others if each["temperature"] and _is_scored(each)), None)
     others = [each for each in others if not each["temperature"] and _is_scored(each)]
-    told = [f"Accuracy on {first['name']} {_moved(first)}{_verdict(first, sampled, settings)}"]
+    verdict = _verdict(first, sampled, settings)
+    sentences = [f"Accuracy on {first['name']} {_change_text(first)}{verdict}"]
     for other in others:
         end = ", a difference that chance explains." if _is_chance(other) else "."
-        told.append(f"On {other['name']} it {_moved(other)}{end}")
+        sentences.append(f"On {other['name']} it {_change_text(other)}{end}")
     if not first["held_out"]:
-        told.append("Nothing was held out, so this says nothing of tasks that are not trained on.")
-    return " ".join(told)
+        sentences.append(
+            "Nothing was held out, so this says nothing of tasks that are not trained on."
+        )
+    return " ".join(sentences)
 
 
 def _is_scored(evaluation: Mapping[str, Any]) -> bool:
@@ -207,7 +210,7 @@ def _is_scored(evaluation: Mapping[str, Any]) -> bool:
     return all(figures is not None and figures.get("accuracy") is not None for figures in ends)
 
 
-def _moved(evaluation: Mapping[str, Any]) -> str:
+def _change_text(evaluation: Mapping[str, Any]) -> str:
     before, after = evaluation["before"], evaluation["after"]
     return (
         f"went from {before['accuracy']:.1%} to {after['accuracy']:.1%}"
@@ -222,19 +225,19 @@ def _how(temperature: float) -> str:
 def _verdict(
     greedy: Mapping[str, Any], sampled: Mapping[str, Any] | None, settings: TrainSettings
 ) -> str:
-    """How the sentence on the first evaluation ends, and what of it was sampled."""
-    told = "" if sampled is None else f", and {_moved(sampled)}"
+    """The end of the sentence on the first evaluation, its sampled figures included."""
+    clause = "" if sampled is None else f", and {_change_text(sampled)}"
     surer = sampled is not None and _is_chance(sampled) and not _is_chance(greedy)
     decisive = sampled or greedy
     if settings.control is not None:
-        told += f". Rewards were shuffled, so nothing could be learnt; {_control(decisive)}"
+        clause += f". Rewards were shuffled, so nothing could be learnt; {_control(decisive)}"
     elif _is_chance(decisive):
-        told += ", a difference that chance explains."
+        clause += ", a difference that chance explains."
     elif _rose(decisive):
-        told += f". {_kind(settings)}"
+        clause += f". {_kind(settings)}"
     else:
-        told += ": training did harm. Look at validity and entropy in the report."
-    return f"{told} {SURER}" if surer else told
+        clause += ": training did harm. Look at validity and entropy in the report."
+    return f"{clause} {SURER}" if surer else clause
 
 
 def _rose(evaluation: Mapping[str, Any]) -> bool:

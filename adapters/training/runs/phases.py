@@ -27,7 +27,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.models.chat_policy import ChatModelPolicy
 from adapters.training.runs.evaluations import Evaluation, evaluations, gain_sentence
-from adapters.training.runs.preparation import prepare, prepared, save
+from adapters.training.runs.preparation import prepare, load_prepared, save
 from adapters.training.runs.progress import Advance, ProgressListener
 from adapters.training.runs.settings import TrainSettings
 from toolgym import rollout
@@ -41,7 +41,7 @@ _PAUSE = 0.2  # seconds
 
 @dataclass(frozen=True)
 class Grpo:
-    """What a trainer is given.
+    """The job of a trainer: the reinforcement learning of a run.
 
     Attributes:
         model: To be trained in place.
@@ -115,14 +115,14 @@ def train(
         check(run, model, tokenizer)
     policies = _policies(model, tokenizer, settings)
     if run.summary["before"] is None:
-        note(before=measured(run, "before", policies, settings, watch, note)[0]["before"])
+        note(before=run_evaluations(run, "before", policies, settings, watch, note)[0]["before"])
     with watch.phase("GRPO", settings.steps) as advance:
         trainer(Grpo(model, tokenizer, settings, run, advance))
     save(model, tokenizer, run.checkpoints / FINAL)
     note()
-    told = measured(run, "after", policies, settings, watch, note)
-    gain = gain_sentence(told, settings)
-    return note(after=told[0]["after"], gain=gain, status="complete")
+    results = run_evaluations(run, "after", policies, settings, watch, note)
+    gain = gain_sentence(results, settings)
+    return note(after=results[0]["after"], gain=gain, status="complete")
 
 
 def follow(run: Run, settings: TrainSettings, trainer: Trainer) -> None:
@@ -137,11 +137,11 @@ def follow(run: Run, settings: TrainSettings, trainer: Trainer) -> None:
     """
     while Run.open(run.path).summary.get("before") is None:
         time.sleep(_PAUSE)
-    model, tokenizer = prepared(settings, run)
+    model, tokenizer = load_prepared(settings, run)
     trainer(Grpo(model, tokenizer, settings, run, lambda *_: None, is_main=False))
 
 
-def measured(
+def run_evaluations(
     run: Run,
     when: str,
     policies: Policies,
@@ -149,7 +149,7 @@ def measured(
     watch: ProgressListener,
     note: Callable[..., Any],
 ) -> list[dict[str, Any]]:
-    """Make the evaluations, and return what the summary tells of them.
+    """Make the evaluations, and return their entries in the summary.
 
     Args:
         run: Keeps the transcripts; an evaluation before the training whose figures its summary has
@@ -158,17 +158,17 @@ def measured(
         policies: Who acts, by temperature.
         note: Keeps `evaluations=` in the summary, each time one has its figures.
     """
-    wanted = evaluations(settings)
-    known = run.summary.get("evaluations") or [{"before": run.summary["before"]}]
-    told = [{**each.to_json(), "before": None, "after": None} for each in wanted]
-    for each, earlier in zip(told, known, strict=False):
+    planned = evaluations(settings)
+    recorded = run.summary.get("evaluations") or [{"before": run.summary["before"]}]
+    results = [{**each.to_json(), "before": None, "after": None} for each in planned]
+    for each, earlier in zip(results, recorded, strict=False):
         each["before"] = earlier["before"]
-    for each, evaluation in zip(told, wanted, strict=True):
+    for each, evaluation in zip(results, planned, strict=True):
         if when != "before" or each["before"] is None:
             policy = policies(evaluation.temperature)
             each[when] = measure(run, when, evaluation, policy, settings, watch)
-            note(evaluations=told)
-    return told
+            note(evaluations=results)
+    return results
 
 
 def measure(
@@ -184,7 +184,7 @@ def measure(
     run.cut_rollouts(phase)
     total = min(evaluation.played, evaluation.tasks) * evaluation.tries
     with watch.phase(f"{evaluation.name}, {when}", total) as advance:
-        found = rollout.evaluate(
+        result = rollout.evaluate(
             settings.env_id,
             policy,
             n=evaluation.played,
@@ -194,8 +194,8 @@ def measure(
             progress=lambda done, _: advance(done, ""),
             **evaluation.env_kwargs,
         )
-    run.log_rollouts({"phase": phase, "step": None, **r.to_json()} for r in found.records)
-    return found.summary()
+    run.log_rollouts({"phase": phase, "step": None, **r.to_json()} for r in result.records)
+    return result.summary()
 
 
 def _policies(

@@ -43,7 +43,7 @@ def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
     folder = run.checkpoints / WARMUP
     needs_none = not settings.is_tiny and not settings.warmup_steps
     if folder.is_dir() or needs_none:
-        return prepared(settings, run)
+        return load_prepared(settings, run)
     run.cut_metrics("warmup", 0)
     transcripts = _demonstrations(settings, watch)
     model, tokenizer = _fresh(settings, transcripts)
@@ -53,7 +53,7 @@ def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
     return model, tokenizer
 
 
-def prepared(settings: TrainSettings, run: Run) -> Pair:
+def load_prepared(settings: TrainSettings, run: Run) -> Pair:
     """The same where `prepare` has been called before.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What else than the settings decides over a run's numbers: versions, machine, threads, data.
+"""The reproducibility record: versions, machine, threads and data, which decide over the numbers.
 
 It goes into `config.json` when a run begins. When the run is taken up again elsewhere, what
 differs is named, since from there on its numbers may differ too.
@@ -53,7 +53,7 @@ def data_hash(tasks: TaskSet[Task]) -> str:
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What is not as it was, each as `name then -> now`; packages by their own names."""
+    """The differences of two records, each as `name then -> now`; packages by their own names."""
     before = {**then, **then.get("packages", {})}
     after = {**now, **now.get("packages", {})}
     names = sorted((before.keys() | after.keys()) - {"packages"})

@@ -31,7 +31,7 @@ Separation = Literal["evaluation without training", "training without evaluation
 
 
 class TrainSettings(BaseModel):
-    """What `toolgym train` was asked for, defaults filled in."""
+    """The settings of `toolgym train`, defaults filled in."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
@@ -110,8 +110,8 @@ class TrainSettings(BaseModel):
 
     @field_validator("group_size")
     @classmethod
-    def _has_somebody_to_compare_with(cls, size: int, known: ValidationInfo) -> int:
-        if size < 2 and known.data.get("trainer") != "reference":
+    def _has_somebody_to_compare_with(cls, size: int, info: ValidationInfo) -> int:
+        if size < 2 and info.data.get("trainer") != "reference":
             raise ValueError("2 at least; groups of one are for --trainer reference")
         return size
 
@@ -240,7 +240,7 @@ def resolve(env_id: str, *, model: str | None = None, **given: Any) -> TrainSett
     if given.get("lora"):
         defaults = {**defaults, "learning_rate": _ADAPTER_RATE * defaults["learning_rate"]}
     chosen = {name: value for name, value in given.items() if value is not None}
-    return _checked({**defaults, "env_id": env_id, "model": model or TINY, **chosen})
+    return _validate({**defaults, "env_id": env_id, "model": model or TINY, **chosen})
 
 
 def read_settings(saved: Any) -> TrainSettings:
@@ -253,18 +253,18 @@ def read_settings(saved: Any) -> TrainSettings:
         raise ConfigurationError(
             "config.json has no `settings`: only a run that `toolgym train` began can be resumed."
         )
-    return _checked(saved)
+    return _validate(saved)
 
 
-def _checked(values: dict[str, Any]) -> TrainSettings:
+def _validate(values: dict[str, Any]) -> TrainSettings:
     try:
         return TrainSettings.model_validate(values)
     except ValidationError as problem:
-        found = "; ".join(
+        problems = "; ".join(
             f"{_option(error['loc'])}: {error['msg'].removeprefix('Value error, ')}"
             for error in problem.errors()
         )
-        raise ConfigurationError(f"these settings are refused: {found}.") from None
+        raise ConfigurationError(f"these settings are refused: {problems}.") from None
 
 
 def _option(place: tuple[int | str, ...]) -> str:

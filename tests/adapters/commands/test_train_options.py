@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
-from adapters.commands.train_options import OWN_OPTIONS, arguments_of, divided
+from adapters.commands.train_options import OWN_OPTIONS, arguments_of, divide_options
 from adapters.commands.train_with_reference import reference_options
 from adapters.commands.train_with_trl import check_settings, grpo_options
 from adapters.reference.losses import loss_config
@@ -24,7 +24,7 @@ EXPLORE = "sqlgym/Explore-v0"
 
 def test_a_name_is_the_environments_or_else_the_trainers() -> None:
     pairs = ["step_limit=9", "beta=0.02", 'guards={"patience": 3}', "loss_type=bnpo"]
-    wanted, options = divided(EXPLORE, "trl", pairs, None)
+    wanted, options = divide_options(EXPLORE, "trl", pairs, None)
     assert wanted == ["step_limit=9"]
     assert options == {"beta": 0.02, "guards": {"patience": 3}, "loss_type": "bnpo"}
 
@@ -32,10 +32,10 @@ def test_a_name_is_the_environments_or_else_the_trainers() -> None:
 def test_a_file_holds_arguments_of_the_trainer_and_set_goes_before_it(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("beta: 1e-2\nloss_type: bnpo\ntop_k: 5\nguards:\n  patience: 3\n")
-    wanted, options = divided(EXPLORE, "trl", ["beta=0.5"], file)
+    wanted, options = divide_options(EXPLORE, "trl", ["beta=0.5"], file)
     assert wanted == []
     assert options == {"beta": 0.5, "loss_type": "bnpo", "top_k": 5, "guards": {"patience": 3}}
-    assert divided(EXPLORE, "trl", None, file)[1]["beta"] == 0.01
+    assert divide_options(EXPLORE, "trl", None, file)[1]["beta"] == 0.01
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,17 @@ def test_what_is_nobodys_is_refused_with_a_hint(
     file = tmp_path / "config.yaml"
     file.write_text(text or "")
     with pytest.raises(ConfigurationError, match=words):
-        divided(EXPLORE, "trl", pairs, file if text else None)
+        divide_options(EXPLORE, "trl", pairs, file if text else None)
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        divided(EXPLORE, "trl", None, tmp_path / "nowhere.yaml")
+        divide_options(EXPLORE, "trl", None, tmp_path / "nowhere.yaml")
 
 
 def test_groups_of_one_can_be_asked_for_on_the_command_line_of_the_reference_trainer_only() -> None:
     pairs = ["advantages=batch_normalized", "sampling=null"]
-    _, own = divided(EXPLORE, "reference", pairs, None)
+    _, own = divide_options(EXPLORE, "reference", pairs, None)
     asked = {"group_size": 1, "trainer_options": own}
     config = reference_options(resolve(EXPLORE, trainer="reference", **asked))
 

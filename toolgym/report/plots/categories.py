@@ -107,12 +107,12 @@ def bar_plot(
 
 
 def _points(series: Points, places: Sequence[float], vertical: Axis, *, has_room: bool) -> str:
-    known = [
+    present = [
         (x, point) for x, point in zip(places, series.points, strict=False) if point is not None
     ]
-    joined = [(x, vertical.place(point.value)) for x, point in known]
+    joined = [(x, vertical.place(point.value)) for x, point in present]
     parts = [element("path", class_="joint", d=path_of(joined))] if len(joined) > 1 else []
-    for x, point in known:
+    for x, point in present:
         y, low, high = (vertical.place(v) for v in (point.value, point.low, point.high))
         shown = number_text(point.value, vertical.step / 100, vertical.unit)
         parts.append(element("line", class_="error", x1=x, x2=x, y1=low, y2=high))

@@ -189,12 +189,12 @@ def _hover(lines: Sequence[Line], horizontal: Axis, vertical: Axis) -> str:
     values = [dict(zip(line.x, line.faint or line.y, strict=False)) for line in lines]
     strips = []
     for step in shown:
-        told = [
+        texts = [
             f"{line.label}: {number_text(value, vertical.step / 100, vertical.unit)}"
             for line, by_step in zip(lines, values, strict=True)
             if (value := by_step.get(step)) is not None and is_drawable(value)
         ]
-        title = element("title", text="\n".join([f"step {step:g}", *told]))
+        title = element("title", text="\n".join([f"step {step:g}", *texts]))
         left = max(LEFT, horizontal.place(step) - width / 2)
         right = min(WIDTH - RIGHT, horizontal.place(step) + width / 2)
         strips.append(box(title, "hover", left, TOP, right - left, HEIGHT - TOP - BOTTOM))

@@ -124,7 +124,7 @@ class Incidents:
     severities: Mapping[int, int]
 
     def in_words(self, actions: Sequence[str]) -> str:
-        """How often each action was taken, and when first.
+        """The count of each action, and its first step.
 
         >>> Incidents("run", 0, 60, {3: 2, 5: 2}).in_words(("ok", "warn", "skip"))
         'at 2 of 60 steps: skip 2 times, first at step 3.'
@@ -132,14 +132,14 @@ class Incidents:
         if not self.severities:
             return f"at none of {self.steps} steps."
         counted = sorted(Counter(self.severities.values()).items())
-        told = ", ".join(
+        parts = ", ".join(
             f"{actions[severity]} {_times(count)}, first at step {self._first(severity)}"
             for severity, count in counted
         )
-        return f"at {len(self.severities)} of {self.steps} steps: {told}."
+        return f"at {len(self.severities)} of {self.steps} steps: {parts}."
 
     def _first(self, severity: int) -> int:
-        return min(step for step, found in self.severities.items() if found == severity)
+        return min(step for step, value in self.severities.items() if value == severity)
 
 
 def _times(count: int) -> str:
