@@ -96,7 +96,7 @@ _AS_PYTHON_WRITES: Final = {"True": True, "False": False, "None": None}
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, Any]:
-    """The values of `--set NAME=VALUE`: JSON where the value is JSON (True and None too), else text.
+    """Values of `--set NAME=VALUE`: JSON where the value is JSON (True and None too), else text.
 
     Raises:
         ConfigurationError: One is not of that form, or sets what another has set.

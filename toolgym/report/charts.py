@@ -134,8 +134,8 @@ def _section(section: Section, runs: Sequence[RunView], result: Charts) -> list[
         }
         for series in present:
             if series.key in still:
-                value = _value_text(still[series.key], plot.unit)
-                result.constant.append(f"{series.name} ({value})")
+                text = _value_text(still[series.key], plot.unit)
+                result.constant.append(f"{series.name} ({text})")
         present = tuple(series for series in present if series.key not in still)
         for part in _parts(plot, present, len(runs)):
             drawn.append(_chart(plot, part, curves, runs))

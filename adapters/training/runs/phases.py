@@ -27,7 +27,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.models.chat_policy import ChatModelPolicy
 from adapters.training.runs.evaluations import Evaluation, evaluations, gain_sentence
-from adapters.training.runs.preparation import prepare, load_prepared, save
+from adapters.training.runs.preparation import load_prepared, prepare, save
 from adapters.training.runs.progress import Advance, ProgressListener
 from adapters.training.runs.settings import TrainSettings
 from toolgym import rollout
