@@ -257,14 +257,13 @@ def check_tasks(
         tasks=len(tasks) + len(unloaded),
         items=len(items - {""}),
         playable=len(tasks) - len(refused) - len(faults),
-        refused=tuple(map(_as_data, (unloaded | refused).values())),
+        refused=tuple(
+            {"task_id": refusal.task_id, "code": refusal.code, "reason": refusal.reason}
+            for refusal in (unloaded | refused).values()
+        ),
         faults=tuple(faults),
         duplicates=tuple(tuple(ids) for ids in asked.values() if len(ids) > 1),
     )
-
-
-def _as_data(refusal: TaskRefused) -> dict[str, str]:
-    return {"task_id": refusal.task_id, "code": refusal.code, "reason": refusal.reason}
 
 
 def _question_key(task: Task) -> bytes:

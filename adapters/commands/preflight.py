@@ -61,7 +61,7 @@ MaxCompletion = Annotated[Number, _option("Tokens of a rollout, results of tools
 WarmupSteps = Annotated[Number, _option("Of the tiny model, before it is looked at; 1200.")]
 Demos = Annotated[Number, _option("That the tiny model imitates; 4800.")]
 Trainer = Annotated[Text, _option(f"Who will train: {' or '.join(TRAINERS)}; {TRAINERS[0]}.")]
-Seed = Annotated[Number, _option("Of everything that draws; 0.", min=0)]
+Seed = Annotated[Number, _option("Of all random choices; 0.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
 

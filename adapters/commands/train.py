@@ -59,7 +59,7 @@ EvalTries = Annotated[
     Number, _option("Tries at each task that are sampled; tiny model 2, else 1; 0: greedy only.")
 ]
 SaveEvery = Annotated[Number, _option("Steps between checkpoints; 20.")]
-Seed = Annotated[int, _option("Of everything that draws.", min=0)]
+Seed = Annotated[int, _option("Of all random choices.", min=0)]
 Out = Annotated[Path | None, _option("The run folder; else runs/NAME-001 and so on.")]
 Resume = Annotated[Path | None, _option("Go on with this run folder, with its own settings.")]
 Settings = Annotated[

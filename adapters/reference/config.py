@@ -1,9 +1,9 @@
 """The settings of the reference trainer, each with its meaning and the reason for its default.
 
 They are for any model; the defaults are careful ones for a pretrained chat model. What is not here
-is fixed for a reason: tokens are drawn from the whole distribution (`top_p` and `top_k` would make
-the recorded log-probabilities those of another policy), and the model is trained without dropout
-(with it, the policy that learns is not the one that generated).
+is fixed for a reason: tokens are sampled from the whole distribution (`top_p` and `top_k` would
+make the recorded log-probabilities those of another policy), and the model is trained without
+dropout (with it, the policy that learns is not the one that generated).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ReferenceConfig(BaseModel):
     """Threads in which the tools of different rollouts run."""
     sampling: SamplingConfig | None = SamplingConfig()
     """Dynamic sampling: groups whose members all had the same outcome are replaced by others, since
-    they teach nothing but thrift. None learns from the groups as they are drawn."""
+    they teach nothing but thrift. None learns from the groups as they are sampled."""
 
     advantages: str = "batch_normalized_baseline"
     """An estimator of `adapters.training.algorithms.advantages`. The default keeps a small lead
@@ -106,7 +106,7 @@ class ReferenceConfig(BaseModel):
     keep: int = Field(2, ge=1)
     """Checkpoints that are kept, beside the latest one whose weights the guards found sound."""
     control: Literal["shuffled-rewards"] | None = None
-    """`shuffled-rewards` hands each rollout the reward of another: nothing can be learnt then."""
+    """`shuffled-rewards` hands each rollout the reward of another: nothing is left to learn."""
 
     @field_validator("loss", mode="before")
     @classmethod

@@ -48,10 +48,10 @@ class LossConfig(BaseModel):
     ratio: Literal["token", "sequence"] = "token"
     """`sequence`: one ratio for a rollout, the geometric mean of its tokens' (GSPO)."""
     old_log_probs: Literal["recorded", "computed"] = "recorded"
-    """What ratios are taken to. `recorded`: the log-probabilities that tokens were drawn with; the
-    ratio then also corrects what rounding makes different between playing and learning. `computed`:
-    those that the learner finds before the first update of a batch, for bounds that are narrower
-    than this rounding: GSPO's, outside of which bfloat16 puts half of the rollouts."""
+    """The denominator of ratios. `recorded`: the log-probabilities at which tokens were sampled, so
+    that the ratio also corrects what rounding makes different between sampling and training.
+    `computed`: those that the learner finds before the first update of a batch, for bounds that are
+    narrower than this rounding: GSPO's, outside of which bfloat16 puts half of the rollouts."""
     epsilon_low: float = Field(0.2, ge=0, le=1)
     """Ratios are bounded below by 1 - epsilon_low; 1 leaves no lower bound."""
     epsilon_high: float = Field(0.28, ge=0)

@@ -54,9 +54,9 @@ class StableGRPOConfig(GRPOConfig):  # type: ignore[misc]
     """At a success rate of 10 %, 57 % of the groups of 8 have right and wrong members, 18 % of the
     groups of 2; what has not teaches nothing."""
     scale_rewards: str = "none"
-    """A group's own deviation erases how large a lead was, so none is divided by; the leads of the
-    whole batch are, by max(std, 0.1). Without that floor a solved batch turns a call more or less,
-    worth 0.01, into an advantage of full size."""
+    """A group's own deviation erases how large a difference was, so none is divided by; advantages
+    are divided by the deviation of the whole batch, by max(std, 0.1). Without that floor a solved
+    batch turns a call more or less, worth 0.01, into an advantage of full size."""
     beta: float = 0.01
     """A run without an anchor lost the form of its calls within 30 steps and never found it again.
     The reference is the model as it is when training begins, warm-up included."""
@@ -81,7 +81,7 @@ class StableGRPOConfig(GRPOConfig):  # type: ignore[misc]
     dynamic_sampling: bool = True
     """Groups whose members all had the same outcome are replaced by others (DAPO)."""
     max_draws: float = 3.0
-    """Groups that a step may draw, as a multiple of those it learns from; what is missing then is
+    """Groups that a step may sample, as a multiple of those it learns from; what is missing then is
     masked."""
     advantage_estimator: str | None = None
     """A key of `adapters.training.algorithms.advantages.ESTIMATORS`, or "trl" for what TRL computes
@@ -89,7 +89,8 @@ class StableGRPOConfig(GRPOConfig):  # type: ignore[misc]
     for "group", `batch_scaled` for "batch"."""
     advantage_clip: float | None = 5.0
     """Bound on the size of an advantage, TRL's own included; it spares the one right rollout among
-    25, whose lead is 4.8 deviations, and holds a rollout down whose reward is out of all
+    25, which lies 4.8 deviations above the mean, and holds a rollout down whose reward is out of
+    all
     proportion."""
     guards: dict | str | None = field(default_factory=dict)  # type: ignore[type-arg]  # as TRL's
     """Fields of `adapters.training.guards.config.GuardConfig`, where each is explained."""
@@ -344,7 +345,7 @@ def _sampled_otherwise(config: StableGRPOConfig) -> str | None:
     if not cutting or (config.use_vllm and config.vllm_importance_sampling_correction):
         return None
     return (
-        f"{', '.join(cutting)}: rollouts are then drawn from another distribution than the one"
+        f"{', '.join(cutting)}: rollouts are then sampled from another distribution than the one"
         " whose log-probabilities the loss takes, and without vLLM no ratio corrects for it. Leave"
         " it out; temperature is taken into account."
     )

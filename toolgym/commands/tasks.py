@@ -200,7 +200,8 @@ def show(
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     for name, text in facts.items():
-        typer.echo(f"{name}:\n{_indent(text)}" if "\n" in text else f"{name}: {text}")
+        lines = "".join(f"\n  {line}" for line in text.splitlines())
+        typer.echo(f"{name}:{lines}" if "\n" in text else f"{name}: {text}")
 
 
 def _loaded(tasks: TaskSet[Any], task_id: str) -> list[str]:
@@ -226,10 +227,6 @@ def _holder(sets: dict[str, TaskSet[Any]], task_id: str, dataset: str) -> tuple[
         f"there is no task {task_id!r} in {dataset} ({', '.join(sets)}); there is, for example,"
         f" {', '.join(near)}."
     )
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
 
 
 Sources = Annotated[

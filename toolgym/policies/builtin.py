@@ -76,11 +76,15 @@ class ExpertPolicy:
     def _next(self, situation: Situation) -> Any:
         try:
             if situation.slot not in self._playing:
-                self._playing[situation.slot] = situation.env.expert()
+                self._playing[situation.slot] = self._play(situation)
                 return next(self._playing[situation.slot])
             return self._playing[situation.slot].send(situation.observation)
         except StopIteration:
             return ""
+
+    def _play(self, situation: Situation) -> Generator[Any, str, None]:
+        """The play of an episode: actions, each for the observation that it is sent."""
+        return situation.env.expert()
 
 
 class RandomPolicy:

@@ -12,7 +12,6 @@ a rollout to a fault, and flat lines would hide the plots that tell something.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -189,12 +188,3 @@ SECTIONS: Final = (
 SEVERITY: Final = "guard_severity"
 ACTIONS: Final = ("ok", "warn", "skip", "lower rate", "roll back", "stop")
 """What the values 0 to 5 of `SEVERITY` mean; drawn by a plot of its own."""
-
-
-def drawn_keys() -> Iterator[str]:
-    """Every key that some plot shows."""
-    for section in SECTIONS:
-        for plot in section.plots:
-            yield from (series.key for series in plot.series)
-            yield from [plot.spread] if plot.spread else []
-    yield SEVERITY

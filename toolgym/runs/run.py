@@ -187,18 +187,6 @@ class Run:
         """The folder of all checkpoints; it need not exist yet."""
         return self.path / "checkpoints"
 
-    def checkpoint_dir(self, name: str) -> Path:
-        """The folder of one checkpoint, made where it is missing.
-
-        Raises:
-            ConfigurationError: The name is not that of one folder.
-        """
-        if name in ("", ".", "..") or "/" in name or "\\" in name:
-            raise ConfigurationError(f"{name!r} is no name for a checkpoint; use one without a /.")
-        folder = self.checkpoints / name
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
     def _append(self, name: str, records: Sequence[Record]) -> None:
         append_lines(self.path / name, records, whole=self._lines(name))
 

@@ -126,7 +126,11 @@ class FindingReporter:
     def _line(self, step: int, finding: GuardFinding, action: Action) -> str:
         """The log line of a finding; empty where it is not due."""
         asked = finding.action
-        does = action if asked is Action.ROLL_BACK else min(asked, action, key=_severity)
+        does = (
+            action
+            if asked is Action.ROLL_BACK
+            else min(asked, action, key=lambda each: each.severity)
+        )
         logged = self._logged.setdefault(finding.guard, _ReportState())
         logged.times += 1
         is_news = logged.times == 1 or does.severity > logged.severity
@@ -146,10 +150,6 @@ class FindingReporter:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore such a state."""
         self._logged = {name: _ReportState(*values) for name, values in state.items()}
-
-
-def _severity(action: Action) -> int:
-    return action.severity
 
 
 def rollback_message(step: int, place: int) -> str:

@@ -16,7 +16,7 @@ slips of copying, spread over everything, and a few thousand rollouts cannot men
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import gymnasium as gym
@@ -64,7 +64,7 @@ _GUESSES: Final = 100
 _LONGEST_LOSS: Final = 24  # characters that a garbled call has lost at most
 
 
-class NoisyDemonstrator:
+class NoisyDemonstrator(ExpertPolicy):
     """An expert with mistakes: each episode is played in one habit, drawn by its seed.
 
     Now and then it garbles a call, reads the error, and makes the call again as it should be, so a
@@ -86,23 +86,10 @@ class NoisyDemonstrator:
     def __init__(
         self, seed: int = 0, habits: Mapping[Habit, float] = HABITS, stumbles: float = STUMBLES
     ) -> None:
+        super().__init__()
         self._seed = seed
         self._habits = dict(habits)
         self._stumbles = stumbles
-        self._playing: dict[int, Generator[Any, str, None]] = {}
-
-    def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """The next action of each episode; an empty text once the expert has no more to say."""
-        return [self._next(situation) for situation in situations]
-
-    def _next(self, situation: Situation) -> Any:
-        try:
-            if situation.slot not in self._playing:
-                self._playing[situation.slot] = self._play(situation)
-                return next(self._playing[situation.slot])
-            return self._playing[situation.slot].send(situation.observation)
-        except StopIteration:
-            return ""
 
     def _play(self, situation: Situation) -> Generator[Any, str, None]:
         draw = random.Random(f"toolgym-sloppy-{self._seed}-{situation.seed}")

@@ -40,14 +40,14 @@ class TrainSettings(BaseModel):
     model: str = TINY
     """`tiny`, or the path or hub id of a chat model."""
     trainer: str = "trl"
-    """Who does the reinforcement learning."""
+    """The trainer of the reinforcement learning: `trl` or `reference`."""
     trainer_options: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the trainer's own config, over those that these settings mean."""
     lora: bool = False
     """Reinforcement learning trains an adapter, which is merged into the model at its end."""
     vllm: Literal["colocate", "server"] | None = None
-    """Who generates the rollouts: vLLM on the training GPU, or a server of its own; null: the
-    trainer."""
+    """The generator of rollouts: vLLM on the training GPU, or a server of its own; null: the
+    trainer itself."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """For the environment: data set, step limit, parsing, rewards; without the split."""
     split: str | None = "train"
@@ -58,14 +58,14 @@ class TrainSettings(BaseModel):
     """What was done so that no task of the evaluations is trained on; null where nothing need be
     done, or nothing can be. See `adapters.training.runs.evaluations.separated`."""
     seed: int = Field(0, ge=0)
-    """Of everything that draws."""
+    """Of all random choices."""
 
     copying: float = Field(0.0, ge=0)
     """How strongly the heads of the tiny model write back what they read, to begin with."""
     demonstrations: int = Field(ge=1)
     """Transcripts that the warm-up imitates."""
     demonstrator: Literal["sloppy", "expert"]
-    """Who plays them: the tiny model needs habits to choose from, a pretrained one brings them."""
+    """Their player: the tiny model needs habits to choose from, a pretrained one brings them."""
     warmup_steps: int = Field(ge=0)
     """Optimizer steps of imitation; 0 skips it."""
     warmup_batch: int = Field(ge=1)
@@ -94,8 +94,8 @@ class TrainSettings(BaseModel):
     save_every: int = Field(ge=1)
     """Steps between checkpoints."""
     control: Control | None = None
-    """`shuffled-rewards` hands each rollout the reward of another one: nothing can be learnt from
-    that, so whatever still improves has another cause."""
+    """`shuffled-rewards` hands each rollout the reward of another one: that teaches nothing, so
+    whatever still improves has another cause."""
 
     preflight: bool = True
     """After the warm-up look whether the model can learn, and train nothing if it cannot."""

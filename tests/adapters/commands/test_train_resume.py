@@ -94,7 +94,8 @@ def test_an_interrupted_run_ends_as_one_that_was_not(
 def test_a_checkpoint_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", {})
     for step, state in ((2, '{"global_step": 2}'), (4, '{"global_st'), (6, None)):
-        folder = run.checkpoint_dir(f"checkpoint-{step}")
+        folder = run.checkpoints / f"checkpoint-{step}"
+        folder.mkdir(parents=True)
         if state is not None:
             (folder / "trainer_state.json").write_text(state)
 

@@ -9,7 +9,7 @@ from adapters.training.guards.config import Action, GuardConfig, GuardName
 from adapters.training.guards.guards import Guards
 from tests.toolgym.report.synthetic_run import Page
 from toolgym.report import write_report
-from toolgym.report.catalogue import ACTIONS, SECTIONS, drawn_keys
+from toolgym.report.catalogue import ACTIONS, SECTIONS, SEVERITY
 from toolgym.report.view import Limit, limits, thresholds
 from toolgym.runs.metrics import METRICS, unknown
 from toolgym.runs.run import Run
@@ -110,6 +110,13 @@ def test_a_limit_far_above_a_curve_does_not_press_it_flat(
     assert "Dotted: the limits of the guards." in page.text
 
 
+def drawn_keys() -> set[str]:
+    """Every key that some plot shows."""
+    plots = [plot for section in SECTIONS for plot in section.plots]
+    keys = {series.key for plot in plots for series in plot.series}
+    return keys | {plot.spread for plot in plots if plot.spread} | {SEVERITY}
+
+
 def test_every_metric_that_is_drawn_is_in_the_vocabulary_and_of_its_unit() -> None:
     assert unknown(dict.fromkeys(drawn_keys())) == []
     for section in SECTIONS:
@@ -121,7 +128,7 @@ def test_every_metric_that_is_drawn_is_in_the_vocabulary_and_of_its_unit() -> No
 
 
 def test_every_metric_that_tells_something_is_drawn() -> None:
-    assert METRICS.keys() - set(drawn_keys()) == {
+    assert METRICS.keys() - drawn_keys() == {
         "turns",
         "rollouts",
         "updates",

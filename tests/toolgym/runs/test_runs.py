@@ -238,16 +238,6 @@ def test_the_summary_says_whether_a_run_is_complete(run: Run) -> None:
     assert sorted(os.listdir(run.path)) == ["config.json", "summary.json"]
 
 
-def test_checkpoints_have_a_folder_each_and_no_name_leaves_it(run: Run) -> None:
-    folder = run.checkpoint_dir("step-10")
-
-    assert folder == run.checkpoints / "step-10"
-    assert folder.is_dir()
-    for name in ("", "..", "a/b", "a\\b"):
-        with pytest.raises(ConfigurationError, match="no name for a checkpoint"):
-            run.checkpoint_dir(name)
-
-
 def test_the_reproducibility_record_names_installed_packages_only() -> None:
     record = reproducibility(["pydantic", "no-such-package-anywhere"])
 
