@@ -36,6 +36,7 @@ NAMED = [
     ("sqlgym.synthesis.world", "Role", "sqlgym.synthesis.reading.world"),
     ("sqlgym.task_family", "SqlTaskFamily", "sqlgym.datasets.family"),
     ("sqlgym.tasks", "load_tasks", "sqlgym.datasets.load"),
+    ("toolgym.chat", "ChatPolicy", "toolgym.policies.chat"),
     ("toolgym.chat.scripted_server", "ScriptedServer", "toolgym.testing.chat_server"),
     ("toolgym.runs", "Run", "toolgym.runs.run"),
     ("toolgym.task_report", "check_tasks", "toolgym.inspection"),

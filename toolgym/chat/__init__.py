@@ -14,23 +14,16 @@ from toolgym.chat.client import ChatClient, Totals
 from toolgym.chat.faults import CHAT_FAULTS, ChatFault
 from toolgym.chat.reply import Chat, Reply
 from toolgym.chat.settings import ChatSettings
+from toolgym.former_paths import moved_names
 
 __all__ = [
     "CHAT_FAULTS",
     "Chat",
     "ChatClient",
     "ChatFault",
-    "ChatPolicy",
     "ChatSettings",
     "Reply",
     "Totals",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """`ChatPolicy`, which lies above this package: it is imported when it is asked for."""
-    if name == "ChatPolicy":
-        from toolgym.policies.chat import ChatPolicy
-
-        return ChatPolicy
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = moved_names(__name__, {"ChatPolicy": "toolgym.policies.chat"})

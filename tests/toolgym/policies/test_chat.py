@@ -11,10 +11,10 @@ pytest.importorskip("openai", reason="needs the extra `openai`")
 from tests.toolgym.commands.command_line import run
 from tests.toolgym.policies.expert_model import ExpertModel
 from toolgym import registration, rollout
-from toolgym.chat import ChatClient, ChatFault, ChatPolicy, ChatSettings
+from toolgym.chat import ChatClient, ChatFault, ChatSettings
 from toolgym.cli import application
 from toolgym.errors import ConfigurationError
-from toolgym.policies.chat import api_messages, load
+from toolgym.policies.chat import ChatPolicy, api_messages, load
 from toolgym.testing.chat_server import ScriptedServer
 
 ENV = "sqlgym/Explore-v0"
