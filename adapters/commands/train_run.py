@@ -28,8 +28,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from adapters.reference.chat import check_template
+from adapters.reference.checkpoint import Checkpoints
+from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.decoder import check_model
 from adapters.reference.distributed import Processes
+from adapters.reference.trainer import ReferenceTrainer
 from adapters.training.guards.config import GuardConfig
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.preflight.chat_format import Needs
@@ -171,8 +174,6 @@ def trainer_named(name: str) -> phases.Trainer:
 
         return train_with_trl
     if name == "reference":
-        from adapters.commands.train_with_reference import train_with_reference
-
         return train_with_reference
     raise ConfigurationError(f"there is no trainer {name!r}; take trl or reference.")
 
@@ -188,9 +189,12 @@ def check_trainer(settings: TrainSettings) -> GuardConfig:
     """
     if settings.trainer == "trl":
         from adapters.commands.train_with_trl import check_settings
-    else:
-        from adapters.commands.train_with_reference import check_settings
-    return check_settings(settings)
+
+        return check_settings(settings)
+    if settings.lora or settings.vllm is not None:
+        option = "--lora" if settings.lora else "--vllm"
+        raise ConfigurationError(f"{option} is for --trainer trl; the reference trainer has none.")
+    return reference_options(settings).guards
 
 
 def _see_through(run: Run, settings: TrainSettings, quiet: bool, *, is_main: bool) -> None:
@@ -305,3 +309,51 @@ def _of_the_reference(
 ) -> None:
     check_model(model)
     check_template(model, tokenizer, env)
+
+
+def train_with_reference(job: phases.Grpo) -> None:
+    """Train the job's model in place, up to the last step of its settings.
+
+    The trainer goes on from its own last checkpoint; metrics and transcripts of steps after that
+    checkpoint are cut off first, since those steps are done again.
+
+    Raises:
+        ConfigurationError: The trainer cannot train with these settings.
+        EnvironmentFault: The environment keeps failing.
+        TrainingStopped: The guards ended the run.
+    """
+    settings, run = job.settings, job.run
+    config = reference_options(settings)
+    done = max(Checkpoints(run.checkpoints, config.keep).steps(), default=0)
+    job.cut_off_after(done)
+
+    ReferenceTrainer(
+        job.model,
+        job.tokenizer,
+        settings.env_id,
+        run.checkpoints,
+        config,
+        env_kwargs=settings.training_kwargs,
+        on_metrics=job.tell_metrics,
+        on_rollouts=job.tell_rollouts,
+    ).train()
+
+
+def reference_options(settings: TrainSettings) -> ReferenceConfig:
+    """The settings as a `ReferenceConfig`.
+
+    Raises:
+        ConfigurationError: A value is unknown or out of range.
+    """
+    options: dict[str, Any] = {
+        "steps": settings.steps,
+        "seed": settings.seed,
+        "group_size": settings.group_size,
+        "prompts": settings.prompts,
+        "temperature": settings.temperature,
+        "max_completion_length": settings.max_completion_length,
+        "learning_rate": settings.learning_rate,
+        "save_every": settings.save_every,
+        "control": settings.control,
+    }
+    return reference_config(options | settings.trainer_options)

@@ -58,7 +58,7 @@ class ReferenceTrainer:
         checkpoints: Folder of the run's checkpoints; training resumes from the last one.
         config: The settings.
         env_kwargs: For `gym.make`.
-        on_metrics: Called after each step with it and its metrics (`metric_names`).
+        on_metrics: Called after each step with it and its metrics (`toolgym.runs.metrics`).
         on_rollouts: Called with the first step that learns from a batch and some of its episodes.
         transcripts: The number of episodes of a batch that `on_rollouts` gets.
 

@@ -192,7 +192,7 @@ class Filling:
         return max(0, min(math.ceil(worst / share), self._places, left))
 
     def metrics(self) -> dict[str, float]:
-        """The sampling metrics of this process, by the names of `metric_names`."""
+        """The sampling metrics of this process, by the names of `toolgym.runs.metrics`."""
         return {
             "drawn_groups": float(self._drawn),
             "dropped_groups": float(self._drawn - self._live),

@@ -2,7 +2,7 @@
 
 A trainer usually reports a reward and its spread over the batch. What tells whether anything can be
 learnt is the group (`groups`), and what tells whether the policy is still healthy is how its turns
-were parsed: valid, repaired, failed. The names are those of `metric_names`.
+were parsed: valid, repaired, failed. The names are those of `toolgym.runs.metrics`.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def batch_metrics(
         groups: Equal for the rollouts that are compared; members need not be adjacent.
 
     Returns:
-        Those whose source is `rollouts`, by the names of `metric_names`; nan for a share or a mean
-        of nothing.
+        Those of `toolgym.runs.metrics` whose source is `rollouts`; nan for a share or a mean of
+        nothing.
     """
     scored = [figure for figure in figures if figure.scored]
     scored_rewards = [reward for reward in rewards if math.isfinite(reward)]

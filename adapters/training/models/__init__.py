@@ -1,5 +1,5 @@
 """Language models: loading, generating, imitating.
 
-Read `chat_policy` first, then `generation`; `supervised` is the warm-up on the transcripts that
-`demonstrations` plays.
+Read `chat_policy` first; `supervised` is the warm-up on transcripts that `demonstrations` plays, as
+token ids by `tokenized_examples`.
 """

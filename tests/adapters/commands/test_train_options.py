@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.commands.train_options import OWN_OPTIONS, arguments_of, divide_options
-from adapters.commands.train_with_reference import reference_options
+from adapters.commands.train_run import reference_options
 from adapters.commands.train_with_trl import check_settings, grpo_options
 from adapters.reference.losses import loss_config
 from adapters.training.algorithms.dynamic_sampling import SamplingConfig
