@@ -22,17 +22,17 @@ Z95: Final = 1.959963984540054
 _PARTS: Final = 400  # of Simpson's rule; an even number
 
 
-def wilson_interval(successes: int, n: int, z: float = Z95) -> tuple[float, float]:
-    """Wilson score interval of a proportion (Wilson 1927).
+def wilson_interval(successes: int, n: int) -> tuple[float, float]:
+    """95 % Wilson score interval of a proportion (Wilson 1927).
 
     >>> [round(bound, 3) for bound in wilson_interval(8, 10)]
     [0.49, 0.943]
     """
     if n == 0:
         return 0.0, 1.0
-    p, squared = successes / n, z * z
+    p, squared = successes / n, Z95 * Z95
     centre = p + squared / (2 * n)
-    spread = z * math.sqrt(p * (1 - p) / n + squared / (4 * n * n))
+    spread = Z95 * math.sqrt(p * (1 - p) / n + squared / (4 * n * n))
     scale = 1 + squared / n
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
@@ -127,7 +127,7 @@ def _variance(values: Sequence[float]) -> float:
 
 
 @functools.lru_cache(maxsize=256)
-def t_quantile(freedom: float, level: float = LEVEL) -> float:
+def t_quantile(freedom: float) -> float:
     """The number of standard errors that Student's two-sided interval reaches.
 
     With t = sqrt(n) tan(a) the density of t with n degrees of freedom becomes cos(a)^(n - 1).
@@ -139,7 +139,7 @@ def t_quantile(freedom: float, level: float = LEVEL) -> float:
     low, high = 0.0, math.pi / 2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _area(middle, freedom) < level * whole else (low, middle)
+        low, high = (middle, high) if _area(middle, freedom) < LEVEL * whole else (low, middle)
     return math.sqrt(freedom) * math.tan(low)
 
 

@@ -64,7 +64,6 @@ class Mean:
     """A mean with the 95 % interval that its standard error gives.
 
     Attributes:
-        value: The mean.
         error: Its standard error; nan for fewer than two.
         of: Over how many.
 
@@ -135,7 +134,6 @@ class Table:
 
     Attributes:
         name: Its key in JSON.
-        title: Stands above it.
         columns: Their names.
         rows: As long as `columns` each.
         note: How to read it, if the columns do not say it.
@@ -180,7 +178,6 @@ class Statistics:
     """The statistics of a set of rollouts, by their family.
 
     Attributes:
-        tables: In reading order.
         charts: Plots of them, for a page.
         pictures: Of what was written, such as of the favourites.
     """

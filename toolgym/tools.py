@@ -51,7 +51,6 @@ class ToolSpec:
     """The specification of one tool.
 
     Attributes:
-        name: The tool's name.
         description: The docstring without its sections.
         arguments: A pydantic model, one field per argument, in the order of the signature.
         terminal: Whether a call of it ends the episode; such a call costs no step.

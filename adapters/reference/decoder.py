@@ -50,7 +50,6 @@ class _Window:
     """The slots and columns of the next forward pass; shared by all layers.
 
     Attributes:
-        slots: The number of slots.
         first: The first slot of the pass.
         rows: The slots of the pass, (rows, 1).
         columns: The column of each new token, (rows, tokens).

@@ -177,7 +177,6 @@ class StepSource(NamedTuple):
     """The functions and sizes by which a step's groups are played.
 
     Attributes:
-        draw: Plays rows.
         rows_of: Turns tasks, by their positions in the data set, into rows.
         exchange: Gathers this process' tally with those of all others.
         group_size: The rollouts of a group.

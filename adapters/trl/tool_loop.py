@@ -123,7 +123,6 @@ class ToolLoop:
     """Early stopping of one tool loop's rollouts, by reference to lists that TRL itself extends.
 
     Attributes:
-        environments: One per rollout.
         completions: The messages of each.
         end_of_turn: The token that ends a turn.
         stopped: Rollouts whose last turn is an end-of-turn token put in here.

@@ -189,8 +189,6 @@ class Source:
     """One message without its thinking, and what all recognisers share.
 
     Attributes:
-        text: The message.
-        specs: The tools by name.
         cuts: Positions at which a thought was taken out.
         tried: Characters that may yet be followed in vain from the brackets of Python calls.
     """

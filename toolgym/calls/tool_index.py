@@ -98,7 +98,6 @@ class Plan:
     """The arguments of one tool, ready for binding.
 
     Attributes:
-        spec: The tool.
         names: Its arguments in the order of the signature.
         required: Those without a default.
         nullable: Those whose type accepts null.

@@ -69,11 +69,7 @@ def load_environments() -> None:
 
 
 def environment_creator(env_id: str) -> Callable[..., Any]:
-    """The registered class or function that makes an environment; nothing is made.
-
-    Raises:
-        ConfigurationError: There is no such environment, or its module cannot be imported.
-    """
+    """As `registration.environment_creator`, with every family loaded before."""
     from toolgym import registration
 
     load_environments()
@@ -81,11 +77,7 @@ def environment_creator(env_id: str) -> Callable[..., Any]:
 
 
 def family_of(env_id: str) -> TaskFamily:
-    """The family of an environment.
-
-    Raises:
-        ConfigurationError: There is no such environment, or its module cannot be imported.
-    """
+    """As `registration.family_of`, with every family loaded before."""
     from toolgym import registration
 
     load_environments()

@@ -94,12 +94,8 @@ class Report:
         return {"ok": self.ok, **asdict(self)}
 
 
-def examine(root: Path = ROOT) -> Report:
-    """Look at the interpreter, the installation, the path, the plug-ins and the machine.
-
-    Args:
-        root: The folder that our packages lie in.
-    """
+def examine() -> Report:
+    """Look at the interpreter, the installation, the path, the plug-ins and the machine."""
     base, extras = installed_requirements()
     plugins, broken = load_plugins()
     unmet = [
@@ -108,7 +104,7 @@ def examine(root: Path = ROOT) -> Report:
         if installed is None
     ]
     cache = cache_folder()
-    problems = [*hidden_packages(root), *broken, *unmet, *unwritable(cache)]
+    problems = [*hidden_packages(), *broken, *unmet, *unwritable(cache)]
     return Report(
         python={
             "version": platform.python_version(),

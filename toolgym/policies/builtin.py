@@ -122,7 +122,6 @@ class _Values:
     """Random values that a JSON schema allows, as far as types, bounds and choices go.
 
     Attributes:
-        draw: Draws them.
         words: The texts that there are.
         named: Schemas by the name that others refer to them by.
     """

@@ -44,7 +44,6 @@ class Plot:
     """One plot over steps.
 
     Attributes:
-        title: Stands above it.
         series: What it shows.
         note: What is to be said of all its series together.
         phase: Whose steps.

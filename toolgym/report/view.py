@@ -164,7 +164,6 @@ class RunView:
 
     Attributes:
         label: Its name in legends; different for each run of a report.
-        style: Number of its colour and dashes.
         config: Without the reproducibility record.
         reproducibility: That record; empty where there is none.
         summary: Empty where the run did not come to write one.

@@ -24,7 +24,6 @@ class Response(NamedTuple):
 
     Attributes:
         body: Of the response.
-        status: Of HTTP.
         headers: More headers.
         keep: How many bytes of the whole are sent before the connection is cut; None sends all.
         delay: Seconds before it is sent.

@@ -39,7 +39,6 @@ class GuardFinding:
     """The finding of one guard that tripped.
 
     Attributes:
-        guard: Its name.
         action: The action that it asks for.
         reason: The observation that tripped it, with the numbers.
         advice: Settings to change, the likeliest cure first.
@@ -64,7 +63,6 @@ class Decision:
     """The joint decision of all guards on a step.
 
     Attributes:
-        step: The step.
         action: The severest that any guard asks for.
         findings: The guards that tripped, in the order of `GUARDS`.
         update: Whether to make the step's update.

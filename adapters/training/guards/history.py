@@ -54,12 +54,10 @@ class Evidence:
     """Sums of metrics over consecutive steps.
 
     Attributes:
-        steps: How many.
         tokens: That the loss was taken over.
         rollouts: Played; the following four are of them.
         alike: In groups with equal outcomes or equal rewards.
         unfinished: Out of tokens or turns.
-        faults: Left unscored.
         right: Correct.
         held_steps: In how many of the steps guards left the update out, though it had something to
             teach.

@@ -49,7 +49,6 @@ class Evaluation:
             with `, sampled` behind it where they are not played greedily.
         suffix: Of the phases of its rollouts: empty, or that of evaluations on unseen items, or of
             sampled ones.
-        env_kwargs: For the environment.
         source: How the set of tasks calls itself.
         unseen: In which kinds every task of it is unseen, out of the task and its item.
         tasks: How many it has.

@@ -44,8 +44,6 @@ class Grpo:
     """The job of a trainer: the reinforcement learning of a run.
 
     Attributes:
-        model: To be trained in place.
-        tokenizer: Its tokenizer.
         settings: All settings of the run.
         run: Where metrics, rollouts and checkpoints go; the trainer's own last checkpoint in it is
             where to go on.

@@ -160,8 +160,6 @@ class ShareBars:
     """One bar for each name.
 
     Attributes:
-        label: Its name in the legend.
-        style: Number of its colour.
         shares: As many as there are names; a share of nothing has no bar.
     """
 

@@ -40,8 +40,6 @@ class Line:
     """One line over steps.
 
     Attributes:
-        label: Its name in the legend.
-        style: Number of its colour and dashes.
         x: Ascending; as long as all that follow.
         y: The thick line.
         faint: A thin one behind it; empty for none.
@@ -64,7 +62,6 @@ class Level:
 
     Attributes:
         name: Written above its right end; empty where the legend has to do.
-        style: Number of its colour.
         value: Where it lies.
         since: The step from which it holds.
     """

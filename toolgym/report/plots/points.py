@@ -43,8 +43,6 @@ class Spot:
 
     Attributes:
         name: What the pointer is told.
-        x: On the horizontal axis.
-        y: On the vertical one.
         low: Lower end of its interval; as `y` for none.
         high: Upper end.
         mark: How it is drawn.
@@ -112,8 +110,6 @@ class Incidents:
     """The steps at which the guards of one run acted.
 
     Attributes:
-        label: The run.
-        style: Number of its colour.
         steps: How many steps the guards saw.
         severities: By step, without the steps at which nothing happened.
     """
