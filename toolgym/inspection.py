@@ -72,11 +72,11 @@ class TaskStats:
         self, fact: str, value: str | None = None, item: str | None = None, split: str | None = None
     ) -> int:
         """The number of playable tasks with this value of a fact; None stands for any."""
-        wanted = (split, item, fact, value)
+        pattern = (split, item, fact, value)
         return sum(
             count
             for key, count in self.counts.items()
-            if all(want in (None, have) for want, have in zip(wanted, key, strict=True))
+            if all(want in (None, have) for want, have in zip(pattern, key, strict=True))
         )
 
     def rows(self) -> Iterator[StatsRow]:

@@ -110,13 +110,13 @@ class ReferenceConfig(BaseModel):
 
     @field_validator("loss", mode="before")
     @classmethod
-    def _named(cls, given: Any, info: ValidationInfo) -> Any:
+    def _named(cls, loss: Any, info: ValidationInfo) -> Any:
         """A loss by its name, with changes."""
-        if isinstance(given, str):
-            given = {"name": given}
-        if not isinstance(given, Mapping) or "name" not in given:
-            return given
-        options = {str(key): value for key, value in given.items()}
+        if isinstance(loss, str):
+            loss = {"name": loss}
+        if not isinstance(loss, Mapping) or "name" not in loss:
+            return loss
+        options = {str(key): value for key, value in loss.items()}
         whole = {**LOSSES.get(str(options["name"]), {}), **options}
         if whole.get("aggregation") == "constant" and "max_completion_length" in info.data:
             options.setdefault("constant_length", info.data["max_completion_length"])

@@ -84,8 +84,8 @@ def api_messages(env: ToolEnv[Any]) -> list[Message]:
 def _turn(turn: Turn, number: int) -> list[Message]:
     """A turn that was text is answered in words: the API takes results of its own calls only."""
     if isinstance(turn.action, str) or not turn.calls:
-        said = turn.action if isinstance(turn.action, str) else ""
-        return [_assistant(said), {"role": "user", "content": turn.observation}]
+        written = turn.action if isinstance(turn.action, str) else ""
+        return [_assistant(written), {"role": "user", "content": turn.observation}]
     message = turn.action if isinstance(turn.action, Mapping) else {}
     calls = _calls(turn, message.get("tool_calls") or (), number)
     notice = turn.observation[len("\n\n".join(turn.results)) :]

@@ -75,14 +75,14 @@ def measured_on(runs: Sequence[RunView]) -> str:
         False: "where nothing was held out, it is the accuracy on what was trained on",
         None: "where a run does not say what its tasks were, they may have been trained on",
     }
-    told = "; ".join(text for kind, text in clauses.items() if kind in kinds)
+    sentence = "; ".join(text for kind, text in clauses.items() if kind in kinds)
     if kinds == {False}:
-        told = "nothing was held out, so it is the accuracy on what was trained on"
+        sentence = "nothing was held out, so it is the accuracy on what was trained on"
     if kinds == {None}:
-        told = "the run does not say whether its tasks were trained on"
+        sentence = "the run does not say whether its tasks were trained on"
     sampled = any(each.is_sampled for run in runs for each in run.evaluations)
     how = "greedy, or sampled as in training where that is said" if sampled else "greedy"
-    return f"Accuracy is {how}, with its 95 % Wilson interval; {told}."
+    return f"Accuracy is {how}, with its 95 % Wilson interval; {sentence}."
 
 
 def _result(run: RunView, on: Measured, when: str, figures: Record) -> Result:

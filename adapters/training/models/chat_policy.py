@@ -134,9 +134,9 @@ class _Batch:
         layers = self._cache.layers if isinstance(self._cache, Cache) else [None]
         if not all(isinstance(layer, DynamicLayer) for layer in layers):
             return
-        kept = [row for row, i in enumerate(self.rows) if i in indices]
-        self.rows = [self.rows[row] for row in kept]
-        places = torch.tensor(kept, device=self._model.device)
+        remaining = [row for row, i in enumerate(self.rows) if i in indices]
+        self.rows = [self.rows[row] for row in remaining]
+        places = torch.tensor(remaining, device=self._model.device)
         self._tokens, self._mask = self._tokens[places], self._mask[places]
         self._positions = self._positions[places]
         self._cache.batch_select_indices(places)

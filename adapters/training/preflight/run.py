@@ -193,22 +193,22 @@ def _after_playing(
     sample: SamplePlayed,
 ) -> tuple[list[Finding], dict[str, Any]]:
     """The second stage."""
-    found = figures_of(sample, sorted({*SIZES, max(2, settings.group_size)}))
+    sample_figures = figures_of(sample, sorted({*SIZES, max(2, settings.group_size)}))
     examples = list(_examples(sample, env, tokenizer))
     costs = _costs(settings, model, sample, examples)
-    numbers = {**found.numbers, **({"entropy": costs["entropy"]} if examples else {})}
+    numbers = {**sample_figures.numbers, **({"entropy": costs["entropy"]} if examples else {})}
     figures = {
-        "tasks": len(found.counts),
+        "tasks": len(sample_figures.counts),
         "tries": sample.tries,
-        **found.numbers,
-        "signal": found.signal,
-        "live_groups": found.live,
-        "group_size_advice": size_advice(found, scope.limits.live),
-        "errors": found.errors,
-        "repairs": found.repairs,
+        **sample_figures.numbers,
+        "signal": sample_figures.signal,
+        "live_groups": sample_figures.live,
+        "group_size_advice": size_advice(sample_figures, scope.limits.live),
+        "errors": sample_figures.errors,
+        "repairs": sample_figures.repairs,
         **costs,
     }
-    findings = list(judge(found, numbers, settings, scope.limits))
+    findings = list(judge(sample_figures, numbers, settings, scope.limits))
     if examples and math.isnan(costs["update_seconds"]):
         reason = f"Forward and backward over {AT_ONCE} transcripts do not fit into memory."
         advice = "Turn gradient checkpointing on, or lower --max-completion-length."

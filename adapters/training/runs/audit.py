@@ -116,15 +116,15 @@ def audit(
         ConfigurationError: The run tells too little of its environment, its family has no second
             rule, there is nothing to judge, or n is below 1.
     """
-    wanted = sorted(set(phases))
-    if (n is not None and n < 1) or not set(wanted) <= set(ROLLOUT_PHASES):
+    phase_names = sorted(set(phases))
+    if (n is not None and n < 1) or not set(phase_names) <= set(ROLLOUT_PHASES):
         raise ConfigurationError(f"n must be above 0, a phase one of {', '.join(ROLLOUT_PHASES)}.")
     settings = _settings(run)
-    judges = _judges(settings, wanted)
+    judges = _judges(settings, phase_names)
     scored = (r for r in run.rollouts() if r["phase"] in judges and r.get("scored"))
     chosen, rollouts = sample(scored, n, seed)
     if not chosen:
-        raise ConfigurationError(f"{run.path} has no scored rollout of {', '.join(wanted)}.")
+        raise ConfigurationError(f"{run.path} has no scored rollout of {', '.join(phase_names)}.")
     decided = list(_decided(judges, chosen, progress or (lambda done, total: None)))
     return Audit(
         rollouts=rollouts,
