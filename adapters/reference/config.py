@@ -56,8 +56,8 @@ class ReferenceConfig(BaseModel):
     they teach nothing but thrift. None learns from the groups as they are sampled."""
 
     advantages: str = "batch_normalized_baseline"
-    """An estimator of `adapters.training.algorithms.advantages`. The default keeps a small lead
-    small, which division by a group's own deviation does not."""
+    """An estimator of `adapters.training.algorithms.advantages`. The default keeps a small
+    difference small, which division by a group's own deviation does not."""
     advantage_limit: float | None = Field(5.0, gt=0)
     """Advantages are cut off at plus and minus this; None cuts nothing. A single right answer among
     many wrong ones otherwise makes the whole step."""

@@ -322,12 +322,12 @@ def policy_loss(
     counted, totals = mask.bool(), totals or Totals.of(mask)
     logprobs = _where(counted, logprobs)
     before = (logprobs if old_logprobs is None else _where(counted, old_logprobs)).detach()
-    lead = _where(counted, advantages if advantages.dim() == 2 else advantages[:, None])
+    per_token = _where(counted, advantages if advantages.dim() == 2 else advantages[:, None])
     moved = log_ratio(logprobs - before, counted, config)
     ratio = limited_exp(moved, config)
-    value = aggregate(surrogate(ratio, logprobs, lead, config), counted, totals, config)
+    value = aggregate(surrogate(ratio, logprobs, per_token, config), counted, totals, config)
     metrics = {"policy_loss": value}
-    metrics |= _ratio_metrics(moved, ratio, lead, counted, totals, config)
+    metrics |= _ratio_metrics(moved, ratio, per_token, counted, totals, config)
     if ref_logprobs is not None:
         own = ratio if config.kl_ratio == "policy" else limited_exp(logprobs - before, config)
         kl = divergence(config.kl, logprobs, _where(counted, ref_logprobs), own, config.kl_limit)
@@ -368,7 +368,7 @@ def limited_exp(logs: Tensor, config: LossConfig) -> Tensor:
     return logs.clamp(min=-config.log_ratio_limit, max=config.log_ratio_limit).exp()
 
 
-def surrogate(ratio: Tensor, logprobs: Tensor, lead: Tensor, config: LossConfig) -> Tensor:
+def surrogate(ratio: Tensor, logprobs: Tensor, advantages: Tensor, config: LossConfig) -> Tensor:
     """The surrogate loss of each token with its advantage A.
 
         clip:   -min(min(rho, dual_clip) A, clamp(rho, 1 - epsilon_low, 1 + epsilon_high) A)
@@ -383,7 +383,7 @@ def surrogate(ratio: Tensor, logprobs: Tensor, lead: Tensor, config: LossConfig)
     Args:
         ratio: [N, T] or [N, 1] float, with gradient.
         logprobs: [N, T] float, with gradient.
-        lead: [N, T] float, the advantages.
+        advantages: [N, T] float.
         config: Its `surrogate`, bounds and `dual_clip`.
 
     Returns:
@@ -391,9 +391,9 @@ def surrogate(ratio: Tensor, logprobs: Tensor, lead: Tensor, config: LossConfig)
     """
     bounded = ratio.clamp(min=1 - config.epsilon_low, max=1 + config.epsilon_high)
     if config.surrogate == "cispo":
-        return -bounded.detach() * lead * logprobs
+        return -bounded.detach() * advantages * logprobs
     capped = ratio if config.dual_clip is None else ratio.clamp(max=config.dual_clip)
-    return -torch.minimum(capped * lead, bounded * lead)
+    return -torch.minimum(capped * advantages, bounded * advantages)
 
 
 def aggregate(per_token: Tensor, counted: Tensor, totals: Totals, config: LossConfig) -> Tensor:
@@ -428,14 +428,14 @@ def aggregate(per_token: Tensor, counted: Tensor, totals: Totals, config: LossCo
 def _ratio_metrics(
     moved: Tensor,
     ratio: Tensor,
-    lead: Tensor,
+    advantages: Tensor,
     counted: Tensor,
     totals: Totals,
     config: LossConfig,
 ) -> dict[str, Tensor]:
     low, high = ratio < 1 - config.epsilon_low, ratio > 1 + config.epsilon_high
     if config.surrogate == "clip":
-        low, high = low & (lead < 0), high & (lead > 0)
+        low, high = low & (advantages < 0), high & (advantages > 0)
     shares = {
         "ratio": ratio,
         "clip_low": low,
@@ -443,7 +443,7 @@ def _ratio_metrics(
         "log_ratio_limited": moved.abs() > config.log_ratio_limit,
     }
     if config.dual_clip is not None:
-        shares["clip_dual"] = (ratio > config.dual_clip) & (lead < 0)
+        shares["clip_dual"] = (ratio > config.dual_clip) & (advantages < 0)
     return {name: _mean(share, counted, totals) for name, share in shares.items()}
 
 

@@ -39,7 +39,7 @@ DEFAULTS: dict[str, Any] = {
 """Defaults of a dict of settings for TRL's own `GRPOConfig`.
 
 Dr. GRPO without scaling (Liu et al. 2025, arXiv:2503.20783): no division by a group's standard
-deviation, so that a small lead stays small.
+deviation, so that a small difference stays small.
 """
 
 ON_CPU: dict[str, Any] = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False}

@@ -67,7 +67,7 @@ def group_members(groups: Tensor, counted: Tensor) -> Tensor:
     return (groups[:, None] == groups[None, :]) & counted[None, :]
 
 
-def group_lead(values: Tensor, members: Tensor) -> Tensor:
+def group_deviations(values: Tensor, members: Tensor) -> Tensor:
     """Each value less the mean of its group, exactly 0 where all values of the group are equal.
 
     Args:
@@ -87,14 +87,14 @@ def group_lead(values: Tensor, members: Tensor) -> Tensor:
 def group_std(values: Tensor, members: Tensor) -> Tensor:
     """The sample standard deviation (n - 1) of each rollout's group, 0 where n < 2.
 
-    Shapes as for `group_lead`.
+    Shapes as for `group_deviations`.
     """
-    squares = (group_lead(values, members) ** 2)[None, :].expand(members.shape)
+    squares = (group_deviations(values, members) ** 2)[None, :].expand(members.shape)
     spread = zero_unless(members, squares).sum(dim=1)
     return (spread / (members.sum(dim=1) - 1).clamp(min=1)).sqrt()
 
 
-def batch_lead(values: Tensor, counted: Tensor, weights: Tensor | None = None) -> Tensor:
+def batch_deviations(values: Tensor, counted: Tensor, weights: Tensor | None = None) -> Tensor:
     """Each value less the mean of all that count, exactly 0 where all are equal.
 
     Args:
@@ -115,10 +115,10 @@ def batch_lead(values: Tensor, counted: Tensor, weights: Tensor | None = None) -
 def batch_std(values: Tensor, counted: Tensor, weights: Tensor | None = None) -> Tensor:
     """The sample standard deviation of all that count: a scalar, 0 where fewer than two do.
 
-    Arguments as for `batch_lead`.
+    Arguments as for `batch_deviations`.
     """
     times = _times(values, counted, weights)
-    squares = batch_lead(values, counted, weights) ** 2 * times
+    squares = batch_deviations(values, counted, weights) ** 2 * times
     return (squares.sum() / (times.sum() - 1).clamp(min=1)).sqrt()
 
 
@@ -199,8 +199,10 @@ def turn_centered(
     returns = turn_returns(step_rewards, taken & counted[:, None], discount)
     members = group_members(groups, counted)
     size = members.sum(dim=1)
-    leads = torch.stack([group_lead(column, members) for column in returns.unbind(dim=1)], dim=1)
-    return zero_unless(taken, leads * (size / (size - 1).clamp(min=1))[:, None])
+    deviations = torch.stack(
+        [group_deviations(column, members) for column in returns.unbind(dim=1)], dim=1
+    )
+    return zero_unless(taken, deviations * (size / (size - 1).clamp(min=1))[:, None])
 
 
 def turn_normalized(
@@ -291,7 +293,7 @@ def group_normalized(
     counted = scored_mask(rewards, scored)
     values, members = zero_unless(counted, rewards), group_members(groups, counted)
     spread = group_std(values, members)
-    return zero_unless(spread > 0, group_lead(values, members) / (spread + eps))
+    return zero_unless(spread > 0, group_deviations(values, members) / (spread + eps))
 
 
 def group_centered(rewards: Tensor, groups: Tensor, *, scored: Tensor | None = None) -> Tensor:
@@ -305,7 +307,7 @@ def group_centered(rewards: Tensor, groups: Tensor, *, scored: Tensor | None = N
     Shapes: as for `group_normalized`.
     """
     counted = scored_mask(rewards, scored)
-    return group_lead(zero_unless(counted, rewards), group_members(groups, counted))
+    return group_deviations(zero_unless(counted, rewards), group_members(groups, counted))
 
 
 def leave_one_out(rewards: Tensor, groups: Tensor, *, scored: Tensor | None = None) -> Tensor:
@@ -367,7 +369,9 @@ def batch_normalized(
     """
     counted = scored_mask(rewards, scored)
     values = zero_unless(counted, rewards)
-    return batch_lead(values, counted, tokens) / floored(batch_std(values, counted, tokens), floor)
+    return batch_deviations(values, counted, tokens) / floored(
+        batch_std(values, counted, tokens), floor
+    )
 
 
 def batch_normalized_baseline(

@@ -35,7 +35,7 @@ from adapters.reference.losses import (
 )
 from adapters.tiny.model import TinySize, build_model
 from adapters.training.algorithms.advantages import (
-    batch_lead,
+    batch_deviations,
     batch_scaled,
     batch_std,
     floored,
@@ -444,7 +444,7 @@ def test_several_rewards_normalised_apart_are_our_pieces_put_together(grpo: Any)
 
     both = group_normalized(first, groups()) + 0.5 * group_normalized(second, groups())
     counted = torch.ones(ROWS, dtype=torch.bool)
-    ours = batch_lead(both, counted) / floored(batch_std(both, counted), 0.0)
+    ours = batch_deviations(both, counted) / floored(batch_std(both, counted), 0.0)
     assert_same(ours, their_advantages(trainer))
 
 
@@ -481,7 +481,7 @@ def test_leave_one_out_is_that_of_trl(
     if is_normalized:  # TRL leaves out who is unscored, and who is alone among the scored
         counted = scores.isfinite()
         counted[12:] &= not unscored
-        ours = batch_lead(ours, counted) / floored(batch_std(ours, counted), 0.0)
+        ours = batch_deviations(ours, counted) / floored(batch_std(ours, counted), 0.0)
     assert_same(ours, their_advantages(trainer))
 
 
