@@ -35,8 +35,10 @@ class Series:
 
     @property
     def meaning(self) -> str:
-        """The metric's meaning, without capital and full stop."""
-        return METRICS[self.key].meaning.replace("`", "")
+        """The metric's meaning with its unit, without capital and full stop."""
+        metric = METRICS[self.key]
+        before = {"share": "share of ", "nats": "in nats: ", "MiB": "in MiB: "}.get(metric.unit, "")
+        return before + metric.meaning.replace("`", "")
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,10 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("learning_rate", "number"): "of this step",
         ("entropy", "nats"): "mean over the tokens that the model wrote; what is healthy depends"
         " on model and task, so the guards compare with the first steps",
-        ("kl", "nats"): "of the policy from its reference, where there is one, per token",
+        (
+            "kl",
+            "nats",
+        ): "divergence of the policy from its reference, where there is one, per token",
         ("policy_loss", "number"): "the surrogate's part of the loss",
         ("ratio", "number"): "mean over tokens of the importance ratio to the policy that sampled"
         " them: 1 where each batch is trained on once, by the weights that played it",
