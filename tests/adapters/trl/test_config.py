@@ -147,7 +147,10 @@ def test_groups_are_whole_in_each_process() -> None:
         ({"num_generations": 2}, "68 %"),
         ({"use_bias_correction_kl": False}, "off by 79 %"),
         ({"max_grad_norm": 0.0}, "without a bound"),
-        ({"top_p": 0.9, "top_k": 20}, "top_p=0.9, top_k=20: rollouts are then sampled from another"),
+        (
+            {"top_p": 0.9, "top_k": 20},
+            "top_p=0.9, top_k=20: rollouts are then sampled from another",
+        ),
     ],
 )
 def test_what_often_fails_is_warned_about(
