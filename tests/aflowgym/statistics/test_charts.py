@@ -18,7 +18,7 @@ from aflowgym.statistics.charts import (
     time_charts,
 )
 from aflowgym.statistics.counts import Gathered, moments
-from aflowgym.statistics.tables import Gathered, moments, readings, workflow_statistics
+from aflowgym.statistics.tables import workflow_statistics
 from aflowgym.statistics.workflows import readings
 from toolgym.report.page import statistics_page, write_statistics_page
 from toolgym.report.plots.categories import LONGEST_NAME, ShareBars, share_bars

@@ -17,18 +17,10 @@ from hypothesis import strategies as st
 
 import aflowgym
 from aflowgym.statistics.counts import Gathered, diversity, entropy, moments
-from aflowgym.statistics.tables import (
-    STRUCTURES,
-    Gathered,
-    diversity,
-    entropy,
-    moments,
-    readings,
-    workflow_statistics,
-)
+from aflowgym.statistics.tables import workflow_statistics
 from aflowgym.statistics.workflows import STRUCTURES, readings, structure
 from toolgym.intervals import wilson_interval
-from toolgym.records import EpisodeRecord, wilson_interval
+from toolgym.records import EpisodeRecord
 from toolgym.statistics import Share
 
 # The ten patterns of the P30 experiment, each with its count and its structure.

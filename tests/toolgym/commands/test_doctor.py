@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.toolgym.commands.command_line import install, names_torch_free, python, run
-from toolgym import doctor
 from toolgym.commands import doctor
 
 
