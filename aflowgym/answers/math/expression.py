@@ -42,7 +42,7 @@ def _form_of_product(left: Value, right: Value, tens: bool) -> Form:
 def _form_of_quotient(above: Value, below: Value) -> Form:
     """The form of a quotient: final of whole numbers that share no factor, or of unknowns."""
     one, other = exact.rational(above), exact.rational(below)
-    if one is None or other is None:
+    if one is None or not other:  # a quotient by 0 is refused where its value is worked out
         return PLAIN
     if one.denominator != 1 or other.denominator != 1:
         return frozenset({"work"})

@@ -163,6 +163,13 @@ def test_no_formula_raises_and_each_that_is_read_equals_itself(text):
     assert judge_math(text, f"\\boxed{{{text}}}").correct in (True, None, False)
 
 
+@pytest.mark.parametrize("text", ["0/0", "7/0", r"\frac{0}{0}", r"\frac{1}{1-1}", "x/0", "2 + 3/0"])
+def test_a_quotient_by_zero_is_no_value_and_no_crash(text):
+    with pytest.raises(Unreadable, match=r"0|zero"):
+        read_math(text)
+    assert judge_math("1", f"\\boxed{{{text}}}").correct is not True
+
+
 @pytest.mark.parametrize("text", ["I give up", "WORKFLOW_ERROR line 42", "x" * 400])
 def test_prose_is_never_asked_outside(text):
     assert not outside.is_formula(text)
