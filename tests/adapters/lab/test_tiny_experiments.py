@@ -213,6 +213,7 @@ def test_units_of_one_seed_share_their_start():
     assert export == {"export-strict"}
 
 
+@pytest.mark.slow
 def test_the_page_is_filled_with_every_verdict_and_nothing_else_changes(wall):
     page = f"before\n{BEGIN}\nto be replaced\n{END}\nafter\n"
     results = {"null-wall": to_json(wall)}

@@ -19,7 +19,7 @@ from adapters.training.guards.checks import GUARDS, Guard
 from adapters.training.guards.config import GUARD_NAMES, Action
 from adapters.training.guards.guards import rollback_message
 from tests.adapters.training.guard_proofs import (
-    PROVEN_BY_TRL,
+    QUICK,
     Case,
     Run,
     alone,
@@ -38,7 +38,6 @@ from tests.sweeps import sweep
 pytestmark = pytest.mark.torch
 
 ORDER = task_order()
-QUICK = [each.name for each in GUARDS if each.name not in PROVEN_BY_TRL]
 ODDS = {"right": "56789"}  # about every other answer is right
 FAR_TOO_FAST = {"env": ODDS, "learning_rate": 0.3, "steps": 12}
 HOPELESS = {"steps": 8}  # nothing is ever right; looking costs a little
@@ -209,7 +208,7 @@ def test_every_guard_has_a_case() -> None:
     assert set(CASES) == set(GUARD_NAMES)
 
 
-@pytest.mark.parametrize("guard", sweep(GUARDS, QUICK, lambda guard: guard.name))
+@pytest.mark.parametrize("guard", sweep(GUARDS, QUICK["reference"], lambda guard: guard.name))
 def test_a_guard_does_all_that_its_list_promises(guard: Guard, tmp_path: Path) -> None:
     case = CASES[guard.name]
     guards = alone(guard.name, **case.config)
@@ -256,6 +255,7 @@ def test_all_guards_together_end_a_run_that_is_far_too_fast(tmp_path: Path) -> N
     assert is_same(run.states[4], run.states[0])
 
 
+@pytest.mark.slow
 def test_all_guards_together_let_a_run_that_learns_alone(tmp_path: Path) -> None:
     """But for a step now and then whose gradient is 0."""
     run = train(tmp_path, env={"right": "7"}, steps=20, group_size=8, prompts=6)

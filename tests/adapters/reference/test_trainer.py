@@ -357,7 +357,7 @@ def in_two_processes(start: Path, folder: Path, options: dict[str, Any]) -> Metr
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({"steps": 1}, id="one update"),
+        pytest.param({"steps": 1}, id="one update", marks=pytest.mark.slow),
         pytest.param(
             {
                 "steps": 3,

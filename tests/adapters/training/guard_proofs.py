@@ -18,9 +18,12 @@ from adapters.training.guards.checks import Guard
 from adapters.training.guards.config import GUARD_NAMES, Action
 from adapters.training.guards.guards import Decision, GuardFinding
 
-PROVEN_BY_TRL = ("all_invalid", "entropy_floor", "non_finite", "repairs", "tool_failures")
-"""Guards whose whole list `make test` sees in a run of TRL, and that of the others in one of the
-reference trainer; `make test-slow` sees each in the other trainer too."""
+QUICK = {
+    "trl": ("dead_groups", "entropy_floor", "non_finite", "validity"),
+    "reference": ("broken_weights", "grad_norm", "kl", "no_signal", "update_collapse"),
+}
+"""Guards whose whole list `make test` sees in a run of each trainer; `make test-slow` sees all of
+them in both, and `test_guards` beside this looks at every rule by itself."""
 
 
 @dataclass

@@ -157,6 +157,7 @@ def test_a_null_padded_tiny_model_is_a_no_go_under_strict_parsing_and_else_a_go(
     assert reports["lenient"].figures["live_groups"][8] > 0.5
 
 
+@pytest.mark.slow
 def test_a_model_from_clean_calls_needs_no_repairs_under_either_parsing(
     clean_model: tuple[Any, Any],
 ) -> None:

@@ -18,7 +18,7 @@ from adapters.training.guards.config import GUARD_NAMES
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.guards.guards import rollback_message
 from tests.adapters.training.guard_proofs import (
-    PROVEN_BY_TRL,
+    QUICK,
     Case,
     Run,
     State,
@@ -316,7 +316,7 @@ def test_every_guard_has_a_case() -> None:
     assert set(CASES) == set(GUARD_NAMES)
 
 
-@pytest.mark.parametrize("guard", sweep(GUARDS, PROVEN_BY_TRL, lambda guard: guard.name))
+@pytest.mark.parametrize("guard", sweep(GUARDS, QUICK["trl"], lambda guard: guard.name))
 def test_a_guard_does_all_that_its_list_promises(guard: Guard, play: Any) -> None:
     case = CASES[guard.name]
     run = play(case, alone(guard.name, **case.config), LONGEST.get(guard.name, 8))

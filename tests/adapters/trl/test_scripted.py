@@ -32,6 +32,7 @@ from tests.adapters.trl.scripted_trl import (
     call,
     logged,
 )
+from tests.sweeps import sweep
 from toolgym import ConfigurationError, EnvironmentFault, policies, registration
 from toolgym.rollout import play
 
@@ -128,7 +129,7 @@ def padded_experts(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
     return rollouts
 
 
-@pytest.mark.parametrize("trainer", ["run", "build"])
+@pytest.mark.parametrize("trainer", sweep(["run", "build"], ["build"]))
 def test_padded_calls_to_a_real_database_fail_in_strict_parsing_only(
     trainer: str, request: pytest.FixtureRequest
 ) -> None:

@@ -45,7 +45,7 @@ def padded(env_id: str) -> Any:
     return script
 
 
-@pytest.mark.parametrize("env_id", sweep(ENV_IDS, ["aflowgym/Compose-v0"]))
+@pytest.mark.parametrize("env_id", sweep(ENV_IDS, []))
 def test_padded_calls_of_operators_fail_in_strict_parsing_only(
     env_id: str, tiny_model: Any, tokenizer: Any, tmp_path: Any
 ) -> None:

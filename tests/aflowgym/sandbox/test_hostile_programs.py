@@ -16,6 +16,7 @@ from aflowgym.sandbox import bubblewrap, walls
 from aflowgym.sandbox.filter import architecture
 from aflowgym.tasks.loading import bundled_dir
 from tests.aflowgym.sandbox.hostile_programs import KINDS, PROGRAMS, SLOW
+from tests.sweeps import sweep
 
 HERE = Path(__file__).resolve().parent
 NOBODY = 65534
@@ -46,7 +47,7 @@ def python_for(user: int | None) -> str | None:
     return None
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="module", params=sweep(MODES, ["self"]))
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     """What all the quick programs got in one run, and what was left of them."""
     return reported(request.param, tmp_path_factory.mktemp("bait"))
