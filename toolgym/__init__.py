@@ -7,11 +7,14 @@ torch nor transformers.
 
 from toolgym.calls import ToolCall, bind_call, parse_calls, render_call
 from toolgym.env import ToolEnv
-from toolgym.episode import Info, Outcome
+from toolgym.episode import Info, Outcome, info_to_json
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused, ToolError
 from toolgym.former_paths import redirect
+from toolgym.records import EpisodeRecord, Evaluation
 from toolgym.registration import load_environments, tool_env_ids
 from toolgym.rewards import RewardConfig
+from toolgym.rollout import evaluate
+from toolgym.runs.episodes import read_episodes
 from toolgym.spaces import UnicodeText
 from toolgym.tasks import Task, TaskSet
 from toolgym.tools import Code, ToolSpec, tool
@@ -20,6 +23,8 @@ __all__ = [
     "Code",
     "ConfigurationError",
     "EnvironmentFault",
+    "EpisodeRecord",
+    "Evaluation",
     "Info",
     "Outcome",
     "RewardConfig",
@@ -32,8 +37,11 @@ __all__ = [
     "ToolSpec",
     "UnicodeText",
     "bind_call",
+    "evaluate",
+    "info_to_json",
     "load_environments",
     "parse_calls",
+    "read_episodes",
     "render_call",
     "tool",
     "tool_env_ids",

@@ -6,7 +6,8 @@ or two episodes of one, can never meet.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
@@ -42,6 +43,36 @@ class Info(TypedDict):
     """False where a fault left the episode unscored."""
     steps_left: int
     """Calls that the budget still allows."""
+
+
+def info_to_json(info: Mapping[str, Any]) -> dict[str, Any]:
+    """An `info` as `json.dumps` takes it, with calls and errors as objects and nan as null.
+
+    >>> import json
+    >>> error = ToolError("unknown_tool", "There is no tool 'look'.")
+    >>> json.dumps(info_to_json({"call": ToolCall("look", {"at": 1}), "error": error}))[:44]
+    '{"call": {"name": "look", "arguments": {"at"'
+    """
+    return {name: _plain(value) for name, value in info.items()}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case ToolCall():
+            told = {"name": value.name, "arguments": value.arguments}
+            return _plain({**told, "repairs": value.repairs, "error": value.error})
+        case ToolError():
+            told = {"code": value.code, "message": value.message, "hint": value.hint}
+            return _plain({**told, "example": value.example})
+        case float():
+            return value if math.isfinite(value) else None
+        case Mapping():
+            return {str(key): _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case str() | int() | None:
+            return value
+    return str(value)
 
 
 class Outcome(NamedTuple):

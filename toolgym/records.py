@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -20,7 +20,7 @@ from toolgym.intervals import pass_at, wilson_interval
 from toolgym.tries import Try, check_distinct
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EpisodeRecord:
     """One finished episode as plain data.
 
@@ -46,6 +46,30 @@ class EpisodeRecord:
     reward_parts: dict[str, float]
     fault: str = ""
     number: int | None = None
+
+    def __repr__(self) -> str:
+        """One line; `turns` and `to_json` hold the rest."""
+        verdict = "correct" if self.correct else "not correct" if self.scored else "unscored"
+        score = "" if math.isnan(self.score) else f", score {self.score:.3f}"
+        turns = f"{len(self.turns)} turn{'s' * (len(self.turns) != 1)}"
+        return f"<EpisodeRecord {self.task_id} of {self.env_id}: {verdict}{score}, {turns}>"
+
+    def row(self) -> dict[str, Any]:
+        """The record as one flat row of a table: numbers, texts and lists of codes.
+
+        `turns` and `calls` are counts; the parts of the reward are `reward_NAME`.
+        """
+        plain = self.to_json()
+        turns, parts = plain.pop("turns"), plain.pop("reward_parts")
+        counts = {
+            "turns": len(turns),
+            "calls": sum(len(turn["calls"]) for turn in turns),
+            "valid_turns": sum(bool(turn["valid"]) for turn in turns),
+            "repairs": [code for turn in turns for code in turn["repairs"]],
+            "errors": [code for turn in turns for code in turn["errors"]],
+            "last_action": turns[-1]["action"] if turns else "",
+        }
+        return {**plain, **counts, **{f"reward_{name}": value for name, value in parts.items()}}
 
     @property
     def outcome(self) -> Outcome | None:
@@ -117,9 +141,9 @@ def _call_text(call: ToolCall) -> str:
     return json.dumps({"name": call.name, "arguments": call.arguments}, default=str)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """The evaluation of a policy on a set of tasks.
+    """The evaluation of a policy on a set of tasks; an iterable of its records.
 
     `accuracy` is over scored episodes; `interval` is its 95 % Wilson interval; `validity` is the
     share of turns in which every call was bound without an error.
@@ -128,6 +152,27 @@ class Evaluation:
     records: tuple[EpisodeRecord, ...]
     k: int = 1
     refused: tuple[dict[str, str], ...] = field(default=())
+
+    def __repr__(self) -> str:
+        """One line; `summary` has all figures, `rows` all episodes."""
+        low, high = self.interval
+        env_id = self.records[0].env_id if self.records else "no environment"
+        tries = f" ({self.k} tries a task)" if self.k > 1 else ""
+        refused = f", {len(self.refused)} tasks refused" if self.refused else ""
+        return (
+            f"<Evaluation {env_id}: accuracy {self.accuracy:.3f} [{low:.3f}, {high:.3f}],"
+            f" {self.episodes} episodes{tries}{refused}>"
+        )
+
+    def __iter__(self) -> Iterator[EpisodeRecord]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A flat row for each episode, as `pandas.DataFrame` and `Dataset.from_list` take them."""
+        return [record.row() for record in self.records]
 
     @classmethod
     def merged(cls, parts: Iterable[Evaluation]) -> Evaluation:

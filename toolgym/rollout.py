@@ -10,27 +10,31 @@ machines can play parts of one measurement, and `Evaluation.merged` puts their p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+import gymnasium as gym
 
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.policies import Policy, Situation
+from toolgym.policies import Policy, Situation, as_policy
 from toolgym.records import EpisodeRecord, Evaluation
 from toolgym.tasks import TaskSet, seed_of
 from toolgym.tries import Shard, seed_of_try, slots, tries_of
 
 __all__ = ["EpisodeRecord", "Evaluation", "evaluate", "play", "run"]
 
+AnyEnv = ToolEnv[Any] | gym.Env[Any, Any] | str
+AnyPolicy = Policy | Callable[[str], Any] | str
 Progress = Callable[[int, int], None]
 """Called with how many episodes are done and how many there are."""
 
 
 def play(
-    env: ToolEnv[Any] | str,
-    policy: Policy,
+    env: AnyEnv,
+    policy: AnyPolicy,
     *,
     seed: int | None = None,
     task_id: str | None = None,
@@ -41,7 +45,7 @@ def play(
 
     Args:
         env: An environment, or the id of one to make.
-        policy: Who acts.
+        policy: What acts: a policy, a function from an observation to an action, or a name.
         seed: Chooses the task, and with it and `number` the policy's draws.
         task_id: Asks for one task.
         number: Which try at the task it is, from 0.
@@ -51,17 +55,38 @@ def play(
         EnvironmentFault: The machine failed during `reset`; a fault during the episode leaves it
             unscored instead.
     """
-    made = registration.make(env, **env_kwargs) if isinstance(env, str) else env.unwrapped
-    if not isinstance(made, ToolEnv):
-        raise ConfigurationError(f"{env!r} has no tools: it is not a toolgym.ToolEnv.")
+    made, actor = _made(env, env_kwargs), as_policy(policy)
     options = {"task_id": task_id} if task_id is not None else None
     observation, _ = made.reset(seed=seed, options=options)
     own = seed_of_try(seed or 0, made.episode.task.id, number)
     situation = Situation(slots()[0], made, observation, own)
-    env_id = made.spec.id if made.spec is not None else type(made).__name__
     while not made.episode.over:
-        situation = _advance(situation, policy.act([situation])[0])
-    return EpisodeRecord.of(made.episode, env_id, own, number)
+        situation = _advance(situation, actor.act([situation])[0])
+    return EpisodeRecord.of(made.episode, _id_of(made), own, number)
+
+
+def _made(env: AnyEnv, env_kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
+    """The environment that was given, without its wrappers, or the one of this id.
+
+    Raises:
+        ConfigurationError: It has no tools, or cannot be made, or arguments were given for one that
+            is made already.
+    """
+    if isinstance(env, str):
+        return registration.make(env, **env_kwargs)
+    made = getattr(env, "unwrapped", env)
+    if not isinstance(made, ToolEnv):
+        raise ConfigurationError(f"{env!r} has no tools: it is not a toolgym.ToolEnv.")
+    if env_kwargs:
+        raise ConfigurationError(
+            f"{min(env_kwargs)!r} is an argument for making an environment, and this one is made"
+            " already: give its id, or leave the argument out."
+        )
+    return made
+
+
+def _id_of(env: ToolEnv[Any]) -> str:
+    return env.spec.id if env.spec is not None else type(env).__name__
 
 
 def _advance(situation: Situation, action: Any) -> Situation:
@@ -82,8 +107,8 @@ def _advance_all(situations: Sequence[Situation], actions: Sequence[Any]) -> lis
 
 
 def run(
-    env_id: str,
-    policy: Policy,
+    env: AnyEnv,
+    policy: AnyPolicy,
     task_ids: Sequence[str],
     *,
     start: int = 0,
@@ -95,26 +120,29 @@ def run(
     """Play the tasks in lock step, `batch` at a time, and yield the records in order.
 
     Args:
+        env: The id of the environment; or one that is made, which plays one episode after another.
+        policy: What acts: a policy, a function from an observation to an action, or a name.
         task_ids: One episode each. An id may occur several times: each time is the next try at it.
         start: The number of the first try at each task.
         batch: Episodes that are open together; they draw the same in whatever batch.
         seed: With the task and the number of the try, what an episode draws by.
         progress: Called after each batch.
     """
-    tries, own_slots = tries_of(task_ids, start), slots()
-    envs: list[ToolEnv[Any]] = []
+    tries, own_slots, actor = tries_of(task_ids, start), slots(), as_policy(policy)
+    envs = [_made(env, env_kwargs)]
+    env_id, batch = _id_of(envs[0]), batch if isinstance(env, str) else 1
     for first in range(0, len(tries), batch):
         chunk = tries[first : first + batch]
         while len(envs) < len(chunk):
             envs.append(registration.make(env_id, **env_kwargs))
         opened = []
-        for place, (env, (task_id, number)) in enumerate(zip(envs, chunk, strict=False), first):
-            observation, _ = env.reset(seed=seed_of(task_id), options={"task_id": task_id})
+        for place, (member, (task_id, number)) in enumerate(zip(envs, chunk, strict=False), first):
+            observation, _ = member.reset(seed=seed_of(task_id), options={"task_id": task_id})
             own = seed_of_try(seed, task_id, number)
-            opened.append(Situation(own_slots[place], env, observation, own))
+            opened.append(Situation(own_slots[place], member, observation, own))
         situations = opened
         while situations:
-            moved = _advance_all(situations, policy.act(situations))
+            moved = _advance_all(situations, actor.act(situations))
             situations = [s for s in moved if not s.env.episode.over]
         for situation, (_, number) in zip(opened, chunk, strict=True):
             yield EpisodeRecord.of(situation.env.episode, env_id, situation.seed, number)
@@ -123,8 +151,8 @@ def run(
 
 
 def evaluate(
-    env_id: str,
-    policy: Policy,
+    env: AnyEnv,
+    policy: AnyPolicy,
     *,
     k: int = 1,
     n: int | None = None,
@@ -133,13 +161,16 @@ def evaluate(
     batch: int = 64,
     seed: int = 0,
     progress: Progress | None = None,
+    on_episode: Callable[[EpisodeRecord], None] | None = None,
     **env_kwargs: Any,
 ) -> Evaluation:
     """Play every playable task, or n of them, k times each.
 
     Args:
-        env_id: A registered environment.
-        policy: Who acts.
+        env: The id of a registered environment; or one that is made, which plays one episode after
+            another.
+        policy: What acts: a policy, a function from an observation to an action, or a name such as
+            `expert`.
         k: Tries per task, for pass@k.
         n: Tasks; None means all. Fewer are chosen by the seed.
         start: The number of the first try at each task; a shard by tries goes on where another one
@@ -148,6 +179,7 @@ def evaluate(
         batch: Episodes that are open together.
         seed: Chooses the tasks and seeds the episodes.
         progress: Called with how many episodes are done and how many there are.
+        on_episode: Called with each record once its batch is over, as for writing it down.
         env_kwargs: For `gym.make`.
 
     Raises:
@@ -160,15 +192,19 @@ def evaluate(
             f" {start=}."
         )
     part = Shard(*shard).checked()
-    env = registration.make(env_id, **env_kwargs)
-    chosen = env.tasks if n is None else env.tasks.shuffle(seed).first_playable(n)
+    made, actor = _made(env, env_kwargs), as_policy(policy)
+    chosen = made.tasks if n is None else made.tasks.shuffle(seed).first_playable(n)
     playable = chosen[part.bounds(len(chosen))].playable()
     if not len(playable):
-        raise ConfigurationError(_nothing_to_play(env.tasks, chosen, part))
+        raise ConfigurationError(_nothing_to_play(made.tasks, chosen, part))
     ids = [task_id for task_id in playable.ids for _ in range(k)]
     how: dict[str, Any] = {"batch": batch, "seed": seed, "progress": progress}
-    records = run(env_id, policy, ids, start=start, **how, **env_kwargs)
-    return Evaluation(tuple(records), k, tuple(_reasons(env)))
+    records = []
+    for record in run(env, actor, ids, start=start, **how, **env_kwargs):
+        records.append(record)
+        if on_episode is not None:
+            on_episode(record)
+    return Evaluation(tuple(records), k, tuple(_reasons(made)))
 
 
 def _nothing_to_play(tasks: TaskSet[Any], chosen: TaskSet[Any], part: Shard) -> str:

@@ -55,13 +55,13 @@ def command(
         toolgym audit runs/explore-001 --phase grpo --n 2000 --json
     """
     from adapters.training.runs.audit import audit
-    from toolgym.runs.run import ROLLOUT_PHASES, Run
+    from toolgym.runs.run import ALL_PHASES, Run
 
     with nullcontext() if quiet else progress_bar("audit") as progress:
         result = audit(
             Run.open(run),
             n=None if everything else n,
-            phases=phase or ROLLOUT_PHASES,
+            phases=phase or ALL_PHASES,
             seed=seed,
             progress=progress,
         )

@@ -81,6 +81,10 @@ def command(
         toolgym lab group-size --full --piece 1/3
     """
     check_installed()
+    if piece is not None and not all(part.isdecimal() for part in f"{piece}/".split("/", 2)[:2]):
+        raise ConfigurationError(
+            f"--piece takes I/N, as in --piece 1/3 (--plan tells N), got {piece!r}."
+        )
     chosen = chosen_of(names or (), scale_of(quick, full, smoke))
     if list_:
         print_experiments(chosen)

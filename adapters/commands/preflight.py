@@ -16,6 +16,8 @@ import typer
 from rich.table import Table
 
 from adapters.commands.train import TRAINERS, check_installed, refuse_unknown, weights_of
+from adapters.training.models.places import LOADING, check_model
+from toolgym import registration
 from toolgym.commands import (
     AsJson,
     EnvId,
@@ -26,6 +28,7 @@ from toolgym.commands import (
     environment_creator,
     parameters_of,
 )
+from toolgym.long_work import tell
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -173,7 +176,16 @@ def run_of(model: str | None, env_id: str) -> Run | None:
 
 
 def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report:
-    """Load or build the model, and look at it."""
+    """Load or build the model, and look at it.
+
+    Raises:
+        ConfigurationError: The model or the environment cannot be had, which is found out before
+            PyTorch is loaded.
+    """
+    if not settings.is_tiny:
+        check_model(settings.model)
+    registration.make(settings.env_id, **settings.training_kwargs)
+    tell(LOADING, 0, 1)
     from transformers.utils.logging import disable_progress_bar
 
     from adapters.commands.train_run import Bars, needs_of
@@ -181,6 +193,7 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
     from adapters.training.runs.preparation import use_threads
     from adapters.training.runs.progress import NoProgress
 
+    tell(LOADING, 1, 1)
     watch: ProgressListener = NoProgress() if quiet else Bars()
     disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
     use_threads(settings)

@@ -14,14 +14,23 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import typer
 
-from adapters.commands.train_options import divide_options
-from toolgym.commands import arguments_for, environment_creator, parameters_of
+from adapters.commands.train_options import divide_options, show_settings
+from adapters.training.models.places import LOADING, check_model
+from adapters.training.runs.dashboards import check_services
+from adapters.training.runs.evaluations import Evaluation, evaluations, separated
+from adapters.training.runs.settings import TrainSettings, read_settings, resolve
+from toolgym.commands import arguments_for, check_folder, environment_creator, parameters_of
 from toolgym.errors import ConfigurationError
+from toolgym.long_work import tell
+from toolgym.runs.episodes import KIND as EVALUATION
+from toolgym.runs.run import Run
 
 NEEDED: Final = ("torch", "transformers", "tokenizers", "trl", "datasets", "accelerate")
 TRAINERS: Final = ("trl", "reference")
@@ -67,7 +76,8 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Another argument of the environment, or of the trainer's config; may be repeated.",
+        help="Another argument of the environment, another setting of the run (see "
+        "--show-settings), or one of the trainer's config; may be repeated.",
     ),
 ]
 Config = Annotated[
@@ -81,6 +91,10 @@ NoPreflight = Annotated[
 ReportTo = Annotated[
     list[str] | None,
     _option("tensorboard, wandb or trackio: show the numbers there too; may be repeated."),
+]
+Show = Annotated[
+    bool,
+    typer.Option("--show-settings", help="Print what a run would use, and from where; no run."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
@@ -116,6 +130,7 @@ def command(
     resume: Resume = None,
     no_preflight: NoPreflight = False,
     report_to: ReportTo = None,
+    show_settings: Show = False,
     quiet: Quiet = False,
 ) -> None:
     """Teach a model to use an environment's tools, and show whether it learnt anything.
@@ -130,10 +145,23 @@ def command(
         toolgym train aflowgym/Compose-v0 --trainer reference
         toolgym train sqlgym/Explore-v0 --control shuffled-rewards
         toolgym train sqlgym/Explore-v0 --set dynamic_sampling=true --set beta=0.02
+        toolgym train sqlgym/Explore-v0 --set warmup_learning_rate=0.004 --show-settings
         toolgym train --resume runs/explore-001
     """
     check_installed()
-    begin(dict(context.params)) if resume is None else take_up(context, resume)
+    if resume is not None:
+        return take_up(context, resume)
+    begin(dict(context.params), _given(context))
+
+
+def _given(context: typer.Context) -> dict[str, str]:
+    """The options on the command line, by the name of what they set."""
+    names = {"demos": "demonstrations", "no_preflight": "preflight", "out": "", "quiet": ""}
+    return {
+        names.get(str(parameter.name), str(parameter.name)): parameter.opts[0]
+        for parameter in context.command.params
+        if getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
+    }
 
 
 def check_installed() -> None:
@@ -158,28 +186,46 @@ def take_up(context: typer.Context, folder: Path) -> None:
     Raises:
         ConfigurationError: It is no run folder, or an option was given that the run knows already.
     """
-    extra = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
-        and parameter.name not in ("resume", "no_preflight", "quiet")
-    ]
+    allowed = ("--resume", "--no-preflight", "--quiet")
+    extra = [option for option in _given(context).values() if option not in allowed]
     if extra:
         raise ConfigurationError(f"--resume takes all settings from the run: leave out {extra[0]}.")
+    check_resumable(folder)
+    tell(LOADING, 0, 1)
     from adapters.commands import train_run
 
+    tell(LOADING, 1, 1)
     options = context.params
     train_run.resume(folder, options["quiet"], look_first=not options["no_preflight"])
 
 
-def begin(options: dict[str, Any]) -> None:
-    """Start a new run.
+def check_resumable(folder: Path) -> None:
+    """Make sure that a run can be taken up, before PyTorch is loaded.
+
+    Raises:
+        ConfigurationError: It is no run of `toolgym train`, or a process is writing it.
+    """
+    run = Run.open(folder)
+    if run.config.get("kind") == EVALUATION:
+        raise ConfigurationError(f"{folder} is an evaluation: there is nothing in it to train.")
+    read_settings(run.config.get("settings"))
+    if run.is_held:
+        raise ConfigurationError(f"{folder} is being written by another process: wait for its end.")
+
+
+def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Start a new run, or show what it would use.
+
+    Args:
+        options: All of the command.
+        given: Those that stood on the command line, by the name of what they set.
 
     Raises:
         ConfigurationError: An option is out of range, or names something that is not there.
     """
     quiet, folder = options.pop("quiet"), options.pop("out")
     options.pop("resume")
+    only_show = options.pop("show_settings", False)
     options["preflight"] = not options.pop("no_preflight")
     env_id = options.pop("env_id")
     if env_id is None:
@@ -187,18 +233,46 @@ def begin(options: dict[str, Any]) -> None:
     refuse_unknown("--trainer", options["trainer"], TRAINERS)
     refuse_unknown("--control", options["control"], CONTROLS)
     refuse_unknown("--vllm", options["vllm"], VLLM_MODES)
-    pairs, file = options.pop("settings"), options.pop("config")
-    options["settings"], own = divide_options(env_id, options["trainer"], pairs, file)
+    divided = divide_options(
+        env_id, options["trainer"], options.pop("settings"), options.pop("config")
+    )
+    options["settings"] = divided.environment
     places = _places(env_id, options)
-    options["trainer_options"] = own
+    options["trainer_options"] = divided.trainer
     options["demonstrations"] = options.pop("demos")
-    from adapters.commands import train_run
-    from adapters.training.runs.settings import resolve
-
-    settings = resolve(env_id, **places, **options)
+    settings = resolve(env_id, **places, **options, **divided.settings)
     if "split" not in places:
         settings = settings.model_copy(update={"split": None, "evaluation_split": None})
-    train_run.start(settings, folder, quiet)
+    if only_show:
+        return show_settings(settings, {**given, **divided.sources}, options["model"])
+    settings, planned = check_early(settings, folder)
+    tell(LOADING, 0, 1)
+    from adapters.commands import train_run
+
+    tell(LOADING, 1, 1)
+    train_run.start(settings, folder, quiet, planned)
+
+
+def check_early(
+    settings: TrainSettings, folder: Path | None
+) -> tuple[TrainSettings, tuple[Evaluation, ...]]:
+    """Find out whatever can be found out before PyTorch is loaded.
+
+    Returns:
+        The settings with training and evaluation kept apart, and the evaluations.
+
+    Raises:
+        ConfigurationError: Environment, data, model, dashboard or run folder cannot be had.
+    """
+    if not settings.is_tiny:
+        check_model(settings.model)
+    if settings.trainer == "reference" and (settings.lora or settings.vllm is not None):
+        option = "--lora" if settings.lora else "--vllm"
+        raise ConfigurationError(f"{option} is for --trainer trl; the reference trainer has none.")
+    check_services(settings.report_to)
+    check_folder(folder or Path("runs"))
+    settings = separated(settings)
+    return settings, evaluations(settings)  # all data are there, before anything is done
 
 
 def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from toolgym.commands import environment_creator, parameters_of, settings_of
+from adapters.training.models.places import LOADING
+from adapters.training.runs.settings import WITHOUT_OPTION, TrainSettings, defaults_for
+from toolgym.commands import console, environment_creator, parameters_of, settings_of
 from toolgym.errors import ConfigurationError
+from toolgym.long_work import tell
 
 OWN_OPTIONS: Final = {
     "output_dir": "--out",
@@ -31,18 +37,53 @@ OWN_OPTIONS: Final = {
     "save_steps": "--save-every",
     "save_every": "--save-every",
     "seed": "--seed",
+    "env_id": "the first argument",
+    "model": "--model",
+    "trainer": "--trainer",
+    "trainer_options": "--set",
+    "env_kwargs": "--set",
+    "split": "--split",
+    "evaluation_split": "--split",
+    "separation": "--split",
+    "demonstrations": "--demos",
+    "warmup_steps": "--warmup-steps",
+    "lora": "--lora",
+    "vllm": "--vllm",
+    "preflight": "--no-preflight",
+    "report_to": "--report-to",
+    "eval_tasks": "--eval-tasks",
+    "eval_tries": "--eval-tries",
     "use_vllm": "--vllm",
     "vllm_mode": "--vllm",
 }
-"""Arguments of a trainer's config that an option of the command sets."""
+"""Settings, and arguments of a trainer's config, that an option of the command sets."""
 
 Arguments = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Divided:
+    """What `--set` and `--config` were given, by whom it is for.
+
+    Attributes:
+        environment: Arguments of the environment, still as `NAME=VALUE`.
+        settings: Fields of `TrainSettings` that have no option of their own.
+        trainer: Arguments of the trainer's own config.
+        sources: Of the last two by name: `--set` or `--config`.
+    """
+
+    environment: list[str]
+    settings: Arguments
+    trainer: Arguments
+    sources: dict[str, str]
+
+
 def divide_options(
     env_id: str, trainer: str, pairs: list[str] | None, file: Path | None
-) -> tuple[list[str], Arguments]:
-    """Divide options into those of the environment, still `NAME=VALUE`, and those of the trainer.
+) -> Divided:
+    """Divide options into those of the environment, of the run, and of the trainer's config.
+
+    The trainer's library is imported only where a name is neither of the first two.
 
     Args:
         pairs: What `--set` was given.
@@ -52,50 +93,48 @@ def divide_options(
         ConfigurationError: A name is nobody's, or the command's own; or the file cannot be read.
     """
     accepted, open_ended = parameters_of(environment_creator(env_id))
-    for_environment, options = list[str](), _read(file) if file is not None else {}
-    settings = settings_of(pairs)
-    if not settings and not options:
-        return [], {}
-    accepted_names = arguments_of(trainer)
-    for pair, (name, value) in zip(pairs or (), settings.items(), strict=True):
-        if name in accepted or (open_ended and name not in accepted_names):
+    options = _read(file) if file is not None else {}
+    sources = dict.fromkeys(options, "--config")
+    for_environment = list[str]()
+    for pair, (name, value) in zip(pairs or (), settings_of(pairs).items(), strict=True):
+        is_free = open_ended and name not in (*WITHOUT_OPTION, *OWN_OPTIONS)
+        if name in accepted or (is_free and name not in arguments_of(trainer)):
             for_environment.append(pair)
         else:
-            options[name] = value
-    for name in options:
-        _check(
-            name,
-            accepted_names,
-            [*accepted, *accepted_names],
-            f"{env_id} has no argument {name!r}, and",
-        )
-    return for_environment, options
+            options[name], sources[name] = value, "--set"
+    ours = {name: value for name, value in options.items() if name in WITHOUT_OPTION}
+    rest = {name: value for name, value in options.items() if name not in ours}
+    for name in rest:
+        if name in OWN_OPTIONS:
+            raise ConfigurationError(f"{name} is set by {OWN_OPTIONS[name]}; use that option.")
+        if name not in arguments_of(trainer):
+            choices = [*accepted, *WITHOUT_OPTION, *arguments_of(trainer)]
+            near = difflib.get_close_matches(name, choices, n=2)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise ConfigurationError(
+                f"{env_id} has no argument {name!r}, and neither have the settings of the run"
+                f" (`toolgym train {env_id} --show-settings`) nor the trainer's config.{hint}"
+            )
+    return Divided(for_environment, ours, rest, sources)
 
 
+@functools.cache
 def arguments_of(trainer: str) -> list[str]:
     """The arguments of a trainer's config.
 
     Raises:
         ConfigurationError: There is no such trainer.
     """
+    if trainer not in ("trl", "reference"):
+        raise ConfigurationError(f"there is no trainer {trainer!r}; take trl or reference.")
+    tell(LOADING, 0, 1)
     if trainer == "reference":
         from adapters.reference.config import ReferenceConfig
 
         return list(ReferenceConfig.model_fields)
-    if trainer != "trl":
-        raise ConfigurationError(f"there is no trainer {trainer!r}; take trl or reference.")
     from adapters.trl import StableGRPOConfig
 
     return [each.name for each in dataclasses.fields(StableGRPOConfig) if each.init]
-
-
-def _check(name: str, accepted: list[str], choices: list[str], first: str) -> None:
-    if name in OWN_OPTIONS:
-        raise ConfigurationError(f"{name} is set by {OWN_OPTIONS[name]}; use that option.")
-    if name not in accepted:
-        near = difflib.get_close_matches(name, choices, n=2)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        raise ConfigurationError(f"{first} the trainer's config has none.{hint}")
 
 
 def _read(file: Path) -> Arguments:
@@ -119,3 +158,25 @@ def _number(value: Any) -> Any:
     except ValueError:
         return value
     return number if isinstance(number, int | float) else value
+
+
+def show_settings(settings: TrainSettings, given: Mapping[str, str], model: str | None) -> None:
+    """Print what a run would use, and where each value comes from.
+
+    Args:
+        given: By name of a setting, the option that set it.
+        model: What `--model` was given.
+    """
+    from rich.table import Table
+
+    values = settings.model_dump()
+    sources = dict.fromkeys(values, "default")
+    about = {"env_kwargs": settings.env_kwargs, "lora": settings.lora}
+    sets = defaults_for(settings.env_id, model=model, **about)
+    sources |= {name: title for title, names in sets for name in names}
+    sources |= {name: option for name, option in given.items() if name in values}
+    table = Table("setting", "value", "from", box=None, pad_edge=False)
+    for name, value in values.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        table.add_row(name, text, sources[name])
+    console().print(table)

@@ -38,7 +38,7 @@ from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.preflight.chat_format import Needs
 from adapters.training.preflight.run import NoGo, before_training
 from adapters.training.runs import phases
-from adapters.training.runs.dashboards import check_services, reported
+from adapters.training.runs.dashboards import reported
 from adapters.training.runs.evaluations import Evaluation, evaluations, played_with, separated
 from adapters.training.runs.preparation import use_threads
 from adapters.training.runs.progress import Advance, NoProgress, ProgressListener
@@ -53,15 +53,23 @@ from toolgym.runs.run import Run
 RUNS: Final = Path("runs")
 
 
-def start(settings: TrainSettings, folder: Path | None, quiet: bool) -> None:
+def start(
+    settings: TrainSettings,
+    folder: Path | None,
+    quiet: bool,
+    planned: Sequence[Evaluation] | None = None,
+) -> None:
     """Begin a run in a folder of its own and see it through.
+
+    Args:
+        planned: The evaluations of settings that are `separated`; None: they are not yet.
 
     Raises:
         ConfigurationError: The environment, its data or the model cannot be had; no folder is left.
     """
-    settings = separated(settings)
-    planned = evaluations(settings)  # all data are there, before anything is done
-    check_services(settings.report_to)
+    if planned is None:
+        settings = separated(settings)
+        planned = evaluations(settings)
     guards = check_trainer(settings)
     record = _record(settings, planned)
     config = {
@@ -107,9 +115,29 @@ def resume(folder: Path, quiet: bool, *, look_first: bool = True) -> None:
     now = _record(settings, planned)
     if is_main:
         typer.echo(announcement(settings, planned))
+        typer.echo(f"Going on with {run.path}, {stands_at(run, settings)}.")
         for line in differences(run.config.get("reproducibility") or {}, now):
             typer.echo(f"Not as it was when the run began: {line}", err=True)
     _see_through(run, settings, quiet, is_main=is_main)
+
+
+def stands_at(run: Run, settings: TrainSettings) -> str:
+    """The place where an interrupted run goes on, as `at step 41 of 60 of GRPO`.
+
+    What came after the last checkpoint is done again, with the same numbers.
+    """
+    if (run.checkpoints / "final").is_dir():
+        return "at the evaluation after the training"
+    names = (path.name.partition("-")[2] for path in run.checkpoints.glob("checkpoint-*"))
+    saved = max((int(name) for name in names if name.isdecimal()), default=0)
+    done = max((line["step"] for line in run.metrics("grpo")), default=0)
+    if saved or done:
+        lost = done - saved
+        again = f"; {lost} step{'s' * (lost != 1)} after the last checkpoint are done again"
+        return f"at step {saved + 1} of {settings.steps} of GRPO" + (again if lost > 0 else "")
+    if (run.checkpoints / "warmup").is_dir() or not settings.warmup_steps:
+        return "behind the warm-up"
+    return "at the beginning of the warm-up"
 
 
 def _record(settings: TrainSettings, planned: Sequence[Evaluation]) -> dict[str, Any]:
@@ -191,9 +219,6 @@ def check_trainer(settings: TrainSettings) -> GuardConfig:
         from adapters.commands.train_with_trl import check_settings
 
         return check_settings(settings)
-    if settings.lora or settings.vllm is not None:
-        option = "--lora" if settings.lora else "--vllm"
-        raise ConfigurationError(f"{option} is for --trainer trl; the reference trainer has none.")
     return reference_options(settings).guards
 
 
@@ -204,12 +229,13 @@ def _see_through(run: Run, settings: TrainSettings, quiet: bool, *, is_main: boo
     watch: ProgressListener = NoProgress() if quiet else Bars()
     check = partial(look, settings, watch) if settings.preflight else None
     try:
-        with reported(run, settings.report_to) as reporting:
+        with run.held(), reported(run, settings.report_to) as reporting:
             summary = phases.train(
                 reporting, settings, trainer_named(settings.trainer), watch, check
             )
     except KeyboardInterrupt:
-        typer.echo(f"\nGo on with it: toolgym train --resume {run.path}", err=True)
+        typer.echo(f"\nIt goes on {stands_at(run, settings)}.", err=True)
+        typer.echo(f"Go on with it: toolgym train --resume {run.path}", err=True)
         raise
     except (TrainingStopped, NoGo) as stop:
         run.write_summary({**run.summary, "status": "stopped", "diagnosis": str(stop)})

@@ -61,7 +61,7 @@ def _trainer(job: Grpo) -> ToolGRPOTrainer:
         settings.env_id,
         env_kwargs=settings.training_kwargs,
         config=grpo_options(settings, run.checkpoints),
-        peft_config=adapter() if settings.lora else None,
+        peft_config=adapter(settings) if settings.lora else None,
         reference=warmup if warmup.is_dir() else settings.model,
         control=settings.control,
         on_metrics=job.tell_metrics,
@@ -81,7 +81,7 @@ def check_settings(settings: TrainSettings) -> GuardConfig:
         ConfigurationError: It does not, or they are known to fail, or a library is missing.
     """
     if settings.lora:
-        adapter()
+        adapter(settings)
     config = grpo_config(grpo_options(settings, Path("checkpoints")), step_limit=1)
     return cast("StableGRPOConfig", config).guard_config()
 
@@ -135,8 +135,8 @@ def share_of(prompts: int) -> int:
     return prompts // processes
 
 
-def adapter() -> Any:
-    """The LoRA adapter of `--lora`: rank 16 on all linear layers.
+def adapter(settings: TrainSettings) -> Any:
+    """The LoRA adapter of `--lora`.
 
     Raises:
         ConfigurationError: peft is not installed.
@@ -147,7 +147,13 @@ def adapter() -> Any:
         raise ConfigurationError(
             "--lora needs peft, not installed here; run: pip install 'toolgym[train]'"
         ) from None
-    return LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
+    targets = settings.lora_targets
+    return LoraConfig(
+        r=settings.lora_rank,
+        lora_alpha=settings.lora_alpha,
+        target_modules=targets if isinstance(targets, str) else list(targets),
+        task_type="CAUSAL_LM",
+    )
 
 
 def last_checkpoint(run: Run) -> tuple[Path | None, int]:

@@ -269,7 +269,7 @@ def _load_lines(path: Path, split: str, name: str, databases: Path) -> TaskSet[S
 @functools.lru_cache(maxsize=32)
 def _load(folder: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
     """One shared set per folder and split, since every copy of an environment asks for it."""
-    loaded = load_spider(folder, split, databases)
+    loaded = load_spider(folder, split, databases, name=name)
     problems = {
         problem.id: TaskRefused(problem.id, problem.code, problem.reason)
         for problem in loaded.problems

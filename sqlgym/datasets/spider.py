@@ -151,7 +151,10 @@ class SpiderFolder:
 
 
 def load_spider(
-    folder: Path | str, split: str | None = None, databases: Path | None = None
+    folder: Path | str,
+    split: str | None = None,
+    databases: Path | None = None,
+    name: str = "",
 ) -> SpiderFolder:
     """Load one split of a folder, or all that it has.
 
@@ -159,6 +162,7 @@ def load_spider(
         split: "train", "dev", "test", or the name of another JSON file; None loads train, dev and
             test.
         databases: Where the databases lie, if not in the folder.
+        name: How errors call the data set; the folder without it.
 
     Raises:
         ConfigurationError: The folder or the split's file is missing, is not a JSON list, or holds
@@ -170,22 +174,24 @@ def load_spider(
     path = _part_of(path, split)
     splits = splits_of(path)
     if not splits or (split is not None and split not in splits):
-        raise _no_split(path, split, splits)
+        raise _no_split(path, split, splits, name)
     questions: list[SpiderQuestion] = []
     problems: list[Problem] = []
-    for name in [split] if split is not None else _known(splits):
-        usable, unusable = _load_split(path, name, splits[name], databases)
+    for each in [split] if split is not None else _known(splits):
+        usable, unusable = _load_split(path, each, splits[each], databases)
         questions += usable
         problems += unusable
     return SpiderFolder(path, tuple(questions), tuple(problems), foreign_keys_of(path))
 
 
-def _no_split(folder: Path, split: str | None, splits: Iterable[str]) -> ConfigurationError:
+def _no_split(
+    folder: Path, split: str | None, splits: Iterable[str], name: str
+) -> ConfigurationError:
     """What is told of a folder in which the questions that are asked for are not."""
     names = [*splits, *sorted(path.stem for path in folder.glob("*.jsonl"))]
     if split is not None and names:
         listed = ", ".join(map(repr, names))
-        return ConfigurationError(f"{folder} has no split {split!r}: it has {listed}.")
+        return ConfigurationError(f"{name or folder} has no split {split!r}: it has {listed}.")
     databases = len(database_files(folder))
     held = f"{databases:,} database{'' if databases == 1 else 's'} but no questions"
     file = f"{split or 'train'}.json or {split or 'train'}.jsonl with db_id, question and query"

@@ -306,8 +306,9 @@ def write_all(
             refused[db_id] = TaskRefused(db_id, "no_tasks", one.why_empty)
         else:
             written.append(one)
-    if progress is not None:
-        progress(len(files) * options.n, len(files) * options.n)
+    if progress is not None and written:  # what could not be found is not waited for any more
+        found = sum(len(one.entries) for one in written)
+        progress(found, found)
     return written, refused
 
 

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgym import ConfigurationError, policies, rollout
+from toolgym import (
+    ConfigurationError,
+    evaluate,
+    info_to_json,
+    policies,
+    read_episodes,
+    rollout,
+)
 from toolgym.intervals import pass_at, wilson_interval
 
 
@@ -111,3 +118,89 @@ def test_the_wilson_interval_holds_the_proportion(n, data):
     assert 0 <= low <= high <= 1
     if n:
         assert low - 1e-12 <= successes / n <= high + 1e-12
+
+
+# The Python way -----------------------------------------------------------------------------------
+
+
+def test_a_function_of_the_observation_is_a_policy(lock_id):
+    seen = []
+
+    def opens(observation):
+        seen.append(observation)
+        return {"name": "open", "arguments": {"code": "000"}}
+
+    played = evaluate(lock_id, opens, n=2)
+    assert played.episodes == len(seen) == 2
+    assert "Open the lock" in seen[0] or seen[0]
+    assert policies.as_policy(opens).name == "opens"
+
+
+@pytest.mark.parametrize("policy", [3, None, HalfRight, object()])
+def test_what_is_no_policy_is_told(lock_id, policy):
+    with pytest.raises(ConfigurationError, match="is no policy: give a function"):
+        evaluate(lock_id, policy)
+
+
+def test_a_policy_may_be_named_and_an_environment_be_made_already(lock_id):
+    env = gym.make(lock_id)
+    made, named = evaluate(env, "expert", k=2), evaluate(lock_id, policies.expert(), k=2)
+    assert [record.to_json() for record in made] == [record.to_json() for record in named]
+    with pytest.raises(ConfigurationError, match="'step_limit' is an argument for making"):
+        evaluate(env, "expert", step_limit=5)
+    with pytest.raises(ConfigurationError, match="has no tools"):
+        evaluate(gym.make("CartPole-v1"), "expert")
+
+
+def test_an_evaluation_and_its_records_print_as_one_line(lock_id):
+    played = evaluate(lock_id, HalfRight(), k=2)
+    assert repr(played) == (
+        "<Evaluation toy/Lock-v0: accuracy 0.500 [0.215, 0.785], 8 episodes (2 tries a task)>"
+    )
+    assert repr(played.records[0]).startswith("<EpisodeRecord ")
+    assert len(repr(played.records[0])) < 120
+    assert len(played) == len(list(played)) == 8
+
+
+def test_rows_are_flat_and_have_one_set_of_columns(lock_id):
+    rows = evaluate(lock_id, HalfRight(), k=2).rows()
+    assert {tuple(row) for row in rows} == {tuple(rows[0])}
+    assert not any(isinstance(value, dict) for row in rows for value in row.values())
+    assert [row["correct"] for row in rows[:2]] == [True, False]
+    assert rows[0]["turns"] == rows[0]["calls"] == rows[0]["valid_turns"] == 1
+    assert json.loads(json.dumps(rows)) == rows
+
+
+def test_rows_make_a_data_set():
+    datasets = pytest.importorskip("datasets", reason="needs the extra `train`")
+    rows = evaluate("sqlgym/Explore-v0", "expert", n=3, split="dev").rows()
+    assert datasets.Dataset.from_list(rows).num_rows == 3
+
+
+def test_episodes_are_read_back_as_they_were(lock_id, tmp_path):
+    played = evaluate(lock_id, HalfRight(), k=2)
+    file = tmp_path / "played.jsonl"
+    file.write_text("".join(json.dumps(record.to_json()) + "\n" for record in played))
+    assert read_episodes(file) == list(played)
+    with pytest.raises(ConfigurationError, match="has no phases"):
+        read_episodes(file, "after")
+    with pytest.raises(ConfigurationError, match="there is no"):
+        read_episodes(tmp_path / "nowhere")
+    file.write_text(file.read_text()[:-20])
+    with pytest.warns(UserWarning, match=r"played\.jsonl was cut off and is left out"):
+        assert read_episodes(file) == list(played)[:-1]
+
+
+def test_every_info_can_be_written_as_json(lock_id):
+    env = gym.make(lock_id)
+    _, info = env.reset(seed=0)
+    infos = [info]
+    for action in ("open(code=1)", "no call", '{"name": "opn", "arguments": {"code": null}}', 7):
+        infos.append(env.step(action)[4])
+        if env.unwrapped.episode.over:
+            env.reset(seed=0)
+    for info in infos:
+        plain = info_to_json(info)
+        assert json.loads(json.dumps(plain)) == plain
+        assert plain.keys() == info.keys()
+        assert (plain["error"] is None) == (info["error"] is None)

@@ -15,9 +15,11 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -161,6 +163,22 @@ def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
 
 def _as_option(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def check_folder(folder: Path) -> None:
+    """Make sure that a folder is there to write into, or can be made.
+
+    Raises:
+        ConfigurationError: Something that is no folder is in the way, or one may not write there.
+    """
+    place = folder.absolute()
+    above = next(each for each in (place, *place.parents) if each.exists())
+    if not above.is_dir():
+        raise ConfigurationError(f"--out {folder} cannot be made: {above} is a file.")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise ConfigurationError(
+            f"--out {folder} cannot be made: you may not write into {above}. Name another place."
+        )
 
 
 def first_sentence(docstring: str | None) -> str:

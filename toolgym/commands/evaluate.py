@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +32,7 @@ from toolgym.commands import (
     Settings,
     StepLimit,
     arguments_for,
+    check_folder,
     console,
     environment_creator,
     parameters_of,
@@ -37,13 +40,14 @@ from toolgym.commands import (
 )
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.policies import Metered
+from toolgym.runs.episodes import finish_evaluation, log_episode
 from toolgym.runs.files import read_lines
 from toolgym.tries import Shard
 
 if TYPE_CHECKING:
     from toolgym.policies import Policy
-    from toolgym.records import EpisodeRecord
     from toolgym.rollout import Evaluation, Progress
+    from toolgym.runs.run import Run
 
 
 Start = Annotated[
@@ -98,44 +102,84 @@ def merged_files(
 
 def _evaluation(path: Path, env_id: str) -> Evaluation:
     from toolgym.records import Evaluation
+    from toolgym.runs.episodes import episode_of, read_episodes
+    from toolgym.runs.run import Run
 
-    if not path.is_file():
-        raise ConfigurationError(f"--merge {path}: there is no such file.")
-    records = tuple(read_lines(path, _episode, lambda: _cut(path)))
+    if not path.exists():
+        raise ConfigurationError(f"--merge {path}: there is no such file or folder.")
+    if path.is_dir() and not Run.open(path).is_complete:
+        _cut(path)
+    records = (
+        tuple(read_episodes(path))
+        if path.is_dir()
+        else tuple(read_lines(path, episode_of, lambda: _cut(path)))
+    )
     for record in records:
         if record.env_id != env_id:
             raise ConfigurationError(f"{path} has episodes of {record.env_id}, not of {env_id}.")
     return Evaluation(records)
 
 
-def _episode(record: Any) -> EpisodeRecord:
-    from toolgym.records import EpisodeRecord
-
-    if not isinstance(record, dict):
-        raise ConfigurationError("a line must be an episode, as `toolgym eval --out` writes it")
-    return EpisodeRecord.from_json(record)
-
-
 def _cut(path: Path) -> None:
     raise ConfigurationError(
-        f"the last line of {path} was cut off, so its shard was not written to the end; play it"
-        " again."
+        f"{path} was not written to its end, so its shard is not whole; play it again."
     )
 
 
+FILES = (".jsonl", ".json", ".ndjson")
+"""Endings by which `--out` names a file of episodes; any other name is that of a folder."""
+
+
 def check_out(out: Path | None) -> None:
-    """Refuse a file that cannot be written.
+    """Refuse a file or folder that cannot be written.
 
     Raises:
-        ConfigurationError: It is a folder or lies in one that is not there.
+        ConfigurationError: There is a folder where a file is to be, or a file where a folder is to
+            be, or the folder around it is not there.
     """
-    if out is not None and out.is_dir():
+    if out is None:
+        return
+    if out.suffix in FILES and out.is_dir():
         raise ConfigurationError(f"--out {out} is a folder; name a file in it.")
-    if out is not None and not out.absolute().parent.is_dir():
+    if out.suffix not in FILES and out.is_file():
+        raise ConfigurationError(f"--out {out} is a file; name a folder, or a file like one.jsonl.")
+    if out.is_dir() and any(out.iterdir()) and not (out / "config.json").is_file():
+        raise ConfigurationError(
+            f"--out {out} is a folder with other things in it; name a new one, or a file in it such"
+            f" as {out / 'one.jsonl'}."
+        )
+    if out.suffix not in FILES:
+        return check_folder(out)
+    if not out.absolute().parent.is_dir():
         raise ConfigurationError(f"--out {out}: there is no folder {out.parent}; make it first.")
+    if not os.access(out if out.exists() else out.absolute().parent, os.W_OK):
+        raise ConfigurationError(f"--out {out} cannot be written: you may not write there.")
+
+
+def folder_for(out: Path | None, setting: dict[str, Any], env_kwargs: dict[str, Any]) -> Run | None:
+    """The new folder that `--out` asks for; None where it names a file, or nothing.
+
+    Args:
+        setting: What is played and how.
+        env_kwargs: Of the environment, so that its episodes can be judged again.
+
+    Raises:
+        ConfigurationError: It cannot be made.
+    """
+    from toolgym.runs.episodes import create_evaluation
+
+    is_device = out is not None and out.exists() and not out.is_dir()
+    if out is None or out.suffix in FILES or is_device:
+        return None
+    how = {name: value for name, value in setting.items() if name not in env_kwargs}
+    about = {"env_id": setting["env_id"], "policy": setting.get("policy")}
+    about["dataset"] = env_kwargs.get("dataset")
+    return create_evaluation(out, {**about, "settings": {**how, "env_kwargs": env_kwargs}})
 
 
 BUILT_IN = ("expert", "random")
+MOST_REFUSED = 10
+"""Refused tasks that are listed on the terminal."""
 
 PolicyName = Annotated[
     str,
@@ -168,7 +212,13 @@ Temperature = Annotated[
     typer.Option(min=0, help="Of a model; 0 takes the likeliest token, the default for one try."),
 ]
 Batch = Annotated[int, typer.Option(min=1, help="Episodes that are played side by side.")]
-Out = Annotated[Path | None, typer.Option(help="Write every episode there, one JSON a line.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Keep every episode: in a folder, which report, stats and audit take, or in a file "
+        "that ends in .jsonl, one a line."
+    ),
+]
 Transcripts = Annotated[int, typer.Option(min=0, help="Show the first N episodes.")]
 
 
@@ -204,15 +254,20 @@ def command(
 
     Example:
         toolgym eval sqlgym/Explore-v0 --policy expert --n 20
+        toolgym eval sqlgym/Explore-v0 --n 20 --out runs/expert
         toolgym eval sqlgym/Explore-v0 --policy random --k 4 --out one.jsonl
         toolgym eval sqlgym/Explore-v0 --policy random --k 4 --start 4 --out two.jsonl
         toolgym eval sqlgym/Explore-v0 --merge one.jsonl --merge two.jsonl
     """
     show = print_object if as_json else print_results
     if merge:
-        merged = merged_files(env_id, merge, out)
-        write_records(merged[0], out)
-        return show(*merged, transcripts)
+        evaluation, setting = merged_files(env_id, merge, out)
+        folder = folder_for(out, setting, {})
+        if folder is not None:
+            for record in evaluation:
+                log_episode(folder, record)
+        keep(evaluation, folder, out, setting)
+        return show(evaluation, setting, transcripts)
     how = {"k": k, "n": n, "seed": seed, **part_of(start, shard)}
     env_options = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **env_options)
@@ -220,13 +275,22 @@ def command(
     options = options_of(policy, base_url, policy_settings)
     tries = k if start is None else start + k + 1  # whoever says where to start has others, too
     actor = load_policy(policy, seed=seed, temperature=temperature, tries=tries, **options)
-    with progress_bar(f"{policy} plays") as progress:
-        evaluation = rollout.evaluate(
-            env_id, actor, **how, batch=batch, progress=progress, **env_kwargs
-        )
-    write_records(evaluation, out)
-    del how["n"]  # the episodes tell
     setting = {"env_id": env_id, "policy": policy, **how, **env_kwargs, **options}
+    folder = folder_for(out, setting, env_kwargs)
+    on_episode = partial(log_episode, folder) if folder else None
+    holding = folder.held() if folder else nullcontext()
+    with holding, progress_bar(f"{policy} plays") as progress:
+        evaluation = rollout.evaluate(
+            env_id,
+            actor,
+            **how,
+            batch=batch,
+            progress=progress,
+            on_episode=on_episode,
+            **env_kwargs,
+        )
+    keep(evaluation, folder, out, setting)
+    del setting["n"]  # the episodes tell
     if isinstance(actor, Metered):
         setting["usage"] = actor.usage()
     show(evaluation, setting, transcripts)
@@ -313,7 +377,24 @@ def progress_bar(what: str) -> Iterator[Progress]:
     numbers = (progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
     with progress.Progress(*columns, *numbers, console=console(stderr=True)) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        try:
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+        except BaseException:
+            bar.update(task, visible=False)  # what went wrong is told alone
+            raise
+
+
+def keep(
+    evaluation: Evaluation, folder: Run | None, out: Path | None, setting: dict[str, Any]
+) -> None:
+    """Write the episodes into a file, or finish the folder that has them already."""
+    if folder is None:
+        return write_records(evaluation, out)
+    played = " ".join(str(setting[key]) for key in ("dataset", "split") if key in setting)
+    finish_evaluation(
+        folder, evaluation, {"name": played, "temperature": setting.get("temperature", 0.0)}
+    )
+    typer.echo(f"Evaluation: {folder.path}", err=True)
 
 
 def write_records(evaluation: Evaluation, out: Path | None) -> None:
@@ -353,8 +434,10 @@ def print_results(evaluation: Evaluation, setting: dict[str, Any], transcripts: 
         counted = Counter(refusal["code"] for refusal in evaluation.refused)
         reasons = ", ".join(f"{count} {code}" for code, count in counted.most_common())
         typer.echo(f"\nrefused: {len(evaluation.refused)} ({reasons})")
-        for refusal in evaluation.refused:
+        for refusal in evaluation.refused[:MOST_REFUSED]:
             typer.echo(f"  {refusal['task_id']} [{refusal['code']}] {refusal['reason']}")
+        if (more := len(evaluation.refused) - MOST_REFUSED) > 0:
+            typer.echo(f"  ... and {more:,} more; --json lists all of them.")
 
 
 def _figures(evaluation: Evaluation, setting: dict[str, Any]) -> Table:

@@ -71,10 +71,10 @@ def _rollouts(path: Path, phases: Sequence[str] | None) -> Iterator[Record]:
     Raises:
         ConfigurationError: There is no such run or phase, or a line of its file is damaged.
     """
-    from toolgym.runs.run import ROLLOUT_PHASES, Run
+    from toolgym.runs.run import ALL_PHASES, Run
 
-    if unknown := set(phases or ()) - set(ROLLOUT_PHASES):
-        names = ", ".join(ROLLOUT_PHASES)
+    if unknown := set(phases or ()) - set(ALL_PHASES):
+        names = ", ".join(ALL_PHASES)
         raise ConfigurationError(f"there is no phase {min(unknown)!r}; a run has {names}.")
     if path.is_file() and phases:
         raise ConfigurationError("--phase is for run folders; leave it out for a file.")

@@ -297,11 +297,16 @@ def shares_of(option: str, text: str) -> dict[str, float]:
     for part in text.split(","):
         name, _, number = part.partition("=")
         try:
-            shares[name.strip()] = float(number)
+            share = shares[name.strip()] = float(number)
         except ValueError:
             raise ConfigurationError(
                 f"{option} must be of the form NAME=SHARE,NAME=SHARE, got {text!r}."
             ) from None
+        if not 0 <= share <= 1:
+            raise ConfigurationError(
+                f"{option} takes shares from 0 to 1, as in {name.strip()}=0.5, got {part.strip()};"
+                " how many tasks there are is --n."
+            )
     return shares
 
 

@@ -7,13 +7,15 @@ asked for: `ChatPolicy` stays in `toolgym.policies.chat`, which needs the client
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, cast
 
 from toolgym.errors import ConfigurationError
 from toolgym.policies.builtin import (
     SERVED,
     ExpertPolicy,
+    FunctionPolicy,
     Metered,
     Policy,
     RandomPolicy,
@@ -27,16 +29,36 @@ from toolgym.policies.builtin import (
 __all__ = [
     "SERVED",
     "ExpertPolicy",
+    "FunctionPolicy",
     "Metered",
     "Policy",
     "RandomPolicy",
     "ScriptedPolicy",
     "Situation",
+    "as_policy",
     "expert",
     "load",
     "random",
     "scripted",
 ]
+
+
+def as_policy(policy: Policy | Callable[[str], Any] | str) -> Policy:
+    """The policy itself, the one of a function, or the one of a name such as `expert`.
+
+    Raises:
+        ConfigurationError: It is none of these, or nothing can load that name.
+    """
+    if isinstance(policy, str):
+        return load(policy)
+    if not isinstance(policy, type) and callable(getattr(policy, "act", None)):
+        return cast(Policy, policy)
+    if not isinstance(policy, type) and callable(policy):
+        return FunctionPolicy(policy)
+    raise ConfigurationError(
+        f"{policy!r} is no policy: give a function from an observation to an action, an object"
+        " with an `act` method, or a name such as 'expert'."
+    )
 
 
 def load(name: str, *, seed: int = 0, **options: Any) -> Policy:

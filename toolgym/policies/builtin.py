@@ -8,7 +8,7 @@ call. What it must remember of an episode it keeps by the situation's slot.
 from __future__ import annotations
 
 import random as random_module
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -186,6 +186,22 @@ class ScriptedPolicy:
         turn = self._turn.get(slot, 0)
         self._turn[slot] = turn + 1
         return self._actions[turn] if turn < len(self._actions) else ""
+
+
+class FunctionPolicy:
+    """A function from an observation to an action, as a policy; it is called once for each turn.
+
+    Args:
+        function: It sees the observation only, and of a first turn that is the question.
+    """
+
+    def __init__(self, function: Callable[[str], Any]) -> None:
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+        self._function = function
+
+    def act(self, situations: Sequence[Situation]) -> list[Any]:
+        """What the function says to each observation."""
+        return [self._function(situation.observation) for situation in situations]
 
 
 def expert() -> ExpertPolicy:

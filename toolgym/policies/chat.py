@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from toolgym.chat.client import ChatClient
 from toolgym.chat.faults import ChatFault
 from toolgym.chat.reply import Chat, Reply
-from toolgym.chat.settings import settings_for
+from toolgym.chat.settings import DEFAULT_URL, settings_for
 from toolgym.env import HOW_TO_CALL, ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import ConfigurationError
@@ -158,7 +158,14 @@ def load(model: str, *, seed: int = 0, tools: Tools = "native", **options: Any) 
         options: Those of `ChatSettings`.
 
     Raises:
-        ConfigurationError: There is no such option, or `openai` is not installed.
+        ConfigurationError: There is no such option, or `openai` is not installed, or OpenAI's own
+            server is to be asked without a key.
     """
-    client = ChatClient(settings_for(model, options, more=("tools",)))
+    settings = settings_for(model, options, more=("tools",))
+    if settings.url == DEFAULT_URL and not settings.key():
+        raise ConfigurationError(
+            f"{SERVED}{model} asks {DEFAULT_URL}, which needs a key: set {settings.api_key_env}, or"
+            " name a server of your own with --base-url http://127.0.0.1:8000/v1 (base_url=...)."
+        )
+    client = ChatClient(settings)
     return ChatPolicy(client, seed=seed, tools=tools)

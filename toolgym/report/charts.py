@@ -319,6 +319,10 @@ def _point(evaluation: Record) -> Point | None:
     return Point(accuracy, *(interval(evaluation) or (accuracy, accuracy)))
 
 
+def _after(run: RunView) -> str:
+    return "evaluated" if run.is_evaluation else "after"
+
+
 ENDINGS = ("right", "wrong answer", "no answer", "unscored")
 
 
@@ -326,7 +330,7 @@ def endings_chart(run: RunView) -> Chart | None:
     """The endings of one run's evaluated episodes, before and after; None without episodes."""
     series = []
     for style, (phase, episodes) in enumerate(
-        (("before", run.episodes_before), ("after", run.episodes_after))
+        (("before", run.episodes_before), (_after(run), run.episodes_after))
     ):
         counts = Counter(_ending(episode) for episode in episodes)
         if episodes:
@@ -337,7 +341,7 @@ def endings_chart(run: RunView) -> Chart | None:
     places = [i for i in range(len(ENDINGS)) if i < 3 or any(one.heights[i] for one in series)]
     names = [ENDINGS[i] for i in places]
     bars = [Bars(one.label, one.style, [one.heights[i] for i in places]) for one in series]
-    svg = bar_plot(bars, names, "How episodes ended", "Shares before and after.", "share")
+    svg = bar_plot(bars, names, "How episodes ended", "Shares of the episodes.", "share")
     note = "Share of the evaluated episodes. No answer: the budget was spent, or the model stopped."
     return Chart("How episodes ended", note, Markup(svg), _legend(bars))
 

@@ -82,6 +82,7 @@ def _content(runs: Sequence[RunView]) -> dict[str, Any]:
     records = [run.reproducibility for run in runs]
     return {
         "title": _title(runs),
+        "only_evaluations": all(run.is_evaluation for run in runs),
         "runs": runs,
         "swatches": [Markup(swatch(run.style)) for run in runs],
         "headlines": [tables.headline(run) for run in runs],
@@ -119,7 +120,8 @@ def _statistics(run: RunView) -> dict[str, Any] | None:
 def _title(runs: Sequence[RunView]) -> str:
     names = list(dict.fromkeys(run.fact("env_id") for run in runs if run.fact("env_id")))
     subject = ", ".join(names) or "Unnamed environment"
-    return f"{subject}: {runs[0].label}" if len(runs) == 1 else f"{subject}: {len(runs)} runs"
+    what = "evaluations" if all(run.is_evaluation for run in runs) else "runs"
+    return f"{subject}: {runs[0].label}" if len(runs) == 1 else f"{subject}: {len(runs)} {what}"
 
 
 def write_statistics_page(name: str, subject: str, statistics: Statistics, out: Path) -> Path:

@@ -58,9 +58,13 @@ class Setting:
 
 def results(runs: Sequence[RunView]) -> list[list[tuple[Result, Result]]]:
     """For each run its evaluations, each before and after."""
+    when = {True: "evaluated", False: "after"}
     return [
         [
-            (_result(run, on, "before", on.before), _result(run, on, "after", on.after))
+            (
+                _result(run, on, "before", on.before),
+                _result(run, on, when[run.is_evaluation], on.after),
+            )
             for on in run.evaluations
         ]
         for run in runs
@@ -69,6 +73,8 @@ def results(runs: Sequence[RunView]) -> list[list[tuple[Result, Result]]]:
 
 def measured_on(runs: Sequence[RunView]) -> str:
     """A sentence or two on the tasks of the accuracies."""
+    if all(run.is_evaluation for run in runs):
+        return "Accuracy is the share of right episodes, with its 95 % Wilson interval."
     kinds = {each.is_held_out for run in runs for each in run.evaluations}
     clauses = {
         True: "no task of it was trained on",
@@ -113,6 +119,9 @@ def share(value: object) -> str:
 
 def headline(run: RunView) -> str:
     """The headline of a run: model, environment, data, trainer and time, in one sentence."""
+    if run.is_evaluation:
+        policy, env_id = run.fact("policy") or "Several files", run.fact("env_id")
+        return f"{policy} played {len(run.episodes_after):,} episodes of {env_id}."
     named = run.fact("model_title") or run.fact("model")
     model = named or "A model that the run does not name"
     env_id = run.fact("env_id") or "an environment that the run does not name"
@@ -149,6 +158,10 @@ def gain(run: RunView) -> str:
     own = run.summary.get("gain")
     if own:
         return str(own)
+    if run.is_evaluation:
+        figures = run.evaluations[0].after
+        ends = " to ".join(share(end) for end in interval(figures) or ())
+        return f"Accuracy {share(figures.get('accuracy'))}" + (f" (95 %: {ends})." if ends else ".")
     first = run.evaluations[0]
     before, after = first.before, first.after
     if not (is_drawable(before.get("accuracy")) and is_drawable(after.get("accuracy"))):

@@ -16,7 +16,8 @@ from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
 from toolgym.registration import family_of
 from toolgym.report.plots.axes import is_drawable
-from toolgym.runs.run import Run
+from toolgym.runs.episodes import KIND
+from toolgym.runs.run import EVALUATION, Run
 from toolgym.statistics import Statistics, recorded_kwargs
 
 # The limits of a run's guards, as lines that a plot can show.
@@ -169,10 +170,11 @@ class RunView:
         summary: Empty where the run did not come to write one.
         records: Its metrics, all phases.
         episodes_before: The evaluation before the training.
-        episodes_after: The evaluation after it.
+        episodes_after: The evaluation after it, or the only one.
         notes: Sentences about what could not be read.
         family: What its environment knows of its tasks.
         written: What that family counts of all rollouts; None where it counts nothing.
+        is_going_on: A process was writing it when it was read.
     """
 
     label: str
@@ -186,6 +188,7 @@ class RunView:
     notes: list[str] = field(default_factory=list)
     family: TaskFamily = field(default_factory=TaskFamily)
     written: Statistics | None = None
+    is_going_on: bool = False
 
     def metrics(self, phase: str) -> list[Record]:
         """The records of one phase."""
@@ -219,6 +222,11 @@ class RunView:
         return measured or [Measured("", None, self.before, self.after)]
 
     @property
+    def is_evaluation(self) -> bool:
+        """Nothing was trained: it holds the episodes of `toolgym eval`."""
+        return self.config.get("kind") == KIND
+
+    @property
     def is_complete(self) -> bool:
         """The run came to its end and said so."""
         return bool(self.summary.get("status") == "complete")
@@ -233,6 +241,13 @@ class RunView:
         """One sentence on how far an incomplete run came; empty for a complete one."""
         if self.is_complete:
             return ""
+        if self.is_going_on:
+            last = self.records[-1] if self.records else None
+            reached = f": it is at {last['phase']} {last['step']}" if last else ""
+            return f"A process is writing this run just now{reached}."
+        if self.is_evaluation:
+            played = len(self.episodes_after)
+            return f"This evaluation has not come to its end: it holds {played} episodes."
         last = self.records[-1] if self.records else None
         reached = f"its last step is {last['phase']} {last['step']}" if last else "it has no steps"
         if self.summary.get("status") == "stopped":
@@ -284,8 +299,9 @@ def _view(run: Run, label: str, style: int) -> RunView:
     config = {key: value for key, value in run.config.items() if key != "reproducibility"}
     evaluated: dict[str, list[Record]] = {"before": [], "after": []}
     for rollout in run.rollouts():
-        if rollout["phase"] in evaluated:
-            evaluated[rollout["phase"]].append(rollout)
+        phase = "after" if rollout["phase"] == EVALUATION else rollout["phase"]
+        if phase in evaluated:
+            evaluated[phase].append(rollout)
     family = _family(run)
     return RunView(
         label=label,
@@ -299,6 +315,7 @@ def _view(run: Run, label: str, style: int) -> RunView:
         notes=run.notes,
         family=family,
         written=_statistics(run, family),
+        is_going_on=run.is_held,
     )
 
 

@@ -6,6 +6,7 @@
     summary.json     how it ended; replaced as a whole, so it is never seen half written
     checkpoints/     one folder for each, filled by the trainer
     report.html      made from the files above by `toolgym.report`
+    .lock            held by the process that writes the run, as long as it does
 
 A run is written by one process and may be killed at any moment. So each record is one line, written
 at once; a last line that was cut off is dropped and told in `Run.notes`; a broken line before it is
@@ -23,9 +24,10 @@ import os
 import platform
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from toolgym.errors import ConfigurationError
 from toolgym.runs.files import (
@@ -40,6 +42,7 @@ from toolgym.runs.files import (
 )
 
 CONFIG, SUMMARY = "config.json", "summary.json"
+LOCK = ".lock"
 METRICS, ROLLOUTS = "metrics.jsonl", "rollouts.jsonl"
 METRIC_PHASES = ("warmup", "grpo")
 """The phases that have steps with metrics."""
@@ -53,6 +56,9 @@ ROLLOUT_PHASES = (
 )
 """The evaluations around the training, the training itself, and the other evaluations: on unseen
 items, and sampled."""
+EVALUATION = "eval"
+"""The phase of the episodes that `toolgym eval` writes into a folder of their own."""
+ALL_PHASES = (*ROLLOUT_PHASES, EVALUATION)
 RECORDED_PACKAGES = (
     *("toolgym", "gymnasium", "pydantic", "numpy", "sqlglot", "sqlite-utils", "json-repair"),
     *("rapidfuzz", "torch", "transformers", "tokenizers", "trl", "datasets", "accelerate", "peft"),
@@ -100,17 +106,51 @@ class Run:
             ConfigurationError: There is no such folder, or it has no readable `config.json`.
         """
         path = Path(path)
+        if path.is_file():
+            raise ConfigurationError(
+                f"{path} is a file, and a run is a folder. A file of episodes, as `toolgym eval"
+                " --out FILE.jsonl` writes it, is for `toolgym stats` and for `toolgym eval"
+                " --merge`; with --out FOLDER there is a folder for report and audit."
+            )
         if not path.is_dir():
-            raise ConfigurationError(f"There is no run folder {path}; `toolgym train` makes one.")
+            raise ConfigurationError(
+                f"There is no run folder {path}; `toolgym train` makes one, and `toolgym eval --out"
+                " FOLDER` one of an evaluation."
+            )
         if not (path / CONFIG).is_file():
             inside = sorted(file.parent.name for file in path.glob(f"*/{CONFIG}"))
             cure = (
                 f"It holds the runs {', '.join(inside)}: name one of them."
                 if inside
-                else "A run folder is made by `toolgym train`."
+                else "A run folder is made by `toolgym train`, or by `toolgym eval --out FOLDER`."
             )
             raise ConfigurationError(f"{path} is no run folder: {CONFIG} is missing. {cure}")
         return cls(path, read_object(path / CONFIG))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the folder while a process writes the run, so that readers see that it goes on.
+
+        The system lets go of it when the process ends, however that happens.
+
+        Raises:
+            ConfigurationError: Another process holds it.
+        """
+        with (self.path / LOCK).open("wb") as stream:
+            if not _lock(stream, shared=False):
+                raise ConfigurationError(
+                    f"{self.path} is being written by another process: wait for its end, or end it."
+                )
+            yield
+
+    @property
+    def is_held(self) -> bool:
+        """A process is writing the run just now."""
+        file = self.path / LOCK
+        if not file.is_file():
+            return False
+        with file.open("rb") as stream:
+            return not _lock(stream, shared=True)
 
     @property
     def name(self) -> str:
@@ -146,7 +186,7 @@ class Run:
 
         Args:
             rollouts: `{"phase": ..., "step": int or None, **record}` each, with one of
-                `ROLLOUT_PHASES`; `step` is None before and after the training.
+                `ALL_PHASES`; `step` is None before and after the training.
 
         Raises:
             ConfigurationError: Phase or step is not one, or JSON cannot hold a value. Nothing is
@@ -235,6 +275,19 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _lock(stream: IO[bytes], *, shared: bool) -> bool:
+    """Lock a file until it is closed; False where another process holds it."""
+    try:
+        import fcntl
+    except ImportError:  # a system without such locks: nobody is seen to hold anything
+        return True
+    try:
+        fcntl.flock(stream, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _claim(folder: Path, config: Record) -> bool:
     """Make the folder and its config, or return False where something is there already."""
     try:
@@ -245,7 +298,7 @@ def _claim(folder: Path, config: Record) -> bool:
             stream.write(object_text(config))
     except FileExistsError:
         return False
-    except (NotADirectoryError, PermissionError) as problem:
+    except OSError as problem:
         raise ConfigurationError(
             f"The run folder {folder} cannot be made: {problem.strerror}. Name another place."
         ) from None
@@ -260,7 +313,7 @@ def _checked_metrics(record: Any) -> Record:
 
 
 def _checked_rollout(record: Any) -> Record:
-    _place(record, ROLLOUT_PHASES)
+    _place(record, ALL_PHASES)
     return {"step": None, **record}
 
 

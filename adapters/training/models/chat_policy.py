@@ -26,6 +26,7 @@ from transformers import (
 from transformers.cache_utils import Cache, DynamicLayer
 from transformers.utils.logging import disable_progress_bar
 
+from adapters.training.models.places import check_model
 from adapters.training.models.tokenized_examples import context_length, pad_id, stop_ids
 from toolgym.errors import ConfigurationError
 from toolgym.messages import episode_messages
@@ -259,33 +260,28 @@ def load(path_or_hub_id: str, *, seed: int = 0, **options: Any) -> ChatModelPoli
 
 
 def load_model(
-    path_or_hub_id: str, *, for_training: bool = False
+    path_or_hub_id: str, *, for_training: bool = False, dtype: str = "float32"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Model and tokenizer from a folder or the hub, on the accelerator if there is one.
 
     Args:
         path_or_hub_id: Which.
-        for_training: In float32 then, since in half precision small updates are rounded away.
+        for_training: In `dtype` then, and else in that of the file.
+        dtype: `float32`, since in half precision small updates are rounded away; `bfloat16` halves
+            the memory, for adapters.
 
     Raises:
         ConfigurationError: There is no such model, or it has no chat template.
     """
-    looks_like_path = path_or_hub_id.startswith((".", "/", "~")) or path_or_hub_id.count("/") != 1
+    check_model(path_or_hub_id)
     place = Path(path_or_hub_id).expanduser()
-    if place.exists():
-        _check_folder(place)
-    elif looks_like_path:
-        raise ConfigurationError(
-            f"There is no model folder {path_or_hub_id}; name one that has a config.json, such as"
-            " runs/NAME/checkpoints/final, or a model of the hub such as Qwen/Qwen3-0.6B."
-        )
     source = str(place) if place.exists() else path_or_hub_id
-    dtype: Any = torch.float32 if for_training else "auto"
+    precision: Any = getattr(torch, dtype) if for_training else "auto"
     disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # each retry is a warning
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+        model = AutoModelForCausalLM.from_pretrained(source, dtype=precision)
     except (OSError, ValueError) as problem:
         raise ConfigurationError(_cannot_load(path_or_hub_id, problem)) from problem
     if not tokenizer.chat_template:
@@ -295,17 +291,6 @@ def load_model(
         )
     device: Any = "cuda" if torch.cuda.is_available() else "cpu"
     return model.to(device), tokenizer
-
-
-def _check_folder(place: Path) -> None:
-    if not (place / "config.json").is_file() or not any(place.glob("tokenizer*")):
-        inside = sorted(
-            str(file.parent.relative_to(place)) for file in place.glob("**/model.safetensors")
-        )
-        cure = f" It holds the models {', '.join(inside)}: name one of them." if inside else ""
-        raise ConfigurationError(
-            f"{place} is no model folder: it needs config.json, weights and a tokenizer.{cure}"
-        )
 
 
 def _cannot_load(name: str, problem: Exception) -> str:

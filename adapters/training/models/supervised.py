@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final
 
 import torch
@@ -100,6 +102,7 @@ def matrices_of(model: nn.Module) -> list[Tensor]:
 
 
 OnStep = Callable[[dict[str, float]], None]
+_RECENT = 20  # steps whose mean loss may end it
 _PASS = 128  # tokens that a pass of its own costs as much time as, measured on the tiny model
 
 
@@ -115,6 +118,8 @@ class WarmupSettings:
         seed: Of the order of batches.
         matrix_rate: Of the weight matrices, which Muon moves then; it rises and falls like the
             other, which is that of all else. None: AdamW moves everything.
+        stop_loss: It ends early once the mean loss of twenty steps is below this; None: it does
+            not.
     """
 
     steps: int
@@ -123,6 +128,7 @@ class WarmupSettings:
     ramp: int = 20
     seed: int = 0
     matrix_rate: float | None = None
+    stop_loss: float | None = None
 
 
 def warm_up(
@@ -144,6 +150,7 @@ def warm_up(
     adam = torch.optim.AdamW(rest, settings.learning_rate, betas=(0.9, 0.98), weight_decay=0.0)
     muon = Muon(matrices)
     batches = _batches(examples, settings)
+    recent = deque[float](maxlen=_RECENT)
     model.train()
     for step in range(1, settings.steps + 1):
         height = _height(step, settings)
@@ -158,6 +165,10 @@ def warm_up(
         if on_step is not None:
             metrics = {"step": step, "loss": loss, "learning_rate": rate}
             on_step({**metrics, "grad_norm": float(norm)})
+        recent.append(loss)
+        is_full = len(recent) == recent.maxlen
+        if settings.stop_loss is not None and is_full and fmean(recent) < settings.stop_loss:
+            break
     model.train(False)
 
 

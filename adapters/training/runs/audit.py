@@ -22,8 +22,10 @@ from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, TaskRefused
 from toolgym.family import TaskFamily
 from toolgym.intervals import wilson_interval
+from toolgym.runs.episodes import KIND as EVALUATION_KIND
 from toolgym.runs.files import Record
-from toolgym.runs.run import ROLLOUT_PHASES, Run
+from toolgym.runs.run import ALL_PHASES, EVALUATION, Run
+from toolgym.statistics import recorded_kwargs
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -99,7 +101,7 @@ def audit(
     run: Run,
     *,
     n: int | None = 500,
-    phases: Iterable[str] = ROLLOUT_PHASES,
+    phases: Iterable[str] = ALL_PHASES,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Audit:
@@ -117,10 +119,9 @@ def audit(
             rule, there is nothing to judge, or n is below 1.
     """
     phase_names = sorted(set(phases))
-    if (n is not None and n < 1) or not set(phase_names) <= set(ROLLOUT_PHASES):
-        raise ConfigurationError(f"n must be above 0, a phase one of {', '.join(ROLLOUT_PHASES)}.")
-    settings = _settings(run)
-    judges = _judges(settings, phase_names)
+    if (n is not None and n < 1) or not set(phase_names) <= set(ALL_PHASES):
+        raise ConfigurationError(f"n must be above 0, a phase one of {', '.join(ALL_PHASES)}.")
+    judges = _judges(run, phase_names)
     scored = (r for r in run.rollouts() if r["phase"] in judges and r.get("scored"))
     chosen, rollouts = sample(scored, n, seed)
     if not chosen:
@@ -136,7 +137,7 @@ def audit(
             for record, verdict in decided
             if verdict != record["correct"]
         ),
-        data_changed=_has_other_data(run, settings),
+        data_changed=_has_other_data(run),
     )
 
 
@@ -178,33 +179,36 @@ def _settings(run: Run) -> TrainSettings:
     if not isinstance(saved, dict):
         raise ConfigurationError(
             f"{run.path} does not say how its environment was made: its config.json has no"
-            " `settings`. Only a run that `toolgym train` began can be audited."
+            " `settings`. What `toolgym train` or `toolgym eval --out FOLDER` wrote can be audited."
         )
     return read_settings(saved)
 
 
-def _judges(settings: TrainSettings, phases: Sequence[str]) -> dict[str, ToolEnv[Any]]:
+def _judges(run: Run, phases: Sequence[str]) -> dict[str, ToolEnv[Any]]:
     """The environment of each phase that the run has, as it was then."""
-    kwargs_by_phase = {"grpo": settings.training_kwargs}
-    for each in evaluations(settings):
-        kwargs_by_phase |= {f"{when}{each.suffix}": each.env_kwargs for when in ("before", "after")}
+    if run.config.get("kind") == EVALUATION_KIND:
+        env_kwargs = {EVALUATION: recorded_kwargs(run.config) or {}}
+        env_id = str(run.config.get("env_id"))
+    else:
+        settings = _settings(run)
+        env_id, env_kwargs = settings.env_id, {"grpo": settings.training_kwargs}
+        for each in evaluations(settings):
+            env_kwargs |= {f"{when}{each.suffix}": each.env_kwargs for when in ("before", "after")}
     return {
-        name: _environment(settings, kwargs_by_phase[name])
-        for name in phases
-        if name in kwargs_by_phase
+        phase: _environment(env_id, env_kwargs[phase]) for phase in phases if phase in env_kwargs
     }
 
 
-def _environment(settings: TrainSettings, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
+def _environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
     """The environment of a phase.
 
     Raises:
         ConfigurationError: It cannot be made, or its family has no second rule.
     """
-    env = registration.make(settings.env_id, **kwargs)
+    env = registration.make(env_id, **kwargs)
     if type(env.family).recheck is TaskFamily.recheck:
         raise ConfigurationError(
-            f"{settings.env_id} has no second rule to judge by: give its `family` a `recheck`"
+            f"{env_id} has no second rule to judge by: give its `family` a `recheck`"
             " method, which finds out in another way whether recorded turns hold the right answer."
         )
     return env
@@ -231,7 +235,10 @@ def _disagreement(env: ToolEnv[Any], record: Mapping[str, Any], verdict: bool) -
     )
 
 
-def _has_other_data(run: Run, settings: TrainSettings) -> bool:
+def _has_other_data(run: Run) -> bool:
     then = (run.config.get("reproducibility") or {}).get("data")
+    if then is None:
+        return False
+    settings = _settings(run)
     splits = played_with(settings, evaluations(settings))
-    return then is not None and then != reproducibility(settings.env_id, 1, *splits)["data"]
+    return bool(then != reproducibility(settings.env_id, 1, *splits)["data"])

@@ -45,8 +45,9 @@ def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
     if folder.is_dir() or needs_none:
         return load_prepared(settings, run)
     run.cut_metrics("warmup", 0)
+    loaded = None if settings.is_tiny else _loaded(settings)  # first: it may not be there
     transcripts = _demonstrations(settings, watch)
-    model, tokenizer = _fresh(settings, transcripts)
+    model, tokenizer = loaded or _tiny(settings, transcripts)
     if settings.warmup_steps:
         _imitate(model, tokenizer, transcripts, settings, run, watch)
     save(model, tokenizer, folder)
@@ -60,7 +61,7 @@ def load_prepared(settings: TrainSettings, run: Run) -> Pair:
         ConfigurationError: The model cannot be loaded.
     """
     folder = run.checkpoints / WARMUP
-    return load_model(str(folder) if folder.is_dir() else settings.model, for_training=True)
+    return _loaded(settings, str(folder) if folder.is_dir() else None)
 
 
 def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
@@ -99,9 +100,11 @@ def _demonstrations(settings: TrainSettings, watch: ProgressListener) -> list[li
         )
 
 
-def _fresh(settings: TrainSettings, transcripts: Sequence[Sequence[Message]]) -> Pair:
-    if not settings.is_tiny:
-        return load_model(settings.model, for_training=True)
+def _loaded(settings: TrainSettings, place: str | None = None) -> Pair:
+    return load_model(place or settings.model, for_training=True, dtype=settings.dtype)
+
+
+def _tiny(settings: TrainSettings, transcripts: Sequence[Sequence[Message]]) -> Pair:
     env = registration.make(settings.env_id, **settings.training_kwargs)
     tools = env.tool_schemas()
     ids = env.tasks.first_playable(_MISTAKEN).ids
@@ -128,6 +131,7 @@ def _imitate(
         ramp=min(20, settings.warmup_steps // 5),
         seed=settings.seed,
         matrix_rate=settings.warmup_matrix_rate,
+        stop_loss=settings.warmup_stop_loss,
     )
     with watch.phase("warm-up", settings.warmup_steps) as advance, _reproducible(settings.seed):
 

@@ -30,6 +30,14 @@ Control = Literal["shuffled-rewards"]
 Separation = Literal["evaluation without training", "training without evaluation", "divided"]
 
 
+WITHOUT_OPTION: Final = (
+    *("copying", "demonstrator", "dtype", "lora_alpha", "lora_rank", "lora_targets"),
+    *("max_new_tokens", "warmup_batch", "warmup_learning_rate", "warmup_matrix_rate"),
+    "warmup_stop_loss",
+)
+"""Settings that `toolgym train` has no option for; `--set NAME=VALUE` reaches them."""
+
+
 class TrainSettings(BaseModel):
     """The settings of `toolgym train`, defaults filled in."""
 
@@ -45,6 +53,15 @@ class TrainSettings(BaseModel):
     """Arguments of the trainer's own config, over those that these settings mean."""
     lora: bool = False
     """Reinforcement learning trains an adapter, which is merged into the model at its end."""
+    lora_rank: int = Field(16, ge=1)
+    """Of the adapter."""
+    lora_alpha: int = Field(32, ge=1)
+    """What the adapter adds is scaled by this over its rank."""
+    lora_targets: str | tuple[str, ...] = "all-linear"
+    """The layers that get an adapter: `all-linear`, or names such as `["q_proj", "v_proj"]`."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Of a pretrained model's weights. In half precision small updates are rounded away, so
+    `bfloat16` is for adapters, whose own weights stay in float32."""
     vllm: Literal["colocate", "server"] | None = None
     """The generator of rollouts: vLLM on the training GPU, or a server of its own; null: the
     trainer itself."""
@@ -75,6 +92,10 @@ class TrainSettings(BaseModel):
     warmup_matrix_rate: float | None = Field(None, gt=0)
     """Of the weight matrices where Muon moves them in imitation, at its highest; null: AdamW moves
     all weights."""
+
+    warmup_stop_loss: float | None = Field(None, gt=0)
+    """Imitation ends early once the mean loss of twenty steps is below this; null: after its last
+    step."""
 
     steps: int = Field(ge=1)
     """Steps of reinforcement learning."""
@@ -114,6 +135,12 @@ class TrainSettings(BaseModel):
         if size < 2 and info.data.get("trainer") != "reference":
             raise ValueError("2 at least; groups of one are for --trainer reference")
         return size
+
+    @model_validator(mode="after")
+    def _has_an_adapter_for_half_precision(self) -> TrainSettings:
+        if self.dtype != "float32" and not self.lora:
+            raise ValueError("bfloat16 rounds small updates away: add --lora, or keep float32")
+        return self
 
     @property
     def is_tiny(self) -> bool:
@@ -232,15 +259,31 @@ def resolve(env_id: str, *, model: str | None = None, **given: Any) -> TrainSett
     Raises:
         ConfigurationError: A value is out of range; the message names option and range.
     """
-    defaults = _TINY_DEFAULTS if model is None else _PRETRAINED_DEFAULTS
-    if model is None and (given.get("env_kwargs") or {}).get("dataset", TINY) != TINY:
-        defaults = {**defaults, **_TINY_ON_OTHER_DATA}
-    if model is None and has_novice(env_id):
-        defaults = {**defaults, **_TINY_WITH_A_NOVICE}
-    if given.get("lora"):
-        defaults = {**defaults, "learning_rate": _ADAPTER_RATE * defaults["learning_rate"]}
+    defaults = {
+        name: value
+        for _, values in defaults_for(env_id, model=model, **given)
+        for name, value in values.items()
+    }
     chosen = {name: value for name, value in given.items() if value is not None}
     return _validate({**defaults, "env_id": env_id, "model": model or TINY, **chosen})
+
+
+def defaults_for(
+    env_id: str, *, model: str | None = None, **given: Any
+) -> list[tuple[str, dict[str, Any]]]:
+    """The sets of defaults that hold for a run, each with its name; a later one goes before."""
+    if model is not None:
+        sets = [("default for pretrained models", _PRETRAINED_DEFAULTS)]
+    else:
+        sets = [("default for the tiny model", _TINY_DEFAULTS)]
+        if (given.get("env_kwargs") or {}).get("dataset", TINY) != TINY:
+            sets.append(("default for the tiny model on other data", _TINY_ON_OTHER_DATA))
+        if has_novice(env_id):
+            sets.append(("default where a novice demonstrates", _TINY_WITH_A_NOVICE))
+    if given.get("lora"):
+        rates = [values["learning_rate"] for _, values in sets if "learning_rate" in values]
+        sets.append(("default for adapters", {"learning_rate": _ADAPTER_RATE * rates[-1]}))
+    return sets
 
 
 def read_settings(saved: Any) -> TrainSettings:
@@ -269,5 +312,9 @@ def _validate(values: dict[str, Any]) -> TrainSettings:
 
 def _option(place: tuple[int | str, ...]) -> str:
     """The option of `toolgym train` behind a field."""
-    name = "-".join(map(str, place)).replace("_", "-")
-    return "--demos" if name == "demonstrations" else f"--{name}"
+    if not place:
+        return "together"
+    name = str(place[0])
+    if name in WITHOUT_OPTION:
+        return f"--set {name}"
+    return "--demos" if name == "demonstrations" else f"--{name.replace('_', '-')}"

@@ -9,12 +9,18 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.commands.train_options import OWN_OPTIONS, arguments_of, divide_options
 from adapters.commands.train_run import reference_options
-from adapters.commands.train_with_trl import check_settings, grpo_options
+from adapters.commands.train_with_trl import adapter, check_settings, grpo_options
 from adapters.reference.losses import loss_config
 from adapters.training.algorithms.dynamic_sampling import SamplingConfig
-from adapters.training.runs.settings import read_settings, resolve
+from adapters.training.runs.settings import (
+    WITHOUT_OPTION,
+    TrainSettings,
+    read_settings,
+    resolve,
+)
 from adapters.trl import StableGRPOConfig
 from adapters.trl.settings import grpo_config
+from tests.toolgym.commands.command_line import run_here
 from toolgym import ConfigurationError
 
 pytestmark = pytest.mark.torch
@@ -24,24 +30,65 @@ EXPLORE = "sqlgym/Explore-v0"
 
 def test_a_name_is_the_environments_or_else_the_trainers() -> None:
     pairs = ["step_limit=9", "beta=0.02", 'guards={"patience": 3}', "loss_type=bnpo"]
-    wanted, options = divide_options(EXPLORE, "trl", pairs, None)
-    assert wanted == ["step_limit=9"]
-    assert options == {"beta": 0.02, "guards": {"patience": 3}, "loss_type": "bnpo"}
+    divided = divide_options(EXPLORE, "trl", pairs, None)
+    assert divided.environment == ["step_limit=9"]
+    assert divided.trainer == {"beta": 0.02, "guards": {"patience": 3}, "loss_type": "bnpo"}
 
 
 def test_a_file_holds_arguments_of_the_trainer_and_set_goes_before_it(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("beta: 1e-2\nloss_type: bnpo\ntop_k: 5\nguards:\n  patience: 3\n")
-    wanted, options = divide_options(EXPLORE, "trl", ["beta=0.5"], file)
-    assert wanted == []
-    assert options == {"beta": 0.5, "loss_type": "bnpo", "top_k": 5, "guards": {"patience": 3}}
-    assert divide_options(EXPLORE, "trl", None, file)[1]["beta"] == 0.01
+    divided = divide_options(EXPLORE, "trl", ["beta=0.5"], file)
+    assert divided.environment == []
+    options = {"beta": 0.5, "loss_type": "bnpo", "top_k": 5, "guards": {"patience": 3}}
+    assert divided.trainer == options
+    assert divided.sources == {**dict.fromkeys(options, "--config"), "beta": "--set"}
+    assert divide_options(EXPLORE, "trl", None, file).trainer["beta"] == 0.01
+
+
+def test_settings_without_an_option_are_reached_by_set_and_by_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("lora_rank: 4\nwarmup_batch: 2\n")
+    divided = divide_options(EXPLORE, "trl", ["warmup_batch=3", "dtype=bfloat16"], file)
+    assert (divided.environment, divided.trainer) == ([], {})
+    assert divided.settings == {"lora_rank": 4, "warmup_batch": 3, "dtype": "bfloat16"}
+    settings = resolve(EXPLORE, lora=True, **divided.settings)
+    assert (settings.lora_rank, settings.warmup_batch, settings.dtype) == (4, 3, "bfloat16")
+    adapted = adapter(settings)
+    assert (adapted.r, adapted.lora_alpha, adapted.target_modules) == (4, 32, "all-linear")
+
+
+def test_every_setting_has_an_option_or_is_reached_by_set() -> None:
+    fields = set(TrainSettings.model_fields)
+    assert fields == {*WITHOUT_OPTION} | (fields & OWN_OPTIONS.keys())
+    assert not {*WITHOUT_OPTION} & OWN_OPTIONS.keys()
+
+
+def test_half_precision_is_for_adapters() -> None:
+    with pytest.raises(ConfigurationError, match="rounds small updates away: add --lora"):
+        resolve(EXPLORE, dtype="bfloat16")
+
+
+def test_what_a_run_would_use_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("max_new_tokens: 33\nbeta: 0.5\n")
+    given = ["--steps", 7, "--set", "warmup_learning_rate=0.001", "--config", file]
+    done = run_here("train", EXPLORE, *given, "--show-settings", "--dataset", "bundled")
+    assert done.returncode == 0, done.stderr
+    rows = {row.split()[0]: row.split(None, 2)[1:] for row in done.stdout.splitlines()}
+    assert rows.keys() - {"setting"} == set(TrainSettings.model_fields)
+    assert [part.strip() for part in rows["steps"]] == ["7", "--steps"]
+    assert [part.strip() for part in rows["max_new_tokens"]] == ["33", "--config"]
+    assert [part.strip() for part in rows["warmup_learning_rate"]] == ["0.001", "--set"]
+    assert rows["prompts"][1].strip() == "default for the tiny model"
+    assert rows["max_completion_length"][1].strip() == "default for the tiny model on other data"
+    assert not list(tmp_path.glob("runs*"))
 
 
 @pytest.mark.parametrize(
     ("pairs", "text", "words"),
     [
-        (["bta=1"], None, "has no argument 'bta', and the trainer's config has none. .* beta"),
+        (["bta=1"], None, "has no argument 'bta', and neither have the settings .* beta"),
         (["max_steps=3"], None, "set by --steps"),
         (["use_vllm=true"], None, "set by --vllm"),
         (["beta"], None, "NAME=VALUE"),
@@ -67,7 +114,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_groups_of_one_can_be_asked_for_on_the_command_line_of_the_reference_trainer_only() -> None:
     pairs = ["advantages=batch_normalized", "sampling=null"]
-    _, own = divide_options(EXPLORE, "reference", pairs, None)
+    own = divide_options(EXPLORE, "reference", pairs, None).trainer
     asked = {"group_size": 1, "trainer_options": own}
     config = reference_options(resolve(EXPLORE, trainer="reference", **asked))
 

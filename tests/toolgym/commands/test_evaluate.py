@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.toolgym.commands.command_line import install, run
+from tests.toolgym.commands.command_line import install, run, run_here
+from toolgym import read_episodes
 from toolgym.cli import application
+from toolgym.policies import ExpertPolicy
+from toolgym.runs.run import Run
 
 ENV_ID = "sqlgym/Explore-v0"
 
@@ -223,7 +226,7 @@ def test_a_policy_of_a_package_gets_name_seed_and_temperature(tmp_path):
         (["--parsing", "hard"], "parsing must be"),
         (["--step-limit", "1"], "step_limit must be an integer of at least 2, got 1."),
         (["--out", "no-such-folder/x.jsonl"], "there is no folder no-such-folder; make it first."),
-        (["--out", "."], "--out . is a folder; name a file in it."),
+        (["--out", "."], "--out . is a folder with other things in it; name a new one"),
         (["--k", "0"], "--k"),
         (["--n", "none"], "--n"),
         (["--seed", "-1"], "--seed"),
@@ -286,3 +289,69 @@ def test_a_wrong_setting_is_told(setting, words):
 def test_a_setting_given_twice_is_told():
     result = evaluated("--set", "render=json", "--set", "render=table")
     assert "render=... is given twice" in f"{result.stderr} {result.exception}"
+
+
+# What is kept -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """The folders of two evaluations, of the expert and of random calls."""
+    place = tmp_path_factory.mktemp("kept")
+    for policy in ("expert", "random"):
+        done = run_here("eval", ENV_ID, "--n", 4, "--policy", policy, "--out", place / policy)
+        assert done.returncode == 0, done.stderr
+        assert f"Evaluation: {place / policy}" in done.stderr
+    return place
+
+
+def test_a_folder_keeps_the_episodes_and_what_was_played(kept):
+    run = Run.open(kept / "expert")
+    assert run.is_complete
+    assert (run.config["kind"], run.config["policy"]) == ("evaluation", "expert")
+    assert run.config["settings"]["env_kwargs"] == {"split": "dev"}
+    records = read_episodes(kept / "expert")
+    assert [record.correct for record in records] == [True] * 4
+    assert run.summary["evaluations"][0]["after"]["accuracy"] == 1.0
+    assert read_episodes(kept / "expert", "eval") == records
+
+
+def test_a_report_lays_evaluations_side_by_side(kept, tmp_path):
+    page = tmp_path / "page.html"
+    done = run_here("report", kept / "expert", kept / "random", "--out", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text("utf-8")
+    assert "toolgym evaluation report" in text
+    assert "expert played 4 episodes of sqlgym/Explore-v0." in text
+    assert "random played 4 episodes of sqlgym/Explore-v0." in text
+    assert "before the training" not in text
+
+
+def test_an_evaluation_can_be_merged_and_is_never_written_over(kept, tmp_path):
+    merged = run_here("eval", ENV_ID, "--merge", kept / "expert", "--json")
+    assert json.loads(merged.stdout)["accuracy"] == 1.0
+    again = run_here("eval", ENV_ID, "--n", 2, "--out", kept / "expert")
+    assert f"Evaluation: {kept / 'expert-2'}" in again.stderr
+    assert len(read_episodes(kept / "expert")) == 4
+
+
+def test_an_evaluation_that_was_interrupted_keeps_what_was_played(kept, tmp_path, monkeypatch):
+    class Stops(ExpertPolicy):
+        turns = 0
+
+        def act(self, situations):
+            self.turns += 1
+            if self.turns > 5:
+                raise KeyboardInterrupt
+            return super().act(situations)
+
+    monkeypatch.setattr("toolgym.commands.evaluate.load_policy", lambda *_, **__: Stops())
+    folder = tmp_path / "kept"
+    done = run_here("eval", ENV_ID, "--n", 4, "--batch", 1, "--out", folder)
+    assert done.returncode == 130
+    assert 0 < len(read_episodes(folder)) < 4
+    assert not Run.open(folder).is_complete
+    refused = run_here("eval", ENV_ID, "--merge", folder)
+    assert (refused.returncode, "not written to its end" in refused.stderr) == (2, True)
+    page = run_here("report", folder)
+    assert "has not come to its end" in (folder / "report.html").read_text("utf-8"), page.stderr

@@ -1,0 +1,44 @@
+"""Where models lie: what can be said of a model's name before PyTorch is imported.
+
+Loading PyTorch takes seconds, and a name that is wrong is wrong at once. So names are looked at
+here first; `adapters.training.models.chat_policy` loads what passes.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from toolgym.errors import ConfigurationError
+
+LOADING: Final = "loading PyTorch"
+"""What is told while it is loaded."""
+_HUB_ID: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
+
+
+def check_model(path_or_hub_id: str) -> None:
+    """Make sure that a name is that of a model folder, or could be one on the hub.
+
+    Raises:
+        ConfigurationError: It is neither; the message names what lies there, if anything does.
+    """
+    place = Path(path_or_hub_id).expanduser()
+    if place.is_dir():
+        _check_folder(place)
+    elif place.exists() or path_or_hub_id[:1] in "./~" or not _HUB_ID.fullmatch(path_or_hub_id):
+        raise ConfigurationError(
+            f"There is no model folder {path_or_hub_id}; name one that has a config.json, such as"
+            " runs/NAME/checkpoints/final, or a model of the hub such as Qwen/Qwen3-0.6B."
+        )
+
+
+def _check_folder(place: Path) -> None:
+    if not (place / "config.json").is_file() or not any(place.glob("tokenizer*")):
+        inside = sorted(
+            str(file.parent.relative_to(place)) for file in place.glob("**/model.safetensors")
+        )
+        cure = f" It holds the models {', '.join(inside)}: name one of them." if inside else ""
+        raise ConfigurationError(
+            f"{place} is no model folder: it needs config.json, weights and a tokenizer.{cure}"
+        )

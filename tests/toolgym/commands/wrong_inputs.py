@@ -1,0 +1,220 @@
+"""Wrong uses of every command, each with words of what is said; and a program that tries them.
+
+    python -m tests.toolgym.commands.wrong_inputs FOLDER [COMMAND ...]
+
+It makes files of all kinds in FOLDER, tries each line in a child of its own, and prints one line of
+JSON for each: the line, the exit status, what went to stderr, whether PyTorch was loaded, and which
+files are new.
+"""
+
+import io
+import json
+import os
+import sqlite3
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+from toolgym.cli import main
+
+CASES = {
+    "envs nosuch/Env-v0": "Namespace nosuch not found. Have you installed the",
+    "envs CartPole-v1": "'CartPole-v1' has no tools: it is not a",
+    "envs sqlgym/Explore-v0 extra": "Got unexpected extra argument(s) (extra)",
+    "eval": "Missing argument 'env_id'.",
+    "eval sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
+    "eval sqlgym/Explore-v0 --n 0": "Invalid value for '--n': Input should be greater",
+    "eval sqlgym/Explore-v0 --n x": "Invalid value for '--n': Input should be a valid",
+    "eval sqlgym/Explore-v0 --k 0": "Invalid value for '--k': Input should be greater",
+    "eval sqlgym/Explore-v0 --policy expret": "there is no policy 'expret'; did you mean",
+    "eval sqlgym/Explore-v0 --policy ./nowhere": "there is no folder './nowhere' with a model",
+    "eval sqlgym/Explore-v0 --policy a/b/c": "there is no folder 'a/b/c' with a model; --policy",
+    "eval sqlgym/Explore-v0 --policy empty": "empty is no model folder: it needs config.json",
+    "eval sqlgym/Explore-v0 --policy nowhere": "There is no model folder nowhere; name one that",
+    "eval sqlgym/Explore-v0 --policy openai:gpt-4o": "openai:gpt-4o asks",
+    "eval sqlgym/Explore-v0 --policy openai:": "name the model, as in openai:gpt-4o-mini.",
+    "eval sqlgym/Explore-v0 --policy openai:m --base-url nourl": "'nourl' is no base URL; one",
+    "eval sqlgym/Explore-v0 --policy openai:m --policy-set maxtokens=3": "a model on a server",
+    "eval sqlgym/Explore-v0 --policy model --policy-set max_tokens=120": "a model has no option",
+    "eval sqlgym/Explore-v0 --policy model --policy-set max_new_tokens=many": "max_new_tokens",
+    "eval sqlgym/Explore-v0 --policy model --temperature -1": "Invalid value for",
+    "eval sqlgym/Explore-v0 --temperature 1": "--temperature is for models; expert has none",
+    "eval sqlgym/Explore-v0 --policy-set a=1": "--policy-set is for models; expert has no",
+    "eval sqlgym/Explore-v0 --base-url http://127.0.0.1:1/v1": "--base-url is for --policy",
+    "eval sqlgym/Explore-v0 --dataset nowhere": "there is no data set 'nowhere': it is neither",
+    "eval sqlgym/Explore-v0 --dataset empty": "has no questions: it needs a dev.json or",
+    "eval sqlgym/Explore-v0 --dataset empty.db": "is not an SQLite database.",
+    "eval sqlgym/Explore-v0 --dataset corrupt.db": "cannot be read: file is not a database.",
+    "eval sqlgym/Explore-v0 --dataset text.txt": "text.txt: of single files only .jsonl and",
+    "eval sqlgym/Explore-v0 --split exam": "bundled has no split 'exam': it has 'train', 'dev'.",
+    "eval sqlgym/Explore-v0 --step-limit 0": "step_limit must be an integer of at least 2",
+    "eval sqlgym/Explore-v0 --parsing loose": 'parsing must be "lenient" or "strict", got',
+    "eval sqlgym/Explore-v0 --set nothing=1": "sqlgym/Explore-v0 has no argument 'nothing' to",
+    "eval sqlgym/Explore-v0 --set novalue": "--set takes NAME=VALUE, as in --set step_limit=20",
+    "eval sqlgym/Explore-v0 --set parsing=strict --parsing strict": "parsing is given twice, by",
+    "eval sqlgym/Explore-v0 --shard 3/2": "there is no shard 3/2: they go from 1/2",
+    "eval sqlgym/Explore-v0 --shard x": "a shard is I/N, such as 1/2 for the",
+    "eval sqlgym/Explore-v0 --out gone/x.jsonl": "--out gone/x.jsonl: there is no folder gone",
+    "eval sqlgym/Explore-v0 --out text.txt": "--out text.txt is a file; name a folder, or",
+    "eval sqlgym/Explore-v0 --out folder.jsonl": "--out folder.jsonl is a folder; name a file",
+    "eval sqlgym/Explore-v0 --merge nowhere.jsonl": "--merge nowhere.jsonl: there is no such",
+    "eval sqlgym/Explore-v0 --merge text.txt": "Line 1 of text.txt is damaged: Expecting value",
+    "eval sqlgym/Explore-v0 --merge other.jsonl": "Line 1 of other.jsonl is damaged: an episode",
+    "play sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
+    "play sqlgym/Explore-v0 --seed -1": "Invalid value for '--seed': Input should be greater",
+    "play sqlgym/Explore-v0 --split exam": "bundled has no split 'exam': it has 'train', 'dev'.",
+    "play sqlgym/Explore-v0 --task nowhere": "there is no task 'nowhere' in bundled (train); it",
+    "report": "Missing argument 'RUN'.",
+    "report nowhere": "There is no run folder nowhere; `toolgym train`",
+    "report empty": "empty is no run folder: config.json is missing. A",
+    "report text.txt": "text.txt is a file, and a run is a",
+    "report broken": "broken/config.json is not JSON: Expecting property",
+    "report other.jsonl": "other.jsonl is a file, and a run is a",
+    "stats nowhere": "There is no run folder nowhere; `toolgym train`",
+    "stats empty": "empty is no run folder: config.json is missing. A",
+    "stats text.txt": "Line 1 of text.txt is damaged: Expecting value: line",
+    "stats broken": "broken/config.json is not JSON: Expecting property",
+    "stats damaged": "Malformed environment ID: . (Currently all IDs must",
+    "stats run --phase never": "there is no phase 'never'; a run has before",
+    "audit nowhere": "There is no run folder nowhere; `toolgym train`",
+    "audit empty": "empty is no run folder: config.json is missing. A",
+    "audit text.txt": "text.txt is a file, and a run is a",
+    "audit broken": "broken/config.json is not JSON: Expecting property",
+    "audit run --n 0": "Invalid value for '--n': Input should be greater",
+    "audit run --phase never": "n must be above 0, a phase one of",
+    "audit other.jsonl": "other.jsonl is a file, and a run is a",
+    "tasks check nowhere": "there is no data set 'nowhere': it is neither",
+    "tasks check empty": "has no questions: it needs a dev.json or dev.jsonl",
+    "tasks check text.txt": "text.txt: of single files only .jsonl and SQLite are",
+    "tasks check bundled --split exam": "bundled has no split 'exam': it has 'train', 'dev'.",
+    "tasks stats nowhere": "there is no data set 'nowhere': it is neither",
+    "tasks stats corrupt.db": "cannot be read: file is not a database. Restore",
+    "tasks show bundled nowhere": "there is no task 'nowhere' in bundled (train, dev)",
+    "tasks show nowhere some-id": "there is no data set 'nowhere': it is neither",
+    "tasks synth nowhere.db --out made": "nowhere.db is not there: give an SQLite file, or",
+    "tasks synth text.txt --out made": "text.txt has questions, or no database: give an",
+    "tasks synth corrupt.db --out made": "cannot be read: file is not a database. Restore",
+    "tasks synth empty.db --out made": "is not an SQLite database.",
+    "tasks synth good.db --out text.txt": "is there already: name another folder, or add",
+    "tasks synth good.db --out made --n 0": "Invalid value for '--n': Input should be greater",
+    "tasks synth good.db --out made --hardness easy=2": "--hardness takes shares from 0 to 1",
+    "tasks synth good.db --out made --hardness odd=1": "these options of a synthesis are",
+    "train": "say which environment, as in: toolgym train",
+    "train sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
+    "train sqlgym/Explore-v0 --trainer other": "--trainer must be trl or reference, got",
+    "train sqlgym/Explore-v0 --trainer reference --lora": "--lora is for --trainer trl; the",
+    "train sqlgym/Explore-v0 --control nothing": "--control must be shuffled-rewards, got",
+    "train sqlgym/Explore-v0 --vllm never": "--vllm must be colocate or server, got 'never'.",
+    "train sqlgym/Explore-v0 --steps 0": "--steps: Input should be greater than or equal to",
+    "train sqlgym/Explore-v0 --steps x": "Invalid value for '--steps': Input should be a valid",
+    "train sqlgym/Explore-v0 --group-size 1": "--group-size: 2 at least; groups of one are for",
+    "train sqlgym/Explore-v0 --prompts 0": "--prompts: Input should be greater than or equal to",
+    "train sqlgym/Explore-v0 --demos 0": "--demos: Input should be greater than or equal to",
+    "train sqlgym/Explore-v0 --learning-rate -1": "--learning-rate: Input should be greater",
+    "train sqlgym/Explore-v0 --temperature 0": "--temperature: Input should be greater than 0.",
+    "train sqlgym/Explore-v0 --max-completion-length 2": "--max-completion-length: Input should",
+    "train sqlgym/Explore-v0 --eval-tasks 0": "--eval-tasks: Input should be greater than or",
+    "train sqlgym/Explore-v0 --save-every 0": "--save-every: Input should be greater than or",
+    "train sqlgym/Explore-v0 --seed -1": "Invalid value for '--seed': Input should be greater",
+    "train sqlgym/Explore-v0 --rewards {": "--rewards is not JSON: Expecting property name",
+    'train sqlgym/Explore-v0 --rewards {"partial":2}': "rewards={'partial': 2} is refused",
+    "train sqlgym/Explore-v0 --rewards [1]": "--rewards must be a JSON object, such as",
+    "train sqlgym/Explore-v0 --dataset nowhere": "there is no data set 'nowhere': it is neither",
+    "train sqlgym/Explore-v0 --dataset corrupt.db": "cannot be read: file is not a database.",
+    "train sqlgym/Explore-v0 --split exam": "tiny has no split 'exam': it has 'train', 'dev'",
+    "train sqlgym/Explore-v0 --step-limit 0": "step_limit must be an integer of at least 2",
+    "train sqlgym/Explore-v0 --parsing loose": 'parsing must be "lenient" or "strict", got',
+    "train sqlgym/Explore-v0 --model ./nowhere": "There is no model folder ./nowhere; name one",
+    "train sqlgym/Explore-v0 --model nowhere": "There is no model folder nowhere; name one that",
+    "train sqlgym/Explore-v0 --model empty": "empty is no model folder: it needs config.json",
+    "train sqlgym/Explore-v0 --model text.txt": "There is no model folder text.txt; name one",
+    "train sqlgym/Explore-v0 --report-to paper": "--report-to must be tensorboard or wandb or",
+    "train sqlgym/Explore-v0 --out text.txt/run": "--out text.txt/run cannot be made",
+    "train sqlgym/Explore-v0 --config nowhere.yaml": "No such file or directory: 'nowhere.yaml'",
+    "train sqlgym/Explore-v0 --config text.txt": "--config text.txt must hold arguments of the",
+    "train sqlgym/Explore-v0 --set warmup_batch=x": "--set warmup_batch: Input should be a",
+    "train sqlgym/Explore-v0 --set dtype=bfloat16": "together: bfloat16 rounds small updates",
+    "train sqlgym/Explore-v0 --set trainer=reference": "trainer is set by --trainer; use that",
+    "train --resume nowhere": "There is no run folder nowhere; `toolgym train`",
+    "train --resume empty": "empty is no run folder: config.json is missing. A",
+    "train --resume broken": "broken/config.json is not JSON: Expecting property",
+    "train --resume run --steps 9": "--resume takes all settings from the run: leave out",
+    "preflight": "Missing argument 'env_id'.",
+    "preflight sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
+    "preflight sqlgym/Explore-v0 --model ./nowhere": "There is no model folder ./nowhere; name",
+    "preflight sqlgym/Explore-v0 --model nowhere": "There is no model folder nowhere; name one",
+    "preflight sqlgym/Explore-v0 --dataset nowhere": "there is no data set 'nowhere': it is",
+    "preflight sqlgym/Explore-v0 --tries 1": "Invalid value for '--tries': Input should be",
+    "preflight sqlgym/Explore-v0 --tasks 0": "Invalid value for '--tasks': Input should be",
+    "preflight sqlgym/Explore-v0 --trainer other": "--trainer must be trl or reference, got",
+    "preflight sqlgym/Explore-v0 --group-size 0": "--group-size: Input should be greater than",
+    "preflight sqlgym/Explore-v0 --demos 0": "--demos: Input should be greater than or equal to",
+    "lab --piece x": "--piece takes I/N, as in --piece 1/3 (--plan tells",
+    "lab --only nosuch": "No such option: --only",
+    "lab --workers 0": "No such option: --workers (Possible options",
+    "doctor extra": "Got unexpected extra argument(s) (extra)",
+    "nosuch": "No such command 'nosuch'.",
+    "train sqlgym/Explore-v0 --set gruop=4": "sqlgym/Explore-v0 has no argument 'gruop', and",
+    "train --resume evaluated": "evaluated is an evaluation: there is nothing in it",
+    "eval sqlgym/Explore-v0 --out text.txt/there": "--out text.txt/there cannot be made",
+    "tasks synth good.db --out made --splits dev=2": "--splits takes shares from 0 to 1, as in",
+    "audit damaged": "damaged does not say how its environment was made",
+    "eval sqlgym/Explore-v0 --merge empty": "empty is no run folder: config.json is missing. A",
+}
+
+
+def prepare(place: Path) -> None:
+    """Files and folders that are empty, corrupt, broken, of another kind; and one good database."""
+    for name in ("empty", "folder.jsonl", "broken", "damaged", "run", "evaluated"):
+        (place / name).mkdir()
+    (place / "empty.db").write_bytes(b"")
+    (place / "corrupt.db").write_bytes(b"SQLite format 3\0" + b"x" * 200)
+    (place / "text.txt").write_text("hello\n")
+    (place / "broken" / "config.json").write_text("{")
+    (place / "damaged" / "config.json").write_text('{"env_id": "sqlgym/Explore-v0"}')
+    (place / "damaged" / "rollouts.jsonl").write_text('{"phase": "before"}\nnothing\n{}\n')
+    (place / "run" / "config.json").write_text("{}")
+    (place / "evaluated" / "config.json").write_text('{"kind": "evaluation"}')
+    (place / "other.jsonl").write_text('{"env_id": "x"}\n')
+    with sqlite3.connect(place / "good.db") as database:
+        database.execute("CREATE TABLE boat (boat_id INTEGER PRIMARY KEY, name TEXT)")
+        database.executemany("INSERT INTO boat VALUES (?, ?)", [(i, f"b{i}") for i in range(20)])
+    database.close()
+
+
+def attempt(line: str) -> dict[str, object]:
+    """What one use says, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    before = set(Path().rglob("*"))
+    sys.stdin = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main(line.split())
+        except SystemExit as end:
+            status = end.code
+    new = sorted(map(str, set(Path().rglob("*")) - before))
+    loaded = "torch" in sys.modules
+    return {"line": line, "status": status, "said": err.getvalue(), "torch": loaded, "new": new}
+
+
+def try_all(place: Path, commands: list[str]) -> None:
+    """Try the lines of these commands, or all, each in a fork of a process that has done none."""
+    os.chdir(place)
+    os.environ |= {"COLUMNS": "300"}
+    os.environ.pop("OPENAI_API_KEY", None)
+    prepare(Path())
+    for line in CASES:
+        if commands and line.split()[0] not in commands:
+            continue
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            continue
+        try:
+            print(json.dumps(attempt(line)), flush=True)
+        finally:
+            os._exit(0)
+
+
+if __name__ == "__main__":
+    try_all(Path(sys.argv[1]), sys.argv[2:])
