@@ -26,7 +26,8 @@ CALL_MARKS = (
     "<parameter=sql>", "</parameter>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>",
     "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "<|python_tag|>", "<think>", "</think>", "[THINK]",
     "[/THINK]", "<|im_end|>", "</s>", "<|eot_id|>", "query(", "query(sql='", "```json\n", "```",
-    '{"name": "query", ', '"arguments": {', '"sql": "', "describe", "'''", '"""',
+    '{"name": "query", ', '"arguments": {', '"sql": "', "describe", "'''", '"""', "wards, ",
+    "describe(wards)\n",
 )  # fmt: skip
 CALL_STARTS = (
     "I look.\n",
@@ -45,8 +46,10 @@ CALL_STARTS = (
     "```",
     "[",
     '{"name": "query", "arguments": ',
+    "describe(",
+    "<tool_call>describe(",
 )
-CALL_ENDS = ("</tool_call>", '"}}', "')", "\n", "</think>", '<tool_call>{"name": "query"')
+CALL_ENDS = ("</tool_call>", '"}}', "')", "wards)", "\n", "</think>", '<tool_call>{"name": "query"')
 CALL_MODULES = (
     "toolgym.calls.arguments",
     "toolgym.calls.arguments",

@@ -320,7 +320,17 @@ def as_written(chunk: str) -> Any:
 
 _ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|[\n\\'\"abfnrtvxNuU]|.)", re.DOTALL)
 _KNOWN_ESCAPE = re.compile(r"[0-3]?[0-7]{1,2}|[\n\\'\"abfnrtvxNuU]")
-_CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None}
+CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None}
+
+
+def as_python(source: str) -> str:
+    """The source that is parsed: without blanks around it, its unknown escapes written out."""
+
+    def kept(found: re.Match[str]) -> str:
+        known = _KNOWN_ESCAPE.fullmatch(found.group(1))
+        return found.group() if known else "\\" + found.group()
+
+    return _ESCAPE.sub(kept, source.strip())
 
 
 def parse_expression(source: str) -> ast.expr:
@@ -331,13 +341,8 @@ def parse_expression(source: str) -> ast.expr:
     """
     if len(source) > MAX_MENDED:
         raise NotALiteral("too long")
-
-    def kept(found: re.Match[str]) -> str:
-        known = _KNOWN_ESCAPE.fullmatch(found.group(1))
-        return found.group() if known else "\\" + found.group()
-
     try:
-        return ast.parse(_ESCAPE.sub(kept, source.strip()), mode="eval").body
+        return ast.parse(as_python(source), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise NotALiteral("no expression") from error
 
@@ -361,8 +366,8 @@ def literal_value(node: ast.expr, depth: int = 0) -> Any:
             if value is ... or (isinstance(value, float) and not math.isfinite(value)):
                 raise NotALiteral("no JSON value")
             return value
-        case ast.Name(id=name) if name in _CONSTANTS:
-            return _CONSTANTS[name]
+        case ast.Name(id=name) if name in CONSTANTS:
+            return CONSTANTS[name]
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return value if isinstance(value, bool) else -value
         case ast.List(elts=entries) | ast.Tuple(elts=entries):

@@ -16,9 +16,11 @@ import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from toolgym.calls import errors as call_errors
 from toolgym.calls.json_reading import (
+    CONSTANTS,
     DOUBLE,
     MAX_MENDED,
     SINGLE,
@@ -28,13 +30,14 @@ from toolgym.calls.json_reading import (
     ConflictingKeys,
     NotALiteral,
     Outline,
+    as_python,
     literal_value,
     outline,
     parse_expression,
 )
 from toolgym.calls.repairs import REPAIRED_JSON, Repair
 from toolgym.calls.source import RawCall, Source
-from toolgym.calls.tool_index import match_name
+from toolgym.calls.tool_index import Plan, fold, match_name, plan_of
 from toolgym.tools import ToolSpec
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-/:]*+(?=\()")
@@ -48,6 +51,7 @@ _VALUE = re.compile(r"\s*+(?:\w++\s*+=|[\"'\[{]|-?[\d.]++\s*+$)")  # how an argu
 _LINE_END = re.compile(r"[ \t]*+[;`]*+[ \t]*+(?:#[^\n]*+)?+(?=\n|$|</tool_call>)")
 _NOTHING = re.compile(r"[ \t\n;`]*+\Z")
 _BLANK = re.compile(r"\s*+")
+_FENCE = re.compile(r"\s*+(?:```\w*+\s*+|`)?+")
 _HALF_QUOTES = re.compile(r"[(,=:\[]\s*+(?:\"\"|'')$")  # perhaps two of three quotes
 
 
@@ -100,6 +104,9 @@ def _closed(source: Source, start: int, end: int, name: str, sure: bool) -> Pyth
     if tail is None and not sure:
         return PythonRead((), start)
     calls = _calls(text[start:end], ())
+    if calls is None and tail is not None and name in specs:
+        whole = _NOTHING.match(text, tail.end()) and source.skip(0, _FENCE) >= start
+        calls = _calls(text[start:end], _MENDED, specs) if sure or whole else None
     if calls is None:
         alone = name in specs and _NOTHING.match(text, end) is not None
         alone = alone and (sure or source.skip(0, _BLANK) >= start)
@@ -135,8 +142,14 @@ def _unreadable(name: str, specs: Mapping[str, ToolSpec]) -> tuple[RawCall, ...]
     return (RawCall(name, {}, "python", error=error),)
 
 
-def _calls(source: str, repairs: tuple[Repair, ...]) -> tuple[RawCall, ...] | None:
-    """The calls in Python source, or None if it is anything but calls of literals."""
+def _calls(
+    source: str, repairs: tuple[Repair, ...], specs: Mapping[str, ToolSpec] | None = None
+) -> tuple[RawCall, ...] | None:
+    """The calls in Python source, or None if it is anything but calls of literals.
+
+    Args:
+        specs: The tools, where words without quotes are read as texts.
+    """
     names: list[str] = []
 
     def plain_name(match: re.Match[str]) -> str:
@@ -156,24 +169,80 @@ def _calls(source: str, repairs: tuple[Repair, ...]) -> tuple[RawCall, ...] | No
     joined.append(_INNER_NAME.sub(plain_name, between))
     if changed:
         repairs = (*repairs, REPAIRED_JSON)
+    code = "".join(joined)
     try:
-        tree = parse_expression("".join(joined))
+        tree = parse_expression(code)
+        words = _Words(code, specs) if specs else None
         nodes = tree.elts if isinstance(tree, ast.List) else [tree]
-        return tuple(_call(node, name, repairs) for node, name in zip(nodes, names, strict=True))
+        named = zip(nodes, names, strict=True)
+        return tuple(_call(node, name, repairs, words) for node, name in named)
     except (NotALiteral, ConflictingKeys, ValueError):
         return None
 
 
-def _call(node: ast.expr, name: str, repairs: tuple[Repair, ...]) -> RawCall:
+def _call(node: ast.expr, name: str, repairs: tuple[Repair, ...], words: _Words | None) -> RawCall:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise NotALiteral("no call")
-    values = [literal_value(value) for value in node.args]
+    plan = words.plan(name) if words else None
+    names = plan.names if plan else ()
+
+    def value(written: ast.expr, argument: str) -> Any:
+        is_word = isinstance(written, ast.Name) and written.id not in CONSTANTS
+        return words.text(plan, written, argument) if words and is_word else literal_value(written)
+
+    values = [value(arg, names[k] if k < len(names) else "") for k, arg in enumerate(node.args)]
     named: dict[str, object] = {}
     for keyword in node.keywords:
         if keyword.arg is None or keyword.arg in named:
             raise NotALiteral("unpacked or repeated")
-        named[keyword.arg] = literal_value(keyword.value)
-    return RawCall(name, named, "python", repairs, positional=tuple(values))
+        named[keyword.arg] = value(keyword.value, keyword.arg)
+    whole = words is None
+    return RawCall(name, named, "python", repairs, positional=tuple(values), whole=whole)
+
+
+class _Words:
+    """Words without quotes as the texts that they are: `describe(wards)`.
+
+    A word could also be the name of a variable or of the argument, or a constant of some language.
+    So it is a text only for an argument that is text and nothing else, and never for a terminal
+    tool: nothing is answered by a guess.
+
+    Args:
+        code: The source that was parsed.
+        specs: The tools.
+    """
+
+    def __init__(self, code: str, specs: Mapping[str, ToolSpec]) -> None:
+        # The tree has normalised the names, so they are taken from the source. Its columns count
+        # bytes, and its lines end where those of `bytes.splitlines` do.
+        self._lines = as_python(code).encode().splitlines()
+        self._specs = specs
+
+    def plan(self, name: str) -> Plan | None:
+        """The arguments of a tool for which words may stand, if there is one of this name."""
+        known = match_name(name, self._specs).name
+        spec = self._specs[known] if known else None
+        return plan_of(spec) if spec and not spec.terminal else None
+
+    def text(self, plan: Plan | None, node: ast.expr, argument: str) -> str:
+        """The word as it was written.
+
+        Raises:
+            NotALiteral: It cannot be a text here.
+        """
+        line = self._lines[node.lineno - 1]
+        word = line[node.col_offset : node.end_col_offset].decode()
+        is_text = plan is not None and argument in plan.texts and fold(word) not in plan.folded
+        if not is_text or word.casefold() in _CONSTANTS:
+            raise NotALiteral("a name")
+        return word
+
+
+# What Python, JSON, SQL or JavaScript means something else by than a text, in lower case.
+_CONSTANTS = {
+    *("true", "false", "null", "none", "nil", "undefined"),
+    *("nan", "inf", "infinity", "ellipsis", "notimplemented", "__debug__"),
+}
 
 
 def _one_line(text: str) -> str:

@@ -66,7 +66,8 @@ MISSING_CLOSE_TAG = _repair(
 )
 REPAIRED_JSON = _repair(
     "repaired_json",
-    "Mends text that is not valid: brackets, quotes, raw line breaks, a fence, a list in a tag.",
+    "Mends text that is not valid: brackets, quotes, a word without them, raw line breaks, a fence,"
+    " a list in a tag.",
     "<tool_call>\n{'name': 'describe', 'arguments': {'table_name': 'singer'}\n</tool_call>",
     _SINGER,
 )
