@@ -18,7 +18,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -184,6 +184,34 @@ def check_folder(folder: Path) -> None:
 def first_sentence(docstring: str | None) -> str:
     """The first paragraph of a docstring, on one line."""
     return " ".join(inspect.cleandoc(docstring or "").split("\n\n")[0].split())
+
+
+def facts_text(facts: Mapping[str, str]) -> str:
+    """Facts of a task, one on a line; a text of several lines stands below its name."""
+    shown = []
+    for name, text in facts.items():
+        lines = "".join(f"\n  {line}" for line in text.splitlines())
+        shown.append(f"{name}:{lines}" if "\n" in text else f"{name}: {text}")
+    return "\n".join(shown)
+
+
+def how_it_ends(description: str, more: str = "") -> str:
+    """A sentence behind the description of a tool that ends the episode.
+
+    That it ends the episode is left out where the description says so.
+
+    Args:
+        more: What else is to be said, such as "costs no call".
+
+    >>> how_it_ends("Pull the handle.", "costs no call")
+    ' It ends the episode and costs no call.'
+    >>> how_it_ends("Answer and end the episode.", "costs no call")
+    ' It costs no call.'
+    """
+    words = " ".join(description.lower().split())
+    said = "end the episode" in words or "ends the episode" in words
+    told = " and ".join(filter(None, ("" if said else "ends the episode", more)))
+    return f" It {told}." if told else ""
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -19,6 +19,7 @@ from toolgym.commands import (
     console,
     environment_creator,
     first_sentence,
+    how_it_ends,
     known_environments,
     parameters_of,
 )
@@ -133,7 +134,8 @@ def _print(shown: dict[str, Any]) -> None:
     typer.echo(f"{shown['id']}\n{shown['description']}\n\nTools")
     for tool in shown["tools"]:
         function = tool["function"]
-        ends = " It ends the episode." if function["name"] in shown["terminal"] else ""
+        is_last = function["name"] in shown["terminal"]
+        ends = how_it_ends(function["description"]) if is_last else ""
         text = indent(function["description"] + ends, "    ").lstrip()
         typer.echo(f"  {function['name']}: {text}")
         for name, declared in function["parameters"]["properties"].items():

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from toolgym.commands import AsJson, arguments_for, console, family_of
+from toolgym.commands import AsJson, arguments_for, console, facts_text, family_of
 from toolgym.errors import ConfigurationError
 from toolgym.family import SynthesisOrder
 
@@ -199,9 +199,7 @@ def show(
     if as_json:
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
-    for name, text in facts.items():
-        lines = "".join(f"\n  {line}" for line in text.splitlines())
-        typer.echo(f"{name}:{lines}" if "\n" in text else f"{name}: {text}")
+    typer.echo(facts_text(facts))
 
 
 def _loaded(tasks: TaskSet[Any], task_id: str) -> list[str]:

@@ -97,7 +97,7 @@ def test_the_page_for_people_names_tools_arguments_and_law():
 
     assert "  query: Run one SELECT statement" in page
     assert "      sql (string): " in page
-    assert "It ends the episode." in page
+    assert "  answer: Submit the answer and end the episode.\n" in page
     assert "step_limit = 15" in page
     assert "correct:     score = 1 - cost" in page
 
@@ -146,6 +146,12 @@ def test_an_environment_that_a_function_makes_is_shown_too(stranger):
     entry = json.loads(run("envs", "stranger/Made-v0", "--json", path=stranger).stdout)
 
     assert entry["description"] == "Say the word."
+
+
+def test_it_is_said_once_that_a_tool_ends_the_episode(stranger):
+    page = run("envs", "stranger/Echo-v0", path=stranger).stdout
+
+    assert "  say: Say a word and be done. It ends the episode.\n" in page
 
 
 def test_an_environment_that_cannot_be_imported_is_left_out_with_one_line(stranger):
