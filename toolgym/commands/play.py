@@ -4,7 +4,8 @@ The person types calls as it comes easily: `describe singer`, `query SELECT ...`
 same as Python (`describe(table_name="singer")`) or as JSON, as a model would. They go the same
 way as a model's calls, so they cost and earn the same. A line that is no call at all is told so
 and costs nothing: that price is for models. A hint is the next call of the expert, who plays the
-same task in a second environment, so that it neither sees nor touches the person's episode.
+same task in a second environment, so that it does not touch the person's episode: it goes along
+with the person's calls, as far as they are its own. A lost episode ends with the solution.
 """
 
 from __future__ import annotations
@@ -16,16 +17,29 @@ import re
 import sys
 from difflib import get_close_matches
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from toolgym.calls import parse_calls
-from toolgym.commands import Dataset, EnvId, Settings, StepLimit, arguments_for
+from toolgym.commands import (
+    Dataset,
+    EnvId,
+    Settings,
+    StepLimit,
+    arguments_for,
+    facts_text,
+    how_it_ends,
+)
 from toolgym.errors import ConfigurationError
+from toolgym.family import TaskFamily
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from toolgym.calls import ToolCall
     from toolgym.env import ToolEnv
+    from toolgym.episode import Episode
     from toolgym.tools import ToolSpec
 
 PROMPT = "> "
@@ -46,8 +60,8 @@ def command(
 ) -> None:
     """Play an episode yourself, by typing calls.
 
-    Type `help` for how to call, `hint` for what an expert would do next, `quit` to leave. Lines can
-    also be piped in.
+    Type `help` for how to call, `hint` for what an expert would do next, `quit` to leave. A lost
+    episode ends with the solution. Lines can also be piped in.
 
     Example:
         toolgym play sqlgym/Explore-v0 --seed 3
@@ -110,7 +124,7 @@ class Game:
         if line.lower() in ("help", "?"):
             typer.echo(self._how_to_play())
         elif line.lower() == "hint":
-            typer.echo(self._expert.hint())
+            typer.echo(self._expert.hint(self._env.episode))
         else:
             action = read_action(line, self._env.tools)
             if action is None:
@@ -124,8 +138,8 @@ class Game:
         usage = []
         for spec in self._env.tools.values():
             arguments = " ".join(name.upper() for name in spec.arguments.model_fields)
-            free = " It ends the episode and costs no call." if spec.terminal else ""
-            text = indent(spec.description + free, "    ").lstrip()
+            ends = how_it_ends(spec.description, "costs no call") if spec.terminal else ""
+            text = indent(spec.description + ends, "    ").lstrip()
             usage.append(f"  {spec.name} {arguments}".rstrip() + f": {text}")
         return "\n".join([HELP, *usage])
 
@@ -148,34 +162,137 @@ class Game:
         for name, value in ledger.parts().items():
             if value:
                 typer.echo(f"  {name.replace('_', ' ')} {value:+.3f}")
+        if not ledger.correct:
+            typer.echo(f"\n{self._solution()}")
+
+    def _solution(self) -> str:
+        """The right answer, as the family shows it, else as the expert gives it."""
+        family = self._env.family
+        if type(family).shown is not TaskFamily.shown:
+            facts = family.shown(self._env.task)
+            facts.pop("question", None)  # it was read already
+            return "The solution\n" + indent(facts_text(facts), "  ")
+        answer = self._expert.answer()
+        if answer:
+            return f"The expert answers: {answer}"
+        return (
+            "The right answer is not known: the environment shows none, and its expert finds none."
+        )
 
 
 class _Expert:
-    """The expert of the same episode, one call at a time."""
+    """The expert of the same episode, who goes along with the person's calls.
+
+    The calls that are the expert's own, in whatever order the person made them, are answered with
+    what the person was shown; the first one that the person has not made is the hint. In the second
+    environment they are made too, with the others that came before them, so that its state and its
+    budget are those of the person's episode at that point.
+    """
 
     def __init__(self, shadow: ToolEnv[Any], task_id: str, seed: int | None) -> None:
         self._shadow, self._task_id, self._seed = shadow, task_id, seed
-        self._playing: Any = None
-        self._observation = ""
+        self._playing: Generator[Any, str, None] | None = None
+        self._wanted: Any = None
+        self._shared: set[int] = set()
+        self._replayed = 0
+        self._last: Any = None
         self.given = 0
 
-    def hint(self) -> str:
-        """The expert's next call, in words."""
+    def hint(self, episode: Episode) -> str:
+        """The expert's next call behind those that were made in an episode, in words."""
+        made = _calls_made(episode)
         try:
-            if self._playing is None:
-                self._shadow.reset(seed=self._seed, options={"task_id": self._task_id})
-                self._playing = self._shadow.expert()
-                action = next(self._playing)
-            else:
-                action = self._playing.send(self._observation)
+            calls = self._go_along(episode, made)
         except StopIteration:
-            return "The expert has nothing more to say."
+            return "The expert has nothing more to say." + self._not_shared(made)
         except ConfigurationError as problem:
             return str(problem)
-        self.given += 1
-        self._observation = self._shadow.step(action)[0]
+        if not calls:
+            return "The expert cannot tell: it would call nothing now." + self._not_shared(made)
+        self.given += calls != self._last
+        self._last = calls
+        told = [
+            json.dumps(dict(zip(("name", "arguments"), c, strict=True)), default=str) for c in calls
+        ]
+        return "\n".join(f"hint: {call}" for call in told) + self._not_shared(made)
+
+    def answer(self) -> str:
+        """The call that ends the expert's own episode, if that is right; else nothing."""
+        try:
+            self._begin()
+            while not self._shadow.episode.over and self._playing is not None:
+                self._wanted = self._playing.send(self._shadow.step(self._wanted)[0])
+        except (StopIteration, ConfigurationError):
+            pass
+        if self._playing is None or not self._shadow.episode.ledger.correct:
+            return ""
         call = self._shadow.episode.turns[-1].calls[-1]
-        return f"hint: {json.dumps({'name': call.name, 'arguments': call.arguments}, default=str)}"
+        return json.dumps({"name": call.name, "arguments": call.arguments}, default=str)
+
+    def _begin(self) -> None:
+        self._shadow.reset(seed=self._seed, options={"task_id": self._task_id})
+        self._playing = self._shadow.expert()
+        self._wanted = next(self._playing)
+
+    def _go_along(self, episode: Episode, made: list[_Made]) -> list[_Call]:
+        """The first calls of the expert that were not made."""
+        if self._playing is None:
+            self._begin()
+        while True:
+            calls = [_plain(call) for call in parse_calls(self._wanted, self._shadow.tools)]
+            places = self._places(calls, made)
+            if not places or self._playing is None:
+                return calls
+            for turn in episode.turns[self._replayed : made[places[-1]].turn + 1]:
+                self._shadow.step(list(turn.calls))
+                self._replayed += 1
+            self._shared.update(places)
+            self._wanted = self._playing.send("\n\n".join(made[place].shown for place in places))
+
+    def _places(self, calls: list[_Call], made: list[_Made]) -> list[int]:
+        """Where all of these calls were made, each at the first place that is not taken."""
+        places: list[int] = []
+        for call in calls:
+            free = (k for k in range(len(made)) if k not in self._shared and k not in places)
+            place = next((k for k in free if made[k].call == call), None)
+            if place is None:
+                return []
+            places.append(place)
+        return places
+
+    def _not_shared(self, made: list[_Made]) -> str:
+        """What is to be said of calls that the expert would not make."""
+        others = sum(k not in self._shared and not each.failed for k, each in enumerate(made))
+        if not others:
+            return ""
+        what = "one of your calls is" if others == 1 else f"{others} of your calls are"
+        return f"\n({what} not the expert's: it cannot tell what has changed by that.)"
+
+
+_Call = tuple[str, dict[str, Any]]
+
+
+class _Made(NamedTuple):
+    """A call that was made: in which turn, what was shown for it, and whether it was refused."""
+
+    turn: int
+    call: _Call
+    shown: str
+    failed: bool
+
+
+def _plain(call: ToolCall) -> _Call:
+    return call.name, call.arguments
+
+
+def _calls_made(episode: Episode) -> list[_Made]:
+    """The calls of an episode in their order."""
+    made = []
+    for number, turn in enumerate(episode.turns):
+        shown = [turn.observation] if len(turn.calls) == 1 else turn.results
+        for call, text, error in zip(turn.calls, shown, turn.errors, strict=False):
+            made.append(_Made(number, _plain(call), text, error is not None))
+    return made
 
 
 def _ask() -> str | None:

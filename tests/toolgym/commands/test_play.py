@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 
+import gymnasium as gym
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from sqlgym.envs.explore import ExploreEnv
 from tests.toolgym.commands.command_line import SCRIPT, environ, run
-from toolgym import parse_calls, policies, rollout
+from toolgym import Task, TaskSet, ToolEnv, parse_calls, policies, rollout, tool
 from toolgym.cli import application
 from toolgym.commands.play import read_action
 from toolgym.tools import specs_from
@@ -88,20 +89,124 @@ def test_a_line_that_is_no_call_costs_nothing():
     assert "Score 1.000." in page
 
 
-def test_hints_lead_to_the_answer_and_cost_nothing():
-    page = played("hint", "hint", "hint", "hint", "answer 12").stdout
+def hints(page: str) -> list[str]:
+    """The calls that were hinted at, in their order."""
+    return [line.removeprefix("hint: ") for line in page.splitlines() if line.startswith("hint: ")]
 
-    assert 'hint: {"name": "describe", "arguments": {"table_name": "ports"}}' in page
-    assert 'hint: {"name": "answer", "arguments": {"value": 12}}' in page
-    assert "The expert has nothing more to say." in page
-    assert "Correct. Score 1.000. Hints: 3." in page
+
+def test_a_hint_costs_nothing_and_is_the_same_until_a_call_is_made():
+    page = played("hint", "hint", "answer 12").stdout
+
+    assert hints(page) == ['{"name": "describe", "arguments": {"table_name": "ports"}}'] * 2
+    assert "Correct. Score 1.000. Hints: 1." in page
+
+
+def test_a_hint_goes_on_from_the_calls_that_were_made():
+    count = '{"name": "query", "arguments": {"sql": "SELECT count(*) FROM ports"}}'
+    page = played("describe ports", "hint", count, "hint", "answer 12").stdout
+
+    assert hints(page) == [count, '{"name": "answer", "arguments": {"value": 12}}']
+    assert "not the expert's" not in page
+
+
+def test_a_call_that_the_expert_would_make_later_is_not_hinted_at_again():
+    count = '{"name": "query", "arguments": {"sql": "SELECT count(*) FROM ports"}}'
+    page = played(count, "hint", "describe ports", "hint", "quit").stdout
+
+    assert hints(page) == [
+        '{"name": "describe", "arguments": {"table_name": "ports"}}',
+        '{"name": "answer", "arguments": {"value": 12}}',
+    ]
+    assert "one of your calls is not the expert's: it cannot tell what has changed" in page
+    assert page.count("not the expert's") == 1  # with the second hint both calls are
+
+
+def test_a_hint_tells_of_the_calls_that_the_expert_does_not_share():
+    page = played("sample ports", "describe nothing", "hint", "sample crew", "hint", "quit").stdout
+
+    assert hints(page) == ['{"name": "describe", "arguments": {"table_name": "ports"}}'] * 2
+    assert "(one of your calls is not the expert's: it cannot tell" in page
+    assert "(2 of your calls are not the expert's: it cannot tell" in page
+
+
+@pytest.mark.parametrize(
+    ("lines", "options"),
+    [
+        (("answer 13",), TASK),
+        (("quit",), TASK),
+        (("describe ports", "describe ports"), (*TASK, "--step-limit", "2")),
+    ],
+)
+def test_a_lost_episode_ends_with_the_solution(lines, options):
+    page = played(*lines, options=options).stdout
+
+    told = page.partition("\nThe solution\n")[2]
+    assert "  gold SQL: SELECT count(*) FROM ports\n" in told
+    assert "  result:\n    count(*)\n    12\n" in told
+    assert "question:" not in told
+
+
+def test_a_won_episode_ends_without_the_solution():
+    assert "The solution" not in played("answer 12").stdout
+
+
+class Door(ToolEnv):
+    """Open the door."""
+
+    def __init__(self, **options):
+        super().__init__(TaskSet([Task("a", "Open it.")]), **options)
+
+    def begin(self, task):
+        return task.question
+
+    @tool(terminal=True)
+    def pull(self, hard: int) -> str:
+        """Pull the handle.
+
+        Args:
+            hard: How hard.
+        """
+        return self.submit(hard == 3)
+
+
+class KnownDoor(Door):
+    """Open the door as others did."""
+
+    def expert(self):
+        yield {"name": "pull", "arguments": {"hard": 3}}
+
+
+@pytest.fixture
+def door(request):
+    """The id of an environment, registered for one test."""
+    env_id = f"door/{request.param.__name__}-v0"
+    gym.register(env_id, entry_point=request.param)
+    yield env_id
+    del gym.registry[env_id]
+
+
+@pytest.mark.parametrize("door", [KnownDoor], indirect=True)
+def test_without_a_solution_of_the_family_the_expert_answers(door):
+    page = played("pull 1", options=(door,)).stdout
+
+    assert 'The expert answers: {"name": "pull", "arguments": {"hard": 3}}' in page
+    assert "pull HARD: Pull the handle. It ends the episode and costs no call." in page
+
+
+@pytest.mark.parametrize("door", [Door], indirect=True)
+def test_without_an_expert_too_the_answer_is_said_not_to_be_known(door):
+    page = played("hint", "pull 1", options=(door,)).stdout
+
+    assert "Door has no expert" in page
+    assert "The right answer is not known" in page
 
 
 def test_help_names_the_tools_with_their_arguments():
     page = played("help", "quit").stdout
 
     assert page.count("  query SQL: Run one SELECT statement") == 2
-    assert "It ends the episode and costs no call." in page
+    assert "Submit the answer and end the episode. It costs no call.\n" in page
+    assert "It ends the episode" not in page
 
 
 @pytest.mark.parametrize("lines", [("quit",), ("exit",), ()])
@@ -292,7 +397,7 @@ def test_several_arguments_are_given_word_by_word(line, arguments):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_hints_are_for_the_luck_of_the_episode_that_is_played(seed):
+def test_who_follows_each_hint_plays_the_episode_of_the_expert(seed):
     env_id = "aflowgym/Operate-v0"
     expected = [
         {"name": call["name"], "arguments": call["arguments"]}
@@ -300,7 +405,8 @@ def test_hints_are_for_the_luck_of_the_episode_that_is_played(seed):
         for call in turn["calls"]
     ]
 
-    page = played(*["hint"] * len(expected), options=(env_id, "--seed", str(seed))).stdout
+    lines = [line for call in expected for line in ("hint", json.dumps(call))]
+    page = played(*lines, options=(env_id, "--seed", str(seed))).stdout
 
-    told = [line.removeprefix("hint: ") for line in page.splitlines() if line.startswith("hint: ")]
-    assert [json.loads(line) for line in told] == expected
+    assert [json.loads(call) for call in hints(page)] == expected
+    assert "not the expert's" not in page
