@@ -58,6 +58,7 @@ ELSEWHERE = {
     "toolgym.cli": "reads docstrings of commands",
     "toolgym.commands": "reads options of whoever starts a command",
     "toolgym.commands.doctor": "reads the metadata of installed distributions",
+    "toolgym.commands.envs": "reads the code of the environments that are installed",
     "toolgym.policies.chat": "reads arguments that `chat.reply` has bounded, by `json`",
     "toolgym.records": "reads files of JSON, by the standard library",
     "toolgym.tools": "reads docstrings of whoever writes an environment",

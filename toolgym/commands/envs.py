@@ -6,9 +6,12 @@ reward weights; no data set is loaded for it.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
-from textwrap import indent
+from collections.abc import Callable
+from itertools import pairwise
+from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,10 +78,13 @@ def describe(env_id: str) -> dict[str, Any]:
 
     cls = _class_of(env_id)
     registered = dict(gym.spec(env_id).kwargs)
-    defaults = {**parameters_of(environment_creator(env_id))[0], **registered}
+    creator = environment_creator(env_id)
+    named = parameters_of(creator)[0]
+    inherited = inherited_options(creator) if isinstance(creator, type) else {}
+    defaults = {**named, **{k: v for k, v in inherited.items() if k not in named}, **registered}
     weights = RewardConfig.of(defaults.get("rewards")).model_dump()
     costs = ", ".join(f"{name.replace('_', ' ')} {weights[name]:g}" for name in COSTS)
-    named = {name: weights[name] for name in ("partial", "unanswered", "margin")}
+    shares = {name: weights[name] for name in ("partial", "unanswered", "margin")}
     return {
         "id": env_id,
         "description": first_sentence(cls.__doc__),
@@ -86,8 +92,55 @@ def describe(env_id: str) -> dict[str, Any]:
         "terminal": [spec.name for spec in cls.tools.values() if spec.terminal],
         "defaults": {name: _plain(value) for name, value in defaults.items()},
         "rewards": weights,
-        "law": LAW.format(**named, cap=weights["cost_cap"], costs=costs),
+        "law": LAW.format(**shares, cap=weights["cost_cap"], costs=costs),
     }
+
+
+def inherited_options(cls: type) -> dict[str, Any]:
+    """The options that a class takes as `**options` and hands on to its base, with their defaults.
+
+    Those that the class gives to its base itself, or names in its code, are its own affair: whoever
+    makes the environment cannot give them, or has not the base's default.
+    """
+    inherited: dict[str, Any] = {}
+    settled: set[str] = set()
+    makers = [vars(base)["__init__"] for base in cls.__mro__ if "__init__" in vars(base)]
+    for maker, handed_to in pairwise(makers):
+        given = _given_to_base(maker)
+        if given is None:
+            break
+        parameters = list(inspect.signature(handed_to).parameters.values())[1:]
+        by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD][: given[0]]
+        settled |= {*by_place, *given[1], *parameters_of(maker)[0]}
+        for parameter in parameters:
+            name, default = parameter.name, parameter.default
+            if default is not parameter.empty and name not in settled:
+                inherited.setdefault(name, default)
+    return inherited
+
+
+def _given_to_base(maker: Callable[..., Any]) -> tuple[int, set[str]] | None:
+    """What an `__init__` that hands its `**options` on gives to `super().__init__` itself.
+
+    Returns:
+        The number of values by place, and all names that it gives or mentions; None if it hands
+        nothing on, or its code is not there.
+    """
+    try:
+        tree = ast.parse(dedent(inspect.getsource(maker)))
+        parameters = inspect.signature(maker).parameters.values()
+    except (OSError, TypeError, ValueError, SyntaxError):
+        return None
+    rest = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) != "super().__init__":
+            continue
+        spread = [ast.unparse(each.value) for each in node.keywords if each.arg is None]
+        if rest is not None and rest in spread:
+            constants = [each.value for each in ast.walk(tree) if isinstance(each, ast.Constant)]
+            mentioned = {value for value in constants if isinstance(value, str)}
+            return len(node.args), mentioned | {each.arg for each in node.keywords if each.arg}
+    return None
 
 
 def _class_of(env_id: str) -> type[ToolEnv[Any]]:

@@ -3,14 +3,16 @@
 import json
 from typing import Any
 
+import gymnasium as gym
 import pytest
 from typer.testing import CliRunner
 
 from sqlgym.envs.explore import ExploreEnv
 from tests.toolgym.commands.command_line import install, run, run_here
 from tests.toolgym.report.synthetic_run import synthetic_run
-from toolgym import RewardConfig
+from toolgym import RewardConfig, Task, TaskSet, ToolEnv
 from toolgym.cli import application
+from toolgym.commands.envs import describe
 
 STRANGER = '''
     import gymnasium as gym
@@ -140,6 +142,58 @@ def test_registered_arguments_count_as_defaults(stranger):
     assert entry["rewards"]["partial"] == 0.35
     assert entry["defaults"]["loud"] is False
     assert "score = 0.35 * best progress" in entry["law"]
+
+
+class Locks(ToolEnv):
+    """Open the safe, as in docs/own-environment.md."""
+
+    def __init__(self, digits: int = 10, **options):
+        super().__init__(TaskSet([Task("a", "Open it.")], name="safes"), **options)
+
+    def begin(self, task):
+        return task.question
+
+
+class PatientLocks(Locks):
+    """Open the safe with much time."""
+
+    def __init__(self, patience: float = 1.0, **others):
+        others.setdefault("parsing", "strict")
+        super().__init__(step_limit=99, **others)
+
+
+class PlainLocks(Locks):
+    """Open the safe with what it brings."""
+
+
+class DeafLocks(Locks):
+    """Open the safe, and take no options in earnest."""
+
+    def __init__(self, **options):
+        super().__init__()
+
+
+REST = {"rewards": None, "render_mode": None}
+
+
+@pytest.mark.parametrize(
+    ("cls", "defaults"),
+    [
+        (Locks, {"digits": 10, "step_limit": 15, "parsing": "lenient", **REST}),
+        (PlainLocks, {"digits": 10, "step_limit": 15, "parsing": "lenient", **REST}),
+        (PatientLocks, {"patience": 1.0, "digits": 10, **REST}),
+        (DeafLocks, {}),
+    ],
+)
+def test_options_that_are_handed_on_to_the_base_are_shown_with_its_defaults(cls, defaults):
+    env_id = "safes/Locks-v0"
+    gym.register(env_id, entry_point=cls)
+    try:
+        told = describe(env_id)["defaults"]
+    finally:
+        del gym.registry[env_id]
+
+    assert told == defaults
 
 
 def test_an_environment_that_a_function_makes_is_shown_too(stranger):
