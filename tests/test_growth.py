@@ -51,7 +51,7 @@ ELSEWHERE = {
     "sqlgym.datasets.layout": "reads what this package wrote",
     "sqlgym.datasets.rows": "reads lines of JSON, by the standard library",
     "sqlgym.datasets.spider": "reads files of JSON, by the standard library",
-    "sqlgym.datasets.synthesised": "reads what this package wrote",
+    "sqlgym.datasets.synthesised": "reads what this package wrote, and names of files",
     "sqlgym.tasks.gold": "reads what this package wrote",
     "toolgym.chat.cache": "reads what this package wrote",
     "toolgym.testing.chat_server": "a server for tests",

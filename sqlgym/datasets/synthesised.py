@@ -20,6 +20,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -153,12 +154,28 @@ def _write(
         tell(options.n, options.n)  # a database may be exhausted before
     entries = []
     for task in synthesis.tasks:
-        mark = hashlib.sha256(task.canonical.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        entry = {"id": f"{db_id}-{mark}", **task.entry(db_id)}
+        entry = {"id": task_id(db_id, task.canonical), **task.entry(db_id)}
         entries.append({**entry, "canonical": task.canonical})
     report = {name: getattr(synthesis.report, name) for name in KEPT}
     plain: dict[str, Any] = json.loads(json.dumps({"entries": entries, "report": report}))
     return plain
+
+
+def task_id(db_id: str, canonical: str) -> str:
+    """The id of a task: the name of its database, and a mark of what is asked.
+
+    What a command line or a file name would have to quote becomes `_`. The mark is then one of the
+    whole name too, so that the tasks of `my shop` and `my_shop` differ, whatever else is loaded.
+
+    >>> task_id("shop", "SELECT 1"), task_id("my shop", "SELECT 1")
+    ('shop-e004ebd5', 'my_shop-9743dcee')
+    """
+    name = _ODD.sub("_", db_id)
+    marked = canonical if name == db_id else f"{db_id}\0{canonical}"
+    return f"{name}-{hashlib.sha256(marked.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+_ODD: Final = re.compile(r"\s|[\x00-\x7f](?<![\w.\-])")
 
 
 def _load(file: Path) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ import pytest
 
 import sqlgym
 from sqlgym.datasets import synthesised
-from sqlgym.datasets.synthesised import read_options
+from sqlgym.datasets.synthesised import read_options, task_id
 from toolgym import ConfigurationError, rollout
 from toolgym.long_work import listening
 from toolgym.policies import ExpertPolicy
@@ -104,6 +104,40 @@ def test_a_task_has_the_same_id_in_every_set_that_holds_it(shop):
     assert len({task.id for task in few}) == len(few)
     same = [task for task in few if task.id in by_id]
     assert all(by_id[task.id] == task.gold_sql for task in same)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("shop", "shop"),
+        ("my_shop-2.old", "my_shop-2.old"),
+        ("Bücher", "Bücher"),
+        ("Bu\u0308cher", "Bu\u0308cher"),
+        ("my shop", "my_shop"),
+        ("a\u00a0b\tc", "a_b_c"),
+        ("it's (new) & $1; *?/", "it_s__new_____1_____"),
+    ],
+)
+def test_an_id_needs_no_quotes_and_is_as_it_was_for_a_plain_name(name, shown):
+    [mark] = {task_id(plain, "SELECT 1").rpartition("-")[2] for plain in ("shop", "my_shop")}
+    prefix, _, own = task_id(name, "SELECT 1").rpartition("-")
+
+    assert prefix == shown
+    assert (own == mark) is (name == shown)
+
+
+def test_databases_whose_names_differ_in_odd_characters_have_tasks_of_their_own(shop, tmp_path):
+    names = ("my shop", "my_shop", "my+shop")
+    for name in names:
+        shutil.copy(shop, tmp_path / f"{name}.db")
+    together = sqlgym.load_tasks(tmp_path, "all", synthesis=FEW)
+    alone = sqlgym.load_tasks(tmp_path / "my shop.db", "all", synthesis=FEW)
+
+    assert len(set(together.ids)) == len(together) == 3 * len(alone)
+    assert {task.item for task in together} == set(names)
+    assert {each.rpartition("-")[0] for each in together.ids} == {"my_shop"}
+    assert set(alone.ids) <= set(together.ids)
+    assert rollout.play("sqlgym/Explore-v0", ExpertPolicy(), task_id=alone.ids[0], dataset=alone)
 
 
 def test_the_second_start_writes_nothing(shop, fresh, monkeypatch):
