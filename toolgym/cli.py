@@ -2,7 +2,8 @@
 
 A command is an entry point in the group `toolgym.commands`: its name is the command's name, its
 value a typed function with a docstring that typer turns into options and help, or a `typer.Typer`
-of several such functions (`toolgym tasks check`). So any installed package can add one, and a
+of several such functions (`toolgym tasks check`). What the `Args:` of a docstring say of an option
+or argument is its help, if it has no other. So any installed package can add one, and a
 command is imported only when it runs, or when a page that lists all of them is shown.
 
 Exit status: 0 success; 2 the user's mistake, told with its cure; 1 the machine's fault or ours; 130
@@ -19,10 +20,13 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from copy import copy
 from importlib.metadata import version
-from typing import Annotated, Any, NoReturn
+from textwrap import dedent
+from typing import Annotated, Any, NoReturn, get_args
 
 import typer
+from typer.models import ParameterInfo
 
 from toolgym.commands import waiting_line
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
@@ -32,6 +36,8 @@ from toolgym.plugins import COMMANDS, PluginError, find_plugins
 SUCCESS, FAILURE, MISUSE, INTERRUPTED = 0, 1, 2, 130
 _THEIR_OWN = (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError)  # typer ends these well
 _EXAMPLE = re.compile(r"^(Examples?:\n(?:[ \t]+\S.*\n?)+)", re.M)
+_ARGS = re.compile(r"^(?:Args|Arguments):[ \t]*\n((?:[ \t]*\n|[ \t]+\S.*(?:\n|\Z))+)", re.M)
+_ARGUMENT = re.compile(r"^(\w+)(?:[ \t]*\([^)\n]*\))?:(?=\s)", re.M)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -98,8 +104,62 @@ def _guarded_group(group: typer.Typer) -> typer.Typer:
 
 
 def help_text(function: Callable[..., Any]) -> str:
-    """A command's docstring, its block of examples marked so that its lines stay lines."""
-    return _EXAMPLE.sub("\b\n\\1", inspect.getdoc(function) or "")
+    """A command's docstring without its `Args:`, its examples marked so that they stay lines."""
+    text = inspect.getdoc(function) or ""
+    if _with_help(function) is not None:
+        text = _ARGS.sub("", text).strip()
+    return _EXAMPLE.sub("\b\n\\1", text)
+
+
+def _with_help(function: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature with what `Args:` say of a parameter as its help, where it has none.
+
+    Returns:
+        None if there is no such block, or it or the types cannot be read.
+    """
+    block = _ARGS.search(inspect.getdoc(function) or "")
+    pieces = _ARGUMENT.split(dedent(block[1])) if block else []
+    if len(pieces) < 3 or pieces[0].strip():
+        return None
+    texts = {
+        name: " ".join(text.split()) for name, text in zip(pieces[1::2], pieces[2::2], strict=True)
+    }
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (NameError, AttributeError, TypeError, SyntaxError):
+        return None
+    parameters = signature.parameters.values()
+    return signature.replace(
+        parameters=[_told_of(each, texts.get(each.name, "")) for each in parameters]
+    )
+
+
+def _told_of(parameter: inspect.Parameter, text: str) -> inspect.Parameter:
+    """A parameter whose help is this text, if it is an option or argument and has none."""
+    kind, default = parameter.annotation, parameter.default
+    bases = {base.__name__ for base in getattr(kind, "__mro__", ())}
+    is_given = parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    if not text or not is_given or bases & {"Context", "Parameter"}:  # typer fills these in itself
+        return parameter
+    if isinstance(default, ParameterInfo):
+        return parameter.replace(default=_helped(default, text))
+    marks = getattr(kind, "__metadata__", ())
+    if any(isinstance(mark, ParameterInfo) for mark in marks):
+        marks = tuple(_helped(m, text) if isinstance(m, ParameterInfo) else m for m in marks)
+        return parameter.replace(annotation=Annotated[(get_args(kind)[0], *marks)])
+    has_default = default is not parameter.empty
+    if kind is parameter.empty:  # typer takes the type from the default
+        told = typer.Option(default, help=text) if has_default else typer.Argument(help=text)
+        return parameter.replace(default=told)
+    info = typer.Option if has_default else typer.Argument
+    return parameter.replace(annotation=Annotated[kind, info(help=text)])
+
+
+def _helped(info: ParameterInfo, text: str) -> ParameterInfo:
+    """The same, with this help if it has none."""
+    told = copy(info)
+    told.help = info.help or text
+    return told
 
 
 def told_in_sentences(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,6 +184,9 @@ def told_in_sentences(function: Callable[..., Any]) -> Callable[..., Any]:
                 message += "\nSet TOOLGYM_TRACEBACK=1 to see where."
             _stop(message, FAILURE)
 
+    signature = _with_help(function)
+    if signature is not None:
+        guarded.__signature__ = signature  # type: ignore[attr-defined]
     return guarded
 
 

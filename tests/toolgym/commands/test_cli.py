@@ -7,8 +7,11 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from tests.toolgym.commands.command_line import (
     SCRIPT,
@@ -19,6 +22,7 @@ from tests.toolgym.commands.command_line import (
     run,
     run_here,
 )
+from toolgym.cli import help_text, told_in_sentences
 from tools.make_docs import PAGES, ROOT, help_of, our_commands
 
 CORE = ("doctor", "envs", "eval", "play")
@@ -89,6 +93,86 @@ def test_the_version_is_that_of_the_distribution():
 
 def test_the_version_imports_no_command(broken):
     assert run("--version", path=broken).stderr == ""
+
+
+def greet(
+    context: typer.Context,
+    name: str,
+    count: int = 3,
+    loud: bool = False,
+    out: "Path | None" = None,
+    level: Annotated[int, typer.Option("--lev", help="Its own help.")] = 1,
+    kind: Annotated[str, typer.Argument(metavar="KIND")] = "a",
+    weight=5,
+    old: str = typer.Option("x", "--old-name"),
+) -> None:
+    """Greet somebody.
+
+    Args:
+        context: Where it runs.
+        name: Who is greeted, by a name
+            that may go on.
+        count (int): How often: at least once.
+        loud: In capitals.
+
+        out: Where to.
+        level: Not this.
+        kind: Of greeting.
+        weight: Of the voice.
+        old: As before.
+        nobody: No parameter.
+
+    Example:
+        toolgym greet Bob
+    """
+    typer.echo(repr((name, count, loud, out, level, kind, weight, old)))
+
+
+def shown_by(function, *arguments):
+    """What a command prints that is made of a function as those of entry points are."""
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    app.command("greet", help=help_text(function))(told_in_sentences(function))
+    done = CliRunner().invoke(app, [*arguments], terminal_width=80)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_args_of_a_docstring_are_the_help_of_options_and_arguments():
+    page = shown_by(greet, "--help")
+
+    told = dict(re.findall(r"^  (\S+) .*?  ([A-Z].*?)(?:  \[.*)?$", page, re.M))
+    assert told == {
+        "name": "Who is greeted, by a name that may go on.",
+        "KIND": "Of greeting.",
+        "--count": "How often: at least once.",
+        "--loud": "In capitals.",
+        "--out": "Where to.",
+        "--lev": "Its own help.",
+        "--weight": "Of the voice.",
+        "--old-name": "As before.",
+        "--help": "Show this message and exit.",
+    }
+    assert "  Greet somebody.\n\n  Example:\n      toolgym greet Bob\n" in page
+    assert "Args:" not in page
+    assert "No parameter" not in page
+
+
+def test_a_command_with_args_in_its_docstring_takes_what_it_took():
+    options = ["--count", "2", "--loud", "--lev", "4", "--weight", "7", "--old-name", "z"]
+
+    assert shown_by(greet, "Bob") == "('Bob', 3, False, None, 1, 'a', 5, 'x')\n"
+    assert shown_by(greet, "Bob", "b", *options) == "('Bob', 2, True, None, 4, 'b', 7, 'z')\n"
+
+
+def test_a_block_of_args_that_names_no_parameters_stays_in_the_help():
+    def loose(name: str) -> None:
+        """Greet somebody.
+
+        Args:
+            Whatever there is.
+        """
+
+    assert "Args:     Whatever there is." in shown_by(loose, "--help")
 
 
 def test_a_command_of_another_package_is_found(stranger):
