@@ -193,8 +193,8 @@ def _sentence(
         f" members ({right / scored:.0%} of the rollouts were right, {wanted:.0%} is wanted)."
     )
     if right * 2 > scored:
-        return f"{sentence} The tasks are too easy: train on harder ones."
-    return f"{sentence} The tasks are too hard: warm up longer, or start with easier ones."
+        return f"{sentence} Most were right: harder tasks would divide more groups."
+    return f"{sentence} Most were not: a longer warm-up or easier tasks would divide more groups."
 
 
 def _share(values: Sequence[float]) -> float:

@@ -247,9 +247,12 @@ def check_trainer(
     try:
         needs(model, tokenizer, env)
     except ConfigurationError as problem:
-        level: Level = "no-go" if trainer == "reference" else "warn"
-        reason = f"The reference trainer would refuse this model: {problem}"
-        yield Finding("tool_turn", level, reason, f"{_OTHER_TEMPLATE} Or train with --trainer trl.")
+        refused = f"The reference trainer would refuse this model: {problem}"
+        if trainer == "reference":
+            advice = f"{_OTHER_TEMPLATE} Or train with --trainer trl."
+            yield Finding("tool_turn", "no-go", refused, advice)
+        else:
+            yield Finding("tool_turn", "warn", f"TRL gets along. {refused}", _OTHER_TEMPLATE)
 
 
 # Room: whether a rollout fits into its tokens, by the transcripts of an expert.

@@ -1,9 +1,9 @@
 """From the measurements of a preflight to its findings and its verdict.
 
 A finding is a sentence on what is wrong and one on what to change. One that makes training
-pointless is a no-go; one that costs something is a warning. The limits are wide on purpose: a
-preflight is to stop the run that cannot learn, not the one that will learn slowly, so a no-go needs
-a sample in which next to nothing works.
+pointless is a no-go; one that costs something is a warning, and its words say no more than that.
+The limits are wide on purpose: a preflight is to stop the run that cannot learn, not the one that
+will learn slowly, so a no-go needs a sample in which next to nothing works.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ class Limits:
         signal: Below this share of groups with different outcomes, at the group size of the run, it
             is pointless.
         live: Below this share of groups with right and wrong members it is worse.
+        faults: Above this share of rollouts that the environment failed in, a run is stopped.
         entropy: Below this many nats per token the model hardly ever varies. Tiny models on tool
             calls are healthy at .05 to .08, so it is far below.
     """
@@ -106,6 +107,7 @@ class Limits:
     answered: float = 0.8
     signal: float = 0.1
     live: float = 0.5
+    faults: float = 0.2
     entropy: float = 1e-3
 
 
@@ -127,7 +129,10 @@ def judge(
         return
     if numbers["faults"]:
         reason = f"The environment failed in {numbers['faults']:.0f} rollouts."
-        yield Finding("faults", "warn", reason, "Above a fifth of them a run is stopped.")
+        is_stopped = numbers["faults"] > limits.faults * numbers["rollouts"]
+        advice = f"A run is stopped where it fails in more than {limits.faults:.0%}"
+        advice += ": run `toolgym eval` on it to see why." if is_stopped else "."
+        yield Finding("faults", _level(is_stopped), reason, advice)
     yield from _calls(figures, numbers, settings, limits)
     yield from _room(numbers, settings, limits)
     yield from _signal(figures, numbers, settings, limits)
@@ -211,7 +216,8 @@ def _signal(
         reason = f"{figures.signal[size]:.0%} of groups of {size} have members with different"
         yield Finding("signal", "no-go", f"{reason} outcomes.", advice)
     elif figures.live[size] < limits.live:
-        reason = f"{figures.live[size]:.0%} of groups of {size} have right and wrong members."
+        reason = f"{figures.live[size]:.0%} of groups of {size} have right and wrong members;"
+        reason += f" in {figures.signal[size]:.0%} the outcomes differ."
         yield Finding("live_groups", "warn", reason, advice)
     mismatch = FormatFigures()
     for record in figures.records:

@@ -123,8 +123,8 @@ def test_the_advice_is_the_smallest_group_that_is_live_often_enough():
 @pytest.mark.parametrize(
     ("counts", "told"),
     [
-        ([(0, 16)] * 30 + [(1, 16)], "too hard"),
-        ([(16, 16)] * 30 + [(15, 16)], "too easy"),
+        ([(0, 16)] * 30 + [(1, 16)], "Most were not: a longer warm-up or easier tasks"),
+        ([(16, 16)] * 30 + [(15, 16)], "Most were right: harder tasks"),
         ([], "No rollout was scored"),
         ([(0, 0)], "No rollout was scored"),
     ],

@@ -332,7 +332,11 @@ def test_a_template_that_rewrites_earlier_turns_stops_the_reference_trainer_only
     }
 
     assert "rewrites earlier messages" in stops(reports["reference"])["tool_turn"]
-    assert "tool_turn" in warnings(reports["trl"])
+    [warning] = [each for each in reports["trl"].findings if each.check == "tool_turn"]
+    assert warning.level == "warn"
+    assert warning.reason.startswith("TRL gets along.")
+    assert "--trainer trl" not in warning.advice
+    assert "--trainer trl" in stops(reports["reference"])["tool_turn"]
 
 
 def test_schemas_that_tell_nothing_are_a_no_go(notes: ToolEnv[Task]) -> None:
@@ -388,6 +392,7 @@ def judged(
 
 
 RIGHT, WRONG = played(True, score=0.97), played(False, score=-0.02)
+NEAR, FAULT = played(False, score=0.2, progress=5), played(False, score=math.nan)
 
 
 @pytest.mark.parametrize(
@@ -396,15 +401,45 @@ RIGHT, WRONG = played(True, score=0.97), played(False, score=-0.02)
         ([RIGHT, WRONG, RIGHT, WRONG] * 4, {}),
         ([RIGHT] * 16, {"reward_spread": "no-go"}),
         ([WRONG, played(False, score=-0.03)] * 8, {"signal": "no-go"}),
-        ([WRONG, played(False, score=0.2, progress=5)] * 8, {"live_groups": "warn"}),
-        ([RIGHT, WRONG, played(False, score=math.nan), WRONG] * 4, {"faults": "warn"}),
-        ([played(False, score=math.nan)] * 16, {"faults": "no-go"}),
+        ([WRONG, NEAR] * 8, {"live_groups": "warn"}),
+        ([RIGHT, WRONG, RIGHT, WRONG] * 3 + [RIGHT, WRONG, FAULT, FAULT], {"faults": "warn"}),
+        ([RIGHT, WRONG, FAULT, WRONG] * 4, {"faults": "no-go"}),
+        ([FAULT] * 16, {"faults": "no-go"}),
     ],
 )
 def test_a_sample_is_judged_by_whether_tries_at_one_task_differ(
     rollouts: list[Played], expected: dict[str, str]
 ) -> None:
     assert judged(rollouts) == expected
+
+
+@pytest.mark.parametrize(
+    ("rollouts", "seen", "cure"),
+    [
+        (
+            [WRONG, NEAR, NEAR, WRONG] * 4,
+            "0% of groups of 4 have right and wrong members; in 100% the outcomes differ.",
+            "Most were not: a longer warm-up or easier tasks would divide more groups.",
+        ),
+        (
+            [RIGHT] * 31 + [WRONG],
+            "12% of groups of 4 have right and wrong members; in 12% the outcomes differ.",
+            "Most were right: harder tasks would divide more groups.",
+        ),
+    ],
+)
+def test_a_warning_says_nothing_that_would_be_a_no_go(
+    rollouts: list[Played], seen: str, cure: str
+) -> None:
+    found = figures_of(SamplePlayed(tuple(rollouts), 4, (1.0,), len(rollouts)))
+    settings = of_notes(group_size=4, trainer="reference")
+    report = Report(tuple(judge(found, found.numbers, settings, Limits())), {})
+
+    assert report.verdict == "go"
+    [finding] = report.findings
+    assert finding.reason == seen
+    assert finding.advice.endswith(cure)
+    assert "too hard" not in finding.advice
 
 
 @pytest.mark.parametrize(
