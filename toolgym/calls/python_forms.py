@@ -103,10 +103,11 @@ def _closed(source: Source, start: int, end: int, name: str, sure: bool) -> Pyth
     tail = _LINE_END.match(text, end)
     if tail is None and not sure:
         return PythonRead((), start)
-    calls = _calls(text[start:end], ())
-    if calls is None and tail is not None and name in specs:
+    words = None
+    if tail is not None and name in specs:
         whole = _NOTHING.match(text, tail.end()) and source.skip(0, _FENCE) >= start
-        calls = _calls(text[start:end], _MENDED, specs) if sure or whole else None
+        words = specs if sure or whole else None
+    calls = _calls(text[start:end], (), words)
     if calls is None:
         alone = name in specs and _NOTHING.match(text, end) is not None
         alone = alone and (sure or source.skip(0, _BLANK) >= start)
@@ -148,7 +149,7 @@ def _calls(
     """The calls in Python source, or None if it is anything but calls of literals.
 
     Args:
-        specs: The tools, where words without quotes are read as texts.
+        specs: The tools, where words without quotes may be read as texts.
     """
     names: list[str] = []
 
@@ -172,9 +173,14 @@ def _calls(
     code = "".join(joined)
     try:
         tree = parse_expression(code)
-        words = _Words(code, specs) if specs else None
         nodes = tree.elts if isinstance(tree, ast.List) else [tree]
-        named = zip(nodes, names, strict=True)
+        named = list(zip(nodes, names, strict=True))
+        try:
+            return tuple(_call(node, name, repairs, None) for node, name in named)
+        except NotALiteral:
+            if specs is None:
+                raise
+        words, repairs = _Words(code, specs), (*repairs, REPAIRED_JSON)
         return tuple(_call(node, name, repairs, words) for node, name in named)
     except (NotALiteral, ConflictingKeys, ValueError):
         return None
