@@ -14,7 +14,7 @@ from toolgym import ConfigurationError, policies, rollout
 from toolgym.chat.client import ChatClient
 from toolgym.chat.settings import ChatSettings
 from toolgym.cli import application
-from toolgym.commands.evaluate import write_records
+from toolgym.commands.episode_output import write_records
 from toolgym.policies.chat import ChatPolicy
 from toolgym.records import EpisodeRecord, Evaluation
 from toolgym.testing.chat_server import ScriptedServer

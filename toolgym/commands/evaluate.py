@@ -2,22 +2,16 @@
 
 Bulk work shows its progress on stderr; results go to stdout, as a table or as exactly one JSON
 object, so that a pipe reads results only. Refused tasks are listed with their reasons, never left
-out in silence.
-
-Several machines can share one measurement. Each plays a shard, some of the tasks (`--shard`) or
-some of the tries (`--start`), and writes its episodes with `--out`; `--merge` reads these files and
-reports on all of them as on one run, and plays nothing.
+out in silence. What is kept of it, and put together of several, is in `episode_output`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,22 +26,19 @@ from toolgym.commands import (
     Settings,
     StepLimit,
     arguments_for,
-    check_folder,
     console,
     environment_creator,
     parameters_of,
     settings_of,
 )
+from toolgym.commands.episode_output import Output, check_out, merged_files
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.policies import Metered
-from toolgym.runs.episodes import finish_evaluation, log_episode
-from toolgym.runs.files import read_lines
 from toolgym.tries import Shard
 
 if TYPE_CHECKING:
     from toolgym.policies import Policy
     from toolgym.rollout import Evaluation, Progress
-    from toolgym.runs.run import Run
 
 
 Start = Annotated[
@@ -75,106 +66,6 @@ def part_of(start: int | None, shard: str | None) -> dict[str, Any]:
     """
     options: dict[str, Any] = {} if start is None else {"start": start}
     return options if shard is None else {**options, "shard": Shard.parse(shard)}
-
-
-def merged_files(
-    env_id: str, files: Iterable[Path], out: Path | None
-) -> tuple[Evaluation, dict[str, Any]]:
-    """The episodes of several files as one evaluation, and what it is an evaluation of.
-
-    Args:
-        env_id: The environment that all of them are of.
-        files: As `--out` wrote them.
-        out: Where they are to be written together.
-
-    Raises:
-        ConfigurationError: A file is missing or damaged, or they cannot be put together, or `out`
-            cannot be written.
-    """
-    from toolgym.records import Evaluation
-
-    check_out(out)
-    paths = list(files)
-    merged = Evaluation.merged(_evaluation(path, env_id) for path in paths)
-    setting = {"env_id": env_id, "merged": [str(path) for path in paths], "k": merged.k}
-    return merged, setting
-
-
-def _evaluation(path: Path, env_id: str) -> Evaluation:
-    from toolgym.records import Evaluation
-    from toolgym.runs.episodes import episode_of, read_episodes
-    from toolgym.runs.run import Run
-
-    if not path.exists():
-        raise ConfigurationError(f"--merge {path}: there is no such file or folder.")
-    if path.is_dir() and not Run.open(path).is_complete:
-        _cut(path)
-    records = (
-        tuple(read_episodes(path))
-        if path.is_dir()
-        else tuple(read_lines(path, episode_of, lambda: _cut(path)))
-    )
-    for record in records:
-        if record.env_id != env_id:
-            raise ConfigurationError(f"{path} has episodes of {record.env_id}, not of {env_id}.")
-    return Evaluation(records)
-
-
-def _cut(path: Path) -> None:
-    raise ConfigurationError(
-        f"{path} was not written to its end, so its shard is not whole; play it again."
-    )
-
-
-FILES = (".jsonl", ".json", ".ndjson")
-"""Endings by which `--out` names a file of episodes; any other name is that of a folder."""
-
-
-def check_out(out: Path | None) -> None:
-    """Refuse a file or folder that cannot be written.
-
-    Raises:
-        ConfigurationError: There is a folder where a file is to be, or a file where a folder is to
-            be, or the folder around it is not there.
-    """
-    if out is None:
-        return
-    if out.suffix in FILES and out.is_dir():
-        raise ConfigurationError(f"--out {out} is a folder; name a file in it.")
-    if out.suffix not in FILES and out.is_file():
-        raise ConfigurationError(f"--out {out} is a file; name a folder, or a file like one.jsonl.")
-    if out.is_dir() and any(out.iterdir()) and not (out / "config.json").is_file():
-        raise ConfigurationError(
-            f"--out {out} is a folder with other things in it; name a new one, or a file in it such"
-            f" as {out / 'one.jsonl'}."
-        )
-    if out.suffix not in FILES:
-        return check_folder(out)
-    if not out.absolute().parent.is_dir():
-        raise ConfigurationError(f"--out {out}: there is no folder {out.parent}; make it first.")
-    if not os.access(out if out.exists() else out.absolute().parent, os.W_OK):
-        raise ConfigurationError(f"--out {out} cannot be written: you may not write there.")
-
-
-def folder_for(out: Path | None, setting: dict[str, Any], env_kwargs: dict[str, Any]) -> Run | None:
-    """The new folder that `--out` asks for; None where it names a file, or nothing.
-
-    Args:
-        setting: What is played and how.
-        env_kwargs: Of the environment, so that its episodes can be judged again.
-
-    Raises:
-        ConfigurationError: It cannot be made.
-    """
-    from toolgym.runs.episodes import create_evaluation
-
-    is_device = out is not None and out.exists() and not out.is_dir()
-    if out is None or out.suffix in FILES or is_device:
-        return None
-    how = {name: value for name, value in setting.items() if name not in env_kwargs}
-    about = {"env_id": setting["env_id"], "policy": setting.get("policy")}
-    about["dataset"] = env_kwargs.get("dataset")
-    return create_evaluation(out, {**about, "settings": {**how, "env_kwargs": env_kwargs}})
 
 
 BUILT_IN = ("expert", "random")
@@ -262,11 +153,11 @@ def command(
     show = print_object if as_json else print_results
     if merge:
         evaluation, setting = merged_files(env_id, merge, out)
-        folder = folder_for(out, setting, {})
-        if folder is not None:
-            for record in evaluation:
-                log_episode(folder, record)
-        keep(evaluation, folder, out, setting)
+        output = Output(out, setting, {})
+        with output.writing() as on_episode:
+            for record in evaluation if on_episode else ():
+                on_episode(record)
+            output.finish(evaluation)
         return show(evaluation, setting, transcripts)
     how = {"k": k, "n": n, "seed": seed, **part_of(start, shard)}
     env_options = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
@@ -275,21 +166,15 @@ def command(
     options = options_of(policy, base_url, policy_settings)
     tries = k if start is None else start + k + 1  # whoever says where to start has others, too
     actor = load_policy(policy, seed=seed, temperature=temperature, tries=tries, **options)
+    if temperature is not None:
+        options["temperature"] = temperature
     setting = {"env_id": env_id, "policy": policy, **how, **env_kwargs, **options}
-    folder = folder_for(out, setting, env_kwargs)
-    on_episode = partial(log_episode, folder) if folder else None
-    holding = folder.held() if folder else nullcontext()
-    with holding, progress_bar(f"{policy} plays") as progress:
-        evaluation = rollout.evaluate(
-            env_id,
-            actor,
-            **how,
-            batch=batch,
-            progress=progress,
-            on_episode=on_episode,
-            **env_kwargs,
-        )
-    keep(evaluation, folder, out, setting)
+    output = Output(out, setting, env_kwargs)
+    with output.writing() as on_episode:
+        with progress_bar(f"{policy} plays") as progress:
+            how |= {"batch": batch, "progress": progress, "on_episode": on_episode}
+            evaluation = rollout.evaluate(env_id, actor, **how, **env_kwargs)
+        output.finish(evaluation)
     del setting["n"]  # the episodes tell
     if isinstance(actor, Metered):
         setting["usage"] = actor.usage()
@@ -382,35 +267,6 @@ def progress_bar(what: str) -> Iterator[Progress]:
         except BaseException:
             bar.update(task, visible=False)  # what went wrong is told alone
             raise
-
-
-def keep(
-    evaluation: Evaluation, folder: Run | None, out: Path | None, setting: dict[str, Any]
-) -> None:
-    """Write the episodes into a file, or finish the folder that has them already."""
-    if folder is None:
-        return write_records(evaluation, out)
-    played = " ".join(str(setting[key]) for key in ("dataset", "split") if key in setting)
-    finish_evaluation(
-        folder, evaluation, {"name": played, "temperature": setting.get("temperature", 0.0)}
-    )
-    typer.echo(f"Evaluation: {folder.path}", err=True)
-
-
-def write_records(evaluation: Evaluation, out: Path | None) -> None:
-    """Write every episode as one line of JSON; None writes nothing.
-
-    Raises:
-        EnvironmentFault: The file cannot be written.
-    """
-    if out is None:
-        return
-    lines = (json.dumps(record.to_json()) + "\n" for record in evaluation.records)
-    try:
-        with out.open("w", encoding="utf-8") as file:
-            file.writelines(lines)
-    except OSError as problem:
-        raise EnvironmentFault(f"{out} cannot be written: {problem.strerror}.") from problem
 
 
 def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
