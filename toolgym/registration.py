@@ -11,6 +11,7 @@ import functools
 import importlib
 import warnings
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -46,15 +47,15 @@ def load_environments() -> dict[str, str]:
 def tool_env_ids() -> list[str]:
     """Ids of all registered environments that are `ToolEnv`s, sorted."""
     load_environments()
-    return sorted(spec.id for spec in gym.registry.values() if _is_tool_env(spec))
+    # The metadata of all installed packages are read for this: once for a list, not for each id.
+    families = {e.value.partition(".")[0] for e in entry_points(group="toolgym.environments")}
+    return sorted(spec.id for spec in gym.registry.values() if _is_tool_env(spec, families))
 
 
-def _is_tool_env(spec: Any) -> bool:
+def _is_tool_env(spec: Any, families: AbstractSet[str]) -> bool:
     entry = spec.entry_point
     if isinstance(entry, str):
-        package = entry.partition(":")[0].partition(".")[0]
-        families = {e.value.partition(".")[0] for e in entry_points(group="toolgym.environments")}
-        return package in families
+        return entry.partition(":")[0].partition(".")[0] in families
     return isinstance(entry, type) and issubclass(entry, ToolEnv)
 
 
@@ -64,10 +65,11 @@ def environment_creator(env_id: str) -> Callable[..., Any]:
     Raises:
         ConfigurationError: There is no such environment, or its module cannot be imported.
     """
-    ids = ", ".join(tool_env_ids()) or "none"
+    load_environments()
     try:
         point: Any = gym.spec(env_id).entry_point
     except gym.error.Error as problem:
+        ids = ", ".join(tool_env_ids()) or "none"
         raise ConfigurationError(f"{problem} Known environments: {ids}.") from None
     try:
         creator: Callable[..., Any] = load_env_creator(point) if isinstance(point, str) else point

@@ -51,12 +51,17 @@ def check_out(out: Path | None) -> None:
             f"--out {out} is a folder with other things in it; name a new one, or a file in it such"
             f" as {out / 'one.jsonl'}."
         )
-    if out.suffix not in FILES:
+    if _names_a_folder(out):
         return check_folder(out)
     if not out.absolute().parent.is_dir():
         raise ConfigurationError(f"--out {out}: there is no folder {out.parent}; make it first.")
     if not os.access(out if out.exists() else out.absolute().parent, os.W_OK):
         raise ConfigurationError(f"--out {out} cannot be written: you may not write there.")
+
+
+def _names_a_folder(out: Path) -> bool:
+    """Not the name of a file, nor that of a device such as /dev/stdout."""
+    return out.suffix not in FILES and (out.is_dir() or not out.exists())
 
 
 class Output:
@@ -75,9 +80,8 @@ class Output:
         self, out: Path | None, setting: Mapping[str, Any], env_kwargs: Mapping[str, Any]
     ) -> None:
         self._out, self._setting = out, dict(setting)
-        is_device = out is not None and out.exists() and not out.is_dir()
         self._folder: Run | None = None
-        if out is not None and out.suffix not in FILES and not is_device:
+        if out is not None and _names_a_folder(out):
             how = {name: value for name, value in setting.items() if name not in env_kwargs}
             about = {name: setting.get(name) for name in ("env_id", "policy", "dataset")}
             settings = {**how, "env_kwargs": dict(env_kwargs)}

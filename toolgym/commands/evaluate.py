@@ -155,8 +155,9 @@ def command(
         evaluation, setting = merged_files(env_id, merge, out)
         output = Output(out, setting, {})
         with output.writing() as on_episode:
-            for record in evaluation if on_episode else ():
-                on_episode(record)
+            for record in evaluation.records:
+                if on_episode is not None:
+                    on_episode(record)
             output.finish(evaluation)
         return show(evaluation, setting, transcripts)
     how = {"k": k, "n": n, "seed": seed, **part_of(start, shard)}
