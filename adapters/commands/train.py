@@ -190,7 +190,9 @@ def take_up(context: typer.Context, folder: Path) -> None:
     extra = [option for option in _given(context).values() if option not in allowed]
     if extra:
         raise ConfigurationError(f"--resume takes all settings from the run: leave out {extra[0]}.")
-    check_resumable(folder)
+    if check_resumable(folder).is_complete:
+        typer.echo(f"{folder} is complete; there is nothing left to do.")
+        return
     tell(LOADING, 0, 1)
     from adapters.commands import train_run
 
@@ -199,8 +201,8 @@ def take_up(context: typer.Context, folder: Path) -> None:
     train_run.resume(folder, options["quiet"], look_first=not options["no_preflight"])
 
 
-def check_resumable(folder: Path) -> None:
-    """Make sure that a run can be taken up, before PyTorch is loaded.
+def check_resumable(folder: Path) -> Run:
+    """The run in a folder, which can be taken up; found out before PyTorch is loaded.
 
     Raises:
         ConfigurationError: It is no run of `toolgym train`, or a process is writing it.
@@ -211,6 +213,7 @@ def check_resumable(folder: Path) -> None:
     read_settings(run.config.get("settings"))
     if run.is_held:
         raise ConfigurationError(f"{folder} is being written by another process: wait for its end.")
+    return run
 
 
 def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({})) -> None:
