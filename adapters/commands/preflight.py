@@ -16,7 +16,7 @@ import typer
 from rich.table import Table
 
 from adapters.commands.train import TRAINERS, check_installed, refuse_unknown, weights_of
-from adapters.training.models.places import LOADING, check_model
+from adapters.training.models.places import check_model, loading_pytorch
 from toolgym import registration
 from toolgym.commands import (
     AsJson,
@@ -28,7 +28,6 @@ from toolgym.commands import (
     environment_creator,
     parameters_of,
 )
-from toolgym.long_work import tell
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -185,15 +184,14 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
     if not settings.is_tiny:
         check_model(settings.model)
     registration.make(settings.env_id, **settings.training_kwargs)
-    tell(LOADING, 0, 1)
-    from transformers.utils.logging import disable_progress_bar
+    with loading_pytorch():
+        from transformers.utils.logging import disable_progress_bar
 
-    from adapters.commands.train_run import Bars, needs_of
-    from adapters.training.preflight.run import Scope, preflight
-    from adapters.training.runs.preparation import use_threads
-    from adapters.training.runs.progress import NoProgress
+        from adapters.commands.train_run import Bars, needs_of
+        from adapters.training.preflight.run import Scope, preflight
+        from adapters.training.runs.preparation import use_threads
+        from adapters.training.runs.progress import NoProgress
 
-    tell(LOADING, 1, 1)
     watch: ProgressListener = NoProgress() if quiet else Bars()
     disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
     use_threads(settings)

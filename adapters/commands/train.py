@@ -22,14 +22,13 @@ from typing import Annotated, Any, Final
 import typer
 
 from adapters.commands.train_options import divide_options, show_settings
-from adapters.training.models.places import LOADING, check_model
+from adapters.training.models.places import check_model, loading_pytorch
 from adapters.training.runs.dashboards import check_services
 from adapters.training.runs.evaluations import Evaluation, evaluations, separated
 from adapters.training.runs.settings import TrainSettings, read_settings, resolve
 from toolgym.commands import arguments_for, check_folder, environment_creator, parameters_of
 from toolgym.errors import ConfigurationError
-from toolgym.long_work import tell
-from toolgym.runs.episodes import KIND as EVALUATION
+from toolgym.runs.episodes import is_evaluation
 from toolgym.runs.run import Run
 
 NEEDED: Final = ("torch", "transformers", "tokenizers", "trl", "datasets", "accelerate")
@@ -156,7 +155,7 @@ def command(
 
 def _given(context: typer.Context) -> dict[str, str]:
     """The options on the command line, by the name of what they set."""
-    names = {"demos": "demonstrations", "no_preflight": "preflight", "out": "", "quiet": ""}
+    names = {"demos": "demonstrations", "no_preflight": "preflight"}
     return {
         names.get(str(parameter.name), str(parameter.name)): parameter.opts[0]
         for parameter in context.command.params
@@ -193,10 +192,8 @@ def take_up(context: typer.Context, folder: Path) -> None:
     if check_resumable(folder).is_complete:
         typer.echo(f"{folder} is complete; there is nothing left to do.")
         return
-    tell(LOADING, 0, 1)
-    from adapters.commands import train_run
-
-    tell(LOADING, 1, 1)
+    with loading_pytorch():
+        from adapters.commands import train_run
     options = context.params
     train_run.resume(folder, options["quiet"], look_first=not options["no_preflight"])
 
@@ -208,7 +205,7 @@ def check_resumable(folder: Path) -> Run:
         ConfigurationError: It is no run of `toolgym train`, or a process is writing it.
     """
     run = Run.open(folder)
-    if run.config.get("kind") == EVALUATION:
+    if is_evaluation(run.config):
         raise ConfigurationError(f"{folder} is an evaluation: there is nothing in it to train.")
     read_settings(run.config.get("settings"))
     if run.is_held:
@@ -249,10 +246,8 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     if only_show:
         return show_settings(settings, {**given, **divided.sources}, options["model"])
     settings, planned = check_early(settings, folder)
-    tell(LOADING, 0, 1)
-    from adapters.commands import train_run
-
-    tell(LOADING, 1, 1)
+    with loading_pytorch():
+        from adapters.commands import train_run
     train_run.start(settings, folder, quiet, planned)
 
 

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from adapters.training.models.places import LOADING
+from adapters.training.models.places import loading_pytorch
 from adapters.training.runs.settings import WITHOUT_OPTION, TrainSettings, defaults_for
 from toolgym.commands import console, environment_creator, parameters_of, settings_of
 from toolgym.errors import ConfigurationError
-from toolgym.long_work import tell
 
 OWN_OPTIONS: Final = {
     "output_dir": "--out",
@@ -127,12 +126,13 @@ def arguments_of(trainer: str) -> list[str]:
     """
     if trainer not in ("trl", "reference"):
         raise ConfigurationError(f"there is no trainer {trainer!r}; take trl or reference.")
-    tell(LOADING, 0, 1)
     if trainer == "reference":
-        from adapters.reference.config import ReferenceConfig
+        with loading_pytorch():
+            from adapters.reference.config import ReferenceConfig
 
         return list(ReferenceConfig.model_fields)
-    from adapters.trl import StableGRPOConfig
+    with loading_pytorch():
+        from adapters.trl import StableGRPOConfig
 
     return [each.name for each in dataclasses.fields(StableGRPOConfig) if each.init]
 

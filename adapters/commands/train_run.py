@@ -95,7 +95,7 @@ def start(
 
 
 def resume(folder: Path, quiet: bool, *, look_first: bool = True) -> None:
-    """Go on with a run; a finished one is left as it is.
+    """Go on with a run that has not come to its end.
 
     Args:
         look_first: False leaves out a preflight that the run has not passed yet.
@@ -107,9 +107,6 @@ def resume(folder: Path, quiet: bool, *, look_first: bool = True) -> None:
     settings = read_settings(run.config.get("settings"))
     if not look_first:
         settings = settings.model_copy(update={"preflight": False})
-    if run.is_complete:
-        typer.echo(f"{run.path} is complete; there is nothing left to do.")
-        return
     is_main = Processes().is_main
     planned = evaluations(settings)
     now = _record(settings, planned)

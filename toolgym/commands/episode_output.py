@@ -109,6 +109,14 @@ class Output:
         finish_evaluation(self._folder, evaluation, facts)
         typer.echo(f"Evaluation: {self._folder.path}", err=True)
 
+    def keep(self, evaluation: Evaluation) -> None:
+        """Write an evaluation that is whole already."""
+        with self.writing() as on_episode:
+            if on_episode is not None:
+                for record in evaluation:
+                    on_episode(record)
+            self.finish(evaluation)
+
 
 def write_records(evaluation: Evaluation, out: Path | None) -> None:
     """Write every episode as one line of JSON; None writes nothing.
@@ -129,7 +137,7 @@ def write_records(evaluation: Evaluation, out: Path | None) -> None:
 def merged_files(
     env_id: str, files: Iterable[Path], out: Path | None
 ) -> tuple[Evaluation, dict[str, Any]]:
-    """The episodes of several files as one evaluation, and what it is an evaluation of.
+    """The episodes of several files as one evaluation, kept, and what it is an evaluation of.
 
     Args:
         env_id: The environment that all of them are of.
@@ -144,6 +152,7 @@ def merged_files(
     paths = list(files)
     merged = Evaluation.merged(_evaluation(path, env_id) for path in paths)
     setting = {"env_id": env_id, "merged": [str(path) for path in paths], "k": merged.k}
+    Output(out, setting, {}).keep(merged)
     return merged, setting
 
 

@@ -152,14 +152,7 @@ def command(
     """
     show = print_object if as_json else print_results
     if merge:
-        evaluation, setting = merged_files(env_id, merge, out)
-        output = Output(out, setting, {})
-        with output.writing() as on_episode:
-            for record in evaluation.records:
-                if on_episode is not None:
-                    on_episode(record)
-            output.finish(evaluation)
-        return show(evaluation, setting, transcripts)
+        return show(*merged_files(env_id, merge, out), transcripts)
     how = {"k": k, "n": n, "seed": seed, **part_of(start, shard)}
     env_options = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **env_options)

@@ -16,7 +16,7 @@ from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
 from toolgym.registration import family_of
 from toolgym.report.plots.axes import is_drawable
-from toolgym.runs.episodes import KIND
+from toolgym.runs.episodes import is_evaluation
 from toolgym.runs.run import EVALUATION, Run
 from toolgym.statistics import Statistics, recorded_kwargs
 
@@ -224,7 +224,7 @@ class RunView:
     @property
     def is_evaluation(self) -> bool:
         """Nothing was trained: it holds the episodes of `toolgym eval`."""
-        return self.config.get("kind") == KIND
+        return is_evaluation(self.config)
 
     @property
     def is_complete(self) -> bool:

@@ -19,8 +19,12 @@ from toolgym.records import EpisodeRecord, Evaluation
 from toolgym.runs.files import read_lines
 from toolgym.runs.run import EVALUATION, Run, reproducibility
 
-KIND = "evaluation"
-"""What `config.json` calls such a folder under `kind`."""
+_KIND = "evaluation"
+
+
+def is_evaluation(config: Mapping[str, Any]) -> bool:
+    """Whether a `config.json` is that of an evaluation, in which nothing was trained."""
+    return bool(config.get("kind") == _KIND)
 
 
 def read_episodes(path: Path | str, phase: str | None = None) -> list[EpisodeRecord]:
@@ -77,7 +81,7 @@ def create_evaluation(path: Path, config: Mapping[str, Any]) -> Run:
     Raises:
         ConfigurationError: It cannot be made there.
     """
-    run = Run.create(path, {"kind": KIND, **config, "reproducibility": reproducibility()})
+    run = Run.create(path, {"kind": _KIND, **config, "reproducibility": reproducibility()})
     run.write_summary({"status": "interrupted"})
     return run
 

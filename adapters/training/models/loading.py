@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from adapters.training.models.places import LOADING, check_model
+from adapters.training.models.places import check_model, loading_pytorch
 from toolgym.errors import ConfigurationError
-from toolgym.long_work import tell
 
 if TYPE_CHECKING:
     from adapters.training.models.chat_policy import ChatModelPolicy
@@ -39,8 +38,6 @@ def load(path_or_hub_id: str, *, seed: int = 0, **options: Any) -> ChatModelPoli
                 f"{name} must be a number from {_LEAST[name]:g}, got {value!r}."
             )
     check_model(path_or_hub_id)
-    tell(LOADING, 0, 1)
-    from adapters.training.models.chat_policy import load as load_policy
-
-    tell(LOADING, 1, 1)
+    with loading_pytorch():
+        from adapters.training.models.chat_policy import load as load_policy
     return load_policy(path_or_hub_id, seed=seed, **options)

@@ -7,14 +7,23 @@ here first; `adapters.training.models.chat_policy` loads what passes.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from toolgym.errors import ConfigurationError
+from toolgym.long_work import tell
 
-LOADING: Final = "loading PyTorch"
-"""What is told while it is loaded."""
 _HUB_ID: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
+
+
+@contextmanager
+def loading_pytorch() -> Iterator[None]:
+    """Tell whoever listens that PyTorch is loaded, around the import that takes seconds."""
+    tell("loading PyTorch", 0, 1)
+    yield
+    tell("loading PyTorch", 1, 1)
 
 
 def check_model(path_or_hub_id: str) -> None:

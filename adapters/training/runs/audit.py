@@ -22,7 +22,7 @@ from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, TaskRefused
 from toolgym.family import TaskFamily
 from toolgym.intervals import wilson_interval
-from toolgym.runs.episodes import KIND as EVALUATION_KIND
+from toolgym.runs.episodes import is_evaluation
 from toolgym.runs.files import Record
 from toolgym.runs.run import ALL_PHASES, EVALUATION, Run
 from toolgym.statistics import recorded_kwargs
@@ -186,7 +186,7 @@ def _settings(run: Run) -> TrainSettings:
 
 def _judges(run: Run, phases: Sequence[str]) -> dict[str, ToolEnv[Any]]:
     """The environment of each phase that the run has, as it was then."""
-    if run.config.get("kind") == EVALUATION_KIND:
+    if is_evaluation(run.config):
         env_kwargs = {EVALUATION: recorded_kwargs(run.config) or {}}
         env_id = str(run.config.get("env_id"))
     else:

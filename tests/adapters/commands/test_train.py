@@ -21,6 +21,7 @@ from adapters.training.runs import phases
 from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
 from tests.adapters.commands.test_train_processes import launched
+from tests.adapters.commands.test_train_resume import without_clock
 from tests.toolgym.commands.command_line import run_here
 from toolgym.cli import main
 from toolgym.runs.metrics import METRICS
@@ -42,12 +43,6 @@ def toolgym(*arguments: object, **options: object) -> subprocess.CompletedProces
 
 
 PROGRAMS = {"trl": toolgym, "reference": run_here}
-
-
-def without_clock(lines):
-    """Metrics that two runs of the same settings agree on."""
-    seconds = {key for key, metric in METRICS.items() if not metric.repeats}
-    return [{k: v for k, v in line.items() if k not in seconds} for line in lines]
 
 
 @pytest.fixture(scope="module", params=["trl", "reference"])

@@ -113,6 +113,9 @@ def test_a_resumed_run_takes_no_other_settings(
         main(["train", "--resume", str(undisturbed.path), "--steps", "9"])
 
     assert "leave out --steps" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(["train", "--resume", str(undisturbed.path), "--out", "elsewhere", "--quiet"])
+    assert "leave out --out" in capsys.readouterr().err
 
 
 def test_ctrl_c_says_how_to_go_on(
