@@ -36,6 +36,7 @@ def remembered(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 return function(*args, **kwargs)
             return cached(*args, **kwargs)  # type: ignore[arg-type]  # hashable, as is said above
 
+        recalled.cache_clear = cached.cache_clear  # type: ignore[attr-defined]  # as lru_cache has
         return recalled
 
     return decorate

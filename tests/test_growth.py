@@ -123,6 +123,15 @@ def test_a_reader_enters_the_modules_that_it_is_said_to_cover(reader):
     assert sorted(set(reader.covers) - entered) == []
 
 
+def test_every_reader_on_the_list_reads_a_text_or_refuses_it_as_documented():
+    for reader in READERS:
+        for text in (" ", "a"):
+            try:
+                reader.read(text)
+            except reader.refuses:
+                continue
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_no_short_degenerate_text_makes_a_reader_raise_what_it_does_not_document(reader):

@@ -111,12 +111,12 @@ def seconds(reader: Reader, text: str, repetitions: int = 1) -> float:
 
 
 @functools.cache
-def _caches() -> tuple[functools._lru_cache_wrapper[Any], ...]:
+def _caches() -> tuple[Any, ...]:
     """What our modules remember by their arguments: a text is to be read, not looked up."""
     modules = [m for name, m in sys.modules.items() if name.partition(".")[0] in PACKAGES]
     values = [value for module in modules for value in vars(module).values()]
     inner = [each for v in values if isinstance(v, type) for each in vars(v).values()]
-    found = {id(v): v for v in (*values, *inner) if isinstance(v, functools._lru_cache_wrapper)}
+    found = {id(v): v for v in (*values, *inner) if callable(getattr(v, "cache_clear", None))}
     return tuple(v for v in found.values() if v is not _caches)
 
 

@@ -473,8 +473,11 @@ READERS = [
     ),
     Reader("sqlgym.synthesis.reading.roles.is_typable", roles.is_typable),
     Reader(
-        "sqlgym.synthesis.proof, its guess",
-        lambda text: (proof._stands_in(text[:100], text), proof._stands_in(text, f"a {text}")),
+        "sqlgym.synthesis.language.english.stands_alone",
+        lambda text: (
+            english.stands_alone(text[:100], text),
+            english.stands_alone(text, f"a {text}"),
+        ),
     ),
     Reader(
         "sqlgym.synthesis.proof, its alphabet",
