@@ -33,6 +33,7 @@ _SCREENED, _SLOWEST, _STEEPEST = (2_000, 8_000), 10, 6
 _PAUSES = (0.0, 0.2, 0.5, 1.0, 2.0)
 """Seconds between the rounds in which a text is measured that seems to grow too steeply."""
 _MORE_THAN_PLAIN = 1.5
+_NEIGHBOURS = 24
 _BUDGET = float(os.environ.get("TOOLGYM_GROWTH_SECONDS", "2"))
 """Seconds of processor time for one reader at one length; each shape alone is always tried."""
 
@@ -131,10 +132,21 @@ def growth(reader: Reader, shape: Shape, size: int) -> Growth:
             return found
         # Whatever else runs on the machine makes a time longer, and never shorter.
         time.sleep(pause)
-        shorter = min(found.shorter, seconds(reader, shape.fill(size // 4), 3))
+        shorter = _of_a_quarter(reader, shape, size // 4)
         longer = min(found.longer, seconds(reader, shape.fill(size)))
         found = Growth(shape.name, size, shorter, longer, _plain_growth(size))
     return found
+
+
+def _of_a_quarter(reader: Reader, shape: Shape, size: int) -> float:
+    """Processor time for a text of about this size, wherever its end is cut.
+
+    A text that is cut in the middle of a word may be refused at once where the next one is read to
+    its end, so the slowest of several neighbours counts, and the smallest of three times of that.
+    """
+    neighbours = [shape.fill(size + more) for more in range(_NEIGHBOURS)]
+    slowest = max(neighbours, key=lambda text: seconds(reader, text))
+    return seconds(reader, slowest, 3)
 
 
 def _plain_growth(size: int) -> float:
