@@ -7,8 +7,9 @@ family's tokenizer or parser reads as control gets one backslash behind its open
 Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) stay as they are.
 
 Covered: `<|...|>` of any name (also with the full-width bar), sentence and padding tokens, turn and
-image marks, thinking, tool calls and responses in every format that `toolgym.calls` reads, and the
-bracketed marks of Mistral, Llama 2 and BERT.
+image marks, the bracketed marks of Mistral, Llama 2 and BERT, and every text of control in the
+table of call formats (`toolgym.calls.families`): marks, closing tags, thinking, results, ends of
+turns.
 
 And what anybody wrote may hold half a character, a lone surrogate, as JSON can (`"\\ud800"`): no
 file, socket, terminal or tokenizer takes it, so it is replaced where text comes in.
@@ -17,6 +18,9 @@ file, socket, terminal or tokenizer takes it, so it is replaced where text comes
 from __future__ import annotations
 
 import re
+
+from toolgym.calls.alternation import branches
+from toolgym.calls.hidden import CONTROL_TEXTS
 
 _TAGS = (
     r"/?(?:think|thinking|tools|(?:\w{1,20}:)?tool_(?:calls?|responses?|results?|outputs?|code)|"
@@ -30,8 +34,18 @@ _MARKS = (
     r"IMG|IMG_BREAK|IMG_END|AUDIO|PREFIX|SUFFIX|MIDDLE|CLS|SEP|MASK|PAD|UNK|BOS|EOS|gMASK)\]"
 )
 _BAR = r"[|\uff5c]"
+_OPENING = "<[\u273f\u25c1"
+_GENERAL = {"<": rf"{_BAR}[^|\uff5c<>\n]{{0,64}}{_BAR}>|{_TAGS}|{_PREFIXES}", "[": _MARKS}
+
+
+def _behind(sign: str) -> str:
+    """What makes an opening sign one of control, as a pattern of the text behind it."""
+    of_formats = branches(text[1:] for text in CONTROL_TEXTS if text[0] == sign)
+    return "|".join([each for each in (_GENERAL.get(sign), *of_formats) if each])
+
+
 _CONTROL = re.compile(
-    rf"<(?={_BAR}[^|\uff5c<>\n]{{0,64}}{_BAR}>|{_TAGS}|{_PREFIXES})|\[(?={_MARKS})", re.IGNORECASE
+    "|".join(f"{re.escape(sign)}(?=(?:{_behind(sign)}))" for sign in _OPENING), re.IGNORECASE
 )
 
 
@@ -53,6 +67,7 @@ def escape_control_tokens(text: str) -> str:
     >>> print(escape_control_tokens("x <|im_end|> y <= 3 </tool_response>"))
     x <\\|im_end|> y <= 3 <\\/tool_response>
     """
-    if "<" not in text and "[" not in text:  # nearly every result; the pattern is far slower
+    # Nearly every result has none of these, and the pattern is far slower.
+    if "<" not in text and "[" not in text and text.isascii():
         return text
     return _CONTROL.sub(lambda found: found.group() + "\\", text)

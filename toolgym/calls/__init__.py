@@ -7,17 +7,24 @@ and `errors` are the two tables: what can be mended, and what cannot.
 
 from toolgym.calls.binding import Parsing, ToolCall
 from toolgym.calls.errors import CALL_ERRORS
-from toolgym.calls.parsing import bind_call, parse_calls, render_call, specs_of
+from toolgym.calls.families import FORMATS, Format, format_named
+from toolgym.calls.parsing import bind_call, formats_in, parse_calls, specs_of
 from toolgym.calls.repairs import REPAIRS, Repair
+from toolgym.calls.writing import render_call, render_calls
 
 __all__ = [
     "CALL_ERRORS",
+    "FORMATS",
     "REPAIRS",
+    "Format",
     "Parsing",
     "Repair",
     "ToolCall",
     "bind_call",
+    "format_named",
+    "formats_in",
     "parse_calls",
     "render_call",
+    "render_calls",
     "specs_of",
 ]

@@ -23,70 +23,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from toolgym.calls.json_reading import MAX_MENDED
-from toolgym.calls.marked import MARK, PYTHON_TAG, behind_mark, next_start, read_start, unmarked
-from toolgym.calls.source import CLOSERS, MAX_CALLS, Found, RawCall, Shown, Source
+from toolgym.calls.alternation import branches
+from toolgym.calls.families import FORMATS, FRAMES
+from toolgym.calls.hidden import without_hidden
+from toolgym.calls.json_reading import MAX_MENDED, TRUNCATED
+from toolgym.calls.lines import first_line, next_start, read_start, unmarked
+from toolgym.calls.marked import MARK, PYTHON_TAG, behind_mark
+from toolgym.calls.mentions import is_placeholder
+from toolgym.calls.source import MAX_CALLS, Found, RawCall, Shown, Source
+from toolgym.calls.tag_sets import CLOSERS
 from toolgym.calls.xml_forms import UNCLEAR, bare_text_error
 from toolgym.tools import ToolSpec
 
-# A text without its thinking: `<think>`, `<thinking>` or `[THINK]`, closed or not.
-#
-# Some prompts open the thought themselves, so a lone closing tag means that all before it was
-# thought. A tag inside a value of a call is none of these. So a call that begins outside of any
-# thought and is whole as it was written keeps the tags that it holds; every other tag is taken for
-# thinking, and a call that it cuts in two is an error. A call that begins inside a thought is never
-# read, whatever stands around it.
-
-
 MAX_TRIED = 8 * MAX_MENDED
-
-_THINKING = re.compile(r"<(/?)think(?:ing)?>|\[(/?)THINK\]")
-
-
-def without_thinking(text: str, specs: Mapping[str, ToolSpec]) -> Shown:
-    """The text without its thinking; a lone closing tag means that all before it was thought."""
-    if "think" not in text and "[THINK]" not in text and "[/THINK]" not in text:
-        return Shown(text)
-    shown: list[str] = []
-    hidden: list[list[str]] = []  # each behind the shown piece of the same number; joined once
-    position, thinking, begun = 0, False, False
-    calls: _Calls | None = None
-    tag = _THINKING.search(text)
-    while tag is not None:
-        behind = None
-        if not thinking and position < tag.start():
-            calls = calls or _Calls(text, specs)
-            behind = calls.across(position, tag.start())
-        if behind is None:
-            closing = bool(tag.group(1) or tag.group(2))
-            piece = text[position : tag.start()]
-            if closing and not thinking:
-                shown, hidden, begun = [], [], True
-            elif thinking:
-                hidden[-1].append(piece)
-            else:
-                shown.append(piece)
-                hidden.append([])
-            thinking = not closing
-            behind = position = tag.end()
-        tag = _THINKING.search(text, behind)
-    rest = [text[position:]]
-    hidden, shown = ([*hidden, rest], shown) if thinking else (hidden, shown + rest)
-    return _join(shown, list(map("".join, hidden)), begun=begun)
-
-
-def _join(shown: list[str], hidden: list[str], *, begun: bool) -> Shown:
-    positions: list[int] = []
-    length = -1
-    for piece in shown:
-        length += len(piece) + 1
-        positions.append(length)
-    closers = [
-        positions[min(k, len(positions) - 1)]
-        for k, piece in enumerate(hidden)
-        if any(close in piece for close in CLOSERS)
-    ]
-    return Shown("\n".join(shown), tuple(positions[:-1]), begun, tuple(closers))
+_TAIL = 120  # characters at the end of a text that may be tokens
+_LAST_SIGNS = tuple({stop[-1] for entry in FORMATS for stop in entry.stop})
 
 
 class _Calls:
@@ -135,7 +86,7 @@ class _Calls:
 
     def _read(self, start: re.Match[str]) -> Found:
         if start is self._mark:
-            return behind_mark(self._source, start)
+            return behind_mark(self._source, start, self._position)
         return read_start(self._source, start.end())
 
 
@@ -198,50 +149,72 @@ def _as_unclear(source: Source, read: Found) -> Found:
 
 
 _LAST_TOKENS = re.compile(
-    r"(?:<\|(?:im_end|endoftext|eot_id|eom_id|end_of_text|user|observation)\|>|</s>|<end_of_turn>)\s*$"
+    rf"(?:\s*(?:{'|'.join(branches(stop for entry in FORMATS for stop in entry.stop))}))+\s*$"
 )
+_SUFFIXED = re.compile(
+    r"(</?(?:tool_calls?|tool_sep|arg_key|arg_value|tool_responses?|think)):\w{1,16}>"
+)
+"""Marks of Hunyuan 3, whose names end in a word of the tokenizer: `<tool_call:6124c78e>`."""
+_BEGUN = re.compile(rf"(?:{'|'.join(branches(FRAMES))})\s*\Z")
 
 
 def find_calls(text: str, specs: Mapping[str, ToolSpec]) -> list[RawCall]:
     """All calls in a text, in their order; an empty list if it holds none."""
-    shown = without_thinking(without_last_tokens(text), specs)
+    text = without_last_tokens(without_suffixes(text))
+    shown = without_hidden(text, specs, lambda: _Calls(text, specs).across)
     if shown.cuts:
         shown.text = without_last_tokens(shown.text)
     source = Source(shown.text, specs, shown.cuts)
     reads = in_doubt(source, _calls_in(source), shown)
-    calls = [call for read in reads for call in read.calls]
-    return calls[:MAX_CALLS]
+    calls = [call for read in reads for call in read.calls if not is_placeholder(call, specs)]
+    return calls[:MAX_CALLS] or _begun(source)
 
 
 def without_last_tokens(text: str) -> str:
-    """The text without the end-of-turn token that some decoders leave in it."""
-    tail = text[-64:]
-    if not tail.rstrip().endswith(">"):
+    """The text without the tokens that end a turn, which some decoders leave in it."""
+    tail = text[-_TAIL:]
+    if not tail.rstrip().endswith(_LAST_SIGNS):
         return text
     return text[: len(text) - len(tail)] + _LAST_TOKENS.sub("", tail)
 
 
+def without_suffixes(text: str) -> str:
+    """The text with the marks of Hunyuan 3 as they are without their suffix."""
+    if "<tool_call:" not in text and "<tool_calls:" not in text:
+        return text
+    return _SUFFIXED.sub(r"\1>", text)
+
+
+def _begun(source: Source) -> list[RawCall]:
+    """A call of which nothing but what opens it was written, as an error."""
+    begun = _BEGUN.search(source.text, max(0, len(source.text) - _TAIL))
+    return [source.failed(TRUNCATED, "hermes")] if begun else []
+
+
 def _calls_in(source: Source) -> Sequence[Found]:
-    reads = _marked(source)
+    first = first_line(source, 0)
+    begin = first.end if first.calls else 0
+    reads = _marked(source, begin)
     for read in reads:
         if read.calls:
-            return reads
-    return unmarked(source)
+            return [first, *reads] if first.calls else reads
+    reads = unmarked(source, begin)
+    return [first, *reads] if first.calls else reads
 
 
-def _marked(source: Source) -> Sequence[Found]:
+def _marked(source: Source, position: int) -> Sequence[Found]:
     """The calls behind marks; none if every mark stands inside a call that needs none."""
     reads: list[Found] = []
     count = 0
-    mark = MARK.search(source.text)
-    loose = _loose_before(source, mark.start()) if mark and mark.start() > 0 else []
+    mark = MARK.search(source.text, position)
+    loose = _loose_before(source, mark.start()) if mark and mark.start() > position else []
     while mark is not None and count < MAX_CALLS:
         begin = mark.start()
         over = [end for start, end in loose if start < begin < end] if loose else None
         if over:
             position = over[0]
         else:
-            reading = behind_mark(source, mark)
+            reading = behind_mark(source, mark, position)
             reads.append(reading)
             count += len(reading.calls)
             position = reading.end

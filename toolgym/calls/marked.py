@@ -1,101 +1,72 @@
-"""Recognisers of calls: those behind the mark of a format, and those that no mark announces.
+"""Recognisers of calls behind the marks of formats.
 
-A recogniser returns a `Found`: the calls it read and where it stopped. A mark behind which nothing
-can be read gives a call with an error. Loose text is mostly prose, so little of it is a call: a
-line that begins, perhaps in a code fence, with a JSON object that has a tool's name and a place for
-arguments, or with a Python call of a tool that exists. No pattern here can backtrack over more than
-it needs: where two runs of blanks could meet, the first is possessive.
+`MARK` finds the next mark of the table in `toolgym.calls.families`, and `behind_mark` reads what
+stands there: by the entry of the table (`toolgym.calls.enveloped`), or by one of the readers here,
+for the tags that several formats share. A recogniser returns a `Found`: the calls it read and where
+it stopped. A mark behind which nothing can be read gives a call with an error, unless the text only
+speaks of the format (`toolgym.calls.mentions`).
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+from toolgym.calls.alternation import branches
+from toolgym.calls.enveloped import OPENINGS, UNBALANCED, is_unbalanced, read_enveloped
 from toolgym.calls.json_reading import TRUNCATED
+from toolgym.calls.lines import first_line, unmarked
+from toolgym.calls.mentions import is_mention, is_quoted
 from toolgym.calls.python_forms import read_python
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON
-from toolgym.calls.source import CLOSE, LOOSE, MAX_CALLS, Found, Source, named_object, objects
+from toolgym.calls.source import CLOSE, Found, Source, named_object, objects
 from toolgym.calls.tool_index import match_name
 from toolgym.calls.xml_forms import read_arg_keys, read_function
 
-MAX_STARTS = 256  # lines that are tried
-
-# What a line may have before its call. The word behind a fence is taken whole or, before a
-# bracket, not at all: dividing it between language and name would take quadratic time.
-_HERE = re.compile(r"[ \t]*+(?:```(?:[\w-]++(?!\())?+[ \t]*+|`)?(?=[{\[]|[A-Za-z_][\w.\-/:]*+\()")
-_START = re.compile("^" + _HERE.pattern, re.MULTILINE)
-_CALL_SHAPED = re.compile(
-    r"\[?+\s*+\{\s*+[\"'](?:name|tool|tool_name|function|function_name|type|id|tool_calls?|"
-    r"arguments|parameters|args|input|kwargs|params|tool_input)[\"']\s*+:"
-)
-
-
-def unmarked(source: Source, position: int = 0, *, here: bool = False) -> list[Found]:
-    """Calls without a mark: JSON objects and Python calls at the start of a line.
-
-    Args:
-        here: A line begins at `position`, whatever stands before it.
-    """
-    reads: list[Found] = []
-    count = 0
-    for _ in range(MAX_STARTS):
-        start = next_start(source.text, position, here=here)
-        here = False
-        if start is None or count >= MAX_CALLS:
-            break
-        reading = read_start(source, start.end())
-        if reading.calls:
-            reads.append(reading)
-            count += len(reading.calls)
-        position = max(reading.end, start.end() + 1)
-    return reads
-
-
-def next_start(
-    text: str, position: int, end: int | None = None, *, here: bool = False
-) -> re.Match[str] | None:
-    """The next line that could begin a call; with `here`, one may begin at `position` itself."""
-    end = len(text) if end is None else end
-    match = _HERE.match(text, position, end) if here else None
-    return match or _START.search(text, position, end)
-
-
-def read_start(source: Source, begin: int) -> Found:
-    """The calls that begin where a line does; none if it is prose."""
-    if _CALL_SHAPED.match(source.text, begin):
-        limit = min(source.find("```", begin), source.find(CLOSE, begin))
-        reading = objects(source, begin, limit, LOOSE)
-        reading.start = begin
-        return reading
-    if source.text[begin] == "{":
-        return Found((), begin)
-    python = read_python(source, begin)
-    return Found(python.calls, python.end, begin, open_at=python.open_at)
-
-
 OPEN = "<tool_call>"
-MARK = re.compile(r"(?:<tool_call>\s*+)++|<function=|\[TOOL_CALLS\]|<\|python_tag\|>")
 PYTHON_TAG = "<|python_tag|>"
+_FUNCTIONARY = ">>>"  # the mark of Functionary 3.2, where a name and an object follow
+
+
+# Each alternative begins with another character, which makes the search for one quick.
+MARK = re.compile("|".join([*branches(OPENINGS), rf"{_FUNCTIONARY}(?=[\w.\-/]{{1,100}}\n\{{)"]))
+_AGAIN = re.compile(r"\s*+(?:<tool_call>\s*+)*+")
 _BLANK = re.compile(r"\s*+(?:```\w*+\s*+)?+")
 _CLOSING = re.compile(r"\s*+</tool_call>")
-_BARE_NAME = re.compile(r"([\w.\-/:]++)\s*+(?=</tool_call>|<arg_key>|$)")
-UNBALANCED = "its brackets are not closed before the next tag"
+_BARE_NAME = re.compile(r"([\w.\-/:]++)\s*+(?:<tool_sep>\s*+)?+(?=</tool_call>|<arg_key>|$)")
 
 
-def behind_mark(source: Source, mark: re.Match[str]) -> Found:
-    """The calls behind a mark, and where the next one may stand."""
+def behind_mark(source: Source, mark: re.Match[str], floor: int = 0) -> Found:
+    """The calls behind a mark, and where the next one may stand.
+
+    Args:
+        floor: Where the call before it ends.
+    """
+    if is_quoted(source.text, mark.start(), floor):
+        return Found((), mark.end(), mark.start())
     kind = mark.group()
-    if kind.startswith(OPEN):
-        reading = hermes(source, mark.end())
-        reading = reading.repaired(MISSING_CLOSE_TAG) if kind.count("<") > 1 else reading
-    elif kind == "<function=":
-        reading = read_function(source, mark.start())
-    elif kind == "[TOOL_CALLS]":
-        reading = mistral(source, mark.end())
-    else:
-        reading = llama(source, mark.end())
+    reading = _reading(source, mark, kind)
+    if is_mention(source.text, mark, floor, reading.calls):
+        return Found((), mark.end(), mark.start())
     reading.start, reading.end = mark.start(), max(reading.end, mark.end())
     return reading
+
+
+def _reading(source: Source, mark: re.Match[str], kind: str) -> Found:
+    if kind == OPEN:
+        start = source.skip(mark.end(), _AGAIN)
+        reading = hermes(source, start)
+        again = source.text.find(OPEN, mark.end(), start) >= 0
+        return reading.repaired(MISSING_CLOSE_TAG) if again else reading
+    if kind == _FUNCTIONARY:
+        return first_line(source, mark.end())
+    if kind == "[TOOL_CALLS]":
+        return mistral(source, mark.end())
+    if kind == PYTHON_TAG:
+        return llama(source, mark.end())
+    if MARK.match(source.text, source.skip(mark.end(), _BLANK)):
+        return Found((), mark.end())  # a section around the calls
+    return read_enveloped(source, mark, OPENINGS[kind])
 
 
 def llama(source: Source, start: int) -> Found:
@@ -121,9 +92,12 @@ def hermes(source: Source, start: int) -> Found:
         return Found((source.failed(reason, "hermes"),), _behind_close(source, limit))
     if text[start] in "{[":
         reading = objects(source, start, limit, "hermes")
+        if text[start] == "[" and reading.whole and not text[reading.end :].strip():
+            reading.calls = tuple(replace(call, format="granite-3.1") for call in reading.calls)
+            return reading  # a list at the end, without a closing tag
         if fenced or text[start] == "[" or len(reading.calls) > 1:
             reading.calls = tuple(call.with_repairs(REPAIRED_JSON) for call in reading.calls)
-        if _is_unbalanced(source, reading, limit):
+        if is_unbalanced(source, reading, limit, OPEN, (CLOSE,)):
             reading.calls = (source.failed(UNBALANCED, "hermes"),)
     elif text.startswith("<function=", start):
         reading = read_function(source, start)
@@ -133,20 +107,6 @@ def hermes(source: Source, start: int) -> Found:
         reason = "there is no JSON object in its tag"
         return Found((source.failed(reason, "hermes"),), _behind_close(source, limit))
     return _closed(source, reading)
-
-
-def _is_unbalanced(source: Source, reading: Found, limit: int) -> bool:
-    """Whether brackets were put in front of a tag that need not be the end of the object.
-
-    The tag may stand in a string whose quotes are broken: so it does if what comes next is not
-    this object's closing tag, or if one more closing tag comes than was opened.
-    """
-    if reading.end != limit or limit == len(source.text) or not reading.calls or reading.whole:
-        return False
-    if reading.calls[-1].error or not source.text.startswith(CLOSE, limit):
-        return reading.calls[-1].error is None
-    behind = limit + len(CLOSE)
-    return source.text.find(CLOSE, behind, source.find(OPEN, behind)) >= 0
 
 
 def _named_or_python(source: Source, start: int, limit: int) -> Found:
@@ -160,9 +120,10 @@ def _named_or_python(source: Source, start: int, limit: int) -> Found:
         if call.arguments or call.error or match_name(bare.group(1), source.specs).name:
             return reading
         return Found((), limit)
-    reading = named_object(source, start, limit, "hermes")
+    is_audio = source.text.startswith("function\n", start)
+    reading = named_object(source, start, limit, "step-audio" if is_audio else "hermes")
     if reading.calls:
-        return reading.repaired(REPAIRED_JSON)
+        return reading if is_audio else reading.repaired(REPAIRED_JSON)
     python = read_python(source, start, sure=True)
     return Found(python.calls, python.end)
 
@@ -196,7 +157,7 @@ def mistral(source: Source, start: int) -> Found:
     start = source.skip(start, _BLANK)
     reading = objects(source, start, limit, "mistral")
     if not reading.calls:
-        reading = named_object(source, start, limit, "mistral")
+        reading = named_object(source, start, limit, "mistral-args")
     if not reading.calls:
         reason = TRUNCATED if limit == len(source.text) else "there is no JSON behind [TOOL_CALLS]"
         return Found((source.failed(reason, "mistral"),), limit)

@@ -26,7 +26,6 @@ from json.scanner import make_scanner
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import to_jsonable_python
 
 from toolgym.calls import errors as call_errors
 from toolgym.calls.binding import Parsing, ToolCall, bind
@@ -181,22 +180,6 @@ def bind_call(
     return bind(RawCall(name, arguments, "parsed"), specs_of(tools), parsing, args)
 
 
-def render_call(call: ToolCall | str, arguments: Mapping[str, Any] | None = None) -> str:
-    """The text of a call in the canonical (Hermes) form; it parses back with no repair.
-
-    Args:
-        call: A call, or the name of a tool.
-        arguments: The arguments, if only a name was given.
-    """
-    if isinstance(call, ToolCall):
-        name, values = call.name, call.arguments
-    else:
-        name, values = call, dict(arguments or {})
-    call_as_dict = {"name": name, "arguments": values}
-    body = json.dumps(call_as_dict, ensure_ascii=False, default=to_jsonable_python)
-    return f"<tool_call>\n{_TAG_IN_STRING.sub(_escape, body)}\n</tool_call>"
-
-
 _ONLY_SPECS = frozenset({ToolSpec})
 
 
@@ -207,12 +190,16 @@ def specs_of(tools: Any) -> Mapping[str, ToolSpec]:
     return specs_from(tools)
 
 
-# Inside JSON text these can only stand in a string, where an escape means the same character.
-_TAG_IN_STRING = re.compile(r"<(?=/?(?:think|tool_call|function))|\[(?=/?(?:THINK|TOOL_CALLS)\])")
+def formats_in(text: str, tools: Any) -> list[str]:
+    """The names of the formats that the calls of a text are written in, in their order.
 
+    Several formats with one mark are told by the first of them. Calls that cannot be read count
+    too, with the format whose mark they have.
 
-def _escape(match: re.Match[str]) -> str:
-    return f"\\u{ord(match.group()):04x}"
+    Args:
+        tools: As for `parse_calls`.
+    """
+    return [call.format for call in find_calls(text, specs_of(tools))]
 
 
 def _found_in(action: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:

@@ -36,7 +36,7 @@ from toolgym.calls.json_reading import (
     parse_expression,
 )
 from toolgym.calls.repairs import REPAIRED_JSON, Repair
-from toolgym.calls.source import RawCall, Source
+from toolgym.calls.source import MAX_CALLS, Found, RawCall, Source
 from toolgym.calls.tool_index import Plan, fold, match_name, plan_of
 from toolgym.tools import ToolSpec
 
@@ -256,3 +256,26 @@ def _one_line(text: str) -> str:
     if text.startswith(('"""', "'''")):
         return text
     return text.replace("\n", "\\n").replace("\r", "\\r")
+
+
+_CALL_OR_LIST = re.compile(r"\[|[^\W\d]")
+_BETWEEN = re.compile(r"[\s;,]*+")
+
+
+def read_python_calls(source: Source, begin: int, kind: str) -> Found:
+    """Calls that stand in a list, or one behind the other, where a mark or a lead announces them.
+
+    Args:
+        kind: The name of the format.
+    """
+    calls: list[RawCall] = []
+    end = position = begin
+    open_at = -1
+    while len(calls) < MAX_CALLS and _CALL_OR_LIST.match(source.text, position):
+        read = read_python(source, position, sure=True)
+        if not read.calls:
+            break
+        calls.extend(replace(call, format=kind) for call in read.calls)
+        end, open_at = read.end, read.open_at
+        position = source.skip(end, _BETWEEN)
+    return Found(tuple(calls), end, begin, open_at=open_at)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolgym.calls import errors as call_errors
+from toolgym.calls.families import FORMATS
 from toolgym.calls.json_reading import MAX_MENDED, TRUNCATED, JsonRead, JsonReader
 from toolgym.calls.repairs import FLAT_ARGUMENTS, RENAMED_FIELD, REPAIRED_JSON, Repair
 from toolgym.calls.tool_index import fold
@@ -37,8 +38,8 @@ class RawCall:
     Attributes:
         name: The tool's name, or None if there is none.
         arguments: Usually a dict; a list is bound by position.
-        format: Which recogniser found it (`hermes`, `json`, `xml`, ...; `parsed` if it came as
-            data).
+        format: The format that it is written in, by its name in `toolgym.calls.families`; of
+            several with one mark, the first. `parsed` if it came as data.
         repairs: What had to be mended to read it.
         error: Why it cannot be read; then name and arguments are only a trace.
         textual: Whether the format writes values as bare text (XML forms), so that types are
@@ -63,11 +64,14 @@ class RawCall:
         return replace(self, repairs=(*self.repairs, *repairs)) if repairs else self
 
 
-_NAMES = ("name", "tool", "tool_name", "function", "function_name")
-_ARGUMENTS = ("arguments", "parameters", "args", "input", "kwargs", "params", "tool_input")
+_NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
+_ARGUMENTS = (
+    *("arguments", "parameters", "args", "input", "kwargs", "params"),
+    *("tool_input", "action_input"),
+)
 _OWN = {"name", "arguments"}
-_LLAMA = {"json", "llama"}  # formats whose template writes `parameters`
-_BESIDE = {"id", "type", "index", "call_id"}  # keys of a call that are no arguments
+_NATIVE = {entry.name: _OWN.union(entry.keys) for entry in FORMATS}  # the keys of a template
+_BESIDE = {"id", "type", "index", "call_id", "tool_call_id"}  # keys of a call, no arguments
 
 
 def from_mapping(data: dict[Any, Any], kind: str, repairs: tuple[Repair, ...] = ()) -> RawCall:
@@ -115,16 +119,17 @@ def is_call(data: Any) -> bool:
 
 
 def _renamed(kind: str, *keys: str) -> tuple[Repair, ...]:
-    own = _OWN | {"parameters"} if kind in _LLAMA else _OWN
-    return () if own.issuperset(keys) else (RENAMED_FIELD,)
+    return () if _NATIVE.get(kind, _OWN).issuperset(keys) else (RENAMED_FIELD,)
 
 
 CLOSE = "</tool_call>"
-CLOSERS = ("</parameter>", "</arg_value>")
 LOOSE = "json"  # the format of objects that no mark announces
+_KEYED = {entry.name for entry in FORMATS if "keyed" in entry.reading}
 _BETWEEN = re.compile(r"[\s;,]*+")
 # Possessive: two runs of blanks side by side would else be divided in every possible way.
-_NAMED = re.compile(r"\s*+([\w.\-/:]++)\s*+(?:\[CALL_ID\][\w-]*+)?+(?:\[ARGS\])?+\s*+(?=\{)")
+_NAMED = re.compile(
+    r"\s*+(?:function\n)?+([\w.\-/:]++)\s*+(?:\[CALL_ID\][\w-]*+)?+(?:\[ARGS\])?+\s*+(?=\{)"
+)
 _TRIED = 4 * MAX_MENDED
 
 
@@ -255,6 +260,8 @@ def _calls_of(source: Source, read: JsonRead, kind: str) -> list[RawCall]:
     An object in loose text, without a mark, may be no call at all.
     """
     data = read.value
+    if kind in _KEYED:
+        return [as_read(_under_its_name(source, data, kind, read.repairs), read)]
     inner = data.get("tool_calls") or data.get("tool_call")
     entries = inner if isinstance(inner, list) else [inner]
     calls = [entry for entry in entries if isinstance(entry, dict)]
@@ -264,6 +271,18 @@ def _calls_of(source: Source, read: JsonRead, kind: str) -> list[RawCall]:
     if kind == LOOSE and not is_call(data) and not _names_a_tool(call.name, source.specs):
         return []  # data that was quoted, not a call
     return [call]
+
+
+def _under_its_name(
+    source: Source, data: dict[Any, Any], kind: str, repairs: tuple[Repair, ...]
+) -> RawCall:
+    """The call that an object describes whose only key is the name: `{"f": {"x": ...}}`."""
+    (name, arguments), *others = data.items() or [("", None)]
+    if others or not isinstance(arguments, dict):
+        if isinstance(data.get("name"), str):
+            return from_mapping(data, kind, repairs)
+        return source.failed("an object in it has not one name with its arguments", kind)
+    return RawCall(name, arguments, kind, repairs)
 
 
 def _call_of(data: dict[Any, Any], read: JsonRead, kind: str, depth: int) -> RawCall:
@@ -290,9 +309,13 @@ def _names_a_tool(name: object, specs: Mapping[str, ToolSpec]) -> bool:
 
 def named_object(source: Source, start: int, limit: int, kind: str) -> Found:
     """A name, then a JSON object with its arguments: `describe[ARGS]{"table_name": "singer"}`."""
-    head = _NAMED.match(source.text, start)
-    if head is None:
-        return Found((), start)
+    return headed_object(source, _NAMED.match(source.text, start), limit, kind)
+
+
+def headed_object(source: Source, head: re.Match[str] | None, limit: int, kind: str) -> Found:
+    """The call of a head, its group 1 the name, and the JSON object behind it."""
+    if head is None or head.group(1) is None:
+        return Found((), -1)
     read = source.json.read(head.end(), limit)
     if read.problem:
         return Found((source.failed(read.problem, kind),), read.end)

@@ -22,58 +22,17 @@ from toolgym.calls import errors as call_errors
 from toolgym.calls.json_reading import CONFLICT, THOUGHT, TRUNCATED
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON, Repair
 from toolgym.calls.source import Found, RawCall, Source, as_read
+from toolgym.calls.tag_sets import FUNCTION, GLM, TAG_SETS, Tags
 
 MAX_PARAMETERS = 64
 UNCLEAR = "it is not clear where a value of it ends, as tags stand inside or behind it"
 
 
-@dataclass(frozen=True)
-class Tags:
-    """The tags of a format.
-
-    Attributes:
-        kind: Its name.
-        opening: What opens a parameter.
-        close: What closes a value.
-        marks: All tags that a value could hold by mistake.
-        opens: Those of them that open something.
-        follow: What may follow a value.
-        end: What may follow the last value where tags are missing.
-    """
-
-    kind: str
-    opening: re.Pattern[str]
-    close: str
-    marks: re.Pattern[str]
-    opens: tuple[str, ...]
-    follow: re.Pattern[str]
-    end: re.Pattern[str]
-
-
 # Possessive throughout: a run of blanks is never divided between two places that may take it.
-_FUNCTION = re.compile(r"<function=\s*+[\"']?+([^<>\s\"']*+)[\"']?+\s*+>")
-_XML_MARKS = r"</parameter>|<parameter=|</function>|</tool_call>|<function=|<tool_call>"
-_XML = Tags(
-    "xml",
-    re.compile(r"\s*+<parameter=\s*+[\"']?+([^<>\s\"']++)[\"']?+\s*+>"),
-    "</parameter>",
-    re.compile(_XML_MARKS),
-    ("<parameter=", "<function=", "<tool_call>"),
-    re.compile(r"\s*+(?:<parameter=|</function>|</tool_call>|\Z)"),
-    re.compile(r"\s*+(?:</function>\s*+)?+(?:</tool_call>\s*+)?+\Z"),
+_ANY_MARK = re.compile(
+    r"\s*+(?:" + "|".join(dict.fromkeys(tags.marks.pattern for tags in TAG_SETS)) + ")"
 )
-_GLM = Tags(
-    "glm",
-    re.compile(r"\s*+<arg_key>\s*+([^<>\s]++)\s*+</arg_key>\s*+<arg_value>"),
-    "</arg_value>",
-    re.compile(r"</arg_value>|<arg_key>|<arg_value>|</tool_call>|<tool_call>"),
-    ("<arg_key>", "<arg_value>", "<tool_call>"),
-    re.compile(r"\s*+(?:<arg_key>|</tool_call>|\Z)"),
-    re.compile(r"\s*+(?:</tool_call>\s*+)?+\Z"),
-)
-_ANY_MARK = re.compile(rf"\s*+(?:{_XML_MARKS}|</arg_value>|<arg_key>)")
 _BLANK = re.compile(r"\s*+")
-_FUNCTION_END = re.compile(r"</function>|</tool_call>|<function=|<tool_call>")
 _QUOTES = re.compile(r"(?:[^'\"]++|(?<=\w)'(?=\w)|'[^']*+'|\"[^\"]*+\")*+")
 
 
@@ -92,44 +51,46 @@ class _Values:
     last: str = ""
 
 
-def read_function(source: Source, start: int) -> Found:
-    """The call that begins with `<function=` at `start`."""
-    text = source.text
-    head = _FUNCTION.match(text, start)
+def read_function(source: Source, start: int, tags: Tags = FUNCTION) -> Found:
+    """The call that begins with the tag of a function at `start`."""
+    text, close = source.text, tags.ends[0]
+    head = tags.head.match(text, start) if tags.head else None
     if head is None:
         reason = TRUNCATED if text.find(">", start) < 0 else "its function tag has no name"
-        return _failed(source, "", reason, "xml", start, start + len("<function="))
+        return _failed(source, "", reason, tags.kind, start, start + len(tags.call))
     name = head.group(1)
+    if head.group(2):  # `<invoke name="tables"/>`
+        return Found((RawCall(name, {}, tags.kind, textual=True),), head.end(), start)
     begin = source.skip(head.end(), _BLANK)
     if text.startswith("{", begin):
-        return _json_body(source, name, start, begin)
-    read = _parameters(source, head.end(), _XML)
+        return _json_body(source, name, start, begin, tags)
+    read = _parameters(source, head.end(), tags)
     if read.problem:
-        return _stopped(source, name, read, "xml", start)
-    call = RawCall(name, read.values, "xml", read.repairs, textual=True)
+        return _stopped(source, name, read, tags.kind, start)
+    call = RawCall(name, read.values, tags.kind, read.repairs, textual=True)
     end = source.skip(read.end, _BLANK)
-    if text.startswith("</function>", end) and not read.repairs:
-        return Found((call,), end + len("</function>"), start)
+    if text.startswith(close, end) and not read.repairs:
+        return Found((call,), end + len(close), start)
     if read.values:
-        return _unclosed(source, call, read, _XML, start)
+        return _unclosed(source, call, read, tags, start)
     if end == len(text) or _is_half_tag(text, end):
-        return _failed(source, name, TRUNCATED, "xml", start, len(text))
-    return _stepped_over(source, call, start, end)
+        return _failed(source, name, TRUNCATED, tags.kind, start, len(text))
+    return _stepped_over(source, call, start, end, tags)
 
 
-def read_arg_keys(source: Source, name: str, start: int) -> Found:
-    """The call whose `<arg_key>` pairs begin at `start`, behind its name."""
+def read_arg_keys(source: Source, name: str, start: int, tags: Tags = GLM) -> Found:
+    """The call whose pairs of keys and values begin at `start`, behind its name."""
     text = source.text
-    read = _parameters(source, start, _GLM)
+    read = _parameters(source, start, tags)
     if read.problem:
-        return _stopped(source, name, read, "glm", start)
-    call = RawCall(name, read.values, "glm", read.repairs, textual=True)
+        return _stopped(source, name, read, tags.kind, start)
+    call = RawCall(name, read.values, tags.kind, read.repairs, textual=True)
     end = source.skip(read.end, _BLANK)
-    if text.startswith("</tool_call>", end) and not read.repairs:
+    if text.startswith(tags.ends[0], end) and not read.repairs:
         return Found((call,), read.end, start)
     if not read.values:
-        return _failed(source, name, TRUNCATED, "glm", start, len(text))
-    return _unclosed(source, call, read, _GLM, start)
+        return _failed(source, name, TRUNCATED, tags.kind, start, len(text))
+    return _unclosed(source, call, read, tags, start)
 
 
 def _unclosed(source: Source, call: RawCall, read: _Values, tags: Tags, start: int) -> Found:
@@ -142,10 +103,10 @@ def _unclosed(source: Source, call: RawCall, read: _Values, tags: Tags, start: i
     if _is_open(read.last):
         return _failed(source, call.name, TRUNCATED, tags.kind, start, len(text), read.end)
     call = replace(call, whole=False, unfinished=True)
-    closed = text.startswith("</function>", end := source.skip(read.end, _BLANK))
-    if tags is _XML and not read.repairs:
+    closed = text.startswith(tags.ends[0], end := source.skip(read.end, _BLANK))
+    if tags.head and not read.repairs:
         call = call.with_repairs(MISSING_CLOSE_TAG)
-    return Found((call,), end + len("</function>") if closed else read.end, start)
+    return Found((call,), end + len(tags.ends[0]) if closed and tags.head else read.end, start)
 
 
 def _is_open(value: str) -> bool:
@@ -158,24 +119,24 @@ def _is_half_tag(text: str, position: int) -> bool:
     return text.startswith("<", position) and text.find(">", position) < 0
 
 
-def _json_body(source: Source, name: str, start: int, begin: int) -> Found:
-    """Llama's other form: `<function=f>{"x": ...}</function>`."""
+def _json_body(source: Source, name: str, start: int, begin: int, tags: Tags) -> Found:
+    """An object instead of tags, as Llama and Functionary have: `<function=f>{"x": ...}`."""
     text = source.text
-    stop = _FUNCTION_END.search(text, begin)
+    stop = tags.stop.search(text, begin)
     read = source.json.read(begin, stop.start() if stop else len(text))
     if read.problem:
-        return _failed(source, name, read.problem, "xml", start, read.end)
-    call = as_read(RawCall(name, read.value, "xml", read.repairs), read)
+        return _failed(source, name, read.problem, tags.kind, start, read.end)
+    call = as_read(RawCall(name, read.value, tags.kind, read.repairs), read)
     end = source.skip(read.end, _BLANK)
-    if text.startswith("</function>", end):
-        return Found((call,), end + len("</function>"), start)
-    return _stepped_over(source, call, start, read.end)
+    if text.startswith(tags.ends[0], end):
+        return Found((call,), end + len(tags.ends[0]), start)
+    return _stepped_over(source, call, start, read.end, tags)
 
 
-def _stepped_over(source: Source, call: RawCall, start: int, end: int) -> Found:
+def _stepped_over(source: Source, call: RawCall, start: int, end: int, tags: Tags) -> Found:
     """A call without its closing tag where it should be: it comes later, or not at all."""
-    stop = _FUNCTION_END.search(source.text, end)
-    if stop and stop.group() == "</function>":
+    stop = tags.stop.search(source.text, end)
+    if stop and stop.group() == tags.ends[0]:
         return Found((call.with_repairs(REPAIRED_JSON),), stop.end(), start, end)
     return Found((call.with_repairs(MISSING_CLOSE_TAG),), end, start)
 
@@ -188,7 +149,8 @@ def _parameters(source: Source, start: int, tags: Tags) -> _Values:
         opening = tags.opening.match(text, read.end)
         if opening is None:
             begun = source.skip(read.end, _BLANK)
-            if text.startswith(tags.opens[0], begun):  # the tag of a parameter, but no whole one
+            opened = text.startswith(tags.opens[0], begun) and not text.startswith(tags.ends, begun)
+            if opened:  # the tag of a parameter, but no whole one
                 cut = text.find(tags.close, begun) < 0
                 read.problem = TRUNCATED if cut else "a tag of a parameter has no name"
             return read
@@ -206,6 +168,9 @@ def _value(source: Source, begin: int, key: str, tags: Tags, read: _Values) -> N
     if not problem and source.json.is_cut(begin, stop):
         problem = THOUGHT
     value = text[begin:stop].removeprefix("\n").removesuffix("\n")
+    opening, closing = tags.quotes
+    if opening and value.startswith(opening) and value.endswith(closing):
+        value = value[len(opening) : -len(closing)]
     if not problem and read.values.setdefault(key, value) != value:
         problem = CONFLICT
     read.problem, read.resume = problem, end if end > begin else None
@@ -222,13 +187,14 @@ def _end_of_value(text: str, begin: int, tags: Tags) -> tuple[int, int, str]:
     doubtful = False
     for mark in tags.marks.finditer(text, begin):
         tag = mark.group()
-        if tag == tags.close and tags.follow.match(text, mark.end()):
+        closes = tag.startswith(tags.close) and tag not in tags.ends
+        if closes and tags.follow.match(text, mark.end()):
             return mark.start(), mark.end(), UNCLEAR if doubtful else ""
         first = first or mark
         doubtful = doubtful or tag in tags.opens or bool(_ANY_MARK.match(text, mark.end()))
     if first is None:
         return begin, begin, TRUNCATED
-    closes = first.group() in ("</function>", "</tool_call>")
+    closes = first.group() in tags.ends
     if closes and tags.end.match(text, first.start()):
         return first.start(), first.start(), ""
     return begin, begin, UNCLEAR if closes else TRUNCATED

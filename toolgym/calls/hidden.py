@@ -1,0 +1,136 @@
+"""What is hidden from the search for calls: thinking, and results that a model made up.
+
+Some prompts open the thought themselves, so a lone closing tag means that all before it was
+thought. A tag inside a value of a call is none of these. So a call that begins outside of any
+thought and is whole as it was written keeps the tags that it holds; every other tag is taken for
+what it is, and a call that it cuts in two is an error. A call that begins inside a thought, or
+inside a result of a tool, is never read, whatever stands around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from toolgym.calls.alternation import branches
+from toolgym.calls.families import CONTROLS, FORMATS
+from toolgym.calls.source import Shown
+from toolgym.calls.tag_sets import CLOSERS
+from toolgym.tools import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class _Tag:
+    """A tag that hides what follows, or ends that.
+
+    Attributes:
+        closing: Whether it ends it.
+        kind: What it opens is ended by a tag of the same kind.
+        lone: Without an opening tag, it hides all before it.
+    """
+
+    closing: bool
+    kind: str
+    lone: bool
+
+
+_THOUGHT: Final = "thought"
+_TO_THE_END: Final = "all"  # what is never closed
+_SYMMETRIC: Final = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),
+    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<ifm|think_fast>", "</ifm|think_fast>"),
+    ("<ifm|think_faster>", "</ifm|think_faster>"),
+)
+"""Tags of thinking besides those of the table."""
+_SHARED: Final = {"<|end|>", "<|end_message|>"}
+"""Tokens that end every message: they end a thought that was opened, and nothing else."""
+
+
+def _tags() -> dict[str, _Tag]:
+    tags: dict[str, _Tag] = {}
+    pairs = [entry.thinking for entry in FORMATS if entry.thinking]
+    for opening, close in (*_SYMMETRIC, *pairs):
+        kind = close if close in _SHARED else _THOUGHT
+        tags.setdefault(opening, _Tag(False, kind, lone=False))
+        tags.setdefault(close, _Tag(True, kind, lone=close not in _SHARED))
+    for opening, close in [entry.result for entry in FORMATS if entry.result]:
+        if opening not in tags and close not in _SHARED:
+            tags[opening] = _Tag(False, close or _TO_THE_END, lone=False)
+            if close:
+                tags.setdefault(close, _Tag(True, close, lone=False))
+    return tags
+
+
+TAGS: Final = _tags()
+"""The tags, by their texts."""
+_PATTERN = re.compile("|".join(branches(TAGS)))
+
+CONTROL_TEXTS: Final = tuple(dict.fromkeys((*CONTROLS, *TAGS)))
+"""Every text of any format that is no ordinary text: marks, frames, ends of turns, thinking."""
+
+Across = Callable[[int, int], int | None]
+"""Where the call ends that begins at or behind a position and holds the tag at another."""
+
+
+def without_hidden(
+    text: str, specs: Mapping[str, ToolSpec], calls_in: Callable[[], Across]
+) -> Shown:
+    """The text without its thinking and without results of tools.
+
+    Args:
+        calls_in: Makes the search for a call that holds a tag.
+    """
+    tag = _PATTERN.search(text)
+    if tag is None:
+        return Shown(text)
+    shown: list[str] = []
+    hidden: list[list[str]] = []  # each behind the shown piece of the same number; joined once
+    position, inside, begun = 0, "", False
+    across: Across | None = None
+    while tag is not None:
+        known = TAGS[tag.group()]
+        behind = tag.end()
+        if not inside and position < tag.start() and (known.lone or not known.closing):
+            across = across or calls_in()
+            end = across(position, tag.start())
+            if end is not None:
+                tag = _PATTERN.search(text, end)
+                continue
+        if inside:
+            takes = known.closing and known.kind == inside
+            if takes:
+                hidden[-1].append(text[position : tag.start()])
+                inside, position = "", behind
+        elif known.closing:
+            if known.lone:
+                shown, hidden, begun, position = [], [], True, behind
+        else:
+            shown.append(text[position : tag.start()])
+            hidden.append([])
+            inside, position = known.kind, behind
+        tag = _PATTERN.search(text, behind)
+    rest = [text[position:]]
+    hidden, shown = ([*hidden, rest], shown) if inside else (hidden, shown + rest)
+    return _join(shown, list(map("".join, hidden)), begun=begun)
+
+
+def _join(shown: list[str], hidden: list[str], *, begun: bool) -> Shown:
+    positions: list[int] = []
+    length = -1
+    for piece in shown:
+        length += len(piece) + 1
+        positions.append(length)
+    closers = [
+        positions[min(k, len(positions) - 1)]
+        for k, piece in enumerate(hidden)
+        if any(close in piece for close in CLOSERS)
+    ]
+    return Shown("\n".join(shown), tuple(positions[:-1]), begun, tuple(closers))
