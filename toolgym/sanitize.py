@@ -34,7 +34,7 @@ _MARKS = (
     r"IMG|IMG_BREAK|IMG_END|AUDIO|PREFIX|SUFFIX|MIDDLE|CLS|SEP|MASK|PAD|UNK|BOS|EOS|gMASK)\]"
 )
 _BAR = r"[|\uff5c]"
-_OPENING = "<[\u273f\u25c1"
+_OPENING = "<[]\u273f\u25c1"
 _GENERAL = {"<": rf"{_BAR}[^|\uff5c<>\n]{{0,64}}{_BAR}>|{_TAGS}|{_PREFIXES}", "[": _MARKS}
 
 

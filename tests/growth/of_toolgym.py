@@ -1,6 +1,7 @@
 """The readers of the core and of the adapters: calls, replies of servers, files of records."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,7 +12,7 @@ from adapters.training.preflight import chat_format, sample
 from sqlgym.envs.explore import ExploreEnv
 from tests.growth.measuring import Reader
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
-from toolgym.calls import bind_call, parse_calls, render_call
+from toolgym.calls import FORMATS, Format, bind_call, parse_calls, render_call, render_calls
 from toolgym.chat.reply import Chat, NotAReply, read_reply
 from toolgym.chat.settings import ChatSettings
 from toolgym.commands.play import read_action
@@ -52,21 +53,38 @@ CALL_STARTS = (
 CALL_ENDS = ("</tool_call>", '"}}', "')", "wards)", "\n", "</think>", '<tool_call>{"name": "query"')
 CALL_MODULES = (
     "toolgym.calls.arguments",
-    "toolgym.calls.arguments",
-    "toolgym.calls.parsing",
     "toolgym.calls.formats",
+    "toolgym.calls.hidden",
     "toolgym.calls.json_reading",
+    "toolgym.calls.lines",
     "toolgym.calls.marked",
-    "toolgym.calls.marked",
-    "toolgym.calls.json_reading",
+    "toolgym.calls.mentions",
     "toolgym.calls.parsing",
     "toolgym.calls.plain_values",
     "toolgym.calls.python_forms",
     "toolgym.calls.source",
-    "toolgym.calls.formats",
     "toolgym.calls.tool_index",
     "toolgym.calls.xml_forms",
 )
+
+
+def _of_formats(formats: Sequence[Format]) -> Reader:
+    """A reader of some formats of the table, with their marks and the beginnings of their calls."""
+    call = ("query", {"sql": "SELECT 1"})
+    texts = [render_calls([call], format=entry.name) for entry in formats]
+    starts = [text[: text.index("SELECT")] for text in texts]
+    control = [(*e.marks, *e.frame, *e.closes, *e.stop, *(e.thinking or ())) for e in formats]
+    return Reader(
+        f"toolgym.calls.parse_calls of {', '.join(entry.name for entry in formats)}",
+        lambda text: parse_calls(text, TOOLS),
+        marks=tuple(dict.fromkeys(text for texts in control for text in texts)),
+        before=(*starts, *(f"I say '{text[:40]}" for text in texts)),
+        after=tuple(text[text.index("SELECT") + 8 :] or "x" for text in texts),
+        covers=("toolgym.calls.enveloped",) if formats[0].reading == ("objects",) else (),
+    )
+
+
+_BY_READING = sorted((entry for entry in FORMATS if entry.marks), key=lambda entry: entry.reading)
 
 
 def _in_a_file(text: str, read: Any) -> Any:
@@ -140,7 +158,20 @@ READERS = [
         marks=("1", "-", "true", "[1, "),
         before=("1", "-", "["),
     ),
-    Reader("toolgym.calls.render_call", lambda text: render_call("query", {"sql": text})),
+    Reader(
+        "toolgym.calls.render_call",
+        lambda text: render_call("query", {"sql": text}),
+        covers=("toolgym.calls.writing",),
+    ),
+    Reader(
+        "toolgym.calls.parse_calls of gemma-4",
+        lambda text: parse_calls(text, TOOLS),
+        marks=("<|tool_call>", "call:", '<|"|>', "{", "}", "[", ",", "sql:", "<tool_call|>"),
+        before=("<|tool_call>call:query{", '<|tool_call>call:query{sql:<|"|>', "call:query{sql:["),
+        after=("}<tool_call|>", '<|"|>}'),
+        covers=("toolgym.calls.braces",),
+    ),
+    *(_of_formats(_BY_READING[i : i + 4]) for i in range(0, len(_BY_READING), 4)),
     Reader(
         "toolgym.sanitize.escape_control_tokens",
         escape_control_tokens,

@@ -37,7 +37,6 @@ from toolgym.tools import ToolSpec
 
 MAX_TRIED = 8 * MAX_MENDED
 _TAIL = 120  # characters at the end of a text that may be tokens
-_LAST_SIGNS = tuple({stop[-1] for entry in FORMATS for stop in entry.stop})
 
 
 class _Calls:
@@ -148,9 +147,10 @@ def _as_unclear(source: Source, read: Found) -> Found:
     return replace(read, calls=tuple(calls))
 
 
-_LAST_TOKENS = re.compile(
-    rf"(?:\s*(?:{'|'.join(branches(stop for entry in FORMATS for stop in entry.stop))}))+\s*$"
+STOPS = tuple(
+    sorted({stop for entry in FORMATS for stop in entry.stop}, key=lambda stop: (-len(stop), stop))
 )
+"""The tokens that end a turn, the longest first."""
 _SUFFIXED = re.compile(
     r"(</?(?:tool_calls?|tool_sep|arg_key|arg_value|tool_responses?|think)):\w{1,16}>"
 )
@@ -173,9 +173,12 @@ def find_calls(text: str, specs: Mapping[str, ToolSpec]) -> list[RawCall]:
 def without_last_tokens(text: str) -> str:
     """The text without the tokens that end a turn, which some decoders leave in it."""
     tail = text[-_TAIL:]
-    if not tail.rstrip().endswith(_LAST_SIGNS):
+    kept = tail.rstrip()
+    if not kept.endswith(STOPS):
         return text
-    return text[: len(text) - len(tail)] + _LAST_TOKENS.sub("", tail)
+    while kept.endswith(STOPS):
+        kept = kept[: -len(next(stop for stop in STOPS if kept.endswith(stop)))].rstrip()
+    return text[: len(text) - len(tail)] + kept
 
 
 def without_suffixes(text: str) -> str:
@@ -198,7 +201,8 @@ def _calls_in(source: Source) -> Sequence[Found]:
     for read in reads:
         if read.calls:
             return [first, *reads] if first.calls else reads
-    reads = unmarked(source, begin)
+    spoken_of = [(read.start, read.end) for read in reads]
+    reads = unmarked(source, begin, leave_out=spoken_of)
     return [first, *reads] if first.calls else reads
 
 

@@ -62,7 +62,7 @@ def _tags() -> dict[str, _Tag]:
         tags.setdefault(opening, _Tag(False, kind, lone=False))
         tags.setdefault(close, _Tag(True, kind, lone=close not in _SHARED))
     for opening, close in [entry.result for entry in FORMATS if entry.result]:
-        if opening not in tags and close not in _SHARED:
+        if opening not in tags:
             tags[opening] = _Tag(False, close or _TO_THE_END, lone=False)
             if close:
                 tags.setdefault(close, _Tag(True, close, lone=False))

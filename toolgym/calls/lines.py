@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from toolgym.calls.json_reading import TRUNCATED
+from toolgym.calls.mentions import is_template
 from toolgym.calls.python_forms import read_python, read_python_calls
 from toolgym.calls.source import (
     CLOSE,
@@ -29,6 +30,7 @@ from toolgym.calls.source import (
     headed_object,
     objects,
 )
+from toolgym.calls.tool_index import is_near
 
 MAX_STARTS = 256  # lines that are tried
 
@@ -45,12 +47,21 @@ _CALL_SHAPED = re.compile(
 )
 
 
-def unmarked(source: Source, position: int = 0, *, here: bool = False) -> list[Found]:
+def unmarked(
+    source: Source,
+    position: int = 0,
+    *,
+    here: bool = False,
+    leave_out: Sequence[tuple[int, int]] = (),
+) -> list[Found]:
     """Calls without a mark: JSON objects and Python calls at the start of a line.
 
     Args:
         here: A line begins at `position`, whatever stands before it.
+        leave_out: Where stretches begin and end that only speak of a call, in their order.
     """
+    stretches = iter((*leave_out, (len(source.text), len(source.text))))
+    begin, end = next(stretches)
     reads: list[Found] = []
     count = 0
     for _ in range(MAX_STARTS):
@@ -58,6 +69,11 @@ def unmarked(source: Source, position: int = 0, *, here: bool = False) -> list[F
         here = False
         if start is None or count >= MAX_CALLS:
             break
+        while start.end() >= end < len(source.text):
+            begin, end = next(stretches)
+        if start.end() > begin < end:
+            position = end
+            continue
         reading = read_start(source, start.end())
         if reading.calls:
             reads.append(reading)
@@ -77,6 +93,8 @@ def next_start(
 
 def read_start(source: Source, begin: int) -> Found:
     """The calls that begin where a line does; none if it is prose."""
+    if is_template(source.text, begin):
+        return Found((), begin)
     lead = _LEAD.match(source.text, begin)
     if lead:
         return _led(source, begin, lead)
@@ -104,7 +122,9 @@ def _led(source: Source, begin: int, lead: re.Match[str]) -> Found:
     """The calls behind a lead; none if it is prose."""
     text, position = source.text, lead.end()
     if lead.group(3):
-        return read_python_calls(source, position, "nexus-raven")
+        found = read_python_calls(source, position, "nexus-raven")
+        names = {str(call.name) for call in found.calls}
+        return found if all(is_near(name, source.specs) for name in names) else Found((), begin)
     if lead.group(2):
         found = _input(source, lead)
     else:

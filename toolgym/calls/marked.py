@@ -16,7 +16,7 @@ from toolgym.calls.alternation import branches
 from toolgym.calls.enveloped import OPENINGS, UNBALANCED, is_unbalanced, read_enveloped
 from toolgym.calls.json_reading import TRUNCATED
 from toolgym.calls.lines import first_line, unmarked
-from toolgym.calls.mentions import is_mention, is_quoted
+from toolgym.calls.mentions import is_mention, quotation_end
 from toolgym.calls.python_forms import read_python
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON
 from toolgym.calls.source import CLOSE, Found, Source, named_object, objects
@@ -42,21 +42,24 @@ def behind_mark(source: Source, mark: re.Match[str], floor: int = 0) -> Found:
     Args:
         floor: Where the call before it ends.
     """
-    if is_quoted(source.text, mark.start(), floor):
-        return Found((), mark.end(), mark.start())
-    kind = mark.group()
-    reading = _reading(source, mark, kind)
-    if is_mention(source.text, mark, floor, reading.calls):
-        return Found((), mark.end(), mark.start())
+    quoted = quotation_end(source.text, mark.start(), floor)
+    if quoted >= 0:
+        return Found((), max(quoted, mark.end()), mark.start())
+    reading = _reading(source, mark, mark.group())
     reading.start, reading.end = mark.start(), max(reading.end, mark.end())
+    if reading.calls and is_mention(source.text, mark, floor, reading.calls):
+        reading.calls = ()
     return reading
 
 
 def _reading(source: Source, mark: re.Match[str], kind: str) -> Found:
+    begin = source.skip(mark.end(), _BLANK)
+    nested = None if source.text.startswith("{", begin) else MARK.match(source.text, begin)
+    if nested and not (kind == OPEN and nested.group() in (OPEN, "<function=")):
+        return Found((), mark.end())  # a section around the calls
     if kind == OPEN:
-        start = source.skip(mark.end(), _AGAIN)
-        reading = hermes(source, start)
-        again = source.text.find(OPEN, mark.end(), start) >= 0
+        again = nested is not None and nested.group() == OPEN
+        reading = hermes(source, source.skip(mark.end(), _AGAIN) if again else mark.end())
         return reading.repaired(MISSING_CLOSE_TAG) if again else reading
     if kind == _FUNCTIONARY:
         return first_line(source, mark.end())
@@ -64,8 +67,6 @@ def _reading(source: Source, mark: re.Match[str], kind: str) -> Found:
         return mistral(source, mark.end())
     if kind == PYTHON_TAG:
         return llama(source, mark.end())
-    if MARK.match(source.text, source.skip(mark.end(), _BLANK)):
-        return Found((), mark.end())  # a section around the calls
     return read_enveloped(source, mark, OPENINGS[kind])
 
 

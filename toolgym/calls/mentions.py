@@ -1,8 +1,11 @@
 """Texts that speak of a call, or of a format, and make none.
 
 A model explains what it could do, repeats the format that it was shown, or quotes a message. So a
-mark in quotation marks within a sentence opens nothing; neither does one within a sentence behind
-which no call stands; and a placeholder such as `<function-name>` is no name that anybody meant.
+mark that stands in quotation marks within a sentence opens nothing, and neither does what follows
+up to the closing quotation mark; a mark within a sentence behind which no call stands is only
+named; and a placeholder such as `<function-name>`, where the name belongs, documents a format.
+
+What is looked at around a mark is bounded, so a text of nothing but marks takes no longer.
 """
 
 from __future__ import annotations
@@ -10,23 +13,36 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from toolgym.calls.alternation import branches
+from toolgym.calls.families import CONTROLS
 from toolgym.calls.source import RawCall
 from toolgym.tools import ToolSpec
 
 _LOOK_BACK = 200  # characters of the line before a mark
-_QUOTES = "`\"'\u201c\u2018\u00ab"
+_LOOK_AHEAD = 4_000  # characters up to a closing quotation mark
 _WORD = re.compile(r"[^\W\d_]{2}")
+_CONTROL = "|".join(branches(CONTROLS))
+_ONLY_CONTROL = re.compile(rf"(?:{_CONTROL}|\s++|\w++)*+")
+_BEHIND = r"(?=[\s.;:!?)]|,(?! [\"'])|\Z)"
+_CLOSING = {
+    "`": re.compile(r"(?<!`)`(?!`)"),
+    '"': re.compile(rf"(?<=[>\])}}\u273f])\"{_BEHIND}"),
+    "'": re.compile(rf"(?<=[>\])}}\u273f])'{_BEHIND}"),
+    "\u201c": re.compile("\u201d"),
+    "\u2018": re.compile("\u2019"),
+    "\u00ab": re.compile("\u00bb"),
+}
 _BODY = re.compile(r"\s*+(?:[{\[<`(]|[\w.\-/:]++\s*+[({<\[]|\Z)")
-_PLACEHOLDER = re.compile(
-    r"[<{\[$(]\W*[\w .\-]{0,60}\W*|\.{2,}|\u2026|x{2,}|"
-    r"(?:(?:my|your|the|some|example)[_ \-]?)?(?:tool|function|func|fn)"
-    r"(?:[_ \-]?name)?(?:[_ \-]?\d)?|"
-    r"(?:example[_ \-]?)?(?:tool|function)[_ \-]name|name",
-    re.IGNORECASE,
+_STAND_IN = (
+    r"(?:<[a-z][\w \-]{1,40}>|\{[a-z][\w ]{0,40}\}|\$\{?\w{1,40}|\.{3}|\u2026|x{3,}|"
+    r"(?:(?:my|your|the|some|example)[_ \-])?(?:tool|function)(?:[_ \-]?name)?(?:[_ \-]?\d)?|"
+    r"(?:my|your|some|example)[_ \-]\w{1,30})(?!\w)"
 )
-_PLACEHOLDERS = re.compile(
-    r"\s*+(?:\[\s*+)?+\{\s*+[\"'](?:name|tool_name|tool|function)[\"']\s*+:\s*+"
-    r"(?:[\"']?+[<{$][\w .\-]{1,60}[>}]|\.\.\.|\u2026|[\"']\.\.\.[\"'])"
+_PLACEHOLDER = re.compile(rf"{_STAND_IN}|name", re.IGNORECASE)
+_TEMPLATE = re.compile(
+    rf"[\s\[{{\"'`:(]*+(?:python\s++|json\s++|functions?(?:\.|\n|{_CONTROL})|call:\s*+|<function=)?+[{{\s]*+"
+    rf"(?:[\"']?(?:name|tool_name|tool|function)[\"']?\s*+[:=]\s*+[\"']?)?+{_STAND_IN}",
+    re.IGNORECASE,
 )
 
 
@@ -36,11 +52,23 @@ def _line_before(text: str, place: int, floor: int) -> str:
     return text[max(begin, text.rfind("\n", begin, place) + 1) : place]
 
 
-def is_quoted(text: str, place: int, floor: int) -> bool:
-    """Whether a mark stands in quotation marks within a sentence."""
-    if place <= floor or text[place - 1] not in _QUOTES:
-        return False
-    return bool(_WORD.search(_line_before(text, place, floor).rstrip(_QUOTES)))
+def quotation_end(text: str, place: int, floor: int) -> int:
+    """Where the quotation within a sentence ends that a mark stands in; -1 if it stands in none.
+
+    Args:
+        place: Where the mark begins; between it and the quotation mark only others may stand.
+        floor: Where the call before it ends.
+    """
+    begin = max(floor, place - _LOOK_BACK)
+    if not text[begin:place].strip():
+        return -1
+    opening = max(text.rfind(sign, begin, place) for sign in _CLOSING)
+    if opening < 0 or not _ONLY_CONTROL.fullmatch(text, opening + 1, place):
+        return -1
+    if not _WORD.search(_line_before(text, opening, floor)):
+        return -1
+    closing = _CLOSING[text[opening]].search(text, place, place + _LOOK_AHEAD)
+    return closing.end() if closing else -1
 
 
 def is_mention(text: str, mark: re.Match[str], floor: int, calls: Sequence[RawCall]) -> bool:
@@ -52,11 +80,16 @@ def is_mention(text: str, mark: re.Match[str], floor: int, calls: Sequence[RawCa
     """
     if len(calls) != 1 or calls[0].error is None:
         return False
-    if _PLACEHOLDERS.match(text, mark.end()):
+    if is_template(text, mark.end()):
         return True
     return bool(
         not _BODY.match(text, mark.end()) and _WORD.search(_line_before(text, mark.start(), floor))
     )
+
+
+def is_template(text: str, place: int) -> bool:
+    """Whether a call that begins at a place has a placeholder where its name belongs."""
+    return _TEMPLATE.match(text, place) is not None
 
 
 def is_placeholder(call: RawCall, specs: Mapping[str, ToolSpec]) -> bool:

@@ -37,7 +37,7 @@ from toolgym.calls.json_reading import (
 )
 from toolgym.calls.repairs import REPAIRED_JSON, Repair
 from toolgym.calls.source import MAX_CALLS, Found, RawCall, Source
-from toolgym.calls.tool_index import Plan, fold, match_name, plan_of
+from toolgym.calls.tool_index import Plan, fold, is_near, match_name, plan_of
 from toolgym.tools import ToolSpec
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-/:]*+(?=\()")
@@ -78,7 +78,7 @@ def read_python(source: Source, start: int, *, sure: bool = False) -> PythonRead
     text, specs = source.text, source.specs
     listed = text[start] == "["
     first = _NAME.match(text, start + 1 if listed else start)
-    if not first or (not match_name(first.group(), specs).near and first.group() not in specs):
+    if not first or not is_near(first.group(), specs):
         return PythonRead((), start)
     if source.tried < 0:
         return PythonRead((), start)
@@ -278,4 +278,8 @@ def read_python_calls(source: Source, begin: int, kind: str) -> Found:
         calls.extend(replace(call, format=kind) for call in read.calls)
         end, open_at = read.end, read.open_at
         position = source.skip(end, _BETWEEN)
+    if not calls:
+        unknown = _NAME.match(source.text, begin + source.text.startswith("[", begin))
+        if unknown and not is_near(unknown.group(), source.specs):
+            return Found((RawCall(unknown.group(), {}, kind),), unknown.end(), begin)
     return Found(tuple(calls), end, begin, open_at=open_at)

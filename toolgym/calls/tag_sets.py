@@ -196,7 +196,7 @@ KIMI_K3: Final = _tags(
 _M3: Final = "]<]minimax[>["
 MINIMAX_M3: Final = _tags(
     "minimax-m3",
-    head=rf"\]?<\]minimax\[>\[\s*+<invoke\s++name\s*+=\s*+{_NAME}\s*+(/?)>",
+    head=rf"\]<\]minimax\[>\[\s*+<invoke\s++name\s*+=\s*+{_NAME}\s*+(/?)>",
     call=f"{_M3}<invoke ",
     opening=r"\]<\]minimax\[>\[\s*+<([\w.\-]++)>",
     parameter=f"{_M3}<",

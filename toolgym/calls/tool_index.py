@@ -47,6 +47,11 @@ def match_name(written: str, specs: Mapping[str, ToolSpec]) -> Match:
     return _match(written[:MAX_NAME], known)
 
 
+def is_near(written: str, specs: Mapping[str, ToolSpec]) -> bool:
+    """Whether a name means a tool, or could mean one of several."""
+    return written in specs or bool(match_name(written, specs).near)
+
+
 Known = tuple[tuple[str, bool, tuple[str, ...]], ...]
 
 

@@ -12,6 +12,7 @@ with the first promise that does not hold. It needs no test framework:
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import pickle
@@ -22,7 +23,7 @@ from typing import Any, get_type_hints
 
 from gymnasium.utils.env_checker import check_env
 
-from toolgym import policies, registration, rollout
+from toolgym import calls, policies, registration, rollout
 from toolgym.calls import ToolCall, parse_calls, render_call, specs_of
 from toolgym.env import ToolEnv
 from toolgym.episode import Info
@@ -57,6 +58,7 @@ SPANS = (
     *('"', "'", "\\", "{", "}", "[", "]", "(", ")", ",", ":", "null", "NaN", "\x00", "\ud83d"),
     *("\u2028", "1e999", "-", "\n", "<arg_key>", "</arg_value>", "describe("),
     *('{"name": ', '"arguments": '),
+    *(text for entry in calls.FORMATS for text in (*entry.marks, *entry.closes[:1])),
 )
 
 
@@ -142,39 +144,15 @@ def _positional(name: str, arguments: dict[str, Any]) -> str:
     return f"{name}({', '.join(map(repr, arguments.values()))})"
 
 
-def _xml(name: str, arguments: dict[str, Any]) -> str:
-    pairs = "".join(f"<parameter={k}>\n{_bare(v)}\n</parameter>\n" for k, v in arguments.items())
-    return f"<tool_call>\n<function={name}>\n{pairs}</function>\n</tool_call>"
-
-
-def _arg_keys(name: str, arguments: dict[str, Any]) -> str:
-    pairs = "".join(
-        f"<arg_key>{k}</arg_key>\n<arg_value>{_bare(v)}</arg_value>\n" for k, v in arguments.items()
-    )
-    return f"<tool_call>{name}\n{pairs}</tool_call>"
-
-
-def _bare(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _llama(name: str, arguments: dict[str, Any]) -> str:
-    return json.dumps({"name": name, "parameters": arguments})
-
-
 Writer = Callable[[str, dict[str, Any]], str]
 FORMATS: tuple[Writer, ...] = (
     render_call,
     render_call,
     _python,
     _positional,
-    _xml,
-    _arg_keys,
-    _llama,
-    lambda name, arguments: "<|python_tag|>" + _llama(name, arguments),
+    lambda name, arguments: json.dumps({"name": name, "parameters": arguments}),
     lambda name, arguments: f"```json\n{json.dumps({'name': name, 'arguments': arguments})}\n```",
-    lambda name, arguments: f"[TOOL_CALLS]{name}[ARGS]{json.dumps(arguments)}",
-    lambda name, arguments: f"[TOOL_CALLS][{json.dumps({'name': name, 'arguments': arguments})}]",
+    *(functools.partial(render_call, format=entry.name) for entry in calls.FORMATS),
 )
 
 
