@@ -4,18 +4,33 @@ One episode object serves all: the prompt of an evaluation, the prompt of a trai
 of a supervised data set come from the functions below, so a model never meets two wordings of one
 task. The prompt is part of the environment's version: changing it is a new version of the
 environment id.
+
+A chat template shows the tools from their schemas. Where none does, because a server or a template
+knows no tools, `tools_in_words` tells them in plain English, and in one wording everywhere.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from toolgym import calls
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
+from toolgym.errors import ConfigurationError
+from toolgym.tools import ToolSpec
+
+if TYPE_CHECKING:
+    from jinja2.environment import TemplateModule
 
 Message = dict[str, Any]
+
+TOOLS_IN_WORDS: Final = Path(__file__).with_name("tools_in_words.jinja")
+"""The wording of `tools_in_words`, as macros that a chat template can hold."""
 
 
 def system_prompt(env: ToolEnv[Any]) -> str:
@@ -29,6 +44,79 @@ def system_prompt(env: ToolEnv[Any]) -> str:
         f"{purpose} Use the tools you are given, one call at a time, and read each result before"
         f" the next call. When you are sure, call {ends}: it ends the episode."
     )
+
+
+def tools_in_words(tools: Any, format: str = "hermes") -> str:
+    """The tools in plain English, for a model whose server or template shows it none.
+
+    Told are each tool with its description, each argument with its type, whether it is required,
+    its default and its description, the form of a call, and which tool ends the episode.
+
+    Args:
+        tools: `ToolSpec`s, a mapping of them by name (`env.tools`), or OpenAI function schemas,
+            which do not say which tool ends the episode.
+        format: The form of a call, a name in `toolgym.calls.FORMATS`; an example is shown in it.
+
+    Returns:
+        Some lines of text; an empty one for no tools.
+
+    Raises:
+        ConfigurationError: There is no such format.
+
+    >>> from toolgym.tools import ToolSpec, read_spec
+    >>> def look(self, at: str, closely: bool = False) -> str:
+    ...     '''Look at something.
+    ...
+    ...     Args:
+    ...         at: What to look at.
+    ...         closely: With a lens.
+    ...     '''
+    >>> print(tools_in_words([read_spec(look)]))
+    You have these tools:
+    <BLANKLINE>
+    look: Look at something.
+      Arguments:
+      - at (string, required): What to look at.
+      - closely (true or false, optional; false if left out): With a lens.
+    <BLANKLINE>
+    To call a tool, write its name and its arguments in this form:
+    <tool_call>
+    {"name": "look", "arguments": {"at": "..."}}
+    </tool_call>
+    One call in a message is enough: write it, end your message, and read the result.
+    """
+    entries = list(tools.values() if isinstance(tools, Mapping) else tools)
+    if not entries:
+        return ""
+    schemas = [each.schema() if isinstance(each, ToolSpec) else each for each in entries]
+    ending = [each.name for each in entries if isinstance(each, ToolSpec) and each.terminal]
+    words: Any = _words()
+    arguments = json.loads(words.example_arguments(schemas))
+    example = _rendered(str(words.example_name(schemas)), arguments, format)
+    return str(words.tools_in_words(schemas, example, ending))
+
+
+def _rendered(name: str, arguments: dict[str, Any], format: str) -> str:
+    """A call in a form.
+
+    Raises:
+        ConfigurationError: There is no such form.
+    """
+    known = [each.name for each in getattr(calls, "FORMATS", ())] or ["hermes"]
+    if format not in known:
+        raise ConfigurationError(f"there is no call format {format!r}: take {', '.join(known)}.")
+    option: dict[str, Any] = {} if format == "hermes" else {"format": format}
+    return calls.render_call(name, arguments, **option)
+
+
+@functools.cache
+def _words() -> TemplateModule:
+    """The macros that the wording is made of."""
+    from jinja2 import Environment
+
+    environment = Environment()
+    environment.filters["tojson"] = functools.partial(json.dumps, ensure_ascii=False)
+    return environment.from_string(TOOLS_IN_WORDS.read_text(encoding="utf-8")).module
 
 
 def user_prompt(env: ToolEnv[Any]) -> str:

@@ -16,6 +16,7 @@ import typer
 from rich.table import Table
 
 from adapters.commands.train import TRAINERS, check_installed, refuse_unknown, weights_of
+from adapters.training.models.chat_templates import ChatTemplate
 from adapters.training.models.places import check_model, loading_pytorch
 from toolgym import registration
 from toolgym.commands import (
@@ -50,6 +51,9 @@ def _option(help_text: str, **more: Any) -> Any:
 Model = Annotated[
     Text, _option("A chat model, as it is: a folder or a hub id; else the tiny one, warmed up.")
 ]
+Template = Annotated[
+    Text, _option("In place of that of --model: hermes, chatml, or a Jinja file.")
+]
 Dataset = Annotated[Text, _option('As for train: "tiny" without --model, else "bundled".')]
 Split = Annotated[Text, _option("Of the training tasks; train.")]
 Parsing = Annotated[Text, _option("lenient (repairs what it can) or strict.")]
@@ -71,6 +75,7 @@ def command(
     context: typer.Context,
     env_id: EnvId,
     model: Model = None,
+    chat_template: Template = None,
     dataset: Dataset = None,
     split: Split = None,
     step_limit: StepLimit = None,
@@ -101,6 +106,7 @@ def command(
         toolgym preflight sqlgym/Explore-v0
         toolgym preflight sqlgym/Explore-v0 --model runs/explore-001/checkpoints/warmup
         toolgym preflight sqlgym/Explore-v0 --model Qwen/Qwen3-1.7B --json
+        toolgym preflight sqlgym/Explore-v0 --model HuggingFaceTB/SmolLM2-135M --chat-template hermes
     """
     check_installed()
     options = {k: v for k, v in context.params.items() if k not in _OF_THE_LOOK}
@@ -178,11 +184,13 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
     """Load or build the model, and look at it.
 
     Raises:
-        ConfigurationError: The model or the environment cannot be had, which is found out before
+        ConfigurationError: Model, chat template or environment cannot be had, which is found out before
             PyTorch is loaded.
     """
     if not settings.is_tiny:
         check_model(settings.model)
+    if settings.chat_template is not None:
+        ChatTemplate.named(settings.chat_template)
     registration.make(settings.env_id, **settings.training_kwargs)
     with loading_pytorch():
         from transformers.utils.logging import disable_progress_bar
@@ -210,7 +218,8 @@ def _model(
     from toolgym.runs.run import Run
 
     if not settings.is_tiny:
-        return load_model(settings.model, for_training=True)
+        template = settings.chat_template
+        return load_model(settings.model, for_training=True, chat_template=template)
     with tempfile.TemporaryDirectory() as folder:
         run = Run.create(Path(folder) / "run", {"settings": settings.model_dump()})
         return prepare(settings, run, watch)
@@ -219,6 +228,8 @@ def _model(
 def print_object(report: Report, settings: TrainSettings) -> None:
     """One JSON object: verdict, findings, figures, and of what."""
     about: dict[str, Any] = {"env_id": settings.env_id, "model": settings.model}
+    if settings.chat_template is not None:
+        about["chat_template"] = settings.chat_template
     about["env_kwargs"] = settings.training_kwargs
     typer.echo(json.dumps({**report.to_json(), **about}, indent=2, default=str))
 

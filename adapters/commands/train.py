@@ -22,6 +22,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from adapters.commands.train_options import divide_options, show_settings
+from adapters.training.models.chat_templates import ChatTemplate
 from adapters.training.models.places import check_model, loading_pytorch
 from adapters.training.runs.dashboards import check_services
 from adapters.training.runs.evaluations import Evaluation, evaluations, separated
@@ -47,6 +48,9 @@ def _option(help_text: str, **more: Any) -> Any:
 
 EnvId = Annotated[Text, typer.Argument(help="The environment, such as sqlgym/Explore-v0.")]
 Model = Annotated[Text, _option("A chat model: a folder or a hub id; without it, the tiny one.")]
+Template = Annotated[
+    Text, _option("For a model without tools in its own: hermes, chatml, or a Jinja file.")
+]
 Dataset = Annotated[Text, _option('SQLite file, folder or name; "tiny", with --model "bundled".')]
 Split = Annotated[Text, _option("Trained on: train. Evaluated is what of dev it has not.")]
 Steps = Annotated[Number, _option("Steps of GRPO; 60, for the tiny model after a novice 100.")]
@@ -102,6 +106,7 @@ def command(
     context: typer.Context,
     env_id: EnvId = None,
     model: Model = None,
+    chat_template: Template = None,
     dataset: Dataset = None,
     split: Split = None,
     steps: Steps = None,
@@ -141,6 +146,7 @@ def command(
     Example:
         toolgym train sqlgym/Explore-v0
         toolgym train sqlgym/Explore-v0 --dataset my.db
+        toolgym train sqlgym/Explore-v0 --model HuggingFaceTB/SmolLM2-135M --chat-template hermes
         toolgym train aflowgym/Compose-v0 --trainer reference
         toolgym train sqlgym/Explore-v0 --control shuffled-rewards
         toolgym train sqlgym/Explore-v0 --set dynamic_sampling=true --set beta=0.02
@@ -260,10 +266,12 @@ def check_early(
         The settings with training and evaluation kept apart, and the evaluations.
 
     Raises:
-        ConfigurationError: Environment, data, model, dashboard or run folder cannot be had.
+        ConfigurationError: Environment, data, model, chat template, dashboard or run folder cannot be had.
     """
     if not settings.is_tiny:
         check_model(settings.model)
+    if settings.chat_template is not None:
+        ChatTemplate.named(settings.chat_template)
     if settings.trainer == "reference" and (settings.lora or settings.vllm is not None):
         option = "--lora" if settings.lora else "--vllm"
         raise ConfigurationError(f"{option} is for --trainer trl; the reference trainer has none.")

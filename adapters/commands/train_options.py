@@ -38,6 +38,7 @@ OWN_OPTIONS: Final = {
     "seed": "--seed",
     "env_id": "the first argument",
     "model": "--model",
+    "chat_template": "--chat-template",
     "trainer": "--trainer",
     "trainer_options": "--set",
     "env_kwargs": "--set",

@@ -32,8 +32,8 @@ _INVENTED: list[Message] = [
 ]
 _OPENED = "<think>"
 _CURE = (
-    "take a tokenizer with another chat template (that of a tool-calling model, or one made for"
-    " training), or use --trainer trl"
+    "take --chat-template hermes, or a tokenizer with another chat template (that of a tool-calling"
+    " model, or one made for training), or use --trainer trl"
 )
 
 

@@ -83,6 +83,13 @@ BaseUrl = Annotated[
     str | None,
     typer.Option(help="Of the server that openai:MODEL asks, such as http://127.0.0.1:8000/v1."),
 ]
+Template = Annotated[
+    str | None,
+    typer.Option(
+        help="For a model, in place of its own: hermes or chatml, which show the tools to any "
+        "model, or a Jinja file."
+    ),
+]
 PolicySettings = Annotated[
     list[str] | None,
     typer.Option(
@@ -133,6 +140,7 @@ def command(
     out: Out = None,
     transcripts: Transcripts = 0,
     base_url: BaseUrl = None,
+    chat_template: Template = None,
     policy_settings: PolicySettings = None,
 ) -> None:
     """Play tasks with a policy and report how well it did.
@@ -157,7 +165,7 @@ def command(
     env_options = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **env_options)
     check_early(env_id, out, env_kwargs)
-    options = options_of(policy, base_url, policy_settings)
+    options = options_of(policy, base_url, policy_settings, chat_template)
     tries = k if start is None else start + k + 1  # whoever says where to start has others, too
     actor = load_policy(policy, seed=seed, temperature=temperature, tries=tries, **options)
     if temperature is not None:
@@ -183,7 +191,9 @@ def _part(env_id: str, split: str | None) -> str | None:
     return "dev" if split is None and splits else split
 
 
-def options_of(name: str, base_url: str | None, pairs: list[str] | None) -> dict[str, Any]:
+def options_of(
+    name: str, base_url: str | None, pairs: list[str] | None, chat_template: str | None = None
+) -> dict[str, Any]:
     """The options of a policy that were given on the command line.
 
     Raises:
@@ -196,6 +206,18 @@ def options_of(name: str, base_url: str | None, pairs: list[str] | None) -> dict
                 f"--base-url is for --policy openai:MODEL; {name} asks no server, leave it out."
             )
         options["base_url"] = base_url
+    if chat_template is not None:
+        if name in BUILT_IN or name.startswith(policies.SERVED):
+            raise ConfigurationError(
+                f"--chat-template is for a model that is loaded here; {name} takes none, leave it"
+                " out."
+            )
+        if "chat_template" in options:
+            raise ConfigurationError(
+                "chat_template is given twice, by --chat-template and by --policy-set; leave one"
+                " out."
+            )
+        options["chat_template"] = chat_template
     if options and name in BUILT_IN:
         raise ConfigurationError(
             f"--policy-set is for models; {name} has no options, leave it out."

@@ -18,10 +18,10 @@ from toolgym.chat.client import ChatClient
 from toolgym.chat.faults import ChatFault
 from toolgym.chat.reply import Chat, Reply
 from toolgym.chat.settings import DEFAULT_URL, settings_for
-from toolgym.env import HOW_TO_CALL, ToolEnv
+from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import ConfigurationError
-from toolgym.messages import Message, prompt_messages
+from toolgym.messages import Message, prompt_messages, tools_in_words
 from toolgym.policies.builtin import SERVED, Situation
 
 Tools = Literal["native", "text"]
@@ -135,8 +135,7 @@ def _is_object(text: Any) -> bool:
 def _in_words(env: ToolEnv[Any]) -> list[Message]:
     """The transcript as text, with the tools described in the first message."""
     system, *rest = prompt_messages(env)
-    tools = "\n".join(json.dumps(tool["function"]) for tool in env.tool_schemas())
-    prompt = f"{system['content']}\n\n{HOW_TO_CALL}\nThe tools, as JSON:\n{tools}"
+    prompt = f"{system['content']}\n\n{tools_in_words(env.tools)}"
     messages: list[Message] = [{"role": "system", "content": prompt}, *rest]
     for turn in env.episode.turns:
         text = turn.action if isinstance(turn.action, str) else _calls_text(turn)

@@ -26,6 +26,7 @@ from transformers import (
 from transformers.cache_utils import Cache, DynamicLayer
 from transformers.utils.logging import disable_progress_bar
 
+from adapters.training.models.chat_templates import ChatTemplate, with_chat_template
 from adapters.training.models.places import check_model
 from adapters.training.models.tokenized_examples import context_length, pad_id, stop_ids
 from toolgym.errors import ConfigurationError
@@ -175,6 +176,8 @@ class ChatModelPolicy:
         max_new_tokens: Of one turn; a turn that is cut off there is no call, or a broken one.
         batch: Episodes in one forward pass at most.
         seed: With the situation's own seed and its turn, it fixes what is drawn.
+        chat_template: In place of the tokenizer's own: `hermes`, `chatml`, or the path of a Jinja
+            file (`adapters.training.models.chat_templates`). Model and tokenizer stay as they are.
 
     A transcript that leaves no room for a turn in the model's context gets an empty action.
     """
@@ -189,12 +192,15 @@ class ChatModelPolicy:
         max_new_tokens: int = 256,
         batch: int = 64,
         seed: int = 0,
+        chat_template: str | ChatTemplate | None = None,
     ) -> None:
         if temperature < 0 or max_new_tokens < 1 or batch < 1:
             raise ConfigurationError(
                 "temperature must not be negative, max_new_tokens and batch at least 1, got"
                 f" {temperature=}, {max_new_tokens=}, {batch=}."
             )
+        if chat_template is not None:
+            tokenizer = with_chat_template(tokenizer, chat_template)
         self.name = name
         self.model = model
         self.tokenizer = tokenizer
@@ -244,23 +250,34 @@ class ChatModelPolicy:
         return str(self.tokenizer.decode(written, skip_special_tokens=False))
 
 
-def load(path_or_hub_id: str, *, seed: int = 0, **options: Any) -> ChatModelPolicy:
+def load(
+    path_or_hub_id: str,
+    *,
+    seed: int = 0,
+    chat_template: str | ChatTemplate | None = None,
+    **options: Any,
+) -> ChatModelPolicy:
     """A policy from a checkpoint folder or from the Hugging Face hub.
 
     Args:
         path_or_hub_id: A folder with model and tokenizer, such as `runs/NAME/checkpoints/final`,
             or a name on the hub.
+        chat_template: As for `load_model`.
         options: For `ChatModelPolicy`.
 
     Raises:
         ConfigurationError: There is no such model, or it has no chat template.
     """
-    model, tokenizer = load_model(path_or_hub_id)
+    model, tokenizer = load_model(path_or_hub_id, chat_template=chat_template)
     return ChatModelPolicy(model, tokenizer, name=path_or_hub_id, seed=seed, **options)
 
 
 def load_model(
-    path_or_hub_id: str, *, for_training: bool = False, dtype: str = "float32"
+    path_or_hub_id: str,
+    *,
+    for_training: bool = False,
+    dtype: str = "float32",
+    chat_template: str | ChatTemplate | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Model and tokenizer from a folder or the hub, on the accelerator if there is one.
 
@@ -269,11 +286,15 @@ def load_model(
         for_training: In `dtype` then, and else in that of the file.
         dtype: `float32`, since in half precision small updates are rounded away; `bfloat16` halves
             the memory, for adapters.
+        chat_template: In place of the tokenizer's own: `hermes`, `chatml`, or the path of a Jinja
+            file (`adapters.training.models.chat_templates`); None keeps that.
 
     Raises:
-        ConfigurationError: There is no such model, or it has no chat template.
+        ConfigurationError: There is no such model or template, or the model has none.
     """
     check_model(path_or_hub_id)
+    if isinstance(chat_template, str):
+        chat_template = ChatTemplate.named(chat_template)  # before the weights are read
     place = Path(path_or_hub_id).expanduser()
     source = str(place) if place.exists() else path_or_hub_id
     precision: Any = getattr(torch, dtype) if for_training else "auto"
@@ -284,10 +305,13 @@ def load_model(
         model = AutoModelForCausalLM.from_pretrained(source, dtype=precision)
     except (OSError, ValueError) as problem:
         raise ConfigurationError(_cannot_load(path_or_hub_id, problem)) from problem
+    if chat_template is not None:
+        tokenizer = with_chat_template(tokenizer, chat_template, model)
     if not tokenizer.chat_template:
         raise ConfigurationError(
-            f"{path_or_hub_id} has no chat template, so it cannot be shown tools; take a chat model"
-            " (an -Instruct version), or set tokenizer.chat_template and save it."
+            f"{path_or_hub_id} has no chat template, so it cannot be shown tools: add"
+            " --chat-template hermes (in Python chat_template=\"hermes\"), which fits any model, or"
+            " take a chat model (an -Instruct version)."
         )
     device: Any = "cuda" if torch.cuda.is_available() else "cpu"
     return model.to(device), tokenizer

@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -19,6 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from adapters.tiny.model import build_model
 from adapters.tiny.tokenizer import mistakes, null_padded, train_tokenizer
 from adapters.training.models.chat_policy import load_model
+from adapters.training.models.chat_templates import ChatTemplate
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
@@ -26,9 +28,12 @@ from adapters.training.runs.progress import ProgressListener
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
 from toolgym.messages import Message
+from toolgym.runs.files import replace_file
 from toolgym.runs.run import Run
 
 WARMUP = "warmup"
+TEMPLATE = "chat_template.jinja"
+"""The text of the run's chat template, in its folder, where one was asked for."""
 _PADDED, _MISTAKEN = 300, 20  # transcripts that only the tokenizer sees
 
 Pair = tuple[PreTrainedModel, PreTrainedTokenizerBase]
@@ -40,12 +45,13 @@ def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
     Raises:
         ConfigurationError: The model cannot be loaded, or the environment has no expert.
     """
+    _keep_template(settings, run)
     folder = run.checkpoints / WARMUP
     needs_none = not settings.is_tiny and not settings.warmup_steps
     if folder.is_dir() or needs_none:
         return load_prepared(settings, run)
     run.cut_metrics("warmup", 0)
-    loaded = None if settings.is_tiny else _loaded(settings)  # first: it may not be there
+    loaded = None if settings.is_tiny else _loaded(settings, run)  # first: it may not be there
     transcripts = _demonstrations(settings, watch)
     model, tokenizer = loaded or _tiny(settings, transcripts)
     if settings.warmup_steps:
@@ -61,7 +67,9 @@ def load_prepared(settings: TrainSettings, run: Run) -> Pair:
         ConfigurationError: The model cannot be loaded.
     """
     folder = run.checkpoints / WARMUP
-    return _loaded(settings, str(folder) if folder.is_dir() else None)
+    if not folder.is_dir():
+        return _loaded(settings, run)
+    return load_model(str(folder), for_training=True, dtype=settings.dtype)
 
 
 def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
@@ -100,8 +108,21 @@ def _demonstrations(settings: TrainSettings, watch: ProgressListener) -> list[li
         )
 
 
-def _loaded(settings: TrainSettings, place: str | None = None) -> Pair:
-    return load_model(place or settings.model, for_training=True, dtype=settings.dtype)
+def _keep_template(settings: TrainSettings, run: Run) -> None:
+    """Write the chat template down, so that a run that is taken up goes on with the same."""
+    file = run.path / TEMPLATE
+    if settings.chat_template is not None and not file.is_file():
+        text = ChatTemplate.named(settings.chat_template).text
+        replace_file(file, [text.encode("utf-8")])
+
+
+def _loaded(settings: TrainSettings, run: Run) -> Pair:
+    """The model that the run began with, with the chat template that it began with."""
+    template, file = settings.chat_template, run.path / TEMPLATE
+    how: dict[str, Any] = {"for_training": True, "dtype": settings.dtype}
+    if template is not None:
+        how["chat_template"] = ChatTemplate(template, file.read_text(encoding="utf-8"))
+    return load_model(settings.model, **how)
 
 
 def _tiny(settings: TrainSettings, transcripts: Sequence[Sequence[Message]]) -> Pair:

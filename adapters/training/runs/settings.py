@@ -47,6 +47,9 @@ class TrainSettings(BaseModel):
     """The environment."""
     model: str = TINY
     """`tiny`, or the path or hub id of a chat model."""
+    chat_template: str | None = None
+    """In place of the template of `model`: `hermes`, `chatml`, or the path of a Jinja file; its text
+    is kept in the run folder. See `adapters.training.models.chat_templates`."""
     trainer: str = "trl"
     """The trainer of the reinforcement learning: `trl` or `reference`."""
     trainer_options: dict[str, Any] = Field(default_factory=dict)
@@ -140,6 +143,12 @@ class TrainSettings(BaseModel):
     def _has_an_adapter_for_half_precision(self) -> TrainSettings:
         if self.dtype != "float32" and not self.lora:
             raise ValueError("bfloat16 rounds small updates away: add --lora, or keep float32")
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_template_of_its_own(self) -> TrainSettings:
+        if self.chat_template is not None and self.is_tiny:
+            raise ValueError("the tiny model has its own: --chat-template is for --model")
         return self
 
     @property
