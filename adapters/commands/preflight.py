@@ -51,9 +51,7 @@ def _option(help_text: str, **more: Any) -> Any:
 Model = Annotated[
     Text, _option("A chat model, as it is: a folder or a hub id; else the tiny one, warmed up.")
 ]
-Template = Annotated[
-    Text, _option("In place of that of --model: hermes, chatml, or a Jinja file.")
-]
+Template = Annotated[Text, _option("In place of that of --model: hermes, chatml, or a Jinja file.")]
 Dataset = Annotated[Text, _option('As for train: "tiny" without --model, else "bundled".')]
 Split = Annotated[Text, _option("Of the training tasks; train.")]
 Parsing = Annotated[Text, _option("lenient (repairs what it can) or strict.")]
@@ -106,7 +104,7 @@ def command(
         toolgym preflight sqlgym/Explore-v0
         toolgym preflight sqlgym/Explore-v0 --model runs/explore-001/checkpoints/warmup
         toolgym preflight sqlgym/Explore-v0 --model Qwen/Qwen3-1.7B --json
-        toolgym preflight sqlgym/Explore-v0 --model HuggingFaceTB/SmolLM2-135M --chat-template hermes
+        toolgym preflight sqlgym/Explore-v0 --model ./base-model --chat-template hermes
     """
     check_installed()
     options = {k: v for k, v in context.params.items() if k not in _OF_THE_LOOK}
@@ -184,8 +182,8 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
     """Load or build the model, and look at it.
 
     Raises:
-        ConfigurationError: Model, chat template or environment cannot be had, which is found out before
-            PyTorch is loaded.
+        ConfigurationError: Model, chat template or environment cannot be had, which is found out
+            before PyTorch is loaded.
     """
     if not settings.is_tiny:
         check_model(settings.model)
@@ -257,6 +255,8 @@ def _rows(figures: Mapping[str, Any], settings: TrainSettings) -> Iterator[tuple
     yield "rollouts", f"{figures['rollouts']:.0f}: {figures['tries']} at {figures['tasks']} tasks"
     for name in ("validity", "tool_failures", "null_arguments", "answered", "unfinished"):
         yield name.replace("_", " "), _share(figures[name])
+    written = ", ".join(f"{count} {name}" for name, count in figures["call_formats"].items())
+    yield "call format", f"{figures['template_format']} in the template; turns: {written or 'none'}"
     yield "repairs per call", f"{figures['repairs_per_call']:.2f}"
     yield "accuracy", _share(figures["accuracy"])
     low, high = figures["reward_min"], figures["reward_max"]

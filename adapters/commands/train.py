@@ -266,7 +266,8 @@ def check_early(
         The settings with training and evaluation kept apart, and the evaluations.
 
     Raises:
-        ConfigurationError: Environment, data, model, chat template, dashboard or run folder cannot be had.
+        ConfigurationError: Environment, data, model, chat template, dashboard or run folder cannot
+            be had.
     """
     if not settings.is_tiny:
         check_model(settings.model)

@@ -310,7 +310,7 @@ def load_model(
     if not tokenizer.chat_template:
         raise ConfigurationError(
             f"{path_or_hub_id} has no chat template, so it cannot be shown tools: add"
-            " --chat-template hermes (in Python chat_template=\"hermes\"), which fits any model, or"
+            ' --chat-template hermes (in Python chat_template="hermes"), which fits any model, or'
             " take a chat model (an -Instruct version)."
         )
     device: Any = "cuda" if torch.cuda.is_available() else "cpu"

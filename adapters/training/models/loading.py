@@ -37,7 +37,8 @@ def load(path_or_hub_id: str, *, seed: int = 0, **options: Any) -> ChatModelPoli
                 " server has others, such as max_tokens.)"
             )
         if name == "chat_template":
-            options[name] = ChatTemplate.named(str(value))
+            is_name = value is not None and not isinstance(value, ChatTemplate)
+            options[name] = ChatTemplate.named(str(value)) if is_name else value
         elif isinstance(value, bool) or not isinstance(value, int | float) or value < _LEAST[name]:
             raise ConfigurationError(
                 f"{name} must be a number from {_LEAST[name]:g}, got {value!r}."

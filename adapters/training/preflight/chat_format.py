@@ -25,6 +25,7 @@ from adapters.training.models.tokenized_examples import (
     examples_of,
     stop_ids,
 )
+from adapters.training.preflight.call_formats import INVENTED, WORDS, readable_formats
 from adapters.training.preflight.judge import Finding, Level
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
@@ -39,10 +40,13 @@ template for which a tool's turn is no clean difference of two renderings."""
 
 _NOTHING: Final = re.compile(r"\b(?:null|None)\b")
 _SHOWN: Final = 400  # characters of a rendering in a finding
-_OTHER_TEMPLATE: Final = "Take a tokenizer with the chat template of a tool-calling model."
+_OTHER_TEMPLATE: Final = (
+    "Pass --chat-template hermes, which shows the tools to any model, or take a tokenizer with the"
+    " chat template of a tool-calling model."
+)
 _OTHER_FORMAT: Final = (
-    "Take a model whose template writes calls in a format that the parser reads as they stand:"
-    " Hermes, as Qwen has it, XML functions, or that of GLM, Llama or Mistral."
+    "Pass --chat-template hermes, or take a model whose template writes calls in a format that the"
+    f" parser reads as they stand: {readable_formats()}."
 )
 
 
@@ -87,7 +91,7 @@ def check_prompt(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> Itera
     try:
         shown = render_chat(prompt, schemas, tokenizer)
         bare = render_chat(prompt, [], tokenizer)
-        called = render_chat(_INVENTED, [], tokenizer)
+        called = render_chat(INVENTED, [], tokenizer)
     except (TemplateError, TypeError, ValueError, KeyError) as problem:
         reason = f"The chat template refuses a chat with tools: {problem}."
         yield Finding("template", "no-go", reason, _OTHER_TEMPLATE)
@@ -96,7 +100,7 @@ def check_prompt(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> Itera
     if hidden:
         reason = f"The chat template does not show the tools {', '.join(hidden)}."
         yield Finding("template", "no-go", f"{reason} {_excerpt(shown)}", _OTHER_TEMPLATE)
-    lost = [word for word in _WORDS if word not in called]
+    lost = [word for word in WORDS if word not in called]
     if lost:
         reason = f"The chat template drops calls or results ({', '.join(lost)})."
         yield Finding("template", "no-go", f"{reason} {_excerpt(called)}", _OTHER_TEMPLATE)
@@ -115,23 +119,6 @@ def shows_arguments(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> bo
     bare = render_chat(prompt, [], tokenizer)
     names = [key for spec in env.tools.values() for key in spec.arguments.model_fields]
     return all(shown.count(name) > bare.count(name) for name in names)
-
-
-_WORDS: Final = ("toolgym_name", "toolgym_key", "toolgym_value", "toolgym_result")
-_INVENTED: Final[list[Message]] = [
-    {"role": "user", "content": "hello"},
-    {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [
-            {
-                "type": "function",
-                "function": {"name": _WORDS[0], "arguments": {_WORDS[1]: _WORDS[2]}},
-            }
-        ],
-    },
-    {"role": "tool", "name": _WORDS[0], "content": _WORDS[3]},
-]
 
 
 def render_chat(

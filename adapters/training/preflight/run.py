@@ -1,11 +1,12 @@
 """Before any GPU hour: can this model learn anything in this environment, with these settings?
 
 Two stages. What can be read off without playing: do the tools have schemas, does the chat template
-show them, does an expert's transcript come back from text and tokens as the calls it was made of,
-can results be appended to what was sampled, does an expert's rollout fit. Then a sample of rollouts
-as training would play them: are calls understood, do tries at one task differ, how sure of itself
-is the model, what will a step cost. A first stage that fails ends it, since rollouts in a broken
-format would tell of the format only.
+show them, in which format does it write calls, does an expert's transcript come back from text and
+tokens as the calls it was made of, can results be appended to what was sampled, does an expert's
+rollout fit. Then a sample of rollouts as training would play them: are calls understood, in which
+format are they written, do tries at one task differ, how sure of itself is the model, what will a
+step cost. A first stage that fails ends it, since rollouts in a broken format would tell of the
+format only.
 
 The model is left as it was, and so is PyTorch's random state; so a run that is preflighted has the
 same numbers as one that is not.
@@ -23,6 +24,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.algorithms.groups import SIZES
 from adapters.training.models.tokenized_examples import Example, examples_of
+from adapters.training.preflight.call_formats import (
+    answer_formats,
+    format_findings,
+    template_format,
+)
 from adapters.training.preflight.chat_format import (
     Needs,
     check_prompt,
@@ -172,6 +178,7 @@ def _before_playing(
     if findings:
         return findings, {}
     figures: dict[str, Any] = {"tools_shown": "schemas"}
+    figures["template_format"] = template_format(tokenizer)
     if not shows_arguments(env, tokenizer):
         figures["tools_shown"] = "names"
     if needs is not None:
@@ -196,6 +203,8 @@ def _after_playing(
     sample_figures = figures_of(sample, sorted({*SIZES, max(2, settings.group_size)}))
     examples = list(_examples(sample, env, tokenizer))
     costs = _costs(settings, model, sample, examples)
+    turns = (turn for played in sample.rollouts for turn in played.record.turns)
+    answers = answer_formats(turns, env.tools)
     numbers = {**sample_figures.numbers, **({"entropy": costs["entropy"]} if examples else {})}
     figures = {
         "tasks": len(sample_figures.counts),
@@ -206,9 +215,11 @@ def _after_playing(
         "group_size_advice": size_advice(sample_figures, scope.limits.live),
         "errors": sample_figures.errors,
         "repairs": sample_figures.repairs,
+        **answers.figures,
         **costs,
     }
     findings = list(judge(sample_figures, numbers, settings, scope.limits))
+    findings += format_findings(template_format(tokenizer), answers)
     if examples and math.isnan(costs["update_seconds"]):
         reason = f"Forward and backward over {AT_ONCE} transcripts do not fit into memory."
         advice = "Turn gradient checkpointing on, or lower --max-completion-length."

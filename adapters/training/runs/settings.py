@@ -48,8 +48,8 @@ class TrainSettings(BaseModel):
     model: str = TINY
     """`tiny`, or the path or hub id of a chat model."""
     chat_template: str | None = None
-    """In place of the template of `model`: `hermes`, `chatml`, or the path of a Jinja file; its text
-    is kept in the run folder. See `adapters.training.models.chat_templates`."""
+    """In place of that of `model`: `hermes`, `chatml`, or the path of a Jinja file, whose text is
+    kept in the run folder. See `adapters.training.models.chat_templates`."""
     trainer: str = "trl"
     """The trainer of the reinforcement learning: `trl` or `reference`."""
     trainer_options: dict[str, Any] = Field(default_factory=dict)

@@ -4,14 +4,14 @@
 tools in words (`toolgym.messages.tools_in_words`), and results are plain text. Any other name is
 the path of a Jinja file. Names and files are looked at before PyTorch is loaded.
 
-A model has to be able to stop at the end of its turn. Of the two templates here a turn ends with
+A model has to be able to stop at the end of its turn. In the two templates here its turns end with
 the tokenizer's `eos_token`: that is `<|im_end|>` where the tokenizer has it as one token, and else
-the token that it has, since what would be cut into several tokens ends no generation, and a token
-that is new to the model would have to be learnt from nothing. A file's turn ends as it writes, and
-that token becomes the tokenizer's `eos_token`. A tokenizer that begins every text with a `bos_token`
-gets it at the beginning of a chat too.
+the token that it has, since what is cut into several tokens ends no generation, and a token that is
+new to the model would have to be learnt from nothing. The turns of others end with `<|im_end|>` in
+either case: to a base model its own `eos_token` says that what follows is another text. A file's
+turn ends as it writes, and that token becomes the `eos_token`.
 
-The tokenizer carries all of it, so a checkpoint that it was saved with needs no option.
+The tokenizer carries all of it, so a checkpoint that was saved with it needs no option.
 """
 
 from __future__ import annotations
@@ -233,4 +233,3 @@ def _check(name: str, text: str) -> None:
 
 def _refuse(message: str) -> None:
     raise TemplateError(message)
-
