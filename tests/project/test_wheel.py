@@ -112,6 +112,14 @@ def test_the_wheel_carries_the_packages_and_the_tasks_and_nothing_else(dist):
     owner = {"sql": "sqlgym", "sql2": "sqlgym", "workflows": "aflowgym"}
     assert packed == {f"{owner[name.split('/')[0]]}/_data/{name}" for name in there}
     assert {name.split("/")[0] for name in there} == set(owner)
+    templates = {
+        file.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for ending in ("jinja", "j2", "css")
+        for file in (ROOT / package).rglob(f"*.{ending}")
+    }
+    assert "adapters/training/models/chat_templates/hermes.jinja" in templates
+    assert templates <= {*names}
 
 
 def test_the_source_distribution_carries_the_tests(dist):

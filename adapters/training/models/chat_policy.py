@@ -301,7 +301,7 @@ def load_model(
     disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # each retry is a warning
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source)
         model = AutoModelForCausalLM.from_pretrained(source, dtype=precision)
     except (OSError, ValueError) as problem:
         raise ConfigurationError(_cannot_load(path_or_hub_id, problem)) from problem

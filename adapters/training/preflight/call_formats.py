@@ -133,10 +133,10 @@ def answer_formats(turns: Iterable[Mapping[str, Any]], tools: Any) -> AnswerForm
     """The formats that a model answers in.
 
     Args:
-        turns: As an `EpisodeRecord` has them; those that are no text count for nothing.
+        turns: As an `EpisodeRecord` has them.
         tools: The environment's.
     """
-    texts = [turn["action"] for turn in turns if isinstance(turn["action"], str)]
+    texts = [str(turn["action"]) for turn in turns]
     counts: Counter[str] = Counter()
     unread = []
     for text in texts:

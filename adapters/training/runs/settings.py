@@ -132,6 +132,13 @@ class TrainSettings(BaseModel):
     max_new_tokens: int = Field(ge=1)
     """Tokens of one turn in evaluations."""
 
+    @field_validator("chat_template")
+    @classmethod
+    def _has_a_model_to_speak_for(cls, name: str | None, info: ValidationInfo) -> str | None:
+        if name is not None and info.data.get("model") == TINY:
+            raise ValueError("the tiny model has a template of its own; this is for --model")
+        return name
+
     @field_validator("group_size")
     @classmethod
     def _has_somebody_to_compare_with(cls, size: int, info: ValidationInfo) -> int:
@@ -143,12 +150,6 @@ class TrainSettings(BaseModel):
     def _has_an_adapter_for_half_precision(self) -> TrainSettings:
         if self.dtype != "float32" and not self.lora:
             raise ValueError("bfloat16 rounds small updates away: add --lora, or keep float32")
-        return self
-
-    @model_validator(mode="after")
-    def _has_a_template_of_its_own(self) -> TrainSettings:
-        if self.chat_template is not None and self.is_tiny:
-            raise ValueError("the tiny model has its own: --chat-template is for --model")
         return self
 
     @property

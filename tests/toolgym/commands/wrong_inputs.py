@@ -23,6 +23,12 @@ CASES = {
     "envs sqlgym/Explore-v0 extra": "Got unexpected extra argument(s) (extra)",
     "eval": "Missing argument 'env_id'.",
     "eval sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
+    "eval sqlgym/Explore-v0 --chat-template hermes": "--chat-template is for a model that is loade",
+    "eval sqlgym/Explore-v0 --policy openai:m --chat-template hermes": "openai:m takes none, leave",
+    "eval sqlgym/Explore-v0 --policy a/b --chat-template nowhere": "there is no chat template 'now",
+    "eval sqlgym/Explore-v0 --policy a/b --chat-template empty": "there is no chat template 'empty",
+    "eval sqlgym/Explore-v0 --policy a/b --chat-template text.txt": "text.txt does not show the me",
+    "eval sqlgym/Explore-v0 --policy a/b --policy-set chat_template=x": "there is no chat template",
     "eval sqlgym/Explore-v0 --n 0": "Invalid value for '--n': Input should be greater",
     "eval sqlgym/Explore-v0 --n x": "Invalid value for '--n': Input should be a valid",
     "eval sqlgym/Explore-v0 --k 0": "Invalid value for '--k': Input should be greater",
@@ -128,6 +134,12 @@ CASES = {
     "train sqlgym/Explore-v0 --model nowhere": "There is no model folder nowhere; name one that",
     "train sqlgym/Explore-v0 --model empty": "empty is no model folder: it needs config.json",
     "train sqlgym/Explore-v0 --model text.txt": "There is no model folder text.txt; name one",
+    "train sqlgym/Explore-v0 --chat-template hermes": "--chat-template: the tiny model has a templ",
+    "train sqlgym/Explore-v0 --model a/b --chat-template hermse": "Did you mean hermes?",
+    "train sqlgym/Explore-v0 --model a/b --chat-template text.txt": "text.txt does not show the me",
+    "train sqlgym/Explore-v0 --model a/b --chat-template bad.jinja": "is no Jinja template: line 1",
+    "train sqlgym/Explore-v0 --set chat_template=hermes": "chat_template is set by --chat-template",
+    "train --resume run --chat-template hermes": "--resume takes all settings from the run: leave",
     "train sqlgym/Explore-v0 --report-to paper": "--report-to must be tensorboard or wandb or",
     "train sqlgym/Explore-v0 --out text.txt/run": "--out text.txt/run cannot be made",
     "train sqlgym/Explore-v0 --config nowhere.yaml": "No such file or directory: 'nowhere.yaml'",
@@ -143,6 +155,9 @@ CASES = {
     "preflight sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
     "preflight sqlgym/Explore-v0 --model ./nowhere": "There is no model folder ./nowhere; name",
     "preflight sqlgym/Explore-v0 --model nowhere": "There is no model folder nowhere; name one",
+    "preflight sqlgym/Explore-v0 --chat-template hermes": "--chat-template: the tiny model has a",
+    "preflight sqlgym/Explore-v0 --model a/b --chat-template nowhere": "there is no chat template",
+    "preflight sqlgym/Explore-v0 --model a/b --chat-template corrupt.db": "does not show the messa",
     "preflight sqlgym/Explore-v0 --dataset nowhere": "there is no data set 'nowhere': it is",
     "preflight sqlgym/Explore-v0 --tries 1": "Invalid value for '--tries': Input should be",
     "preflight sqlgym/Explore-v0 --tasks 0": "Invalid value for '--tasks': Input should be",
@@ -170,6 +185,7 @@ def prepare(place: Path) -> None:
     (place / "empty.db").write_bytes(b"")
     (place / "corrupt.db").write_bytes(b"SQLite format 3\0" + b"x" * 200)
     (place / "text.txt").write_text("hello\n")
+    (place / "bad.jinja").write_text("{% for message in messages %}")
     (place / "broken" / "config.json").write_text("{")
     (place / "damaged" / "config.json").write_text('{"env_id": "sqlgym/Explore-v0"}')
     (place / "damaged" / "rollouts.jsonl").write_text('{"phase": "before"}\nnothing\n{}\n')

@@ -76,7 +76,7 @@ class ChatTemplate:
             return cls(name, text)
         file = Path(name).expanduser()
         if not file.is_file():
-            near = get_close_matches(name, NAMED, n=1)
+            near = get_close_matches(name, NAMED, n=1, cutoff=0.7)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise ConfigurationError(
                 f"there is no chat template {name!r}: take {' or '.join(NAMED)}, or name a file"
@@ -218,7 +218,7 @@ def _check(name: str, text: str) -> None:
     except TemplateSyntaxError as problem:
         raise ConfigurationError(
             f"the chat template {name} is no Jinja template: line {problem.lineno}:"
-            f" {problem.message}."
+            f" {str(problem.message).rstrip('.')}."
         ) from problem
     except (TemplateError, ArithmeticError, *_SLIPS) as problem:
         raise ConfigurationError(

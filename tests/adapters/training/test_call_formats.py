@@ -1,0 +1,102 @@
+"""The formats of calls: what a template writes, what a model answers in, and what is said of it."""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra `train`")
+
+from adapters.training.models.chat_templates import NAMED, with_chat_template
+from adapters.training.preflight.call_formats import (
+    AnswerFormats,
+    answer_formats,
+    format_findings,
+    readable_formats,
+    template_format,
+)
+from toolgym import ToolEnv, registration
+from toolgym.calls import parse_calls
+from toolgym.records import EpisodeRecord
+
+pytestmark = pytest.mark.torch
+NOTES = "trl-tests/Notes-v0"
+TEMPLATES = {
+    "qwen2_5": "hermes",
+    "qwen3": "hermes",
+    "qwen3_instruct_2507": "hermes",
+    "nemotron_3_nano": "xml",
+    "qwen3_5_think": "xml",
+    "glm4moe": "glm",
+}
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_the_format_of_a_template_is_found_in_a_call_that_it_writes(
+    make_tokenizer: Any, template: str
+) -> None:
+    assert template_format(make_tokenizer(template)) == TEMPLATES[template]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_our_own_templates_write_hermes(make_tokenizer: Any, name: str) -> None:
+    assert template_format(with_chat_template(make_tokenizer("gemma"), name)) == "hermes"
+
+
+@pytest.mark.parametrize("template", ["llama3", "gemma", "phi3"])
+def test_a_template_that_writes_no_calls_has_no_format(make_tokenizer: Any, template: str) -> None:
+    assert template_format(make_tokenizer(template)) is None
+
+
+def turns_of(*actions: str) -> tuple[Any, ToolEnv[Any]]:
+    """The recorded turns of an episode in which these were said, and the environment."""
+    env = registration.make(NOTES, step_limit=20)
+    env.reset(seed=0)
+    for action in actions:
+        env.step(action)
+    return EpisodeRecord.of(env.episode, NOTES).turns, env
+
+
+HERMES = '<tool_call>\n{"name": "read", "arguments": {"note": "note-1"}}\n</tool_call>'
+PYTHON = 'read(note="note-1")'
+XML = "<function=read><parameter=note>note-1</parameter></function>"
+UNKNOWN = '<invoke name="read"><arg>note-1</arg></invoke>'
+
+
+def test_answers_are_counted_by_the_format_of_their_calls() -> None:
+    turns, env = turns_of(PYTHON, HERMES, "I wonder.", PYTHON, XML)
+
+    answers = answer_formats(turns, env.tools)
+
+    assert answers == AnswerFormats(5, {"python": 2, "hermes": 1, "xml": 1}, 0, "")
+    assert answers.figures == {
+        "call_formats": {"python": 2, "hermes": 1, "xml": 1},
+        "unread_calls": 0.0,
+    }
+    (finding,) = format_findings("hermes", answers)
+    assert (finding.check, finding.level) == ("call_format", "warn")
+    assert "writes calls as hermes" in finding.reason
+    assert "python in 2 of 4 turns" in finding.reason
+
+
+def test_a_model_that_answers_as_its_template_writes_is_told_nothing() -> None:
+    turns, env = turns_of(HERMES, HERMES, PYTHON, "I wonder.")
+
+    assert list(format_findings("hermes", answer_formats(turns, env.tools))) == []
+    assert list(format_findings(None, answer_formats(turns, env.tools))) == []
+    assert list(format_findings("hermes", answer_formats((), env.tools))) == []
+
+
+def test_answers_that_look_like_calls_and_are_none_are_told_with_one_of_them() -> None:
+    turns, env = turns_of(UNKNOWN, UNKNOWN, HERMES)
+    assert parse_calls(UNKNOWN, env.tools) == []
+
+    answers = answer_formats(turns, env.tools)
+    (finding,) = format_findings("hermes", answers)
+
+    assert (answers.unread, answers.example) == (2, UNKNOWN)
+    assert "2 of 3 turns hold no call that is read" in finding.reason
+    assert UNKNOWN in finding.reason
+    assert "--chat-template hermes" in finding.advice
+    assert readable_formats() in finding.advice
+    turns, env = turns_of(UNKNOWN, HERMES, "I wonder.")
+    assert list(format_findings("hermes", answer_formats(turns, env.tools))) == []
