@@ -42,7 +42,7 @@ def test_our_own_templates_write_hermes(make_tokenizer: Any, name: str) -> None:
     assert template_format(with_chat_template(make_tokenizer("gemma"), name)) == "hermes"
 
 
-@pytest.mark.parametrize("template", ["llama3", "gemma", "phi3"])
+@pytest.mark.parametrize("template", ["gemma", "phi3"])
 def test_a_template_that_writes_no_calls_has_no_format(make_tokenizer: Any, template: str) -> None:
     assert template_format(make_tokenizer(template)) is None
 

@@ -20,21 +20,36 @@ from trl.chat_template_utils import (
 )
 
 from adapters.reference.chat import ChatFormat, check_template
+from adapters.tiny.model import TinySize, build_model
 from adapters.training.models.chat_policy import ChatModelPolicy, load, load_model
 from adapters.training.models.chat_templates import NAMED, ChatTemplate, with_chat_template
+from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.loading import load as load_by_name
+from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import can_sanitize, examples_of, stop_ids
 from adapters.training.preflight.chat_format import check_prompt, check_round_trip
 from adapters.training.runs.preparation import save
 from adapters.trl.settings import prepare_tokenizer
 from tests.adapters.base_models import CHATML, END, base_model, base_tokenizer
+from tests.adapters.trl.scripted_trl import ScriptedTools, always, prompt_texts, scripted
 from toolgym import ConfigurationError, ToolEnv, registration, rollout
-from toolgym.calls import ToolCall, parse_calls
-from toolgym.messages import Message, episode_messages, prompt_messages, tools_in_words
+from toolgym.calls import ToolCall, parse_calls, render_call
+from toolgym.messages import (
+    Message,
+    episode_messages,
+    prompt_messages,
+    tools_in_words,
+    turn_messages,
+)
 from toolgym.tools import specs_from
 
 pytestmark = pytest.mark.torch
 NOTES = "trl-tests/Notes-v0"
+PLAIN_CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""As small chat models have it that were not taught to call tools."""
 KINDS: dict[str, dict[str, Any]] = {
     "without ChatML tokens": {},
     "with ChatML tokens, ended by another": {"control": (END, *CHATML)},
@@ -398,6 +413,64 @@ def test_trl_reads_a_turn_back_where_its_own_reading_is_wanted(hermes: Any) -> N
 
     (call,) = message["tool_calls"]
     assert call["function"] == {"name": "read", "arguments": {"note": "x"}}
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("kind", ["without ChatML tokens", "begun and ended by others"])
+def test_trl_appends_results_as_the_reference_trainer_does(
+    kind: str, name: str, notes: ToolEnv[Any], tmp_path: Path
+) -> None:
+    tokenizer = with_chat_template(base_tokenizer(*prompt_texts(), **KINDS[kind]), name)
+    model = base_model(tokenizer)
+    end = str(tokenizer.eos_token)
+    look = f"{render_call('read', {'note': 'a'})}\n{render_call('count', {'text': 'b'})}{end}"
+    turns = ([look, look], [look, "I wonder."], [look, look], [look, look])
+    script = always(*(tuple(each) for each in turns))
+
+    trainer = scripted(model, tokenizer, tmp_path, script, trainer_class=ScriptedTools)
+    trainer.train()
+
+    chat = ChatFormat(model, tokenizer, notes)
+    for environment, ids in zip(trainer.environments, trainer.outcome[2], strict=True):
+        first, *_ = environment._played().episode.turns
+        said = tokenizer(look, add_special_tokens=False)["input_ids"]
+        (results,) = chat.following([turn_messages(first)[1:]])
+        assert first.results[0] in tokenizer.decode(results)
+        assert ids[: len(said) + len(results)] == said + results
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMED)
+def test_a_base_model_that_imitates_learns_to_call_and_where_to_stop(name: str) -> None:
+    texts = (*prompt_texts(), tools_in_words(registration.make(NOTES).tools))
+    tokenizer = with_chat_template(base_tokenizer(*texts), name)
+    model = build_model(tokenizer, size=TinySize(hidden=64, heads=2, feed_forward=128))
+    tools = registration.make(NOTES).tool_schemas()
+    transcripts = demonstrate(NOTES, 12, demonstrator="expert")
+    examples = [each for one in transcripts for each in examples_of(one, tools, tokenizer)]
+    warm_up(model, examples, WarmupSettings(150, batch=6, learning_rate=1e-2, ramp=10))
+
+    policy = ChatModelPolicy(model, tokenizer, max_new_tokens=64)
+    evaluation = rollout.evaluate(NOTES, policy, n=6)
+
+    assert evaluation.validity == 1.0
+    assert evaluation.summary()["answered"] == 1.0
+    written = [turn["action"] for record in evaluation.records for turn in record.turns]
+    assert all(text.endswith("</tool_call>") for text in written)
+
+
+def test_a_template_that_shows_no_tools_is_refused_with_the_option_that_helps(
+    make_tokenizer: Any, notes: ToolEnv[Any]
+) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.chat_template = PLAIN_CHATML
+
+    shown, called = check_prompt(notes, tokenizer)
+
+    assert "does not show the tools read, count, answer, explode" in shown.reason
+    assert "drops calls or results (toolgym_name" in called.reason
+    assert all("--chat-template hermes" in each.advice for each in (shown, called))
+    assert list(check_prompt(notes, with_chat_template(tokenizer, "hermes"))) == []
 
 
 # Files --------------------------------------------------------------------------------------------
