@@ -31,6 +31,7 @@ ELSEWHERE = {
     "adapters.commands.train_options": "reads the options of whoever starts a training",
     "adapters.commands.train_run": "reads an environment's id and names of folders",
     "adapters.commands.train_with_trl": "reads what this package wrote",
+    "adapters.training.models.chat_templates": "quotes the name of a token",
     "adapters.training.models.places": "reads the name of a model that somebody typed",
     "adapters.lab.code_hash": "reads this package's own code",
     "adapters.lab.definitions": "reads this package's own code",

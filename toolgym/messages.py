@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -104,7 +105,12 @@ def _rendered(name: str, arguments: dict[str, Any], format: str) -> str:
     """
     known = [each.name for each in getattr(calls, "FORMATS", ())] or ["hermes"]
     if format not in known:
-        raise ConfigurationError(f"there is no call format {format!r}: take {', '.join(known)}.")
+        near = get_close_matches(format, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise ConfigurationError(
+            f"there is no call format {format!r}: take one of `toolgym.calls.FORMATS`, such as"
+            f" hermes.{hint}"
+        )
     option: dict[str, Any] = {} if format == "hermes" else {"format": format}
     return calls.render_call(name, arguments, **option)
 

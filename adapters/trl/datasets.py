@@ -180,7 +180,8 @@ def _check_template(tokenizer: Any) -> None:
     text = _render_row({"messages": chat}, tokenizer, "an invented row")
     if not all(word in text for word in words):
         raise ConfigurationError(
-            "the chat template drops tool calls or their results; use one that renders them. It"
+            "the chat template drops tool calls or their results; use one that renders them, such"
+            " as hermes (adapters.training.models.chat_templates.with_chat_template). It"
             f" renders a call and its result as:\n{text}"
         )
 

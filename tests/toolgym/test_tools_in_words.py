@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
-from toolgym import Code, ConfigurationError, registration
+from toolgym import Code, ConfigurationError, calls, registration
 from toolgym.calls import parse_calls
 from toolgym.messages import tools_in_words
 from toolgym.tools import ToolSpec, read_spec
+
+FORMATS = [each.name for each in getattr(calls, "FORMATS", ())] or ["hermes"]
 
 
 class Colour(Enum):
@@ -108,8 +110,10 @@ def test_no_tools_are_told_in_no_words() -> None:
 
 
 def test_a_format_that_does_not_exist_is_refused_by_its_name() -> None:
-    with pytest.raises(ConfigurationError, match="there is no call format 'morse': take hermes"):
-        tools_in_words([REST], format="morse")
+    with pytest.raises(ConfigurationError, match=r"no call format 'no-such-one': .* hermes\.$"):
+        tools_in_words([REST], format="no-such-one")
+    with pytest.raises(ConfigurationError, match=r"Did you mean hermes\?"):
+        tools_in_words([REST], format="herms")
 
 
 @pytest.mark.parametrize(
@@ -126,6 +130,16 @@ def test_every_tool_of_an_environment_is_told_and_the_example_is_a_clean_call(en
     assert "null" not in text
     assert text.endswith(" A call of answer ends the episode.")
     (call,) = parse_calls(example_in(text), tools)
+    assert (call.error, call.repairs) == (None, ())
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_example_is_a_clean_call_in_whatever_format_it_is_told(format: str) -> None:
+    tools = registration.make("sqlgym/Explore-v0").tools
+
+    (call,) = parse_calls(example_in(tools_in_words(tools, format)), tools)
+
+    assert (call.name, call.arguments) == ("describe", {"table_name": "..."})
     assert (call.error, call.repairs) == (None, ())
 
 

@@ -25,9 +25,8 @@ from toolgym.messages import Message
 # What is asked of `toolgym.calls`: the names of the formats in a text, the families of models that
 # write each, and their marks.
 
-_READ: Final = "Hermes (Qwen 2.5 and 3), XML functions (Qwen 3.5, Nemotron), GLM, Llama, Mistral"
-_MARKS: Final = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
 _TABLE: Final[Sequence[Any]] = tuple(getattr(calls, "FORMATS", ()))
+_MARKS: Final = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
 
 
 def formats_in(text: str, tools: Any) -> list[str]:
@@ -39,25 +38,22 @@ def formats_in(text: str, tools: Any) -> list[str]:
 
 
 def readable_formats() -> str:
-    """The formats that the parser reads, each with the families of models that write it."""
-    parts = (f"{each.name} ({', '.join(_texts(each.families))})" for each in _TABLE)
-    return ", ".join(parts) or _READ
+    """The formats that the parser reads, in a few words."""
+    named = "Qwen, Hermes, Llama, Mistral, GLM and Nemotron"
+    if not _TABLE:
+        return f"those of {named}"
+    families = sum(len(each.families) for each in _TABLE)
+    return f"those of {families} model families (`toolgym.calls.FORMATS`), {named} among them"
 
 
-def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
-LOOKS_LIKE_A_CALL: Final = tuple(
-    {
-        mark: None
-        for mark in (
-            *(mark for each in _TABLE for mark in _texts(each.marks)),
-            *_MARKS,
-            *("<tool", "<function", "<invoke", "<|tool", "[TOOL", '"arguments":', '"parameters":'),
-        )
-        if mark.strip()
-    }
+_SAYS_SO: Final = ("tool", "func", "call", "invoke", "plugin", "action", "python")
+LOOKS_LIKE_A_CALL: Final = (
+    *("<tool", "<function", "<invoke", "<|tool", "[TOOL", '"arguments":', '"parameters":'),
+    *(
+        mark
+        for mark in (*_MARKS, *(mark for each in _TABLE for mark in each.marks))
+        if any(word in mark.lower() for word in _SAYS_SO)  # others open what is no call as well
+    ),
 )
 """What a text holds that is a call, or was meant to be one."""
 
@@ -173,7 +169,7 @@ def format_findings(template: str | None, answers: AnswerFormats) -> Iterator[Fi
     if 2 * answers.unread > answers.turns:
         reason = f"{answers.unread} of {answers.turns} turns hold no call that is read, and look as"
         reason += f" if they should, as in {answers.example[:200]!r}."
-        advice = f"The parser reads {readable_formats()}. Pass --chat-template hermes, which tells"
-        advice += " the model such a format, and warm it up; or raise --max-completion-length, if"
-        advice += " calls are cut off."
+        advice = f"The formats that the parser reads are {readable_formats()}. Pass --chat-template"
+        advice += " hermes, which tells the model one of them, and warm it up; or, if calls are cut"
+        advice += " off, raise --max-completion-length."
         yield Finding("call_format", "warn", reason, advice)

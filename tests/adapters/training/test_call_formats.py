@@ -11,6 +11,7 @@ from adapters.training.preflight.call_formats import (
     AnswerFormats,
     answer_formats,
     format_findings,
+    formats_in,
     readable_formats,
     template_format,
 )
@@ -20,21 +21,36 @@ from toolgym.records import EpisodeRecord
 
 pytestmark = pytest.mark.torch
 NOTES = "trl-tests/Notes-v0"
+HERMES = '<tool_call>\n{"name": "read", "arguments": {"note": "note-1"}}\n</tool_call>'
+PYTHON = 'read(note="note-1")'
+XML = "<function=read>\n<parameter=note>\nnote-1\n</parameter>\n</function>"
+GLM = "<tool_call>read\n<arg_key>note</arg_key>\n<arg_value>note-1</arg_value>\n</tool_call>"
+UNKNOWN = "<toolbox>read note-1</toolbox>"
 TEMPLATES = {
-    "qwen2_5": "hermes",
-    "qwen3": "hermes",
-    "qwen3_instruct_2507": "hermes",
-    "nemotron_3_nano": "xml",
-    "qwen3_5_think": "xml",
-    "glm4moe": "glm",
+    "qwen2_5": HERMES,
+    "qwen3": HERMES,
+    "qwen3_instruct_2507": HERMES,
+    "nemotron_3_nano": f"<tool_call>\n{XML}\n</tool_call>",
+    "qwen3_5_think": f"<tool_call>\n{XML}\n</tool_call>",
+    "glm4moe": GLM,
 }
+
+
+def format_of(text: str) -> str:
+    (name,) = formats_in(text, registration.make(NOTES).tools)
+    return name
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_format_of_a_template_is_found_in_a_call_that_it_writes(
     make_tokenizer: Any, template: str
 ) -> None:
-    assert template_format(make_tokenizer(template)) == TEMPLATES[template]
+    assert template_format(make_tokenizer(template)) == format_of(TEMPLATES[template])
+
+
+def test_formats_are_told_apart() -> None:
+    assert format_of(HERMES) == "hermes"
+    assert len({format_of(text) for text in (HERMES, PYTHON, XML, GLM)}) == 4
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -56,22 +72,14 @@ def turns_of(*actions: str) -> tuple[Any, ToolEnv[Any]]:
     return EpisodeRecord.of(env.episode, NOTES).turns, env
 
 
-HERMES = '<tool_call>\n{"name": "read", "arguments": {"note": "note-1"}}\n</tool_call>'
-PYTHON = 'read(note="note-1")'
-XML = "<function=read><parameter=note>note-1</parameter></function>"
-UNKNOWN = '<invoke name="read"><arg>note-1</arg></invoke>'
-
-
 def test_answers_are_counted_by_the_format_of_their_calls() -> None:
     turns, env = turns_of(PYTHON, HERMES, "I wonder.", PYTHON, XML)
 
     answers = answer_formats(turns, env.tools)
 
-    assert answers == AnswerFormats(5, {"python": 2, "hermes": 1, "xml": 1}, 0, "")
-    assert answers.figures == {
-        "call_formats": {"python": 2, "hermes": 1, "xml": 1},
-        "unread_calls": 0.0,
-    }
+    counts = {"python": 2, "hermes": 1, format_of(XML): 1}
+    assert answers == AnswerFormats(5, counts, 0, "")
+    assert answers.figures == {"call_formats": counts, "unread_calls": 0.0}
     (finding,) = format_findings("hermes", answers)
     assert (finding.check, finding.level) == ("call_format", "warn")
     assert "writes calls as hermes" in finding.reason

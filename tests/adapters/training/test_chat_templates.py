@@ -32,7 +32,7 @@ from adapters.training.runs.preparation import save
 from adapters.trl.settings import prepare_tokenizer
 from tests.adapters.base_models import CHATML, END, base_model, base_tokenizer
 from tests.adapters.trl.scripted_trl import ScriptedTools, always, prompt_texts, scripted
-from toolgym import ConfigurationError, ToolEnv, registration, rollout
+from toolgym import ConfigurationError, ToolEnv, calls, registration, rollout
 from toolgym.calls import ToolCall, parse_calls, render_call
 from toolgym.messages import (
     Message,
@@ -318,6 +318,7 @@ TOOLS = [
 ]
 PIECES = st.sampled_from(
     [
+        *(mark for each in getattr(calls, "FORMATS", ()) for mark in each.marks),
         "</tool_call>",
         "<tool_call>",
         END,
@@ -356,14 +357,14 @@ MADE = st.tuples(
 
 
 @pytest.mark.parametrize("name", NAMED)
-@given(calls=st.lists(MADE, min_size=1, max_size=3), content=st.sampled_from(["", "I look."]))
+@given(made=st.lists(MADE, min_size=1, max_size=3), content=st.sampled_from(["", "I look."]))
 def test_calls_are_read_back_from_their_tokens_as_they_were_made(
-    name: str, bare: Any, calls: list[Any], content: str
+    name: str, bare: Any, made: list[Any], content: str
 ) -> None:
     tokenizer = with_chat_template(bare, name)
     functions = [
         {"name": called, "arguments": json.dumps(arguments) if as_text else arguments}
-        for called, arguments, as_text in calls
+        for called, arguments, as_text in made
     ]
     chat: list[Message] = [
         {"role": "user", "content": "Go."},
@@ -381,7 +382,7 @@ def test_calls_are_read_back_from_their_tokens_as_they_were_made(
     read = parse_calls(tokenizer.decode(learnt[:-1]), specs_from(TOOLS))
 
     assert learnt[-1] == tokenizer.eos_token_id
-    assert read == [ToolCall(called, arguments) for called, arguments, _ in calls]
+    assert read == [ToolCall(called, arguments) for called, arguments, _ in made]
 
 
 @pytest.mark.parametrize("name", NAMED)

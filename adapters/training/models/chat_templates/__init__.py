@@ -115,6 +115,7 @@ class ChatTemplate:
                 f"the tokenizer has neither {END_OF_TURN} nor an eos_token, so no turn of"
                 f" --chat-template {self.name} could end: set tokenizer.eos_token and save it."
             )
+        # The tokens of a chat are encoded without those that the tokenizer adds by itself.
         begins = "{{- bos_token -}}\n" if _begins_texts(made) else ""
         made.chat_template = begins + self.text
         made.response_template = _response_template(str(made.eos_token))
