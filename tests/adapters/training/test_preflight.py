@@ -268,6 +268,33 @@ def test_a_template_of_a_tool_calling_model_passes(
     assert list(check_round_trip(notes, transcripts, tiny_model, tokenizer)) == []
 
 
+JSON_CALL = CHAT_TEMPLATE[CHAT_TEMPLATE.index("<tool_call>") : CHAT_TEMPLATE.index("{%- endmacro")]
+PYTHON_CALL = (
+    "{{ function.name }}({% for key, value in function.arguments.items() %}"
+    "{{ ', ' if not loop.first }}{{ key }}={{ value | tojson }}{% endfor %})\n"
+)
+
+
+def test_a_model_that_answers_in_another_format_than_its_template_is_told_so(
+    clean_model: tuple[Any, Any],
+) -> None:
+    model, tokenizer = clean_model
+    python = with_template(tokenizer, CHAT_TEMPLATE.replace(JSON_CALL, PYTHON_CALL))
+
+    alike, apart = (
+        preflight(of_notes(), model, each, NoProgress(), scope=QUICK)
+        for each in (tokenizer, python)
+    )
+
+    assert apart.go
+    assert [each.figures["template_format"] for each in (alike, apart)] == ["hermes", "python"]
+    assert (
+        alike.figures["call_formats"].keys() == apart.figures["call_formats"].keys() == {"hermes"}
+    )
+    assert "call_format" not in warnings(alike)
+    assert "the model writes them as hermes" in warnings(apart)["call_format"]
+
+
 def test_a_template_whose_calls_need_repairs_does_not_come_back(
     clean_model: tuple[Any, Any], notes: ToolEnv[Task]
 ) -> None:
