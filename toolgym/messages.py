@@ -103,7 +103,7 @@ def _rendered(name: str, arguments: dict[str, Any], format: str) -> str:
     Raises:
         ConfigurationError: There is no such form.
     """
-    known = [each.name for each in getattr(calls, "FORMATS", ())] or ["hermes"]
+    known = [each.name for each in calls.FORMATS]
     if format not in known:
         near = get_close_matches(format, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
@@ -111,8 +111,7 @@ def _rendered(name: str, arguments: dict[str, Any], format: str) -> str:
             f"there is no call format {format!r}: take one of `toolgym.calls.FORMATS`, such as"
             f" hermes.{hint}"
         )
-    option: dict[str, Any] = {} if format == "hermes" else {"format": format}
-    return calls.render_call(name, arguments, **option)
+    return calls.render_call(name, arguments, format=format)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from toolgym.calls import parse_calls
 from toolgym.messages import tools_in_words
 from toolgym.tools import ToolSpec, read_spec
 
-FORMATS = [each.name for each in getattr(calls, "FORMATS", ())] or ["hermes"]
+FORMATS = [each.name for each in calls.FORMATS]
 
 
 class Colour(Enum):

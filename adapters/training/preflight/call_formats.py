@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os.path
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,32 +18,17 @@ from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from adapters.training.preflight.judge import Finding
-from toolgym import calls
-from toolgym.calls.formats import find_calls
+from toolgym.calls import FORMATS, formats_in
 from toolgym.messages import Message
-
-# What is asked of `toolgym.calls`: the names of the formats in a text, the families of models that
-# write each, and their marks.
-
-_TABLE: Final[Sequence[Any]] = tuple(getattr(calls, "FORMATS", ()))
-_MARKS: Final = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
-
-
-def formats_in(text: str, tools: Any) -> list[str]:
-    """The names of the formats of the calls in a text, in their order."""
-    named = getattr(calls, "formats_in", None)
-    if named is not None:
-        return list(named(text, tools))
-    return [raw.format for raw in find_calls(text, calls.specs_of(tools))]
 
 
 def readable_formats() -> str:
     """The formats that the parser reads, in a few words."""
-    named = "Qwen, Hermes, Llama, Mistral, GLM and Nemotron"
-    if not _TABLE:
-        return f"those of {named}"
-    families = sum(len(each.families) for each in _TABLE)
-    return f"those of {families} model families (`toolgym.calls.FORMATS`), {named} among them"
+    families = {family for each in FORMATS for family in each.families}
+    return (
+        f"those of {len(families)} model families (`toolgym.calls.FORMATS`): Qwen, Llama, Mistral,"
+        " GLM, DeepSeek, Kimi, gpt-oss, Gemma, Phi, Granite, Command and others"
+    )
 
 
 _SAYS_SO: Final = ("tool", "func", "call", "invoke", "plugin", "action", "python")
@@ -51,7 +36,7 @@ LOOKS_LIKE_A_CALL: Final = (
     *("<tool", "<function", "<invoke", "<|tool", "[TOOL", '"arguments":', '"parameters":'),
     *(
         mark
-        for mark in (*_MARKS, *(mark for each in _TABLE for mark in each.marks))
+        for mark in [mark for each in FORMATS for mark in each.marks]
         if any(word in mark.lower() for word in _SAYS_SO)  # others open what is no call as well
     ),
 )

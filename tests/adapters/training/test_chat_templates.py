@@ -318,7 +318,7 @@ TOOLS = [
 ]
 PIECES = st.sampled_from(
     [
-        *(mark for each in getattr(calls, "FORMATS", ()) for mark in each.marks),
+        *(mark for each in calls.FORMATS for mark in each.marks),
         "</tool_call>",
         "<tool_call>",
         END,
