@@ -11,8 +11,8 @@ A tag that closes a call may stand inside a string of broken JSON as well. Then 
 beyond it if it can be read without a guess, and else it is an error: it is never cut at the tag.
 
 Mending is slow, so one message gets `MAX_MENDED` characters of it, whatever it contains.
-`json_repair` looks at the rest of a text again for many a quote, so it gets `MAX_GUESSED`, a
-product of characters and quotes.
+`json_repair` looks at the rest of a text again for many a quote, bracket or colon, so it gets
+`MAX_GUESSED`, a product of characters and of these signs, those that are no quotes counted half.
 """
 
 from __future__ import annotations
@@ -287,7 +287,9 @@ class JsonReader:
 
     def _guess(self, chunk: str) -> Any:
         """The object as `json_repair` reads it; None if it is too much work."""
-        self._guesses -= len(chunk) * (chunk.count('"') + chunk.count("'"))
+        quotes = chunk.count('"') + chunk.count("'")
+        others = sum(map(chunk.count, "{}[]:,"))
+        self._guesses -= len(chunk) * (quotes + others // 2)
         if self._guesses < 0:
             return None
         try:
