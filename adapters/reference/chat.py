@@ -21,6 +21,7 @@ from jinja2 import TemplateError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.models.tokenized_examples import SANITIZED, can_sanitize, stop_ids
+from toolgym.calls import opened_thought
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, prompt_messages
@@ -30,7 +31,6 @@ _INVENTED: list[Message] = [
     {"role": "user", "content": _WORD},
     {"role": "assistant", "content": _WORD},
 ]
-_OPENED = "<think>"
 _CURE = (
     "take --chat-template hermes, or a tokenizer with another chat template (that of a tool-calling"
     " model, or one made for training), or use --trainer trl"
@@ -70,7 +70,7 @@ class ChatFormat:
             )
         tool = {"role": "tool", "name": next(iter(env.tools)), "content": _WORD}
         (tail,) = self.following([[tool]])
-        self._opening = _OPENED if self._text(tail[-16:]).rstrip().endswith(_OPENED) else ""
+        self._opening = opened_thought(self._text(tail[-16:]))
 
     def prompts(self, envs: Sequence[ToolEnv[Any]]) -> list[list[int]]:
         """The tokens before the first turn of each environment's current episode."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from adapters.training.algorithms.workers import Workers
 from adapters.trl.environment import RolloutEnvironment
-from toolgym.calls import ToolCall, parse_calls
+from toolgym.calls import ToolCall, opened_thought, parse_calls
 from toolgym.errors import ConfigurationError
 from toolgym.tools import ToolSpec
 
@@ -33,9 +33,6 @@ from toolgym.tools import ToolSpec
 # Two small objects stand where TRL looks: here a tokenizer that parses a response our way (and asks
 # TRL's parser where ours finds nothing, for formats that only a model's own template knows), and,
 # for each rollout, a tool dictionary that holds every name (`ToolLookup`).
-
-
-_OPENED = "<think>"
 
 
 class ParsedMessage(dict[str, Any]):
@@ -79,12 +76,12 @@ class ParsingTokenizer:
         return message
 
     def response_text(self, response: list[int], prefix: list[int] | None) -> str:
-        """The turn's text without its end token, with the `<think>` that the prompt may open."""
+        """The turn's text without its end token, with the tag of thinking that the prompt opens."""
         text = str(self._tokenizer.decode(response, clean_up_tokenization_spaces=False))
         for token in (self._tokenizer.eos_token, self._tokenizer.pad_token):
             text = text.removesuffix(token or "")
         before = self._tokenizer.decode(prefix[-16:]) if prefix else ""
-        return _OPENED + text if before.rstrip().endswith(_OPENED) else text
+        return opened_thought(before) + text
 
     def _parse_as_trl(
         self, response: list[int], text: str, options: dict[str, Any]

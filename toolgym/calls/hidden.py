@@ -69,12 +69,23 @@ def _tags() -> dict[str, _Tag]:
     return tags
 
 
+_THOUGHTS: Final = {_THOUGHT, *_SHARED}
 TAGS: Final = _tags()
 """The tags, by their texts."""
 _PATTERN = re.compile("|".join(branches(TAGS)))
 
+_OPENINGS: Final = tuple(
+    text for text, tag in TAGS.items() if not tag.closing and tag.kind in _THOUGHTS
+)
 CONTROL_TEXTS: Final = tuple(dict.fromkeys((*CONTROLS, *TAGS)))
 """Every text of any format that is no ordinary text: marks, frames, ends of turns, thinking."""
+
+
+def opened_thought(prompt: str) -> str:
+    """The tag of thinking that a prompt ends with, which belongs to the turn; empty without one."""
+    end = prompt.rstrip()[-64:]
+    return next((text for text in _OPENINGS if end.endswith(text)), "")
+
 
 Across = Callable[[int, int], int | None]
 """Where the call ends that begins at or behind a position and holds the tag at another."""
