@@ -18,7 +18,7 @@ from toolgym.calls.source import Found, RawCall, Source
 
 _HEAD = re.compile(r"call:\s*+([\w.\-/:]++)\s*+(?=\{)")
 _BLANK = re.compile(r"\s*+")
-_KEY = re.compile(r"([\w.\-]++)\s*+:")
+_KEY = re.compile(r"([^\s:,{}\[\]<>\"'][^:,{}\[\]<>\"'\n]*+):")
 _BARE = re.compile(r"[^,:{}\[\]<>\"'\n]++")
 _NUMBER = re.compile(r"-?\d++(?:\.\d++)?+(?:[eE][+-]?\d++)?+")
 _CONSTANTS = {"true": True, "false": False, "null": None}
@@ -97,7 +97,7 @@ class _Braces:
     def _key(self, position: int) -> tuple[str, int]:
         bare = _KEY.match(self._text, position)
         if bare:
-            return bare.group(1), bare.end()
+            return bare.group(1).rstrip(), bare.end()
         if not self._text.startswith((self._quote, '"'), position):
             raise _Broken("it has a value without a key")
         key, position = self._quoted(position)

@@ -47,6 +47,8 @@ class _Calls:
 
     def __init__(self, text: str, specs: Mapping[str, ToolSpec]) -> None:
         self._source = Source(text, specs)
+        first = first_line(self._source, 0)
+        self._first_end = first.understood if first.whole else 0
         self._position = 0
         self._left = MAX_TRIED
         self._mark: re.Match[str] | None = None
@@ -54,6 +56,8 @@ class _Calls:
 
     def across(self, begin: int, tag: int) -> int | None:
         """Where the call ends that begins at or behind `begin` and holds the tag at `tag`."""
+        if begin == 0 and tag < self._first_end:
+            return self._first_end
         here = self._position <= begin  # behind a thought, a line begins
         self._position = max(self._position, begin)
         while self._left > 0:

@@ -15,9 +15,9 @@ from dataclasses import replace
 from toolgym.calls.alternation import branches
 from toolgym.calls.enveloped import OPENINGS, UNBALANCED, is_unbalanced, read_enveloped
 from toolgym.calls.json_reading import TRUNCATED
-from toolgym.calls.lines import first_line, unmarked
-from toolgym.calls.mentions import is_mention, quotation_end
-from toolgym.calls.python_forms import read_python
+from toolgym.calls.lines import first_line
+from toolgym.calls.mentions import is_mention, is_template, quotation_end
+from toolgym.calls.python_forms import read_python, read_python_calls
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON
 from toolgym.calls.source import CLOSE, Found, Source, named_object, objects
 from toolgym.calls.tool_index import match_name
@@ -47,8 +47,10 @@ def behind_mark(source: Source, mark: re.Match[str], floor: int = 0) -> Found:
         return Found((), max(quoted, mark.end()), mark.start())
     reading = _reading(source, mark, mark.group())
     reading.start, reading.end = mark.start(), max(reading.end, mark.end())
-    if reading.calls and is_mention(source.text, mark, floor, reading.calls):
+    if is_template(source.text, mark.end()) and any(call.error for call in reading.calls):
         reading.calls = ()
+    elif is_mention(source.text, mark, floor, reading.calls):
+        return Found((), mark.end(), mark.start())
     return reading
 
 
@@ -71,15 +73,10 @@ def _reading(source: Source, mark: re.Match[str], kind: str) -> Found:
 
 
 def llama(source: Source, start: int) -> Found:
-    """The calls behind `<|python_tag|>`: JSON objects, or Python calls up to the end."""
-    reading = objects(source, source.skip(start, _BLANK), len(source.text), "llama")
-    if reading.calls:
-        return reading
-    reads = unmarked(source, start, here=True)
-    read_to = reads[-1].understood if reads else start
-    return Found(
-        tuple(call for read in reads for call in read.calls), len(source.text), -1, read_to
-    )
+    """The calls behind `<|python_tag|>`: JSON objects, or Python calls; none if it is a program."""
+    begin = source.skip(start, _BLANK)
+    reading = objects(source, begin, len(source.text), "llama")
+    return reading if reading.calls else read_python_calls(source, begin, "llama", sure=False)
 
 
 def hermes(source: Source, start: int) -> Found:

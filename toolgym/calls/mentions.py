@@ -35,10 +35,10 @@ _CLOSING = {
 _BODY = re.compile(r"\s*+(?:[{\[<`(]|[\w.\-/:]++\s*+[({<\[]|\Z)")
 _STAND_IN = (
     r"(?:<[a-z][\w \-]{1,40}>|\{[a-z][\w ]{0,40}\}|\$\{?\w{1,40}|\.{3}|\u2026|x{3,}|"
-    r"(?:(?:my|your|the|some|example)[_ \-])?(?:tool|function)(?:[_ \-]?name)?(?:[_ \-]?\d)?|"
-    r"(?:my|your|some|example)[_ \-]\w{1,30})(?!\w)"
+    r"(?:(?:my|your|the|some|example)[_ \-])?(?:tool|function)[_ \-]?name(?:[_ \-]?\d)?|"
+    r"(?:your|example)[_ \-]\w{1,30})(?!\w)"
 )
-_PLACEHOLDER = re.compile(rf"{_STAND_IN}|name", re.IGNORECASE)
+_PLACEHOLDER = re.compile(_STAND_IN, re.IGNORECASE)
 _TEMPLATE = re.compile(
     rf"[\s\[{{\"'`:(]*+(?:python\s++|json\s++|functions?(?:\.|\n|{_CONTROL})|call:\s*+|<function=)?+[{{\s]*+"
     rf"(?:[\"']?(?:name|tool_name|tool|function)[\"']?\s*+[:=]\s*+[\"']?)?+{_STAND_IN}",
@@ -80,8 +80,6 @@ def is_mention(text: str, mark: re.Match[str], floor: int, calls: Sequence[RawCa
     """
     if len(calls) != 1 or calls[0].error is None:
         return False
-    if is_template(text, mark.end()):
-        return True
     return bool(
         not _BODY.match(text, mark.end()) and _WORD.search(_line_before(text, mark.start(), floor))
     )

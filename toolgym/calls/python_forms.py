@@ -48,7 +48,7 @@ _PIECE = re.compile(
     rf"({THREE_DOUBLE}|{THREE_SINGLE}|{DOUBLE}|{SINGLE})|[^\"'\\]++|\\?.", re.DOTALL
 )
 _VALUE = re.compile(r"\s*+(?:\w++\s*+=|[\"'\[{]|-?[\d.]++\s*+$)")  # how an argument begins
-_LINE_END = re.compile(r"[ \t]*+[;`]*+[ \t]*+(?:#[^\n]*+)?+(?=\n|$|</tool_call>)")
+_LINE_END = re.compile(r"[ \t]*+[;`]*+[ \t]*+(?:#[^\n]*+)?+(?=\n|$|</tool_call>|<\|)")
 _NOTHING = re.compile(r"[ \t\n;`]*+\Z")
 _BLANK = re.compile(r"\s*+")
 _FENCE = re.compile(r"\s*+(?:```\w*+\s*+|`)?+")
@@ -262,23 +262,24 @@ _CALL_OR_LIST = re.compile(r"\[|[^\W\d]")
 _BETWEEN = re.compile(r"[\s;,]*+")
 
 
-def read_python_calls(source: Source, begin: int, kind: str) -> Found:
+def read_python_calls(source: Source, begin: int, kind: str, *, sure: bool = True) -> Found:
     """Calls that stand in a list, or one behind the other, where a mark or a lead announces them.
 
     Args:
         kind: The name of the format.
+        sure: Nothing else can stand here, so a call of an unknown tool is one.
     """
     calls: list[RawCall] = []
     end = position = begin
     open_at = -1
     while len(calls) < MAX_CALLS and _CALL_OR_LIST.match(source.text, position):
-        read = read_python(source, position, sure=True)
+        read = read_python(source, position, sure=sure)
         if not read.calls:
             break
         calls.extend(replace(call, format=kind) for call in read.calls)
         end, open_at = read.end, read.open_at
         position = source.skip(end, _BETWEEN)
-    if not calls:
+    if not calls and sure:
         unknown = _NAME.match(source.text, begin + source.text.startswith("[", begin))
         if unknown and not is_near(unknown.group(), source.specs):
             return Found((RawCall(unknown.group(), {}, kind),), unknown.end(), begin)

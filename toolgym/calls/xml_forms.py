@@ -25,6 +25,7 @@ from toolgym.calls.source import Found, RawCall, Source, as_read
 from toolgym.calls.tag_sets import FUNCTION, GLM, TAG_SETS, Tags
 
 MAX_PARAMETERS = 64
+STRAY = "what stands in it is no parameter"
 UNCLEAR = "it is not clear where a value of it ends, as tags stand inside or behind it"
 
 
@@ -32,6 +33,7 @@ UNCLEAR = "it is not clear where a value of it ends, as tags stand inside or beh
 _ANY_MARK = re.compile(
     r"\s*+(?:" + "|".join(dict.fromkeys(tags.marks.pattern for tags in TAG_SETS)) + ")"
 )
+_HALF_CLOSED = re.compile(r"</|/\w*(?:value|param)\w*>|<[|/\uff5c]")  # a damaged tag, perhaps
 _BLANK = re.compile(r"\s*+")
 _QUOTES = re.compile(r"(?:[^'\"]++|(?<=\w)'(?=\w)|'[^']*+'|\"[^\"]*+\")*+")
 
@@ -75,6 +77,8 @@ def read_function(source: Source, start: int, tags: Tags = FUNCTION) -> Found:
         return _unclosed(source, call, read, tags, start)
     if end == len(text) or _is_half_tag(text, end):
         return _failed(source, name, TRUNCATED, tags.kind, start, len(text))
+    if not text.startswith((*tags.ends, *tags.opens), end):
+        return _failed(source, name, STRAY, tags.kind, start, end)
     return _stepped_over(source, call, start, end, tags)
 
 
@@ -167,7 +171,11 @@ def _value(source: Source, begin: int, key: str, tags: Tags, read: _Values) -> N
     stop, end, problem = _end_of_value(text, begin, tags)
     if not problem and source.json.is_cut(begin, stop):
         problem = THOUGHT
-    value = text[begin:stop].removeprefix("\n").removesuffix("\n")
+    value = text[begin:stop]
+    if not problem and end == stop and _HALF_CLOSED.search(value):
+        problem = UNCLEAR
+    if value.startswith("\n") and (value.endswith("\n") or end == stop):
+        value = value[1:].removesuffix("\n")  # a line of its own, as Qwen's template has it
     opening, closing = tags.quotes
     if opening and value.startswith(opening) and value.endswith(closing):
         value = value[len(opening) : -len(closing)]

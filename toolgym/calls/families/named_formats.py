@@ -30,7 +30,7 @@ _CALL, _CALL_END = (
 )
 _SEP: Final = "<\uff5ctool\u2581sep\uff5c>"
 _DEEPSEEK_HEAD: Final = (
-    rf"\s*+(?:function{_SEP}\s*+(?=\w))?+{NAME}\s*+(?:{_SEP})?+\s*+{FENCE}(?=\{{)"
+    rf"\s*+(?:function\s*+{_SEP}\s*+(?=\w))?+{NAME}\s*+(?:{_SEP})?+\s*+{FENCE}(?=\{{)"
 )
 _DEEPSEEK_RESULT: Final = (
     "<\uff5ctool\u2581output\u2581begin\uff5c>", "<\uff5ctool\u2581output\u2581end\uff5c>"
