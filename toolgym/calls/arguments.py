@@ -203,8 +203,12 @@ def _typed(plan: Plan, name: str, value: Any) -> Any:
         return None
     if name in plan.texts:
         return value
-    loaded = _loaded(value.strip())
+    loaded = _PYTHON_TRUTH.get(value.strip(), value)  # some templates write values as Python does
+    loaded = _loaded(value.strip()) if loaded is value else loaded
     return loaded if fits(plan, name, loaded) else value
+
+
+_PYTHON_TRUTH = {"True": True, "False": False}
 
 
 def _loaded(text: str) -> Any:
