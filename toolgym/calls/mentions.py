@@ -22,6 +22,7 @@ _LOOK_BACK = 200  # characters of the line before a mark
 _LOOK_AHEAD = 4_000  # characters up to a closing quotation mark
 _WORD = re.compile(r"[^\W\d_]{2}")
 _CONTROL = "|".join(branches(CONTROLS))
+_WITH_WORD = re.compile(rf"(?:{_CONTROL})\w*+")
 _ONLY_CONTROL = re.compile(rf"(?:{_CONTROL}|\s++|\w++)*+")
 _BEHIND = r"(?=[\s.;:!?)]|,(?! [\"'])|\Z)"
 _CLOSING = {
@@ -46,10 +47,14 @@ _TEMPLATE = re.compile(
 )
 
 
-def _line_before(text: str, place: int, floor: int) -> str:
-    """What stands on the line before a place, as far back as where the last call ended."""
+def _is_sentence(text: str, place: int, floor: int) -> bool:
+    """Whether words stand on the line before a place, as far back as where the last call ended.
+
+    A word directly behind a text of control belongs to that: `<|open|>tools<|sep|>`.
+    """
     begin = max(floor, place - _LOOK_BACK)
-    return text[max(begin, text.rfind("\n", begin, place) + 1) : place]
+    line = text[max(begin, text.rfind("\n", begin, place) + 1) : place]
+    return _WORD.search(_WITH_WORD.sub("", line)) is not None
 
 
 def quotation_end(text: str, place: int, floor: int) -> int:
@@ -65,7 +70,7 @@ def quotation_end(text: str, place: int, floor: int) -> int:
     opening = max(text.rfind(sign, begin, place) for sign in _CLOSING)
     if opening < 0 or not _ONLY_CONTROL.fullmatch(text, opening + 1, place):
         return -1
-    if not _WORD.search(_line_before(text, opening, floor)):
+    if not _is_sentence(text, opening, floor):
         return -1
     closing = _CLOSING[text[opening]].search(text, place, place + _LOOK_AHEAD)
     return closing.end() if closing else -1
@@ -80,9 +85,7 @@ def is_mention(text: str, mark: re.Match[str], floor: int, calls: Sequence[RawCa
     """
     if len(calls) != 1 or calls[0].error is None:
         return False
-    return bool(
-        not _BODY.match(text, mark.end()) and _WORD.search(_line_before(text, mark.start(), floor))
-    )
+    return not _BODY.match(text, mark.end()) and _is_sentence(text, mark.start(), floor)
 
 
 def is_template(text: str, place: int) -> bool:
