@@ -1,0 +1,344 @@
+"""What excuses that another reader found a call which we did not, or another one.
+
+A rule looks at the text and at both readings, the other's written again in the format; our word
+alone excuses nothing. `kind` puts each case into one of these:
+
+    both       the same calls, in their order
+    neither    no call
+    ours       all that they found, and calls that they did not
+    a rule     they found a call that we did not, or another one, and a rule of `RULES` says why
+    open       ... and we are wrong, as `OPEN` says
+    faults     ... and nothing says why
+
+A text that is as it was written must be read as it was meant, whatever they read.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.toolgym.calls.oracles.cases import Case, beyond, is_text_of
+from tests.toolgym.calls.oracles.written import CLOSING, SPECS
+from toolgym.calls.repairs import MISSING_CLOSE_TAG
+from toolgym.calls.source import RawCall
+
+
+def kind(case: Case) -> str:
+    """`both`, `neither`, `ours`, the name of a rule or of an open difference, or `faults`."""
+    misread = not case.written.mistake and not (is_meant(case) or has_own_mark(case))
+    if case.extra or misread:
+        rules = OPEN if misread else RULES | OPEN
+        return next((name for name, rule in rules.items() if rule(case)), "faults")
+    if len(case.found) > len(case.theirs):
+        return "ours"
+    return "both" if case.theirs else "neither"
+
+
+def is_settled(case: Case) -> bool:
+    """Whether a case is neither a fault nor an open difference."""
+    return kind(case) not in {"faults", *OPEN}
+
+
+THOUGHT = re.compile(
+    r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)", re.S
+)
+UNOPENED = re.compile(r"\A.*(?:</think(?:ing)?>|\[/THINK\])", re.S)
+NAME = re.compile(r"[\w.\-/:]+")
+
+
+def is_meant(case: Case) -> bool:
+    """We read exactly what the text was made from."""
+    meant, found = case.written.meant, case.found
+    return len(meant) == len(found) and not beyond(found, [(n, a) for n, a in meant])
+
+
+def _stands_there(case: Case) -> bool:
+    """Our calls, written again, stand in the text letter by letter; theirs do not."""
+    ours = [(str(call.name), call.arguments) for call in case.found]
+    return _is_there(case, ours) and not _is_there(case, case.theirs)
+
+
+def _is_there(case: Case, calls: Sequence[tuple[str, Any]]) -> bool:
+    if not calls or not all(isinstance(arguments, dict) for _, arguments in calls):
+        return False
+    write = case.shape.write
+    whole = write(calls) in case.text
+    return whole or all(write([call]) in case.text for call in calls)
+
+
+def _thought(case: Case) -> bool:
+    """Without the thinking, nothing is left to excuse: a call in a thought is never run."""
+    shown = without_thoughts(case.text)
+    return shown != case.text and is_settled(case.other(shown))
+
+
+def without_thoughts(text: str) -> str:
+    """The text without what stands between tags of thinking, or before a closing one alone."""
+    return UNOPENED.sub("", THOUGHT.sub("\n", text))
+
+
+def _cut_off(case: Case) -> bool:
+    """Their one extra call is the last, and the text ends before that call is closed."""
+    if len(case.extra) > 1 or not _is_refused(case, "truncated_call") or not case.shape.marks:
+        return False
+    closing = [mark for mark in case.shape.marks if CLOSING.search(mark)]
+    opened = max(case.text.rfind(mark) for mark in case.shape.marks if mark not in closing)
+    return not closing or opened > case.text.rfind(closing[-1])
+
+
+def _conflict(case: Case) -> bool:
+    """One object has a key with two values, and we refuse it."""
+    return _is_refused(case, "two different values") and has_conflict(case.text)
+
+
+def has_conflict(text: str) -> bool:
+    """Whether one key of a JSON object, or of a call in tags, has two values."""
+    conflicts = []
+
+    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in seen and seen[key] != value:
+                conflicts.append(key)
+            seen[key] = value
+        return seen
+
+    decoder = json.JSONDecoder(object_pairs_hook=look, strict=False)
+    for brace in re.finditer(r"\{", text):
+        try:
+            decoder.raw_decode(text, brace.start())
+        except ValueError:
+            continue
+    return bool(conflicts)
+
+
+def _marks_left_over(case: Case) -> bool:
+    """We refuse a call, and their reading, written again, has other marks than the text."""
+    if not case.refused or not all(isinstance(arguments, dict) for _, arguments in case.theirs):
+        return False
+    again = case.shape.write([(str(name), arguments) for name, arguments in case.theirs])
+    shown = without_thoughts(case.text)
+    return any(shown.count(mark) != again.count(mark) for mark in case.shape.marks)
+
+
+def has_own_mark(case: Case) -> bool:
+    """We refuse a call that holds a mark of its format: a value could end in two places."""
+    values = json.dumps([case.written.meant, case.theirs], ensure_ascii=False, default=repr)
+    return bool(case.refused) and any(json_inner(mark) in values for mark in case.shape.marks)
+
+
+def json_inner(text: str) -> str:
+    """A text as it stands inside of a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _stray_text(case: Case) -> bool:
+    """We refuse a call, and their reading, written again, is not in the text, blanks aside."""
+    if not case.refused or not all(isinstance(arguments, dict) for _, arguments in case.theirs):
+        return False
+    again = case.shape.write([(str(name), arguments) for name, arguments in case.theirs])
+    return BLANK.sub("", again) not in BLANK.sub("", case.text)
+
+
+BLANK = re.compile(r"\s+")
+
+
+def _unknown(case: Case) -> bool:
+    """We refuse a name that is no tool's and has no arguments."""
+    return bool(case.refused) and all(
+        name not in SPECS and arguments == {} for name, arguments in case.extra
+    )
+
+
+def _nameless(case: Case) -> bool:
+    """What they found has no name, or a name or key that no tool could have."""
+    strange = [
+        not all(NAME.fullmatch(str(word or "?")) for word in (name, *arguments))
+        for name, arguments in case.extra
+        if isinstance(arguments, dict)
+    ]
+    return any(strange) and (all(strange) or bool(case.refused))
+
+
+def _no_object(case: Case) -> bool:
+    """They hand on arguments that are no JSON object."""
+    return all(not isinstance(arguments, dict) for _, arguments in case.extra)
+
+
+def _fewer_arguments(case: Case) -> bool:
+    """Each call that they found is one of ours, of which they lost arguments."""
+    return all(
+        any(
+            call.name == name
+            and isinstance(call.arguments, dict)
+            and isinstance(arguments, dict)
+            and len(call.arguments) > len(arguments)
+            and all(is_text_of(call.arguments.get(key), arguments[key]) for key in arguments)
+            for call in case.found
+        )
+        for name, arguments in case.extra
+    )
+
+
+def _stripped(case: Case) -> bool:
+    """Bare values differ in the blanks around them only, and they kept fewer of them."""
+    return _pairs(case, lambda own, their: isinstance(their, str) and own.strip() == their.strip())
+
+
+def _retyped(case: Case) -> bool:
+    """Bare text comes back as the text of another value: 3.10 as 3.1, `maybe` as false."""
+
+    def like(own: str, their: Any) -> bool:
+        if their is False:
+            return own.strip().lower() not in ("true", "false")
+        texts = []
+        for read in (literal, json.loads):
+            try:
+                texts.append(str(read(own.strip())))
+            except (ValueError, SyntaxError):
+                continue
+        return their in texts
+
+    return _pairs(case, like)
+
+
+def _pairs(case: Case, is_like: Callable[[str, Any], bool]) -> bool:
+    """Each call that they found is one of ours in bare text, if values may differ like that."""
+
+    def like(own: RawCall, other: tuple[str, Any]) -> bool:
+        name, arguments = other
+        if own.name != name or not own.textual or not isinstance(arguments, dict):
+            return False
+        return own.arguments.keys() == arguments.keys() and all(
+            is_text_of(value, arguments[key]) or is_like(value, arguments[key])
+            for key, value in own.arguments.items()
+        )
+
+    return all(any(like(own, other) for own in case.found) for other in case.extra)
+
+
+def _cut_value(case: Case) -> bool:
+    """A value of ours holds a mark of the format, at which theirs ends."""
+    ours = json.dumps([call.arguments for call in case.found], ensure_ascii=False, default=repr)
+    theirs = json.dumps([entry[1] for entry in case.theirs], ensure_ascii=False)
+    marks = map(json_inner, case.shape.marks)
+    return any(ours.count(mark) > theirs.count(mark) for mark in marks)
+
+
+def _no_whole_list(case: Case) -> bool:
+    """Calls in a Python list that holds something else as well: it is read whole or not at all."""
+    begin, end = case.text.find("["), case.text.rfind("]")
+    if case.shape.marks or not 0 <= begin < end:
+        return False
+    try:
+        tree = expression(case.text[begin : end + 1])
+    except (SyntaxError, ValueError):
+        return True
+    entries = tree.elts if isinstance(tree, ast.List) else []
+    strange = any(getattr(entry, "args", True) for entry in entries)
+    return strange or len(entries) != len(case.theirs)
+
+
+def _in_prose(case: Case) -> bool:
+    """A call without marks that has no line of its own, or names no tool."""
+    if case.shape.marks:
+        return False
+    unknown = any(name not in SPECS for name, _ in case.theirs)
+    begin, close = case.text.find("["), case.text.rfind("]")
+    before = case.text[:begin].rpartition("\n")[2]
+    behind = case.text[close + 1 :].removesuffix(case.shape.end).partition("\n")[0]
+    return unknown or bool((before + behind).strip())
+
+
+def _foreign_mark(case: Case) -> bool:
+    """We refuse what stands behind a mark of another format, in front of the first of this one."""
+    own = (case.shape.marks or ("[",))[0]
+    first = case.text.find(own) % (len(case.text) + 1)
+    foreign = [mark for mark in STARTS if mark not in case.shape.marks]
+    return bool(case.refused) and any(mark in case.text[:first] for mark in foreign)
+
+
+STARTS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
+
+
+def _is_refused(case: Case, why: str) -> bool:
+    return any(why in reason for reason in case.refused)
+
+
+RULES: dict[str, Callable[[Case], bool]] = {
+    "ours was meant": is_meant,
+    "ours stands there": _stands_there,
+    "in a thought": _thought,
+    "cut off": _cut_off,
+    "conflicting keys": _conflict,
+    "own mark in a value": has_own_mark,
+    "marks left over": _marks_left_over,
+    "stray text": _stray_text,
+    "unknown, without arguments": _unknown,
+    "no name": _nameless,
+    "arguments are no object": _no_object,
+    "they lack arguments": _fewer_arguments,
+    "they strip blanks": _stripped,
+    "they retype a text": _retyped,
+    "they cut a value at a mark": _cut_value,
+    "no whole list": _no_whole_list,
+    "prose in its line": _in_prose,
+    "behind a foreign mark": _foreign_mark,
+}
+
+
+# Differences in which we are wrong, or silent, as of today. They are counted apart and fail
+# nothing; one that is met no more has to be taken out (`test_oracles.py`).
+
+
+def _line_break_lost(case: Case) -> bool:
+    """Nothing is left once a line break at either end of each value of theirs is lost as well."""
+    if not any(call.textual for call in case.found):
+        return False
+    other = case.other(case.text, _less)
+    same = other.theirs == case.theirs and other.written == case.written
+    return not same and is_settled(other)
+
+
+def _less(value: Any) -> Any:
+    return value.removeprefix("\n").removesuffix("\n") if isinstance(value, str) else value
+
+
+def _tags_stepped_over(case: Case) -> bool:
+    """A parameter whose tag is damaged is stepped over with all behind it, and the call stays."""
+    emptied = [call.name for call in case.found if call.textual and not call.arguments]
+    return bool(emptied) and all(name in emptied for name, _ in case.extra)
+
+
+def _damaged_tag_in_value(case: Case) -> bool:
+    """A damaged closing tag is taken for the end of the last value."""
+    texts = [
+        str(value)
+        for call in case.found
+        if call.textual and MISSING_CLOSE_TAG in call.repairs
+        for value in call.arguments.values()
+    ]
+    return any(re.search(r"[</][\w<>/]*>?\s*\Z", text) for text in texts)
+
+
+def _lost_behind_mended(case: Case) -> bool:
+    """An object that was guessed at takes the call behind it along."""
+    return any(call.repairs and not call.whole for call in case.found)
+
+
+def _silent(case: Case) -> bool:
+    """What stands behind `<|python_tag|>` is no call, so nothing is, and nobody is told."""
+    return not case.ours and "<|python_tag|>" in case.text
+
+
+OPEN: dict[str, Callable[[Case], bool]] = {
+    "line break of a value lost": _line_break_lost,
+    "damaged tag stepped over": _tags_stepped_over,
+    "damaged tag in a value": _damaged_tag_in_value,
+    "call behind a guess lost": _lost_behind_mended,
+    "silent behind <|python_tag|>": _silent,
+}

@@ -1,0 +1,118 @@
+"""Calls as the chat templates of real families write them, read back.
+
+TRL ships the templates of many families. Each is rendered with one message of calls, as the data of
+an installed library, and what the model would have had to write is read: the same names and
+arguments come back, and nothing was repaired (but `True` as Python writes it, in bare text). A
+template that writes no calls is left out, and so is what a template refuses to write.
+"""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers", reason="needs the extra `train`")
+
+from jinja2 import TemplateError
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from tests.toolgym.calls.oracles.written import SCHEMAS, SPECS
+from toolgym.calls import parse_calls
+
+pytestmark = pytest.mark.torch
+
+SQL = "SELECT name\nFROM \"singer\"\nWHERE age >= 20 AND note != 'it''s <b>' -- 100 %"
+MESSAGES = {
+    "one call": [("describe", {"table_name": "singer"})],
+    "two calls": [("describe", {"table_name": "singer"}), ("turn", {"dial": 3, "to": -2})],
+    "no arguments": [("look", {})],
+    "SQL": [("query", {"sql": SQL})],
+    "types": [("plan", {"steps": [{"a": [1, "b"]}, {}], "ratio": 0.25, "dry": True})],
+    "list": [("join", {"parts": ["one", "two words", "Ä"], "sep": "; "})],
+}
+QUESTION = {"role": "user", "content": "How many singers?"}
+NO_ESCAPES = {"lfm2_2_5", "lfm2_2_5_v2"}  # a quote inside of their quotes stays as it is
+NOT_YET = {
+    *("deepseekv3", "deepseekv3_training", "diffusion_gemma", "diffusion_gemma_training"),
+    *("gemma4", "gemma4_v2", "gemma4_v3", "gemma4_v4", "gemma4_v5", "gptoss", "gptoss_training"),
+    *("lfm2_2_5", "lfm2_2_5_v2", "lfm2_2_5_vl", "lfm2_v2", "lfm2_v2_training"),
+    *("muse_glimmer", "muse_glimmer_training"),
+}
+"""Those whose format is not read yet."""
+
+
+def templates():
+    found = importlib.util.find_spec("trl")
+    folder = Path(found.submodule_search_locations[0]) / "chat_templates" if found else Path("none")
+    return sorted(folder.glob("*.jinja"))
+
+
+def rendered(template, messages, *, ask=False):
+    texts, _ = render_jinja_template(
+        conversations=[messages],
+        tools=SCHEMAS,
+        chat_template=template,
+        add_generation_prompt=ask,
+        bos_token="",
+        eos_token="</s>",
+    )
+    return texts[0]
+
+
+def message(calls, content, *, as_text):
+    return {
+        "role": "assistant",
+        "content": content,
+        "tool_calls": [
+            {
+                "id": f"call{k:05}",
+                "type": "function",
+                "function": {
+                    "name": name,
+                    "arguments": json.dumps(arguments) if as_text else arguments,
+                },
+            }
+            for k, (name, arguments) in enumerate(calls)
+        ],
+    }
+
+
+def written(template, calls, content):
+    """What the model writes; None if the template refuses the message."""
+    for as_text in (False, True):
+        try:
+            prompt = rendered(template, [QUESTION], ask=True)
+            whole = rendered(template, [QUESTION, message(calls, content, as_text=as_text)])
+        except (TemplateError, TypeError):
+            continue
+        if whole.startswith(prompt):
+            return whole[len(prompt) :]
+        return whole.partition(QUESTION["content"])[2]
+    return None
+
+
+@pytest.mark.parametrize("content", ["", "I look at it."], ids=["alone", "with words"])
+@pytest.mark.parametrize("path", templates(), ids=lambda path: path.stem)
+def test_what_a_chat_template_writes_is_read_back(path, content, request):
+    if path.stem in NOT_YET:
+        request.applymarker(pytest.mark.xfail(reason="the format is not read yet"))
+    template = path.read_text()
+    texts = {name: written(template, calls, content) for name, calls in MESSAGES.items()}
+    texts = {name: text for name, text in texts.items() if text is not None}
+    if "describe" not in texts.get("one call", ""):
+        pytest.skip("this template writes no calls")
+    for name, text in texts.items():
+        if name == "SQL" and path.stem in NO_ESCAPES:
+            continue
+        calls = parse_calls(text, SPECS)
+        assert [(call.name, call.arguments) for call in calls] == MESSAGES[name], text
+        repairs = {repair for call in calls for repair in call.repairs}
+        assert repairs == ({"coerced_value"} if "\nTrue\n" in text else set()), text
+
+
+def test_a_list_of_templates_that_are_not_read_names_installed_ones_only():
+    names = {path.stem for path in templates()}
+    if not names:
+        pytest.skip("no chat templates are installed")
+    assert names >= NOT_YET | NO_ESCAPES

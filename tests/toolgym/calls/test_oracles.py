@@ -1,0 +1,114 @@
+"""Texts that models could have written, as we and other readers read them.
+
+The readers of sglang need an interpreter that holds them (no torch; skipped without):
+
+    python3 -m venv DIR && DIR/bin/pip install --no-deps sglang==0.5.23
+    DIR/bin/pip install pydantic openai msgspec orjson partial-json-parser regex pybase64
+    TOOLGYM_SGLANG_PYTHON=DIR/bin/python python -m pytest tests/toolgym/calls/test_oracles.py
+
+`tools/compare_calls.py` writes the table of the slow tests as Markdown.
+"""
+
+import os
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.toolgym.calls.oracles.comparison import Row, read, shown, table
+from tests.toolgym.calls.oracles.detectors import NO_SGLANG, VARIABLE, rows
+from tests.toolgym.calls.oracles.rules import OPEN, RULES, kind
+from tests.toolgym.calls.oracles.shapes import NOT_YET, SHAPES
+from tests.toolgym.calls.oracles.written import MISTAKES, Written, texts
+
+needs_sglang = pytest.mark.skipif(VARIABLE not in os.environ, reason=NO_SGLANG)
+by_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+HERMES = next(shape for shape in SHAPES if shape.name == "hermes")
+
+
+def assert_no_faults(compared):
+    faults = [case for row in compared for case in row.faults if row.shape not in NOT_YET]
+    print(table(compared))
+    assert not faults, f"{len(faults)}\n" + "\n".join(map(shown, faults[:20]))
+
+
+@by_shape
+def test_a_text_as_it_was_written_is_read_as_it_was_meant(shape, request):
+    if shape.name in NOT_YET:
+        request.applymarker(pytest.mark.xfail(reason="the format is not read yet"))
+    row = Row(shape.name, "the writer")
+    for each in texts(shape, 400, seed=1):
+        if not each.mistake:
+            row.add(read(shape, each, lambda text, each=each: each.meant))
+    assert_no_faults([row])
+    assert row.counts["both"] > row.counts.total() * 0.6
+
+
+@needs_sglang
+def test_what_sglang_finds_is_ours_or_excused():
+    assert_no_faults(list(rows(os.environ[VARIABLE], 60)))
+
+
+@needs_sglang
+@pytest.mark.slow
+def test_what_sglang_finds_in_two_thousand_texts_of_a_format_is_ours_or_excused():
+    compared = list(rows(os.environ[VARIABLE], 2000))
+    assert_no_faults(compared)
+    met = sum((row.counts for row in compared), Counter())
+    assert not [name for name in OPEN if not met[name]], "take out what is open no more"
+    assert not [name for name in RULES if not met[name]], "take out what excuses nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_what_a_response_template_finds_in_two_thousand_texts_is_ours_or_excused():
+    pytest.importorskip("trl", reason="needs the extra `train`")
+    from tests.toolgym.calls.oracles import responses
+
+    assert_no_faults(list(responses.rows(2000)))
+
+
+def case_of(text, theirs, mistake="dropped"):
+    return read(HERMES, Written(text, [CALL], mistake), lambda text: theirs)
+
+
+CALL = ("describe", {"table_name": "a"})
+OTHER = ("describe", {"table_name": "b"})
+
+
+@pytest.mark.parametrize(
+    ("text", "theirs", "expected"),
+    [
+        (HERMES.write([CALL]), [CALL], "both"),
+        ("I look.", [], "neither"),
+        (HERMES.write([CALL]), [], "ours"),
+        (HERMES.write([CALL]), [OTHER], "ours was meant"),
+        ("<think>" + HERMES.write([CALL]) + "</think>", [CALL], "faults"),
+        ("I look.", [CALL], "faults"),
+        (HERMES.write([OTHER]), [CALL], "ours stands there"),
+        (HERMES.write([CALL])[:-20], [CALL], "cut off"),
+    ],
+)
+def test_a_call_that_only_they_found_is_excused_by_what_stands_in_the_text(text, theirs, expected):
+    assert kind(case_of(text, theirs)) == expected
+
+
+def test_a_call_in_a_thought_is_excused_where_they_do_not_find_it_outside():
+    text = f"<think>\n{HERMES.write([CALL])}\n</think>\nI look."
+    case = case_of(text, [CALL])
+    assert kind(case) == "faults"
+    assert kind(replace(case, reader=lambda text: [CALL] * text.count("<tool_call>"))) == (
+        "in a thought"
+    )
+
+
+def test_a_text_as_it_was_written_is_a_fault_if_we_do_not_read_it():
+    assert kind(case_of("I look.", [], mistake="")) == "faults"
+    assert kind(case_of("I look.", [], mistake="cut")) == "neither"
+
+
+@by_shape
+def test_one_seed_gives_one_sequence_of_texts_with_every_mistake(shape):
+    first, again, other = (list(texts(shape, 300, seed)) for seed in (0, 0, 1))
+    assert first == again != other
+    assert {each.mistake for each in first} == {"", *MISTAKES}
