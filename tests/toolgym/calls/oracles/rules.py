@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.toolgym.calls.oracles.cases import Case, beyond, is_text_of
+from tests.toolgym.calls.oracles.cases import Case, beyond, expression, is_text_of, literal
 from tests.toolgym.calls.oracles.written import CLOSING, SPECS
 from toolgym.calls.repairs import MISSING_CLOSE_TAG
 from toolgym.calls.source import RawCall
