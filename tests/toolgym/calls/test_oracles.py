@@ -3,7 +3,7 @@
 The readers of sglang need an interpreter that holds them (no torch; skipped without):
 
     python3 -m venv DIR && DIR/bin/pip install --no-deps sglang==0.5.23
-    DIR/bin/pip install pydantic openai msgspec orjson partial-json-parser regex pybase64
+    DIR/bin/pip install pydantic openai msgspec orjson partial-json-parser regex
     TOOLGYM_SGLANG_PYTHON=DIR/bin/python python -m pytest tests/toolgym/calls/test_oracles.py
 
 `tools/compare_calls.py` writes the table of the slow tests as Markdown.

@@ -19,10 +19,11 @@ import ast
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tests.toolgym.calls.oracles.cases import Case, beyond, expression, is_text_of, literal
-from tests.toolgym.calls.oracles.written import CLOSING, SPECS
+from tests.toolgym.calls.oracles.written import SPECS
 from toolgym.calls.repairs import MISSING_CLOSE_TAG
 from toolgym.calls.source import RawCall
 
@@ -32,10 +33,18 @@ def kind(case: Case) -> str:
     misread = not case.written.mistake and not (is_meant(case) or has_own_mark(case))
     if case.extra or misread:
         rules = OPEN if misread else RULES | OPEN
-        return next((name for name, rule in rules.items() if rule(case)), "faults")
+        name = _rule(case, rules)
+        if name == "faults" and len(case.extra) > 1 and not misread:
+            names = [_rule(replace(case, theirs=[call]), rules) for call in case.extra]
+            name = max(names, key=lambda name: (name == "faults", name in OPEN))
+        return name
     if len(case.found) > len(case.theirs):
         return "ours"
     return "both" if case.theirs else "neither"
+
+
+def _rule(case: Case, rules: dict[str, Callable[[Case], bool]]) -> str:
+    return next((name for name, rule in rules.items() if rule(case)), "faults")
 
 
 def is_settled(case: Case) -> bool:
@@ -43,10 +52,6 @@ def is_settled(case: Case) -> bool:
     return kind(case) not in {"faults", *OPEN}
 
 
-THOUGHT = re.compile(
-    r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)", re.S
-)
-UNOPENED = re.compile(r"\A.*(?:</think(?:ing)?>|\[/THINK\])", re.S)
 NAME = re.compile(r"[\w.\-/:]+")
 
 
@@ -72,20 +77,35 @@ def _is_there(case: Case, calls: Sequence[tuple[str, Any]]) -> bool:
 
 def _thought(case: Case) -> bool:
     """Without the thinking, nothing is left to excuse: a call in a thought is never run."""
-    shown = without_thoughts(case.text)
-    return shown != case.text and is_settled(case.other(shown))
+    shown = {without_thoughts(case), without_thoughts(case, leading=True)} - {case.text}
+    return any(is_settled(case.other(text)) for text in shown)
 
 
-def without_thoughts(text: str) -> str:
-    """The text without what stands between tags of thinking, or before a closing one alone."""
-    return UNOPENED.sub("", THOUGHT.sub("\n", text))
+def without_thoughts(case: Case, *, leading: bool = False) -> str:
+    """The text without what stands between tags of thinking, or before a closing one alone.
+
+    Args:
+        leading: Only where the text begins with it; what follows may hold such tags in values.
+    """
+    text = case.text
+    for opening, closing in dict.fromkeys([*THOUGHTS, case.shape.thought or THOUGHTS[0]]):
+        tags = re.escape(opening), re.escape(closing)
+        if leading and text.startswith(opening):
+            text = text.partition(closing)[2]
+        elif not leading:
+            text = re.sub(r"{}.*?(?:{}|\Z)".format(*tags), "\n", text, flags=re.DOTALL)
+            text = text.rpartition(closing)[2]
+    return text
+
+
+THOUGHTS = (("<think>", "</think>"), ("[THINK]", "[/THINK]"))
 
 
 def _cut_off(case: Case) -> bool:
     """Their one extra call is the last, and the text ends before that call is closed."""
     if len(case.extra) > 1 or not _is_refused(case, "truncated_call") or not case.shape.marks:
         return False
-    closing = [mark for mark in case.shape.marks if CLOSING.search(mark)]
+    closing = case.shape.closing
     opened = max(case.text.rfind(mark) for mark in case.shape.marks if mark not in closing)
     return not closing or opened > case.text.rfind(closing[-1])
 
@@ -121,7 +141,7 @@ def _marks_left_over(case: Case) -> bool:
     if not case.refused or not all(isinstance(arguments, dict) for _, arguments in case.theirs):
         return False
     again = case.shape.write([(str(name), arguments) for name, arguments in case.theirs])
-    shown = without_thoughts(case.text)
+    shown = without_thoughts(case)
     return any(shown.count(mark) != again.count(mark) for mark in case.shape.marks)
 
 
@@ -145,6 +165,22 @@ def _stray_text(case: Case) -> bool:
 
 
 BLANK = re.compile(r"\s+")
+
+
+def _damaged_mark(case: Case) -> bool:
+    """The mark that a call begins with stands in the text with one letter wrong only."""
+    mark = case.shape.marks[0] if case.shape.marks else ""
+    damaged = [
+        wrong
+        for k in range(len(mark))
+        for wrong in (
+            re.escape(mark[:k] + mark[k + 1 :]),
+            re.escape(mark[:k] + mark[k : k + 2][::-1] + mark[k + 2 :]),
+            f"{re.escape(mark[:k])}.{re.escape(mark[k:])}",
+        )
+    ]
+    shown = without_thoughts(case)
+    return mark not in shown and any(re.search(wrong, shown) for wrong in damaged)
 
 
 def _unknown(case: Case) -> bool:
@@ -232,7 +268,7 @@ def _cut_value(case: Case) -> bool:
 def _no_whole_list(case: Case) -> bool:
     """Calls in a Python list that holds something else as well: it is read whole or not at all."""
     begin, end = case.text.find("["), case.text.rfind("]")
-    if case.shape.marks or not 0 <= begin < end:
+    if not case.shape.python or not 0 <= begin < end:
         return False
     try:
         tree = expression(case.text[begin : end + 1])
@@ -245,7 +281,7 @@ def _no_whole_list(case: Case) -> bool:
 
 def _in_prose(case: Case) -> bool:
     """A call without marks that has no line of its own, or names no tool."""
-    if case.shape.marks:
+    if case.shape.marks or not case.shape.python:
         return False
     unknown = any(name not in SPECS for name, _ in case.theirs)
     begin, close = case.text.find("["), case.text.rfind("]")
@@ -278,6 +314,7 @@ RULES: dict[str, Callable[[Case], bool]] = {
     "own mark in a value": has_own_mark,
     "marks left over": _marks_left_over,
     "stray text": _stray_text,
+    "damaged mark": _damaged_mark,
     "unknown, without arguments": _unknown,
     "no name": _nameless,
     "arguments are no object": _no_object,
@@ -300,7 +337,7 @@ def _line_break_lost(case: Case) -> bool:
     if not any(call.textual for call in case.found):
         return False
     other = case.other(case.text, _less)
-    same = other.theirs == case.theirs and other.written == case.written
+    same = other.theirs == case.reader(case.text) and other.written == case.written
     return not same and is_settled(other)
 
 
@@ -330,9 +367,20 @@ def _lost_behind_mended(case: Case) -> bool:
     return any(call.repairs and not call.whole for call in case.found)
 
 
-def _silent(case: Case) -> bool:
-    """What stands behind `<|python_tag|>` is no call, so nothing is, and nobody is told."""
-    return not case.ours and "<|python_tag|>" in case.text
+def _doubled_brace(case: Case) -> bool:
+    """Without a tag, an object in one brace too many is no call, and nobody is told."""
+    return not case.ours and "{{" in case.text
+
+
+def _behind_python_tag(case: Case) -> bool:
+    """What stands behind `<|python_tag|>` is looked through up to the end, whatever it is.
+
+    So a call in another format is not found, nobody is told, and a line of one of its values may be
+    taken for a call.
+    """
+    tag = "<|python_tag|>"
+    before = case.text.partition((case.shape.marks or ("[",))[0])[0]
+    return tag in before or (not case.ours and tag in case.text)
 
 
 OPEN: dict[str, Callable[[Case], bool]] = {
@@ -340,5 +388,6 @@ OPEN: dict[str, Callable[[Case], bool]] = {
     "damaged tag stepped over": _tags_stepped_over,
     "damaged tag in a value": _damaged_tag_in_value,
     "call behind a guess lost": _lost_behind_mended,
-    "silent behind <|python_tag|>": _silent,
+    "silent behind a doubled brace": _doubled_brace,
+    "behind <|python_tag|>": _behind_python_tag,
 }

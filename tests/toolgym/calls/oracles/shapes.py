@@ -116,7 +116,7 @@ SHAPES = [
     Shape("mistral_args", _mistral_args, ("[THINK]", "[/THINK]"), "</s>"),
     Shape("llama", _llama, None, "<|eom_id|>"),
     Shape("llama_json", _llama_json, None, "<|eot_id|>", most=1),
-    Shape("python", _python, None, "<|eot_id|>"),
+    Shape("python", _python, None, "<|eot_id|>", python=True),
     Shape("kimi_k2", _kimi, THINK, "<|im_end|>"),
     Shape("deepseek_v31", _deepseek, THINK, "<｜end▁of▁sentence｜>"),
     Shape("minimax_m2", _minimax, THINK, "[e~["),

@@ -120,7 +120,10 @@ class Shape:
         thought: What opens and closes its thinking; empty if it has none.
         end: Its stop token.
         most: The most calls in one message.
-        marks: What it puts around plain values, each up to the first name in it.
+        python: Its calls are Python.
+        known: Marks of it that are not like tags.
+        marks: What it puts around plain values, each up to the first name in it, in their order.
+        closing: Those of them that close something, the outermost last.
     """
 
     name: str
@@ -128,19 +131,27 @@ class Shape:
     thought: tuple[str, str] | None = None
     end: str = ""
     most: int = 3
+    python: bool = False
+    known: tuple[str, ...] = ()
     marks: tuple[str, ...] = field(init=False)
+    closing: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        found = [
-            _PLAIN.split(mark)[0] for mark in _MARK.findall(self.write(_PLAIN_CALLS[: self.most]))
-        ]
-        object.__setattr__(self, "marks", tuple(dict.fromkeys(found)))
+        plain = self.write(_PLAIN_CALLS[: self.most])
+        found = {_PLAIN.split(mark)[0] for mark in _MARK.findall(plain)} | set(self.known)
+        marks = sorted(
+            (mark for mark in found if mark in plain and _WORD.search(mark)), key=plain.find
+        )
+        closing = [mark for mark in marks if _CLOSING.search(mark)]
+        object.__setattr__(self, "marks", tuple(marks))
+        object.__setattr__(self, "closing", tuple(sorted(closing, key=plain.rfind)))
 
 
 _PLAIN_CALLS = [("describe", {"table_name": "a"}), ("turn", {"dial": 1, "to": 2})]
 _PLAIN = re.compile("describe|turn|table_name|dial|to(?!ol)")
 _MARK = re.compile(r"</?[|｜]?[A-Za-z][^<>\n]{0,40}>|\[/?[A-Z_]{3,}\]|<[|｜][^<>\n]{1,40}>")
-CLOSING = re.compile(r"</|\[/|[_▁]end|^<[a-z_]+\|>")
+_WORD = re.compile(r"\w")
+_CLOSING = re.compile(r"</|\[/|[_▁]end|^<[a-z_]+\|>")
 
 
 @dataclass
@@ -253,7 +264,7 @@ def _places(text: str, marks: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _unclosed(draw: random.Random, text: str, shape: Shape) -> str:
-    places = _places(text, [mark for mark in shape.marks if CLOSING.search(mark)])
+    places = _places(text, shape.closing)
     if not places:
         return text.rstrip(")]}")
     begin, end = draw.choice(places)
@@ -261,7 +272,7 @@ def _unclosed(draw: random.Random, text: str, shape: Shape) -> str:
 
 
 def _unopened(draw: random.Random, text: str, shape: Shape) -> str:
-    places = _places(text, [mark for mark in shape.marks if not CLOSING.search(mark)])
+    places = _places(text, [mark for mark in shape.marks if mark not in shape.closing])
     if not places:
         return text
     begin, end = draw.choice(places)
