@@ -15,9 +15,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.toolgym.calls.oracles.comparison import Row, read, shown, table
+from tests.toolgym.calls.oracles.comparison import Row, kind, read, shown, table
 from tests.toolgym.calls.oracles.detectors import NO_SGLANG, VARIABLE, rows
-from tests.toolgym.calls.oracles.rules import OPEN, RULES, kind
+from tests.toolgym.calls.oracles.rules import FAULT, OPEN, RULES, reason
 from tests.toolgym.calls.oracles.shapes import NOT_YET, SHAPES
 from tests.toolgym.calls.oracles.written import MISTAKES, Written, texts
 
@@ -54,7 +54,7 @@ def test_what_sglang_finds_is_ours_or_excused():
 def test_what_sglang_finds_in_two_thousand_texts_of_a_format_is_ours_or_excused():
     compared = list(rows(os.environ[VARIABLE], 2000))
     assert_no_faults(compared)
-    met = sum((row.counts for row in compared), Counter())
+    met = sum((row.reasons for row in compared), Counter())
     assert not [name for name in OPEN if not met[name]], "take out what is open no more"
     assert not [name for name in RULES if not met[name]], "take out what excuses nothing"
 
@@ -77,34 +77,36 @@ OTHER = ("describe", {"table_name": "b"})
 
 
 @pytest.mark.parametrize(
-    ("text", "theirs", "expected"),
+    ("text", "theirs", "of_kind", "why"),
     [
-        (HERMES.write([CALL]), [CALL], "both"),
-        ("I look.", [], "neither"),
-        (HERMES.write([CALL]), [], "ours"),
-        (HERMES.write([CALL]), [OTHER], "ours was meant"),
-        ("<think>" + HERMES.write([CALL]) + "</think>", [CALL], "faults"),
-        ("I look.", [CALL], "faults"),
-        (HERMES.write([OTHER]), [CALL], "ours stands there"),
-        (HERMES.write([CALL])[:-20], [CALL], "cut off"),
+        (HERMES.write([CALL]), [CALL], "both", ""),
+        (HERMES.write([CALL, OTHER]), [CALL], "different", ""),
+        ("I look.", [], "neither", ""),
+        (HERMES.write([CALL]), [], "ours only", ""),
+        (HERMES.write([CALL]), [OTHER], "different", "ours was meant"),
+        (HERMES.write([OTHER]), [CALL], "different", "ours stands there"),
+        ("<think>" + HERMES.write([CALL]) + "</think>", [CALL], "theirs only", FAULT),
+        ("I look.", [CALL], "theirs only", FAULT),
+        (HERMES.write([CALL])[:-20], [CALL], "theirs only", "cut off"),
     ],
 )
-def test_a_call_that_only_they_found_is_excused_by_what_stands_in_the_text(text, theirs, expected):
-    assert kind(case_of(text, theirs)) == expected
+def test_a_call_that_only_they_found_is_excused_by_what_stands_in_the_text(
+    text, theirs, of_kind, why
+):
+    case = case_of(text, theirs)
+    assert (kind(case), reason(case)) == (of_kind, why)
 
 
 def test_a_call_in_a_thought_is_excused_where_they_do_not_find_it_outside():
     text = f"<think>\n{HERMES.write([CALL])}\n</think>\nI look."
     case = case_of(text, [CALL])
-    assert kind(case) == "faults"
-    assert kind(replace(case, reader=lambda text: [CALL] * text.count("<tool_call>"))) == (
-        "in a thought"
-    )
+    outside = replace(case, reader=lambda text: [CALL] * text.count("<tool_call>"))
+    assert (reason(case), reason(outside)) == (FAULT, "in a thought")
 
 
 def test_a_text_as_it_was_written_is_a_fault_if_we_do_not_read_it():
-    assert kind(case_of("I look.", [], mistake="")) == "faults"
-    assert kind(case_of("I look.", [], mistake="cut")) == "neither"
+    assert reason(case_of("I look.", [], mistake="")) == FAULT
+    assert reason(case_of("I look.", [], mistake="cut")) == ""
 
 
 @by_shape

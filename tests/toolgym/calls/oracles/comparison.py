@@ -1,6 +1,13 @@
 """Texts of one format beside another reader, counted: the rows of a table.
 
-`rules` says what the kinds are that are counted, `detectors` and `responses` have the readers.
+    both        the same calls, in their order
+    neither     no call
+    ours only   they found none
+    theirs only we found none
+    different   anything else
+
+Where they found a call that we did not, or another one, `rules` has to say why. `detectors` and
+`responses` have the readers.
 """
 
 from __future__ import annotations
@@ -10,9 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.toolgym.calls.oracles.cases import Case, Reader
-from tests.toolgym.calls.oracles.rules import OPEN, RULES, kind
+from tests.toolgym.calls.oracles.rules import FAULT, OPEN, RULES, reason
 from tests.toolgym.calls.oracles.written import SPECS, Shape, Written
 from toolgym.calls.formats import find_calls
+
+KINDS = ("both", "neither", "ours only", "theirs only", "different")
 
 
 @dataclass
@@ -22,20 +31,31 @@ class Row:
     Attributes:
         shape: The format.
         source: The other reader.
-        counts: How many texts are of each kind.
+        counts: How many texts are of each of `KINDS`.
+        reasons: How many of them need each rule, each open difference, and how many are faults.
         faults: The cases that nothing excuses.
     """
 
     shape: str
     source: str
     counts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
     faults: list[Case] = field(default_factory=list)
 
     def add(self, case: Case) -> None:
-        what = kind(case)
-        self.counts[what] += 1
-        if what == "faults":
+        self.counts[kind(case)] += 1
+        why = reason(case)
+        if why:
+            self.reasons[why] += 1
+        if why == FAULT:
             self.faults.append(case)
+
+
+def kind(case: Case) -> str:
+    """One of `KINDS`."""
+    if not case.found or not case.theirs:
+        return ("neither", "theirs only", "ours only")[bool(case.theirs) + 2 * bool(case.found)]
+    return "different" if case.extra or len(case.found) > len(case.theirs) else "both"
 
 
 def compare(shape: Shape, source: str, reader: Reader, written: Sequence[Written]) -> Row:
@@ -54,20 +74,21 @@ def read(shape: Shape, written: Written, reader: Reader) -> Case:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as Markdown."""
-    head = ["format", "beside", "texts", "both", "neither", "ours", "excused", "open", "faults"]
-    lines = [f"| {' | '.join([*head, 'why'])} |", "|---" * (len(head) + 1) + "|"]
+    lines = [
+        f"| format | beside | texts | {' | '.join(KINDS)} | excused | open | faults | why |",
+        "|---" * (len(KINDS) + 7) + "|",
+    ]
     for row in rows:
-        excused = {name: row.counts[name] for name in RULES if row.counts[name]}
-        still_open = {name: row.counts[name] for name in OPEN if row.counts[name]}
+        names = [name for name in (*RULES, *OPEN) if row.reasons[name]]
         cells = [
             row.shape,
             row.source,
             row.counts.total(),
-            *(row.counts[kind] for kind in ("both", "neither", "ours")),
-            sum(excused.values()),
-            sum(still_open.values()),
-            row.counts["faults"],
-            ", ".join(f"{name} {count}" for name, count in (excused | still_open).items()),
+            *(row.counts[name] for name in KINDS),
+            sum(row.reasons[name] for name in RULES),
+            sum(row.reasons[name] for name in OPEN),
+            row.reasons[FAULT],
+            ", ".join(f"{name} {row.reasons[name]}" for name in names),
         ]
         lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     return "\n".join(lines)

@@ -1,16 +1,8 @@
 """What excuses that another reader found a call which we did not, or another one.
 
 A rule looks at the text and at both readings, the other's written again in the format; our word
-alone excuses nothing. `kind` puts each case into one of these:
-
-    both       the same calls, in their order
-    neither    no call
-    ours       all that they found, and calls that they did not
-    a rule     they found a call that we did not, or another one, and a rule of `RULES` says why
-    open       ... and we are wrong, as `OPEN` says
-    faults     ... and nothing says why
-
-A text that is as it was written must be read as it was meant, whatever they read.
+alone excuses nothing. What `OPEN` names is no excuse, but known: there we are wrong. Whatever
+neither names is a fault, and so is a text that is as it was written and not read as it was meant.
 """
 
 from __future__ import annotations
@@ -27,29 +19,29 @@ from tests.toolgym.calls.oracles.written import SPECS
 from toolgym.calls.repairs import MISSING_CLOSE_TAG
 from toolgym.calls.source import RawCall
 
+FAULT = "faults"
 
-def kind(case: Case) -> str:
-    """`both`, `neither`, `ours`, the name of a rule or of an open difference, or `faults`."""
+
+def reason(case: Case) -> str:
+    """The rule, or the open difference, that a case needs, or `FAULT`; empty if it needs none."""
     misread = not case.written.mistake and not (is_meant(case) or has_own_mark(case))
-    if case.extra or misread:
-        rules = OPEN if misread else RULES | OPEN
-        name = _rule(case, rules)
-        if name == "faults" and len(case.extra) > 1 and not misread:
-            names = [_rule(replace(case, theirs=[call]), rules) for call in case.extra]
-            name = max(names, key=lambda name: (name == "faults", name in OPEN))
-        return name
-    if len(case.found) > len(case.theirs):
-        return "ours"
-    return "both" if case.theirs else "neither"
+    if not case.extra and not misread:
+        return ""
+    rules = OPEN if misread else RULES | OPEN
+    name = _rule(case, rules)
+    if name == FAULT and len(case.extra) > 1 and not misread:
+        names = [_rule(replace(case, theirs=[call]), rules) for call in case.extra]
+        name = max(names, key=lambda name: (name == FAULT, name in OPEN))
+    return name
 
 
 def _rule(case: Case, rules: dict[str, Callable[[Case], bool]]) -> str:
-    return next((name for name, rule in rules.items() if rule(case)), "faults")
+    return next((name for name, rule in rules.items() if rule(case)), FAULT)
 
 
 def is_settled(case: Case) -> bool:
     """Whether a case is neither a fault nor an open difference."""
-    return kind(case) not in {"faults", *OPEN}
+    return reason(case) not in {FAULT, *OPEN}
 
 
 NAME = re.compile(r"[\w.\-/:]+")
