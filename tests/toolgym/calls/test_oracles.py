@@ -21,15 +21,25 @@ from tests.toolgym.calls.oracles.rules import FAULT, OPEN, RULES, reason
 from tests.toolgym.calls.oracles.shapes import NOT_YET, SHAPES
 from tests.toolgym.calls.oracles.written import MISTAKES, Written, texts
 
+OPEN_SHARE = 0.04
+"""Of the texts of a format, at most so many may be read otherwise for what is known and open."""
 needs_sglang = pytest.mark.skipif(VARIABLE not in os.environ, reason=NO_SGLANG)
 by_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 HERMES = next(shape for shape in SHAPES if shape.name == "hermes")
 
 
 def assert_no_faults(compared):
+    compared = list(compared)
     faults = [case for row in compared for case in row.faults if row.shape not in NOT_YET]
     print(table(compared))
     assert not faults, f"{len(faults)}\n" + "\n".join(map(shown, faults[:20]))
+    return compared
+
+
+def assert_little_is_open(compared):
+    for row in compared:
+        still_open = sum(row.reasons[name] for name in OPEN)
+        assert still_open <= max(3, row.counts.total() * OPEN_SHARE) or row.shape in NOT_YET, row
 
 
 @by_shape
@@ -46,17 +56,16 @@ def test_a_text_as_it_was_written_is_read_as_it_was_meant(shape, request):
 
 @needs_sglang
 def test_what_sglang_finds_is_ours_or_excused():
-    assert_no_faults(list(rows(os.environ[VARIABLE], 60)))
+    assert_no_faults(rows(os.environ[VARIABLE], 60))
 
 
 @needs_sglang
 @pytest.mark.slow
 def test_what_sglang_finds_in_two_thousand_texts_of_a_format_is_ours_or_excused():
-    compared = list(rows(os.environ[VARIABLE], 2000))
-    assert_no_faults(compared)
+    compared = assert_no_faults(rows(os.environ[VARIABLE], 2000))
+    assert_little_is_open(compared)
     met = sum((row.reasons for row in compared), Counter())
-    assert not [name for name in OPEN if not met[name]], "take out what is open no more"
-    assert not [name for name in RULES if not met[name]], "take out what excuses nothing"
+    print("needed nowhere:", ", ".join(name for name in (*RULES, *OPEN) if not met[name]))
 
 
 @pytest.mark.slow
@@ -65,7 +74,7 @@ def test_what_a_response_template_finds_in_two_thousand_texts_is_ours_or_excused
     pytest.importorskip("trl", reason="needs the extra `train`")
     from tests.toolgym.calls.oracles import responses
 
-    assert_no_faults(list(responses.rows(2000)))
+    assert_little_is_open(assert_no_faults(responses.rows(2000)))
 
 
 def case_of(text, theirs, mistake="dropped"):
@@ -86,7 +95,7 @@ OTHER = ("describe", {"table_name": "b"})
         (HERMES.write([CALL]), [OTHER], "different", "ours was meant"),
         (HERMES.write([OTHER]), [CALL], "different", "ours stands there"),
         ("<think>" + HERMES.write([CALL]) + "</think>", [CALL], "theirs only", FAULT),
-        ("I look.", [CALL], "theirs only", FAULT),
+        ("I look.", [CALL], "theirs only", "silent on a damaged text"),
         (HERMES.write([CALL])[:-20], [CALL], "theirs only", "cut off"),
     ],
 )

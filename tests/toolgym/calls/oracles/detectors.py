@@ -24,8 +24,9 @@ def rows(python: str, count: int) -> Iterator[Row]:
     with Detectors(python, SCHEMAS) as detectors:
         for shape in SHAPES:
             written = list(texts(shape, count))
-            for name in DETECTORS[shape.name]:
-                yield compare(shape, f"sglang {name}", partial(detectors.read, name), written)
+            for entry in DETECTORS.get(shape.name, ()):
+                reader = partial(detectors.read, entry.name, prompt=entry.prompt)
+                yield compare(shape, f"sglang {entry.name}", reader, written)
 
 
 class Detectors:
@@ -50,8 +51,9 @@ class Detectors:
         )
         self.names: list[str] = json.loads(self._line())
 
-    def read(self, detector: str, text: str) -> list[tuple[str, Any]]:
-        """The calls that a detector finds in a text; none where it raises."""
+    def read(self, detector: str, text: str, prompt: str = "") -> list[tuple[str, Any]]:
+        """The calls that a detector finds in a text behind a prompt; none where it raises."""
+        text = prompt + text
         key = detector, text
         if key not in self._answers:
             assert self._process.stdin is not None

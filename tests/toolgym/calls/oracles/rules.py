@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.toolgym.calls.oracles.cases import Case, beyond, expression, is_text_of, literal
+from tests.toolgym.calls.oracles.cases import Case, beyond, expression, is_same, is_text_of, literal
 from tests.toolgym.calls.oracles.written import SPECS
 from toolgym.calls.repairs import MISSING_CLOSE_TAG
 from toolgym.calls.source import RawCall
@@ -27,7 +27,7 @@ def reason(case: Case) -> str:
     misread = not case.written.mistake and not (is_meant(case) or has_own_mark(case))
     if not case.extra and not misread:
         return ""
-    rules = OPEN if misread else RULES | OPEN
+    rules = AS_WRITTEN if misread else RULES | OPEN
     name = _rule(case, rules)
     if name == FAULT and len(case.extra) > 1 and not misread:
         names = [_rule(replace(case, theirs=[call]), rules) for call in case.extra]
@@ -150,10 +150,14 @@ def json_inner(text: str) -> str:
 
 def _stray_text(case: Case) -> bool:
     """We refuse a call, and their reading, written again, is not in the text, blanks aside."""
-    if not case.refused or not all(isinstance(arguments, dict) for _, arguments in case.theirs):
+    return bool(case.refused) and not _is_there_but_for_blanks(case)
+
+
+def _is_there_but_for_blanks(case: Case) -> bool:
+    if not all(isinstance(arguments, dict) for _, arguments in case.theirs):
         return False
     again = case.shape.write([(str(name), arguments) for name, arguments in case.theirs])
-    return BLANK.sub("", again) not in BLANK.sub("", case.text)
+    return BLANK.sub("", again) in BLANK.sub("", case.text)
 
 
 BLANK = re.compile(r"\s+")
@@ -176,9 +180,19 @@ def _damaged_mark(case: Case) -> bool:
 
 
 def _unknown(case: Case) -> bool:
-    """We refuse a name that is no tool's and has no arguments."""
-    return bool(case.refused) and all(
-        name not in SPECS and arguments == {} for name, arguments in case.extra
+    """A name that is no tool's, which we refuse or find without its arguments."""
+    names = [call.name for call in case.found if not call.arguments]
+    return all(
+        name not in SPECS and (name in names or (case.refused and arguments == {}))
+        for name, arguments in case.extra
+    )
+
+
+def _namespace(case: Case) -> bool:
+    """They leave out what stands before the last point of a name."""
+    return all(
+        any(str(own.name).rpartition(".")[2] == name and "." in str(own.name) for own in case.found)
+        for name, _ in case.extra
     )
 
 
@@ -221,6 +235,8 @@ def _retyped(case: Case) -> bool:
     """Bare text comes back as the text of another value: 3.10 as 3.1, `maybe` as false."""
 
     def like(own: str, their: Any) -> bool:
+        if their is None:
+            return own.strip().lower() not in ("null", "none")
         if their is False:
             return own.strip().lower() not in ("true", "false")
         texts = []
@@ -255,6 +271,14 @@ def _cut_value(case: Case) -> bool:
     theirs = json.dumps([entry[1] for entry in case.theirs], ensure_ascii=False)
     marks = map(json_inner, case.shape.marks)
     return any(ours.count(mark) > theirs.count(mark) for mark in marks)
+
+
+def _ran_over(case: Case) -> bool:
+    """A value of theirs holds a mark of the format, at which ours ends."""
+    ours = json.dumps([call.arguments for call in case.found], ensure_ascii=False, default=repr)
+    theirs = json.dumps([entry[1] for entry in case.theirs], ensure_ascii=False)
+    marks = map(json_inner, case.shape.marks)
+    return not case.refused and any(theirs.count(mark) > ours.count(mark) for mark in marks)
 
 
 def _no_whole_list(case: Case) -> bool:
@@ -307,13 +331,15 @@ RULES: dict[str, Callable[[Case], bool]] = {
     "marks left over": _marks_left_over,
     "stray text": _stray_text,
     "damaged mark": _damaged_mark,
-    "unknown, without arguments": _unknown,
+    "unknown tool": _unknown,
+    "they leave a namespace out": _namespace,
     "no name": _nameless,
     "arguments are no object": _no_object,
     "they lack arguments": _fewer_arguments,
     "they strip blanks": _stripped,
     "they retype a text": _retyped,
     "they cut a value at a mark": _cut_value,
+    "their value runs over a mark": _ran_over,
     "no whole list": _no_whole_list,
     "prose in its line": _in_prose,
     "behind a foreign mark": _foreign_mark,
@@ -375,11 +401,39 @@ def _behind_python_tag(case: Case) -> bool:
     return tag in before or (not case.ours and tag in case.text)
 
 
-OPEN: dict[str, Callable[[Case], bool]] = {
+def _blanks(case: Case) -> bool:
+    """What they read stands in the text but for blanks at its marks and names."""
+    return _is_there_but_for_blanks(case) and not _is_there(case, case.theirs)
+
+
+def _strange_key(case: Case) -> bool:
+    """A key inside of an argument is no word, in a notation that puts no quotes around keys."""
+    keys = re.findall(r'"([^"]*)":', json.dumps([arguments for _, arguments in case.written.meant]))
+    bare = bool(case.refused) and not any(json.dumps(key) in case.text for key in keys)
+    return bare and not all(re.fullmatch(r"\w+", key) for key in keys)
+
+
+def _silent(case: Case) -> bool:
+    """The text is damaged, so that a call is not found and nobody is told; no other is found."""
+    calls = [*case.theirs, *case.written.meant]
+    known = all(any(is_same(own, call) for call in calls) for own in case.found)
+    return known and not case.refused and not _is_there(case, case.theirs)
+
+
+AS_WRITTEN = {
     "line break of a value lost": _line_break_lost,
+    "key that is no word": _strange_key,
+}
+"""Those of `OPEN` in which not even a text as it was written is read as it was meant."""
+
+
+OPEN: dict[str, Callable[[Case], bool]] = {
+    **AS_WRITTEN,
     "damaged tag stepped over": _tags_stepped_over,
     "damaged tag in a value": _damaged_tag_in_value,
     "call behind a guess lost": _lost_behind_mended,
     "silent behind a doubled brace": _doubled_brace,
     "behind <|python_tag|>": _behind_python_tag,
+    "blanks at marks and names": _blanks,
+    "silent on a damaged text": _silent,
 }

@@ -7,9 +7,24 @@ stand here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tests.toolgym.calls.oracles.written import Call, Shape, json_text
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A detector of sglang.
+
+    Attributes:
+        name: As a server's option names it.
+        prompt: What it expects in front, though the model's prompt ends with it.
+    """
+
+    name: str
+    prompt: str = ""
+
 
 THINK = ("<think>", "</think>")
 
@@ -122,18 +137,18 @@ SHAPES = [
     Shape("minimax_m2", _minimax, THINK, "[e~["),
 ]
 DETECTORS = {
-    "hermes": ("qwen25", "hermes"),
-    "xml": ("qwen3_coder",),
-    "glm": ("glm45",),
-    "glm47": ("glm47",),
-    "mistral": ("mistral",),
-    "mistral_args": ("mistral",),
-    "llama": ("llama3",),
-    "llama_json": ("llama3",),
-    "python": ("pythonic",),
-    "kimi_k2": ("kimi_k2",),
-    "deepseek_v31": ("deepseekv31",),
-    "minimax_m2": ("minimax-m2",),
+    "hermes": (Detector("qwen25"), Detector("hermes")),
+    "xml": (Detector("qwen3_coder"),),
+    "glm": (Detector("glm45"),),
+    "glm47": (Detector("glm47"),),
+    "mistral": (Detector("mistral"),),
+    "mistral_args": (Detector("mistral"),),
+    "llama": (Detector("llama3"),),
+    "llama_json": (Detector("llama3"),),
+    "python": (Detector("pythonic"),),
+    "kimi_k2": (Detector("kimi_k2"),),
+    "deepseek_v31": (Detector("deepseekv31"),),
+    "minimax_m2": (Detector("minimax-m2"),),
 }
 NOT_YET = {"kimi_k2", "deepseek_v31", "minimax_m2"}
 """Formats that are not read yet."""

@@ -9,12 +9,17 @@ Only the detectors are wanted, and they need neither torch nor a device. So `sgl
 bare package, which runs none of its own imports, and what the detectors import for serving alone
 (`sglang.utils`, xgrammar) is replaced by empty classes. A tool that is not offered is reported like
 any other (`SGLANG_FORWARD_UNKNOWN_TOOLS`): to tell what was written is all that is asked here.
+
+Some detectors do not come to an end on damaged text. Each text gets `SECONDS` of processor time,
+far more than any answer takes, and then counts as one that the detector cannot read.
 """
 
 import importlib.util
 import json
 import logging
 import os
+import resource
+import signal
 import sys
 import types
 from typing import Any
@@ -53,6 +58,13 @@ def _detectors() -> tuple[dict[str, Any], Any]:
     return dict(parser.FunctionCallParser.ToolCallParserEnum), protocol.Tool
 
 
+SECONDS, MEMORY = 0.25, 4 << 30
+
+
+def _out_of_time(number: int, frame: Any) -> None:
+    raise TimeoutError(f"no answer in {SECONDS} seconds")
+
+
 def _calls(detector: Any, text: str, tools: list[Any]) -> list[list[Any]]:
     """Names and arguments; arguments that are no JSON stay the text that they are."""
     calls = []
@@ -68,6 +80,8 @@ def _calls(detector: Any, text: str, tools: list[Any]) -> list[list[Any]]:
 def main() -> None:
     """Answer each line of the input by one of the output; the first output is the names known."""
     detectors, tool_class = _detectors()
+    signal.signal(signal.SIGVTALRM, _out_of_time)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     print(json.dumps(sorted(detectors)), flush=True)
     offered: dict[str, list[Any]] = {}
     for line in sys.stdin:
@@ -78,9 +92,12 @@ def main() -> None:
         answer: dict[str, Any] = {"calls": [], "error": ""}
         try:
             detector = detectors[asked["detector"]]()
+            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
             answer["calls"] = _calls(detector, asked["text"], offered[schemas])
         except Exception as error:  # noqa: BLE001 - whatever a detector raises is its answer
             answer["error"] = f"{type(error).__name__}: {error}"
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         print(json.dumps(answer), flush=True)
 
 

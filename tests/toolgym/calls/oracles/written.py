@@ -121,6 +121,7 @@ class Shape:
         end: Its stop token.
         most: The most calls in one message.
         python: Its calls are Python.
+        alone: A message begins with its calls, since the prompt ends with their first mark.
         known: Marks of it that are not like tags.
         marks: What it puts around plain values, each up to the first name in it, in their order.
         closing: Those of them that close something, the outermost last.
@@ -132,6 +133,7 @@ class Shape:
     end: str = ""
     most: int = 3
     python: bool = False
+    alone: bool = False
     known: tuple[str, ...] = ()
     marks: tuple[str, ...] = field(init=False)
     closing: tuple[str, ...] = field(init=False)
@@ -184,13 +186,13 @@ def texts(shape: Shape, count: int, seed: int = 0) -> Iterator[Written]:
 
 def _message(draw: random.Random, shape: Shape, calls: list[Call]) -> Written:
     before = ""
-    if shape.thought and draw.random() < 0.3:
+    if shape.thought and not shape.alone and draw.random() < 0.3:
         opening, closing = shape.thought
         thought = draw.choice(THOUGHTS)
         if draw.random() < 0.2:
             thought += "\n" + shape.write([_call(draw)])
         before = f"{opening}\n{thought}\n{closing}\n\n"
-    if draw.random() < 0.3:
+    if not shape.alone and draw.random() < 0.3:
         before += draw.choice(PROSE) + "\n"
     behind = shape.end if draw.random() < 0.5 else ""
     return Written(before + shape.write(calls) + behind, calls)
