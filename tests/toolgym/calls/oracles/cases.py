@@ -61,17 +61,18 @@ class Case:
     def other(self, text: str, change: Callable[[Any], Any] = lambda value: value) -> Case:
         """The case of another text, and with other values on their side."""
 
-        def changed(calls: Sequence[Call]) -> list[Call]:
-            return [(name, _changed(arguments, change)) for name, arguments in calls]
+        def all_changed(calls: Sequence[Call]) -> list[Call]:
+            return [(name, changed(arguments, change)) for name, arguments in calls]
 
         def reader(asked: str) -> list[tuple[str, Any]]:
-            return changed(self.reader(asked))
+            return all_changed(self.reader(asked))
 
-        written = replace(self.written, text=text, meant=changed(self.written.meant))
+        written = replace(self.written, text=text, meant=all_changed(self.written.meant))
         return Case(self.shape, written, self.ours, reader(text), reader)
 
 
-def _changed(arguments: Any, change: Callable[[Any], Any]) -> Any:
+def changed(arguments: Any, change: Callable[[Any], Any]) -> Any:
+    """Arguments with each value changed."""
     if not isinstance(arguments, dict):
         return arguments
     return {key: change(value) for key, value in arguments.items()}

@@ -24,9 +24,12 @@ def rows(count: int) -> Iterator[Row]:
 
 TEMPLATES = {
     "hermes": "qwen3_template",
-    "xml": "qwen3_5_template",
+    "qwen3-coder": "qwen3_5_template",
     "glm": "glm4moe_template",
-    "llama_json": "llama3_template",
+    "json": "llama3_template",
+    "harmony": "gptoss_template",
+    "lfm2": "lfm2_2_5_template",
+    "gemma-4": "gemma4_template",
 }
 
 

@@ -14,8 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.toolgym.calls.oracles.cases import Case, beyond, expression, is_same, is_text_of, literal
-from tests.toolgym.calls.oracles.written import SPECS
+from tests.toolgym.calls.oracles.cases import (
+    Case,
+    beyond,
+    changed,
+    expression,
+    is_same,
+    is_text_of,
+    literal,
+)
+from tests.toolgym.calls.oracles.written import MARKS_IN_TEXT, SPECS
 from toolgym.calls.repairs import MISSING_CLOSE_TAG
 from toolgym.calls.source import RawCall
 
@@ -140,7 +148,9 @@ def _marks_left_over(case: Case) -> bool:
 def has_own_mark(case: Case) -> bool:
     """We refuse a call that holds a mark of its format: a value could end in two places."""
     values = json.dumps([case.written.meant, case.theirs], ensure_ascii=False, default=repr)
-    return bool(case.refused) and any(json_inner(mark) in values for mark in case.shape.marks)
+    tags = MARKS_IN_TEXT if _is_refused(case, "where a value of it ends") else ()
+    marks = map(json_inner, (*case.shape.marks, *tags))
+    return bool(case.refused) and any(mark in values for mark in marks)
 
 
 def json_inner(text: str) -> str:
@@ -390,15 +400,17 @@ def _doubled_brace(case: Case) -> bool:
     return not case.ours and "{{" in case.text
 
 
-def _behind_python_tag(case: Case) -> bool:
-    """What stands behind `<|python_tag|>` is looked through up to the end, whatever it is.
+def _behind_a_mark(case: Case) -> bool:
+    """Behind a mark of another format that stands in prose, no call is found, or a wrong one.
 
-    So a call in another format is not found, nobody is told, and a line of one of its values may be
-    taken for a call.
+    Nobody is told, and a line of one of the values may be taken for a call.
     """
-    tag = "<|python_tag|>"
-    before = case.text.partition((case.shape.marks or ("[",))[0])[0]
-    return tag in before or (not case.ours and tag in case.text)
+    own = case.shape.marks or ("[", "{")
+    first = next((at for mark in own if (at := case.text.find(mark)) >= 0), len(case.text))
+    twice = [mark for mark in STARTS if mark == own[0] and case.text.count(mark) > 1]
+    return not case.refused and bool(
+        twice or [mark for mark in STARTS if mark in case.text[:first]]
+    )
 
 
 def _blanks(case: Case) -> bool:
@@ -408,14 +420,35 @@ def _blanks(case: Case) -> bool:
 
 def _strange_key(case: Case) -> bool:
     """A key inside of an argument is no word, in a notation that puts no quotes around keys."""
-    keys = re.findall(r'"([^"]*)":', json.dumps([arguments for _, arguments in case.written.meant]))
-    bare = bool(case.refused) and not any(json.dumps(key) in case.text for key in keys)
-    return bare and not all(re.fullmatch(r"\w+", key) for key in keys)
+
+    def keys(value: Any) -> list[str]:
+        inner = value.values() if isinstance(value, dict) else value
+        here = list(value) if isinstance(value, dict) else []
+        return (
+            here + [key for entry in inner for key in keys(entry)]
+            if (isinstance(value, dict | list))
+            else []
+        )
+
+    strange = [key for _, value in case.written.meant for key in keys(value) if " " in key]
+    return bool(case.refused) and any(f"{key}:" in case.text for key in strange)
+
+
+def _thought_in_value(case: Case) -> bool:
+    """A whole call is refused because a value of it holds a tag of thinking."""
+    return _is_refused(case, "there is thinking inside of it") and "think>" in json.dumps(
+        [arguments for _, arguments in case.written.meant]
+    )
 
 
 def _silent(case: Case) -> bool:
     """The text is damaged, so that a call is not found and nobody is told; no other is found."""
+    return any(map(_says_nothing, (case, case.other(without_thoughts(case)))))
+
+
+def _says_nothing(case: Case) -> bool:
     calls = [*case.theirs, *case.written.meant]
+    calls += [(name, changed(arguments, _less)) for name, arguments in calls]
     known = all(any(is_same(own, call) for call in calls) for own in case.found)
     return known and not case.refused and not _is_there(case, case.theirs)
 
@@ -423,6 +456,7 @@ def _silent(case: Case) -> bool:
 AS_WRITTEN = {
     "line break of a value lost": _line_break_lost,
     "key that is no word": _strange_key,
+    "tag of thinking in a value": _thought_in_value,
 }
 """Those of `OPEN` in which not even a text as it was written is read as it was meant."""
 
@@ -433,7 +467,7 @@ OPEN: dict[str, Callable[[Case], bool]] = {
     "damaged tag in a value": _damaged_tag_in_value,
     "call behind a guess lost": _lost_behind_mended,
     "silent behind a doubled brace": _doubled_brace,
-    "behind <|python_tag|>": _behind_python_tag,
+    "lost behind a mark in prose": _behind_a_mark,
     "blanks at marks and names": _blanks,
     "silent on a damaged text": _silent,
 }

@@ -1,16 +1,20 @@
-"""The formats that are compared: how each is written, and which detectors of sglang read it.
+"""The formats that are compared, and which detectors of sglang read each.
 
-A stop token and the tags of thinking belong to a family's chat template, not to its calls, so they
-stand here.
+They are those of the table (`toolgym.calls.families`), and a few other spellings of one of them
+that a detector wants. Marks inside of values stand as they are, unlike in `render_calls`, which
+escapes them where it can: models do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tests.toolgym.calls.oracles.written import Call, Shape, json_text
+from toolgym.calls import FORMATS, Format, render_calls
 
 
 @dataclass(frozen=True)
@@ -26,129 +30,100 @@ class Detector:
     prompt: str = ""
 
 
-THINK = ("<think>", "</think>")
+def _of(entry: Format) -> Shape:
+    marks = (*entry.marks, *entry.frame, *entry.closes)
+    return Shape(
+        entry.name,
+        partial(_written, entry),
+        entry.thinking,
+        entry.stop[0] if entry.stop else "",
+        most=3 if entry.parallel else 1,
+        python=entry.arguments == "Python",
+        alone=entry.name in ("functionary-v2", "functionary-v3.2", "glm-4"),
+        known=marks,
+    )
+
+
+def _written(entry: Format, calls: Sequence[Call]) -> str:
+    groups = [calls] if entry.parallel else [[call] for call in calls]
+    text = "\n".join(render_calls(group, format=entry.name) for group in groups)
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+_ESCAPED = re.compile(r"\\u(003c|005b|005d|273f)")
 
 
 def _bare(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
-def _hermes(calls: Sequence[Call]) -> str:
-    return "\n".join(
-        f"<tool_call>\n{json_text({'name': name, 'arguments': arguments})}\n</tool_call>"
-        for name, arguments in calls
+def _in_pairs(calls: Sequence[Call], *, name: str, pair: str, end: str) -> str:
+    return "".join(
+        name.format(call)
+        + "".join(pair.format(key, _bare(value)) for key, value in arguments.items())
+        + end
+        for call, arguments in calls
     )
 
 
-def _xml(calls: Sequence[Call]) -> str:
-    texts = []
-    for name, arguments in calls:
-        values = "".join(
-            f"<parameter={k}>\n{_bare(v)}\n</parameter>\n" for k, v in arguments.items()
-        )
-        texts.append(f"<tool_call>\n<function={name}>\n{values}</function>\n</tool_call>")
-    return "\n".join(texts)
+def _other(name: str, write: Callable[[Sequence[Call]], str], of: str) -> Shape:
+    shape = next(shape for shape in TABLE if shape.name == of)
+    return Shape(name, write, shape.thought, shape.end, known=shape.known)
 
 
-def _glm(calls: Sequence[Call], gap: str = "\n") -> str:
-    texts = []
-    for name, arguments in calls:
-        pairs = "".join(
-            f"<arg_key>{k}</arg_key>{gap}<arg_value>{_bare(v)}</arg_value>{gap}"
-            for k, v in arguments.items()
-        )
-        texts.append(f"<tool_call>{name}{gap}{pairs}</tool_call>")
-    return "\n".join(texts)
-
-
-def _glm47(calls: Sequence[Call]) -> str:
-    return _glm(calls, "").replace("</tool_call>\n<tool_call>", "</tool_call><tool_call>")
-
-
-def _mistral(calls: Sequence[Call]) -> str:
-    listed = [{"name": name, "arguments": arguments} for name, arguments in calls]
-    return "[TOOL_CALLS] " + json_text(listed)
-
-
-def _mistral_args(calls: Sequence[Call]) -> str:
-    return "".join(f"[TOOL_CALLS]{name}[ARGS]{json_text(arguments)}" for name, arguments in calls)
-
-
-def _llama(calls: Sequence[Call]) -> str:
-    return "<|python_tag|>" + "; ".join(
-        json_text({"name": name, "parameters": arguments}) for name, arguments in calls
-    )
-
-
-def _llama_json(calls: Sequence[Call]) -> str:
-    return "".join(json_text({"name": n, "parameters": arguments}) for n, arguments in calls)
-
-
-def _python(calls: Sequence[Call]) -> str:
-    return (
-        "["
-        + ", ".join(
-            f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
-            for name, arguments in calls
-        )
-        + "]"
-    )
-
-
-def _kimi(calls: Sequence[Call]) -> str:
-    body = "".join(
-        f"<|tool_call_begin|>functions.{name}:{k}<|tool_call_argument_begin|>"
-        f"{json_text(arguments)}<|tool_call_end|>"
-        for k, (name, arguments) in enumerate(calls)
-    )
-    return f"<|tool_calls_section_begin|>{body}<|tool_calls_section_end|>"
-
-
-def _deepseek(calls: Sequence[Call]) -> str:
-    body = "".join(
-        f"<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{json_text(arguments)}<｜tool▁call▁end｜>"
-        for name, arguments in calls
-    )
-    return f"<｜tool▁calls▁begin｜>{body}<｜tool▁calls▁end｜>"
-
-
-def _minimax(calls: Sequence[Call]) -> str:
-    body = ""
-    for name, arguments in calls:
-        values = "".join(
-            f'<parameter name="{k}">{_bare(v)}</parameter>\n' for k, v in arguments.items()
-        )
-        body += f'<invoke name="{name}">\n{values}</invoke>\n'
-    return f"<minimax:tool_call>\n{body}</minimax:tool_call>"
-
-
+_GLM = {"pair": "<arg_key>{}</arg_key><arg_value>{}</arg_value>", "end": "</tool_call>"}
+TABLE = [_of(entry) for entry in FORMATS]
 SHAPES = [
-    Shape("hermes", _hermes, THINK, "<|im_end|>"),
-    Shape("xml", _xml, THINK, "<|im_end|>"),
-    Shape("glm", _glm, THINK, "<|observation|>"),
-    Shape("glm47", _glm47, THINK, "<|observation|>"),
-    Shape("mistral", _mistral, ("[THINK]", "[/THINK]"), "</s>"),
-    Shape("mistral_args", _mistral_args, ("[THINK]", "[/THINK]"), "</s>"),
-    Shape("llama", _llama, None, "<|eom_id|>"),
-    Shape("llama_json", _llama_json, None, "<|eot_id|>", most=1),
-    Shape("python", _python, None, "<|eot_id|>", python=True),
-    Shape("kimi_k2", _kimi, THINK, "<|im_end|>"),
-    Shape("deepseek_v31", _deepseek, THINK, "<｜end▁of▁sentence｜>"),
-    Shape("minimax_m2", _minimax, THINK, "[e~["),
+    *TABLE,
+    _other("glm, on one line", partial(_in_pairs, name="<tool_call>{}", **_GLM), "glm"),
+    _other(
+        "qwen3-coder, on one line",
+        partial(
+            _in_pairs,
+            name="<tool_call>\n<function={}>\n",
+            pair="<parameter={}>{}</parameter>\n",
+            end="</function>\n</tool_call>\n",
+        ),
+        "qwen3-coder",
+    ),
 ]
-DETECTORS = {
-    "hermes": (Detector("qwen25"), Detector("hermes")),
-    "xml": (Detector("qwen3_coder"),),
-    "glm": (Detector("glm45"),),
-    "glm47": (Detector("glm47"),),
+DETECTORS: dict[str, tuple[Detector, ...]] = {
+    "hermes": (Detector("qwen25"), Detector("hermes"), Detector("trinity")),
+    "qwen3-coder": (Detector("qwen3_coder"),),
+    "qwen3-coder, on one line": (Detector("mimo"),),
+    "glm": (Detector("glm45"), Detector("ling3"), Detector("poolside_v1")),
+    "glm, on one line": (Detector("glm47"),),
+    "hunyuan-3": (Detector("hunyuan"),),
+    "iquest": (Detector("iquest_q1"),),
+    "k2-horizon": (Detector("k2_horizon"),),
     "mistral": (Detector("mistral"),),
-    "mistral_args": (Detector("mistral"),),
+    "mistral-args": (Detector("mistral"),),
     "llama": (Detector("llama3"),),
-    "llama_json": (Detector("llama3"),),
+    "json": (Detector("llama3"),),
+    "internlm": (Detector("interns1"),),
+    "command-a": (Detector("cohere_command4"),),
+    "apertus": (Detector("apertus2509"),),
+    "inkling": (Detector("inkling"),),
+    "gigachat-3": (Detector("gigachat3"),),
+    "deepseek-v3": (Detector("deepseekv3"),),
+    "deepseek-v3.1": (Detector("deepseekv31"),),
+    "deepseek-v3.2": (Detector("deepseekv32"),),
+    "deepseek-v4": (Detector("deepseekv4"),),
+    "deepseek-v4.1": (Detector("deepseekv41"),),
+    "kimi-k2": (Detector("kimi_k2"),),
+    "kimi-k3": (Detector("kimi_k3"),),
+    "harmony": (Detector("gpt-oss", prompt="<|start|>assistant"),),
     "python": (Detector("pythonic"),),
-    "kimi_k2": (Detector("kimi_k2"),),
-    "deepseek_v31": (Detector("deepseekv31"),),
-    "minimax_m2": (Detector("minimax-m2"),),
+    "llama-4": (Detector("pythonic"),),
+    "lfm2": (Detector("lfm2"),),
+    "minimax-m2": (Detector("minimax-m2"),),
+    "minimax-m3": (Detector("minimax-m3"),),
+    "dots": (Detector("dots"),),
+    "gigachat-3.5": (Detector("gigachat35"),),
+    "step-3": (Detector("step3"),),
+    "muse": (Detector("muse", prompt=" to=describe<|message|>"),),
+    "minicpm-5": (Detector("minicpm5"),),
+    "gemma-4": (Detector("gemma4"),),
 }
-NOT_YET = {"kimi_k2", "deepseek_v31", "minimax_m2"}
-"""Formats that are not read yet."""
+"""By the name of a format; `hermes` has three since the families differ in what they forgive."""
+NOT_YET: set[str] = set()
