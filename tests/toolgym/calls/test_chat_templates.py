@@ -33,8 +33,6 @@ MESSAGES = {
 }
 QUESTION = {"role": "user", "content": "How many singers?"}
 NO_ESCAPES = {"lfm2_2_5", "lfm2_2_5_v2"}  # a quote inside of their quotes stays as it is
-NOT_YET: set[str] = set()
-"""Those whose format is not read yet."""
 
 
 def templates():
@@ -89,9 +87,7 @@ def written(template, calls, content):
 
 @pytest.mark.parametrize("content", ["", "I look at it."], ids=["alone", "with words"])
 @pytest.mark.parametrize("path", templates(), ids=lambda path: path.stem)
-def test_what_a_chat_template_writes_is_read_back(path, content, request):
-    if path.stem in NOT_YET:
-        request.applymarker(pytest.mark.xfail(reason="the format is not read yet"))
+def test_what_a_chat_template_writes_is_read_back(path, content):
     template = path.read_text()
     texts = {name: written(template, calls, content) for name, calls in MESSAGES.items()}
     texts = {name: text for name, text in texts.items() if text is not None}
@@ -108,8 +104,8 @@ def test_what_a_chat_template_writes_is_read_back(path, content, request):
         assert repairs == ({"coerced_value"} if "\nTrue\n" in text else set()), text
 
 
-def test_a_list_of_templates_that_are_not_read_names_installed_ones_only():
+def test_a_template_that_escapes_no_quotes_is_an_installed_one():
     names = {path.stem for path in templates()}
     if not names:
         pytest.skip("no chat templates are installed")
-    assert names >= NOT_YET | NO_ESCAPES
+    assert names >= NO_ESCAPES

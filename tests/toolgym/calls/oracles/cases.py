@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -153,3 +154,49 @@ def plain(value: Any) -> str:
         return [same(inner) for inner in entry] if isinstance(entry, list | tuple) else entry
 
     return json.dumps(same(value), sort_keys=True, default=repr)
+
+
+def without_thoughts(case: Case, *, leading: bool = False) -> str:
+    """The text without what stands between tags of thinking, or before a closing one alone.
+
+    Args:
+        leading: Only where the text begins with it; what follows may hold such tags in values.
+    """
+    text = case.text
+    for opening, closing in dict.fromkeys([*THOUGHTS, case.shape.thought or THOUGHTS[0]]):
+        tags = re.escape(opening), re.escape(closing)
+        if leading and text.startswith(opening):
+            text = text.partition(closing)[2]
+        elif not leading:
+            text = re.sub(r"{}.*?(?:{}|\Z)".format(*tags), "\n", text, flags=re.DOTALL)
+            text = text.rpartition(closing)[2]
+    return text
+
+
+THOUGHTS = (("<think>", "</think>"), ("[THINK]", "[/THINK]"))
+
+
+def has_conflict(text: str) -> bool:
+    """Whether one key of a JSON object, or of a call in tags, has two values."""
+    conflicts = []
+
+    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in seen and seen[key] != value:
+                conflicts.append(key)
+            seen[key] = value
+        return seen
+
+    decoder = json.JSONDecoder(object_pairs_hook=look, strict=False)
+    for brace in re.finditer(r"\{", text):
+        try:
+            decoder.raw_decode(text, brace.start())
+        except ValueError:
+            continue
+    return bool(conflicts)
+
+
+def json_inner(text: str) -> str:
+    """A text as it stands inside of a JSON string."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]

@@ -19,9 +19,13 @@ from tests.toolgym.calls.oracles.cases import (
     beyond,
     changed,
     expression,
+    has_conflict,
     is_same,
     is_text_of,
+    json_inner,
     literal,
+    plain,
+    without_thoughts,
 )
 from tests.toolgym.calls.oracles.written import MARKS_IN_TEXT, SPECS
 from toolgym.calls.repairs import MISSING_CLOSE_TAG
@@ -64,7 +68,13 @@ def is_meant(case: Case) -> bool:
 def _stands_there(case: Case) -> bool:
     """Our calls, written again, stand in the text letter by letter; theirs do not."""
     ours = [(str(call.name), call.arguments) for call in case.found]
-    return _is_there(case, ours) and not _is_there(case, case.theirs)
+    if _is_there(case, ours):
+        return not _is_there(case, case.theirs)
+    return all(
+        not _is_there(case, [call])
+        and any(_is_there(case, [own]) for own in ours if own[0] == call[0])
+        for call in case.extra
+    )
 
 
 def _is_there(case: Case, calls: Sequence[tuple[str, Any]]) -> bool:
@@ -81,26 +91,6 @@ def _thought(case: Case) -> bool:
     return any(is_settled(case.other(text)) for text in shown)
 
 
-def without_thoughts(case: Case, *, leading: bool = False) -> str:
-    """The text without what stands between tags of thinking, or before a closing one alone.
-
-    Args:
-        leading: Only where the text begins with it; what follows may hold such tags in values.
-    """
-    text = case.text
-    for opening, closing in dict.fromkeys([*THOUGHTS, case.shape.thought or THOUGHTS[0]]):
-        tags = re.escape(opening), re.escape(closing)
-        if leading and text.startswith(opening):
-            text = text.partition(closing)[2]
-        elif not leading:
-            text = re.sub(r"{}.*?(?:{}|\Z)".format(*tags), "\n", text, flags=re.DOTALL)
-            text = text.rpartition(closing)[2]
-    return text
-
-
-THOUGHTS = (("<think>", "</think>"), ("[THINK]", "[/THINK]"))
-
-
 def _cut_off(case: Case) -> bool:
     """Their one extra call is the last, and the text ends before that call is closed."""
     if len(case.extra) > 1 or not _is_refused(case, "truncated_call") or not case.shape.marks:
@@ -113,27 +103,6 @@ def _cut_off(case: Case) -> bool:
 def _conflict(case: Case) -> bool:
     """One object has a key with two values, and we refuse it."""
     return _is_refused(case, "two different values") and has_conflict(case.text)
-
-
-def has_conflict(text: str) -> bool:
-    """Whether one key of a JSON object, or of a call in tags, has two values."""
-    conflicts = []
-
-    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in seen and seen[key] != value:
-                conflicts.append(key)
-            seen[key] = value
-        return seen
-
-    decoder = json.JSONDecoder(object_pairs_hook=look, strict=False)
-    for brace in re.finditer(r"\{", text):
-        try:
-            decoder.raw_decode(text, brace.start())
-        except ValueError:
-            continue
-    return bool(conflicts)
 
 
 def _marks_left_over(case: Case) -> bool:
@@ -151,11 +120,6 @@ def has_own_mark(case: Case) -> bool:
     tags = MARKS_IN_TEXT if _is_refused(case, "where a value of it ends") else ()
     marks = map(json_inner, (*case.shape.marks, *tags))
     return bool(case.refused) and any(mark in values for mark in marks)
-
-
-def json_inner(text: str) -> str:
-    """A text as it stands inside of a JSON string."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _stray_text(case: Case) -> bool:
@@ -247,6 +211,8 @@ def _retyped(case: Case) -> bool:
     def like(own: str, their: Any) -> bool:
         if their is None:
             return own.strip().lower() not in ("null", "none")
+        if their == {}:
+            return not own.strip()
         if their is False:
             return own.strip().lower() not in ("true", "false")
         texts = []
@@ -258,6 +224,22 @@ def _retyped(case: Case) -> bool:
         return their in texts
 
     return _pairs(case, like)
+
+
+def _left_as_text(case: Case) -> bool:
+    """They leave a value as the text of what we read: null, or a number with an exponent."""
+
+    def like(own: Any, their: Any) -> bool:
+        if isinstance(own, dict) and isinstance(their, dict):
+            return own.keys() == their.keys() and all(like(own[key], their[key]) for key in own)
+        if isinstance(own, list) and isinstance(their, list):
+            return len(own) == len(their) and all(map(like, own, their))
+        return own == their or (isinstance(their, str) and is_text_of(their, own))
+
+    return all(
+        any(own.name == name and like(own.arguments, arguments) for own in case.found)
+        for name, arguments in case.extra
+    )
 
 
 def _pairs(case: Case, is_like: Callable[[str, Any], bool]) -> bool:
@@ -348,6 +330,7 @@ RULES: dict[str, Callable[[Case], bool]] = {
     "they lack arguments": _fewer_arguments,
     "they strip blanks": _stripped,
     "they retype a text": _retyped,
+    "they leave a value as text": _left_as_text,
     "they cut a value at a mark": _cut_value,
     "their value runs over a mark": _ran_over,
     "no whole list": _no_whole_list,
@@ -408,9 +391,15 @@ def _behind_a_mark(case: Case) -> bool:
     own = case.shape.marks or ("[", "{")
     first = next((at for mark in own if (at := case.text.find(mark)) >= 0), len(case.text))
     twice = [mark for mark in STARTS if mark == own[0] and case.text.count(mark) > 1]
-    return not case.refused and bool(
-        twice or [mark for mark in STARTS if mark in case.text[:first]]
-    )
+    other = [mark for mark in STARTS if mark not in own and mark in case.text]
+    before = [mark for mark in STARTS if mark in case.text[:first]]
+    return not case.refused and bool(twice or before or (other and not case.ours))
+
+
+def _lost_behind_error(case: Case) -> bool:
+    """Calls that were meant are lost behind one that is refused, as its end is looked for there."""
+    meant = [plain(call) for call in case.written.meant]
+    return bool(case.refused) and all(plain(call) in meant for call in case.extra)
 
 
 def _blanks(case: Case) -> bool:
@@ -469,5 +458,6 @@ OPEN: dict[str, Callable[[Case], bool]] = {
     "silent behind a doubled brace": _doubled_brace,
     "lost behind a mark in prose": _behind_a_mark,
     "blanks at marks and names": _blanks,
+    "call behind an error lost": _lost_behind_error,
     "silent on a damaged text": _silent,
 }

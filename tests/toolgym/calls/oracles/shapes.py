@@ -125,5 +125,4 @@ DETECTORS: dict[str, tuple[Detector, ...]] = {
     "minicpm-5": (Detector("minicpm5"),),
     "gemma-4": (Detector("gemma4"),),
 }
-"""By the name of a format; `hermes` has three since the families differ in what they forgive."""
-NOT_YET: set[str] = set()
+"""By the name of a format; a few have several, since the families differ in what they forgive."""
