@@ -21,7 +21,7 @@ from tests.toolgym.calls.oracles.rules import FAULT, OPEN, RULES, reason
 from tests.toolgym.calls.oracles.shapes import SHAPES
 from tests.toolgym.calls.oracles.written import MISTAKES, Written, texts
 
-OPEN_SHARE = 0.09
+OPEN_SHARE = 0.02
 """Of the texts of a format, at most so many may be read otherwise for what is known and open."""
 needs_sglang = pytest.mark.skipif(VARIABLE not in os.environ, reason=NO_SGLANG)
 by_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
