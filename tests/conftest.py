@@ -5,6 +5,7 @@ parametrised tests open data sets while pytest collects; the processes of pytest
 so all of them share one cache folder.
 """
 
+import gc
 import os
 import shutil
 import signal
@@ -40,6 +41,16 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["TOOLGYM_CACHE"] = config.stash[own_cache]
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every later search for garbage.
+
+    Libraries collect garbage between two steps of a training. Over the million objects of all the
+    modules that tests import, each time would take longer than the step.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

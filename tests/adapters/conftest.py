@@ -145,6 +145,22 @@ def read_tokenizer(make_tokenizer: Any) -> Any:
     return make_tokenizer(texts=prompt_texts())
 
 
+@pytest.fixture(scope="session")
+def tiny_transcripts() -> Any:
+    """Demonstrations on small worlds; they are only read."""
+    from adapters.training.models.demonstrations import demonstrate
+
+    return demonstrate("sqlgym/Explore-v0", 60, dataset="tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer(tiny_transcripts: Any) -> Any:
+    """The tokenizer of the tiny model, made of those; it is only read."""
+    from adapters.tiny.tokenizer import train_tokenizer
+
+    return train_tokenizer(tiny_transcripts)
+
+
 @pytest.fixture
 def tokenizer(make_tokenizer: Any) -> Any:
     """A fresh tokenizer with the template of Qwen 3."""

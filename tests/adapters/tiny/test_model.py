@@ -1,6 +1,7 @@
 """The model that is built from nothing."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,24 +11,20 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from adapters.tiny.model import TinySize, build_model
-from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.models.demonstrations import demonstrate
 
 pytestmark = pytest.mark.torch
 
-TOKENIZER = train_tokenizer(demonstrate("sqlgym/Explore-v0", 60, dataset="tiny"))
 
-
-def test_it_has_half_a_million_parameters() -> None:
-    count = sum(parameter.numel() for parameter in build_model(TOKENIZER).parameters())
+def test_it_has_half_a_million_parameters(tiny_tokenizer: Any) -> None:
+    count = sum(parameter.numel() for parameter in build_model(tiny_tokenizer).parameters())
 
     assert 400_000 < count < 600_000
 
 
-def test_one_seed_gives_one_model_and_leaves_the_global_stream_alone() -> None:
+def test_one_seed_gives_one_model_and_leaves_the_global_stream_alone(tiny_tokenizer: Any) -> None:
     state = torch.random.get_rng_state()
 
-    first, same, other = (build_model(TOKENIZER, seed) for seed in (1, 1, 2))
+    first, same, other = (build_model(tiny_tokenizer, seed) for seed in (1, 1, 2))
 
     weights = [model.state_dict()["model.layers.0.mlp.up_proj.weight"] for model in (first, same)]
     assert torch.equal(*weights)
@@ -35,21 +32,21 @@ def test_one_seed_gives_one_model_and_leaves_the_global_stream_alone() -> None:
     assert torch.equal(state, torch.random.get_rng_state())
 
 
-def test_a_saved_model_gives_the_same_logits(tmp_path: Path) -> None:
-    model = build_model(TOKENIZER).eval()
-    ids = torch.tensor([TOKENIZER("How many products are there?")["input_ids"]])
+def test_a_saved_model_gives_the_same_logits(tmp_path: Path, tiny_tokenizer: Any) -> None:
+    model = build_model(tiny_tokenizer).eval()
+    ids = torch.tensor([tiny_tokenizer("How many products are there?")["input_ids"]])
 
     model.save_pretrained(tmp_path)
     loaded = AutoModelForCausalLM.from_pretrained(str(tmp_path)).eval()
 
     with torch.no_grad():
         assert torch.equal(model(ids).logits, loaded(ids).logits)
-    assert loaded.generation_config.eos_token_id == TOKENIZER.eos_token_id
+    assert loaded.generation_config.eos_token_id == tiny_tokenizer.eos_token_id
 
 
-def test_a_word_after_a_blank_starts_as_the_word_without_it() -> None:
-    model = build_model(TOKENIZER, size=TinySize(hidden=32, heads=2, feed_forward=64))
-    vocabulary = TOKENIZER.get_vocab()
+def test_a_word_after_a_blank_starts_as_the_word_without_it(tiny_tokenizer: Any) -> None:
+    model = build_model(tiny_tokenizer, size=TinySize(hidden=32, heads=2, feed_forward=64))
+    vocabulary = tiny_tokenizer.get_vocab()
     pairs = [(vocabulary[f"Ġ{word}"], vocabulary[word]) for word in ("products", "name", "age")]
     embedding = model.get_input_embeddings().weight
 
@@ -60,12 +57,14 @@ def test_a_word_after_a_blank_starts_as_the_word_without_it() -> None:
     assert gaps[0].abs().max() > 0.01
 
 
-def test_heads_that_copy_make_the_word_they_read_likelier_than_heads_at_random() -> None:
+def test_heads_that_copy_make_the_word_they_read_likelier_than_heads_at_random(
+    tiny_tokenizer: Any,
+) -> None:
     """Of what each word leaves behind in the first layer, seen by the layer's output alone."""
 
     def rank_of_own_word(copying: float) -> float:
-        model = build_model(TOKENIZER, seed=3, copying=copying)
-        words = torch.arange(300, len(TOKENIZER))
+        model = build_model(tiny_tokenizer, seed=3, copying=copying)
+        words = torch.arange(300, len(tiny_tokenizer))
         with torch.no_grad():
             embedding = model.get_input_embeddings().weight
             attention = model.model.layers[0].self_attn

@@ -32,49 +32,49 @@ pytestmark = pytest.mark.torch
 
 EXPLORE = "sqlgym/Explore-v0"
 TOOLS = [{"type": "function", "function": {"name": name}} for name in ("describe", "query")]
-TRANSCRIPTS = demonstrate(EXPLORE, 60, dataset="tiny")
-TOKENIZER = train_tokenizer(TRANSCRIPTS)
 
 
-def test_a_saved_tokenizer_comes_back_with_its_chat_format(tmp_path: Path) -> None:
-    TOKENIZER.save_pretrained(tmp_path)
+def test_a_saved_tokenizer_comes_back_with_its_chat_format(
+    tmp_path: Path, tiny_transcripts: Any, tiny_tokenizer: Any
+) -> None:
+    tiny_tokenizer.save_pretrained(tmp_path)
 
     loaded = AutoTokenizer.from_pretrained(str(tmp_path))
 
     assert loaded.response_template == RESPONSE_TEMPLATE
     assert loaded.padding_side == "left"
-    for transcript in TRANSCRIPTS[:5]:
+    for transcript in tiny_transcripts[:5]:
         text, again = (
-            t.apply_chat_template(transcript, tokenize=False) for t in (TOKENIZER, loaded)
+            t.apply_chat_template(transcript, tokenize=False) for t in (tiny_tokenizer, loaded)
         )
         assert text == again
-        assert loaded(text)["input_ids"] == TOKENIZER(text)["input_ids"]
+        assert loaded(text)["input_ids"] == tiny_tokenizer(text)["input_ids"]
 
 
-def test_the_same_transcripts_give_the_same_tokenizer() -> None:
+def test_the_same_transcripts_give_the_same_tokenizer(tiny_tokenizer: Any) -> None:
     again = train_tokenizer(demonstrate(EXPLORE, 60, dataset="tiny"))
 
-    assert again.get_vocab() == TOKENIZER.get_vocab()
+    assert again.get_vocab() == tiny_tokenizer.get_vocab()
 
 
-@given(st.text())
-def test_any_text_comes_back_from_its_tokens(text: str) -> None:
-    tokens = TOKENIZER(text, add_special_tokens=False)["input_ids"]
+@given(text=st.text())
+def test_any_text_comes_back_from_its_tokens(text: str, tiny_tokenizer: Any) -> None:
+    tokens = tiny_tokenizer(text, add_special_tokens=False)["input_ids"]
 
-    assert TOKENIZER.decode(tokens) == text
+    assert tiny_tokenizer.decode(tokens) == text
 
 
-@given(st.integers())
-def test_a_number_is_spelt_digit_by_digit(number: int) -> None:
-    spelt = [TOKENIZER.decode([token]) for token in TOKENIZER(str(number))["input_ids"]]
+@given(number=st.integers())
+def test_a_number_is_spelt_digit_by_digit(number: int, tiny_tokenizer: Any) -> None:
+    spelt = [tiny_tokenizer.decode([token]) for token in tiny_tokenizer(str(number))["input_ids"]]
 
     assert spelt == list(str(number))
 
 
-def test_what_opens_a_turn_is_one_token_and_tools_are_bare_names() -> None:
+def test_what_opens_a_turn_is_one_token_and_tools_are_bare_names(tiny_tokenizer: Any) -> None:
     chat = [{"role": "system", "content": "read the manual"}, {"role": "user", "content": "Why?"}]
 
-    text = TOKENIZER.apply_chat_template(
+    text = tiny_tokenizer.apply_chat_template(
         chat, tools=TOOLS, add_generation_prompt=True, tokenize=False
     )
 
@@ -83,22 +83,24 @@ def test_what_opens_a_turn_is_one_token_and_tools_are_bare_names() -> None:
         "<|im_start|>user\nWhy?<|im_end|><|im_start|>assistant\n"
     )
     for role in ROLES:
-        assert len(TOKENIZER(header(role))["input_ids"]) == 1
+        assert len(tiny_tokenizer(header(role))["input_ids"]) == 1
 
 
-def test_trl_finds_in_the_format_what_it_asks_for() -> None:
-    assert supports_tool_calling(TOKENIZER)
-    assert is_chat_template_prefix_preserving(TOKENIZER)
-    assert is_chat_template_stop_token_trained(TOKENIZER)
+def test_trl_finds_in_the_format_what_it_asks_for(tiny_tokenizer: Any) -> None:
+    assert supports_tool_calling(tiny_tokenizer)
+    assert is_chat_template_prefix_preserving(tiny_tokenizer)
+    assert is_chat_template_stop_token_trained(tiny_tokenizer)
 
 
-def test_trl_reads_every_turn_back_as_it_was_rendered() -> None:
-    transcript = TRANSCRIPTS[0]
+def test_trl_reads_every_turn_back_as_it_was_rendered(
+    tiny_transcripts: Any, tiny_tokenizer: Any
+) -> None:
+    transcript = tiny_transcripts[0]
     for place, message in enumerate(transcript):
         if message["role"] != "assistant":
             continue
         before, after = (
-            TOKENIZER.apply_chat_template(
+            tiny_tokenizer.apply_chat_template(
                 transcript[:end],
                 tools=TOOLS,
                 add_generation_prompt=prompted,
@@ -106,30 +108,30 @@ def test_trl_reads_every_turn_back_as_it_was_rendered() -> None:
             )
             for end, prompted in ((place, True), (place + 1, False))
         )
-        parsed = parse_response(TOKENIZER, after[len(before) :], prefix=before)
+        parsed = parse_response(tiny_tokenizer, after[len(before) :], prefix=before)
         assert parsed.get("tool_calls") == message.get("tool_calls")
         assert parsed["content"] == message["content"]
 
 
-def test_an_argument_padded_with_null_costs_two_tokens() -> None:
+def test_an_argument_padded_with_null_costs_two_tokens(tiny_transcripts: Any) -> None:
     env = registration.make(EXPLORE, dataset="tiny")
-    padded = [null_padded(transcript, env.tool_schemas()) for transcript in TRANSCRIPTS]
-    tokenizer = train_tokenizer([*TRANSCRIPTS, *padded])
+    padded = [null_padded(transcript, env.tool_schemas()) for transcript in tiny_transcripts]
+    tokenizer = train_tokenizer([*tiny_transcripts, *padded])
 
-    for clean, dirty in zip(TRANSCRIPTS[:10], padded[:10], strict=True):
+    for clean, dirty in zip(tiny_transcripts[:10], padded[:10], strict=True):
         calls = sum(len(message.get("tool_calls", [])) for message in clean)
         lengths = [_length(tokenizer, transcript) for transcript in (clean, dirty)]
         assert lengths[1] - lengths[0] <= 2 * 2 * calls  # two arguments of other tools in each call
 
 
-def test_padding_with_nulls_leaves_the_transcript_as_it_was() -> None:
+def test_padding_with_nulls_leaves_the_transcript_as_it_was(tiny_transcripts: Any) -> None:
     env = registration.make(EXPLORE, dataset="tiny")
-    before = repr(TRANSCRIPTS[0])
+    before = repr(tiny_transcripts[0])
 
-    (call,) = null_padded(TRANSCRIPTS[0], env.tool_schemas())[2]["tool_calls"]
+    (call,) = null_padded(tiny_transcripts[0], env.tool_schemas())[2]["tool_calls"]
 
     assert set(call["function"]["arguments"]) == {"table_name", "sql", "value"}
-    assert repr(TRANSCRIPTS[0]) == before
+    assert repr(tiny_transcripts[0]) == before
 
 
 def test_mistakes_show_the_error_of_every_tool_that_goes_on() -> None:

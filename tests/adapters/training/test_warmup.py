@@ -13,7 +13,6 @@ import torch
 from torch.nn import functional
 
 from adapters.tiny.model import TinySize, build_model
-from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.supervised import (
     Muon,
@@ -34,11 +33,18 @@ from toolgym.runs.run import Run
 pytestmark = pytest.mark.torch
 
 EXPLORE = "sqlgym/Explore-v0"
-TOOLS = registration.make(EXPLORE, dataset="tiny").tool_schemas()
-TRANSCRIPTS = demonstrate(EXPLORE, 64, dataset="tiny")
-TOKENIZER = train_tokenizer(TRANSCRIPTS)
-EXAMPLES = [e for each in TRANSCRIPTS for e in examples_of(each, TOOLS, TOKENIZER)]
 SMALL = TinySize(hidden=32, heads=2, feed_forward=64)
+
+
+@pytest.fixture(scope="module")
+def tiny_tools() -> Any:
+    return registration.make(EXPLORE, dataset="tiny").tool_schemas()
+
+
+@pytest.fixture(scope="module")
+def tiny_examples(tiny_transcripts: Any, tiny_tools: Any, tiny_tokenizer: Any) -> list[Example]:
+    """All transcripts as the warm-up reads them."""
+    return [e for t in tiny_transcripts for e in examples_of(t, tiny_tools, tiny_tokenizer)]
 
 
 def learnt_text(example: Example, tokenizer: Any) -> str:
@@ -46,36 +52,40 @@ def learnt_text(example: Example, tokenizer: Any) -> str:
     return str(tokenizer.decode([token for token, learnt in pairs if learnt]))
 
 
-def test_the_tiny_template_gives_one_example_as_its_own_markers_would() -> None:
-    for transcript in (t for t in TRANSCRIPTS if all("weight" not in m for m in t)):
-        (example,) = examples_of(transcript, TOOLS, TOKENIZER)
-        marked = TOKENIZER.apply_chat_template(
-            transcript, tools=TOOLS, return_dict=True, return_assistant_tokens_mask=True
+def test_the_tiny_template_gives_one_example_as_its_own_markers_would(
+    tiny_transcripts: Any, tiny_tools: Any, tiny_tokenizer: Any
+) -> None:
+    for transcript in (t for t in tiny_transcripts if all("weight" not in m for m in t)):
+        (example,) = examples_of(transcript, tiny_tools, tiny_tokenizer)
+        marked = tiny_tokenizer.apply_chat_template(
+            transcript, tools=tiny_tools, return_dict=True, return_assistant_tokens_mask=True
         )
         assert list(example.ids) == marked["input_ids"]
         assert [int(learnt) for learnt in example.learn] == marked["assistant_masks"]
 
 
-def test_a_turn_of_weight_zero_is_read_and_not_learnt() -> None:
-    transcript = next(t for t in TRANSCRIPTS if any(m.get("weight") == 0 for m in t))
+def test_a_turn_of_weight_zero_is_read_and_not_learnt(
+    tiny_tools: Any, tiny_tokenizer: Any, tiny_transcripts: Any
+) -> None:
+    transcript = next(t for t in tiny_transcripts if any(m.get("weight") == 0 for m in t))
     stumble = next(m["content"] for m in transcript if m.get("weight") == 0)
 
-    (example,) = examples_of(transcript, TOOLS, TOKENIZER)
+    (example,) = examples_of(transcript, tiny_tools, tiny_tokenizer)
 
-    assert stumble in TOKENIZER.decode(list(example.ids))
-    assert stumble not in learnt_text(example, TOKENIZER)
-    assert learnt_text(example, TOKENIZER).endswith("done<|im_end|>")
+    assert stumble in tiny_tokenizer.decode(list(example.ids))
+    assert stumble not in learnt_text(example, tiny_tokenizer)
+    assert learnt_text(example, tiny_tokenizer).endswith("done<|im_end|>")
 
 
 @pytest.mark.parametrize("template", ["qwen3", "qwen2_5", "qwen3_instruct_2507", "llama3_2"])
 def test_with_a_real_template_every_turn_is_learnt_after_the_prompt_that_generation_gives(
-    make_tokenizer: Any, template: str
+    make_tokenizer: Any, template: str, tiny_tools: Any, tiny_transcripts: Any
 ) -> None:
     tokenizer = make_tokenizer(template)
-    transcript = next(t for t in TRANSCRIPTS if all("weight" not in m for m in t))
+    transcript = next(t for t in tiny_transcripts if all("weight" not in m for m in t))
     turns = [i for i, message in enumerate(transcript) if message["role"] == "assistant"]
 
-    found = list(examples_of(transcript, TOOLS, tokenizer))
+    found = list(examples_of(transcript, tiny_tools, tokenizer))
 
     starts = [
         example.ids[:place]
@@ -86,29 +96,31 @@ def test_with_a_real_template_every_turn_is_learnt_after_the_prompt_that_generat
     assert len(starts) == len(turns)
     for turn, start in zip(turns, starts, strict=True):
         prompt = tokenizer.apply_chat_template(
-            transcript[:turn], tools=TOOLS, add_generation_prompt=True, tokenize=False
+            transcript[:turn], tools=tiny_tools, add_generation_prompt=True, tokenize=False
         )
         assert tokenizer.decode(list(start)) == prompt
 
 
-def test_a_template_that_hides_the_turn_is_refused_in_words(make_tokenizer: Any) -> None:
+def test_a_template_that_hides_the_turn_is_refused_in_words(
+    make_tokenizer: Any, tiny_tools: Any, tiny_transcripts: Any
+) -> None:
     tokenizer = make_tokenizer()
     tokenizer.chat_template = "{% if add_generation_prompt %}now speak{% else %}nothing{% endif %}"
 
     with pytest.raises(ConfigurationError, match="it cannot be learnt from"):
-        list(examples_of(TRANSCRIPTS[0], TOOLS, tokenizer))
+        list(examples_of(tiny_transcripts[0], tiny_tools, tokenizer))
 
 
 @pytest.mark.parametrize("matrix_rate", [None, 0.02])
 def test_imitation_lowers_the_loss_and_ends_at_the_same_weights_every_time(
-    matrix_rate: float | None,
+    matrix_rate: float | None, tiny_tokenizer: Any, tiny_examples: Any
 ) -> None:
     settings = WarmupSettings(30, 8, 5e-3, ramp=5, matrix_rate=matrix_rate)
     told: list[dict[str, float]] = []
-    models = [build_model(TOKENIZER, size=SMALL) for _ in range(2)]
+    models = [build_model(tiny_tokenizer, size=SMALL) for _ in range(2)]
 
     for model in models:
-        warm_up(model, EXAMPLES, settings, told.append)
+        warm_up(model, tiny_examples, settings, told.append)
 
     losses = [numbers["loss"] for numbers in told[:30]]
     assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
@@ -123,9 +135,11 @@ def padded_tokens(lengths: Sequence[int], divided: list[list[int]]) -> int:
     return sum(len(part) * max(lengths[place] for place in part) for part in divided)
 
 
-def test_the_passes_of_a_batch_add_up_to_the_gradient_of_the_batch_as_one() -> None:
-    model = build_model(TOKENIZER, size=SMALL).double()
-    batch = random.Random(1).sample(EXAMPLES, 16)
+def test_the_passes_of_a_batch_add_up_to_the_gradient_of_the_batch_as_one(
+    tiny_examples: Any, tiny_tokenizer: Any
+) -> None:
+    model = build_model(tiny_tokenizer, size=SMALL).double()
+    batch = random.Random(1).sample(tiny_examples, 16)
     assert len(passes([len(example.ids) for example in batch])) > 1
     width = max(len(example.ids) for example in batch)
     ids = torch.tensor([[*e.ids, *[0] * (width - len(e.ids))] for e in batch])
@@ -154,11 +168,11 @@ def test_short_examples_go_apart_from_long_ones_where_that_saves_more_than_a_pas
         assert padded_tokens(lengths, divided) <= len(lengths) * max(lengths)
 
 
-def test_passes_pad_less_than_half_as_much_as_the_batch_as_one() -> None:
+def test_passes_pad_less_than_half_as_much_as_the_batch_as_one(tiny_examples: Any) -> None:
     draw = random.Random(0)
     needed = as_one = in_passes = 0
     for _ in range(50):
-        lengths = [len(example.ids) for example in draw.sample(EXAMPLES, 16)]
+        lengths = [len(example.ids) for example in draw.sample(tiny_examples, 16)]
         needed += sum(lengths)
         as_one += 16 * max(lengths)
         in_passes += padded_tokens(lengths, passes(lengths))
@@ -183,10 +197,12 @@ def test_an_update_of_muon_is_as_long_in_rare_directions_as_in_common_ones(
     assert ((along.diagonal() > 0.6) & (along.diagonal() < 1.3)).all()
 
 
-def test_muon_moves_the_layers_and_leaves_embeddings_and_norms_to_adamw() -> None:
-    model = build_model(TOKENIZER, size=SMALL)
+def test_muon_moves_the_layers_and_leaves_embeddings_and_norms_to_adamw(
+    tiny_tokenizer: Any, tiny_examples: Any
+) -> None:
+    model = build_model(tiny_tokenizer, size=SMALL)
     before = {name: value.clone() for name, value in model.named_parameters()}
-    accumulate(model, EXAMPLES[:4])
+    accumulate(model, tiny_examples[:4])
 
     Muon(matrices_of(model)).step(0.01)
 
@@ -198,14 +214,16 @@ def test_muon_moves_the_layers_and_leaves_embeddings_and_norms_to_adamw() -> Non
     assert 0.5 < moved[0] / (0.01 * 2**0.5) < 1.5
 
 
-def right_conditions(model: Any, tokenizer: Any, transcripts: Sequence[Any]) -> float:
+def right_conditions(
+    model: Any, tokenizer: Any, transcripts: Sequence[Any], tiny_tools: Any
+) -> float:
     """The share of expert queries whose condition is the model's first choice, token by token.
 
     The demonstrators' habits decide whether there is a condition, and skill what stands in it.
     """
     right = 0
     for transcript in transcripts:
-        (example,) = examples_of(transcript, TOOLS, tokenizer)
+        (example,) = examples_of(transcript, tiny_tools, tokenizer)
         with torch.no_grad():
             chosen = model(torch.tensor([example.ids])).logits[0].argmax(dim=-1).tolist()
         texts = [tokenizer.decode([token]) for token in example.ids]
@@ -218,7 +236,7 @@ def right_conditions(model: Any, tokenizer: Any, transcripts: Sequence[Any]) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 100])
 def test_after_its_warm_up_the_tiny_model_copies_what_the_question_names(
-    seed: int, tmp_path: Path
+    seed: int, tmp_path: Path, tiny_tools: Any
 ) -> None:
     """Reinforcement learning mends no slip of copying, so a seed is as good as this is.
 
@@ -229,4 +247,4 @@ def test_after_its_warm_up_the_tiny_model_copies_what_the_question_names(
     model, tokenizer = prepare(settings, Run.create(tmp_path / "run", {}), NoProgress())
 
     held_out = demonstrate(EXPLORE, 192, demonstrator="expert", dataset="tiny", split="dev")
-    assert right_conditions(model, tokenizer, held_out) >= 0.6
+    assert right_conditions(model, tokenizer, held_out, tiny_tools) >= 0.6

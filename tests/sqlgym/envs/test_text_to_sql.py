@@ -9,6 +9,7 @@ from sqlgym.database.description import RESERVED, create_statements
 from sqlgym.database.schema import Schema
 from sqlgym.datasets.load import load_tasks
 from sqlgym.tasks.gold import gold_of
+from tests.sweeps import sweep
 from toolgym import ConfigurationError, messages, policies, registration, rollout
 
 ENV = "sqlgym/TextToSQL-v0"
@@ -38,9 +39,9 @@ def one_shot():
 
 
 @pytest.mark.parametrize("tools", [None, ("answer",)])
-@pytest.mark.parametrize(("dataset", "split"), [("bundled", "train"), ("bundled", "dev")])
-def test_the_expert_solves_every_task_that_is_shipped(dataset, split, tools):
-    found = rollout.evaluate(ENV, policies.expert(), dataset=dataset, split=split, tools=tools)
+@pytest.mark.parametrize("split", sweep(["train", "dev"], ["dev"]))
+def test_the_expert_solves_every_task_that_is_shipped(split, tools):
+    found = rollout.evaluate(ENV, policies.expert(), dataset="bundled", split=split, tools=tools)
 
     assert found.accuracy == 1.0
     assert found.validity == 1.0

@@ -12,6 +12,7 @@ from sqlgym.datasets.load import load_tasks
 from sqlgym.judging.answers import GoldAnswer, matches
 from sqlgym.judging.ties import free_runs, tied_limit
 from sqlgym.tasks.gold import gold_of
+from tests.sweeps import sweep
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,12 @@ def test_the_ties_of_real_spider_are_the_labelled_ones_and_few(spider):
     assert free == {task.id for task in ordered if labels[task.id]["row_order"] == "order"}
 
 
-@pytest.mark.parametrize("split", ["train", "dev"])
-@pytest.mark.parametrize("dataset", ["bundled", "tiny"])
-def test_no_bundled_task_is_refused(dataset, split):
+SHIPPED = [("bundled", "train"), ("bundled", "dev"), ("tiny", "train"), ("tiny", "dev")]
+
+
+@pytest.mark.parametrize(
+    "shipped", sweep(SHIPPED, ["bundled-train", "bundled-dev", "tiny-dev"], "-".join)
+)
+def test_no_bundled_task_is_refused(shipped):
+    dataset, split = shipped
     assert load_tasks(dataset, split).check() == {}

@@ -2,7 +2,7 @@
 
 `run` starts the console script in a process of its own, `run_here` saves that process. `install`
 lays a distribution into a folder as pip would: a module, metadata and entry points; with the folder
-on PYTHONPATH it is there.
+on PYTHONPATH it is there, and within `on_path` in this process, which forgets it afterwards.
 """
 
 import io
@@ -11,12 +11,15 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 from toolgym.cli import main
+from toolgym.registration import load_environments
 
 Finished = subprocess.CompletedProcess[str]
 HEAVY = {"torch", "transformers", "trl", "datasets"}
@@ -41,13 +44,36 @@ def run(*arguments: str, stdin: str = "", path: Path | None = None, **more: str)
     )
 
 
-def run_here(*arguments: object) -> Finished:
+@contextmanager
+def on_path(folder: Path) -> Iterator[None]:
+    """What is installed in a folder is there, and gone afterwards with all that it registered."""
+    modules, environments = set(sys.modules), set(gym.registry)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        load_environments.cache_clear()
+        try:
+            yield
+        finally:
+            load_environments.cache_clear()
+            for name in gym.registry.keys() - environments:
+                del gym.registry[name]
+            for name in sys.modules.keys() - modules:
+                if (getattr(sys.modules[name], "__file__", "") or "").startswith(f"{folder}"):
+                    del sys.modules[name]
+
+
+def run_here(*arguments: object, path: Path | None = None, **more: str) -> Finished:
     """Run `toolgym ARGUMENTS` in this process, which saves the second that starting one takes."""
+    if path is not None:
+        with on_path(path):
+            return run_here(*arguments, **more)
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "stdin", io.StringIO())
         patch.setenv("COLUMNS", "200")
         patch.delenv("TOOLGYM_TRACEBACK", raising=False)
+        for name, value in more.items():
+            patch.setenv(name, value)
         with pytest.raises(SystemExit, match=r"^\d+$") as end:
             main([*map(str, arguments)])
     code = int(end.value.code or 0)

@@ -92,7 +92,7 @@ def test_the_version_is_that_of_the_distribution():
 
 
 def test_the_version_imports_no_command(broken):
-    assert run("--version", path=broken).stderr == ""
+    assert run_here("--version", path=broken).stderr == ""
 
 
 def greet(
@@ -196,14 +196,14 @@ def test_a_command_of_another_package_is_found(stranger):
     ],
 )
 def test_an_error_becomes_a_sentence_and_an_exit_status(stranger, kind, status, told):
-    done = run("fail", kind, path=stranger)
+    done = run_here("fail", kind, path=stranger)
 
     assert (done.returncode, done.stdout, done.stderr) == (status, "", told + "\n")
 
 
 @pytest.mark.parametrize(("kind", "status"), [("configuration", 2), ("unforeseen", 1)])
 def test_a_traceback_is_shown_where_it_is_asked_for(stranger, kind, status):
-    done = run("fail", kind, path=stranger, TOOLGYM_TRACEBACK="1")
+    done = run_here("fail", kind, path=stranger, TOOLGYM_TRACEBACK="1")
 
     assert done.returncode == status
     assert "Traceback (most recent call last)" in done.stderr
@@ -219,7 +219,7 @@ def test_a_traceback_is_shown_where_it_is_asked_for(stranger, kind, status):
     ],
 )
 def test_wrong_use_is_told_with_status_2(stranger, arguments, told):
-    done = run(*arguments, path=stranger)
+    done = run_here(*arguments, path=stranger)
 
     assert done.returncode == 2
     assert told in done.stderr
@@ -250,7 +250,7 @@ def test_a_reader_that_goes_away_causes_no_traceback():
 
 
 def test_a_broken_command_is_left_out_with_one_line(broken):
-    done = run("--help", path=broken)
+    done = run_here("--help", path=broken)
 
     lines = [line for line in done.stderr.splitlines() if "crash" in line]
     assert done.returncode == 0
@@ -262,7 +262,7 @@ def test_a_broken_command_is_left_out_with_one_line(broken):
 
 
 def test_a_broken_command_does_not_disturb_another_one(broken):
-    assert run("envs", path=broken).stderr == ""
+    assert run_here("envs", path=broken).stderr == ""
 
 
 def test_a_broken_command_that_is_wanted_is_a_failure(broken):

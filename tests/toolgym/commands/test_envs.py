@@ -127,7 +127,7 @@ def test_an_environment_without_tools_is_refused():
 
 
 def test_environments_of_another_package_are_listed_beside_ours(stranger):
-    done = run("envs", path=stranger)
+    done = run_here("envs", path=stranger)
 
     assert done.returncode == 0
     assert "stranger/Echo-v0" in done.stdout
@@ -137,7 +137,7 @@ def test_environments_of_another_package_are_listed_beside_ours(stranger):
 
 
 def test_registered_arguments_count_as_defaults(stranger):
-    entry = json.loads(run("envs", "stranger/Echo-v0", "--json", path=stranger).stdout)
+    entry = json.loads(run_here("envs", "stranger/Echo-v0", "--json", path=stranger).stdout)
 
     assert entry["rewards"]["partial"] == 0.35
     assert entry["defaults"]["loud"] is False
@@ -197,19 +197,19 @@ def test_options_that_are_handed_on_to_the_base_are_shown_with_its_defaults(cls,
 
 
 def test_an_environment_that_a_function_makes_is_shown_too(stranger):
-    entry = json.loads(run("envs", "stranger/Made-v0", "--json", path=stranger).stdout)
+    entry = json.loads(run_here("envs", "stranger/Made-v0", "--json", path=stranger).stdout)
 
     assert entry["description"] == "Say the word."
 
 
 def test_it_is_said_once_that_a_tool_ends_the_episode(stranger):
-    page = run("envs", "stranger/Echo-v0", path=stranger).stdout
+    page = run_here("envs", "stranger/Echo-v0", path=stranger).stdout
 
     assert "  say: Say a word and be done. It ends the episode.\n" in page
 
 
 def test_an_environment_that_cannot_be_imported_is_left_out_with_one_line(stranger):
-    done = run("envs", path=stranger)
+    done = run_here("envs", path=stranger)
 
     assert "stranger/Gone-v0" not in done.stdout
     [line] = done.stderr.splitlines()

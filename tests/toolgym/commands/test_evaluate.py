@@ -151,8 +151,8 @@ def test_strict_parsing_and_the_step_limit_reach_the_environment():
 
 
 def test_refused_tasks_are_listed_with_their_reasons(stranger):
-    listed = run("eval", "stranger/Word-v0", "--json", path=stranger)
-    page = run("eval", "stranger/Word-v0", path=stranger).stdout
+    listed = run_here("eval", "stranger/Word-v0", "--json", path=stranger)
+    page = run_here("eval", "stranger/Word-v0", path=stranger).stdout
 
     told = json.loads(listed.stdout)
     refusal = {"task_id": "odd", "code": "empty_gold", "reason": "its gold is empty."}
@@ -161,20 +161,20 @@ def test_refused_tasks_are_listed_with_their_reasons(stranger):
 
 
 def test_an_environment_without_splits_gets_none(stranger):
-    told = json.loads(run("eval", "stranger/Word-v0", "--json", path=stranger).stdout)
+    told = json.loads(run_here("eval", "stranger/Word-v0", "--json", path=stranger).stdout)
 
     assert "split" not in told
 
 
 def test_an_option_that_an_environment_lacks_is_told(stranger):
-    done = run("eval", "stranger/Word-v0", "--step-limit", "4", path=stranger)
+    done = run_here("eval", "stranger/Word-v0", "--step-limit", "4", path=stranger)
 
     assert done.returncode == 2
     assert "stranger/Word-v0 takes no --step-limit; leave it out." in done.stderr
 
 
 def test_an_environment_that_fails_throughout_is_a_failure_and_not_an_accuracy(stranger):
-    done = run("eval", "stranger/Faulty-v0", "--json", path=stranger)
+    done = run_here("eval", "stranger/Faulty-v0", "--json", path=stranger)
 
     told = json.loads(done.stdout)
     assert done.returncode == 1
@@ -186,7 +186,7 @@ def test_a_model_without_the_extra_is_told_what_to_install(tmp_path):
     module = "import a_training_library_that_is_not_there"
     install(tmp_path, "stranger", module, {"toolgym.policies: model": "stranger:load"})
 
-    done = run("eval", ENV_ID, "--policy", "org/model", "--n", "1", path=tmp_path)
+    done = run_here("eval", ENV_ID, "--policy", "org/model", "--n", "1", path=tmp_path)
 
     assert done.returncode == 2
     assert "pip install 'toolgym[train]'" in done.stderr
@@ -208,7 +208,7 @@ def test_a_policy_of_a_package_gets_name_seed_and_temperature(tmp_path):
     install(tmp_path, "stranger", module, {"toolgym.policies: model": "stranger:load"})
     options = ("--policy", "org/model", "--temperature", "0.5", "--seed", "3", "--n", "1")
 
-    done = run("eval", ENV_ID, *options, "--transcripts", "1", "--json", path=tmp_path)
+    done = run_here("eval", ENV_ID, *options, "--transcripts", "1", "--json", path=tmp_path)
 
     [record] = json.loads(done.stdout)["transcripts"]
     said = record["turns"][0]["calls"][0]["arguments"]["value"]

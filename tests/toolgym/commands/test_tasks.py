@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from tests.toolgym.commands.command_line import install, run, run_here
+from tests.toolgym.commands.command_line import install, run_here
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_command_of_a_group_has_the_same_boundary_as_one_that_stands_alone(tmp
             raise EnvironmentFault("the disk is full.", "Make room.")
     '''
     place = install(tmp_path, "grouped", module, {"toolgym.commands: group": "grouped:command"})
-    done = run("group", "fall", path=place)
+    done = run_here("group", "fall", path=place)
 
     assert (done.returncode, done.stderr) == (1, "toolgym: the disk is full. Make room.\n")
-    assert "A group of a stranger." in run("--help", path=place).stdout
+    assert "A group of a stranger." in run_here("--help", path=place).stdout

@@ -3,16 +3,16 @@
 import json
 import re
 import sqlite3
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 from sqlgym import load_tasks
 from sqlgym.tasks.gold import gold_of
-from tests.toolgym.commands.command_line import environ, run, run_here
+from tests.toolgym.commands.command_line import run, run_here
+from toolgym import Task, TaskSet, ToolEnv, tool
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -273,23 +273,30 @@ def test_an_id_that_is_not_there_is_answered_with_the_nearest():
     assert "observatory-041" in done.stderr
 
 
-def test_a_family_that_writes_no_tasks_says_so(harbour, tmp_path):
-    code = (
-        "import gymnasium as gym; from toolgym import ToolEnv, Task, TaskSet, tool\n"
-        "class Plain(ToolEnv):\n    '''Plain.'''\n    def begin(self, task):\n        return '?'\n"
-        "    def __init__(self, dataset='x', split='dev', databases=None):\n"
-        "        super().__init__(TaskSet([Task('a', 'What?', item='i', extra={'answer': 1})]))\n"
-        "    @tool(terminal=True)\n    def say(self) -> str:\n        '''Say.'''\n"
-        "        return self.submit(True)\n"
-        "gym.register(id='plain/Plain-v0', entry_point=Plain)\n"
-        "from toolgym.cli import main\nimport sys\nmain(sys.argv[1:])\n"
-    )
+class Plain(ToolEnv):
+    """Plain."""
 
-    def plain(*arguments):
-        command = [sys.executable, "-c", code, "tasks", *map(str, arguments)]
-        command += ["--env", "plain/Plain-v0"]
-        return subprocess.run(command, env=environ(ROOT), capture_output=True, text=True)
+    def __init__(self, dataset="x", split="dev", databases=None):
+        super().__init__(TaskSet([Task("a", "What?", item="i", extra={"answer": 1})]))
 
+    def begin(self, task):
+        return "?"
+
+    @tool(terminal=True)
+    def say(self) -> str:
+        """Say."""
+        return self.submit(True)
+
+
+@pytest.fixture
+def plain():
+    """Runs `toolgym tasks ARGUMENTS` with an environment whose family has no tasks to write."""
+    gym.register(id="plain/Plain-v0", entry_point=Plain)
+    yield lambda *arguments: tasks(*arguments, "--env", "plain/Plain-v0")
+    del gym.registry["plain/Plain-v0"]
+
+
+def test_a_family_that_writes_no_tasks_says_so(harbour, tmp_path, plain):
     done = plain("synth", harbour, "--out", tmp_path / "out")
     assert done.returncode == 2
     assert "the tasks of this environment cannot be written by a program" in done.stderr

@@ -1,14 +1,13 @@
 """A model on a server plays environments: `toolgym eval --policy openai:MODEL --base-url URL`."""
 
 import json
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 pytest.importorskip("openai", reason="needs the extra `openai`")
 
-from tests.toolgym.commands.command_line import run
+from tests.toolgym.commands.command_line import run_here
 from tests.toolgym.policies.expert_model import ExpertModel
 from toolgym import registration, rollout
 from toolgym.chat import ChatClient, ChatFault, ChatSettings
@@ -119,9 +118,9 @@ def test_the_table_says_how_many_are_unscored_and_why(expert):
 def test_a_run_without_a_server_says_so_and_ends_with_status_1():
     with ScriptedServer(lambda asked: "") as server:
         pass
-    done = run(
+    done = run_here(
         "eval", ENV, "--policy", "openai:m", "--base-url", server.url, "--n", "2",
-        "--policy-set", "retries=0", path=Path(__file__).parents[3],
+        "--policy-set", "retries=0",
     )  # fmt: skip
 
     assert done.returncode == 1

@@ -2,14 +2,13 @@
 
 import math
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.toolgym.commands.command_line import run_here
 from tests.toolgym.report.synthetic_run import Page, episode, synthetic_run
 from toolgym.errors import ConfigurationError
 from toolgym.report import charts, transcripts, write_report
@@ -212,25 +211,10 @@ def test_a_step_that_was_logged_twice_counts_as_it_was_logged_last() -> None:
     assert charts.curve(records, "entropy") is None
 
 
-COMMAND = """
-import typer, sys
-from toolgym.commands.report import command
-from toolgym.errors import ConfigurationError
-app = typer.Typer(add_completion=False)
-app.command()(command)
-app()
-"""
-
-
 def test_the_command_writes_the_page_and_says_where(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
 
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND, str(run.path), "--out", str(out)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_here("report", run.path, "--out", out)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{out}\n", "")
     assert Page(out).open == []
