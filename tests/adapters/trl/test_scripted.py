@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ from toolgym.rollout import play
 pytestmark = pytest.mark.torch
 
 EXPLORE = "sqlgym/Explore-v0"
+
+
+@pytest.fixture
+def tokenizer(read_tokenizer: Any) -> Any:
+    """A fresh one for each test."""
+    return deepcopy(read_tokenizer)
 
 
 @pytest.fixture
