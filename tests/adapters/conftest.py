@@ -140,9 +140,9 @@ def make_tokenizer() -> Any:
 @pytest.fixture(scope="session")
 def read_tokenizer(make_tokenizer: Any) -> Any:
     """A tokenizer that has read the prompts, which makes attention over them cheap."""
-    from tests.adapters.trl.scripted_trl import prompt_texts
+    from tests.adapters.trl.scripted_trl import prompt_text
 
-    return make_tokenizer(texts=prompt_texts())
+    return make_tokenizer(texts=(prompt_text(make_tokenizer()),))
 
 
 @pytest.fixture(scope="session")
@@ -169,7 +169,7 @@ def tokenizer(make_tokenizer: Any) -> Any:
 
 @pytest.fixture
 def tiny_model(tokenizer: Any) -> Any:
-    """A Qwen 3 transformer of two layers with random weights."""
+    """A Qwen 3 transformer of one layer with random weights."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
@@ -179,7 +179,7 @@ def tiny_model(tokenizer: Any) -> Any:
             vocab_size=len(tokenizer),
             hidden_size=32,
             intermediate_size=64,
-            num_hidden_layers=2,
+            num_hidden_layers=1,
             num_attention_heads=2,
             num_key_value_heads=1,
             head_dim=16,

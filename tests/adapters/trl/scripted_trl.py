@@ -11,7 +11,7 @@ from trl import GRPOTrainer
 
 from adapters.trl import StableGRPOTrainer, ToolGRPOTrainer, build_trainer
 from toolgym import registration
-from toolgym.messages import system_prompt
+from toolgym.messages import prompt_messages
 
 NOTES = "trl-tests/Notes-v0"
 END = "<|im_end|>"
@@ -89,10 +89,13 @@ class ScriptedStable(StableGRPOTrainer, Scripted):
     """The same under our own trainer with all that makes it stable."""
 
 
-def prompt_texts(env_id: str = NOTES) -> tuple[str, ...]:
+def prompt_text(tokenizer: Any, env_id: str = NOTES) -> str:
     """What a model is told of an environment, for a tokenizer that is to find few tokens in it."""
     env = registration.make(env_id)
-    return (system_prompt(env), *(json.dumps(schema) for schema in env.tool_schemas()))
+    env.reset(seed=0)
+    shown = prompt_messages(env), env.tool_schemas()
+    text: str = tokenizer.apply_chat_template(shown[0], tools=shown[1], tokenize=False)
+    return text
 
 
 def always(*rollouts: Sequence[str]) -> Any:

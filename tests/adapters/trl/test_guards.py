@@ -531,9 +531,9 @@ def test_an_entropy_that_collapses_is_rolled_back(make: Make) -> None:
     trainer = make(
         one_wrong,
         settings={
-            "learning_rate": 3e-2,
+            "learning_rate": 6e-2,
             "lr_scheduler_type": "constant",
-            "max_steps": 25,
+            "max_steps": 8,
             "guards": guards,
             "snapshot_steps": 100,
         },
@@ -546,7 +546,7 @@ def test_an_entropy_that_collapses_is_rolled_back(make: Make) -> None:
     assert seen[back - 1]["entropy"] < 0.5 * seen[0]["entropy"]
     assert states.moved(back - 1, since=0) > 0
     assert same(states.weights[back], states.weights[0])
-    assert seen[back]["entropy"] == pytest.approx(seen[0]["entropy"])
+    assert seen[back]["entropy"] == pytest.approx(seen[0]["entropy"], rel=1e-4)  # other tokens
 
 
 def test_a_policy_that_drifts_from_its_reference_learns_at_half_the_rate(

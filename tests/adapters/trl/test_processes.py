@@ -14,7 +14,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 import torch
 
-from tests.adapters.trl.scripted_trl import prompt_texts
+from tests.adapters.trl.scripted_trl import prompt_text
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -34,7 +34,7 @@ SETTINGS: dict[str, Any] = {
 @pytest.fixture
 def folder(make_tokenizer: Any, tiny_model: Any, tmp_path: Path) -> Path:
     """A model and its tokenizer."""
-    tokenizer = make_tokenizer(texts=prompt_texts())
+    tokenizer = make_tokenizer(texts=(prompt_text(make_tokenizer()),))
     tiny_model.resize_token_embeddings(len(tokenizer))
     tiny_model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
