@@ -22,6 +22,7 @@ from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
 from tests.adapters.commands.test_train_processes import launched
 from tests.adapters.commands.test_train_resume import without_clock
+from tests.sweeps import sweep
 from tests.toolgym.commands.command_line import run_here
 from toolgym.cli import main
 from toolgym.runs.metrics import METRICS
@@ -32,7 +33,7 @@ ENV = "sqlgym/Explore-v0"
 SCRIPT = Path(sys.executable).with_name("toolgym")
 SMALL = ["--demos", "80", "--warmup-steps", "8", "--steps", "4", "--save-every", "2"]
 SMALL += ["--group-size", "4", "--prompts", "2", "--eval-tasks", "8", "--eval-tries", "1"]
-SMALL += ["--step-limit", "3", "--max-completion-length", "40"]
+SMALL += ["--step-limit", "3", "--max-completion-length", "40", "--set", "max_new_tokens=24"]
 UNASKED = [*SMALL, "--no-preflight"]  # whoever imitates for eight steps is not fit for training
 FIGURES = {"accuracy", "interval", "validity", "mean_score", "episodes"}
 
@@ -130,7 +131,9 @@ def test_a_finished_run_is_not_done_again(small_run, capsys):
     assert (folder / "metrics.jsonl").read_bytes() == before
 
 
+@pytest.mark.parametrize("small_run", sweep(PROGRAMS, ["reference"]), indirect=True)
 def test_the_same_seed_gives_the_same_run(small_run, tmp_path):
+    """By TRL as well: `test_train_resume` has two runs of one seed, the second interrupted."""
     folder, _, trainer = small_run
     again = ("--trainer", trainer, "--out", tmp_path / "again", "--quiet")
     done = run_here("train", ENV, *UNASKED, *again)

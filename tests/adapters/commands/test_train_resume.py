@@ -25,7 +25,7 @@ pytestmark = pytest.mark.torch
 
 SETTINGS = resolve(
     "sqlgym/Explore-v0",
-    env_kwargs={"dataset": "tiny", "step_limit": 3},
+    env_kwargs={"dataset": "bundled", "step_limit": 3},
     demonstrations=64,
     warmup_steps=12,
     warmup_batch=8,

@@ -24,7 +24,7 @@ from tests.sweeps import sweep
 
 pytestmark = pytest.mark.torch
 NAMES = ("advantage-collapse", "entropy", "kl", "length", "noisy-verifier", "estimators")
-QUICK = ("length", "noisy-verifier")
+QUICK = ("noisy-verifier",)
 TINY = {"updates": 2, "start_steps": 6, "tasks": [8, 9]}
 BEST = "CustomCodeGenerate -> Test * 3"
 SMALL = MicroConfig(group_size=4, prompts=2, updates=2, start_steps=20, tasks=CODE)

@@ -179,7 +179,7 @@ def test_every_step_tells_its_numbers_by_the_names_of_the_vocabulary(make: Any) 
 
 
 def test_the_model_learns_what_is_rewarded(make: Any) -> None:
-    trainer = make(steps=40, group_size=8, prompts=4, save_every=100)
+    trainer = make(steps=24, group_size=8, prompts=3, learning_rate=2e-3, save_every=100)
 
     trainer.train()
 

@@ -70,7 +70,7 @@ def habit_of(transcript: list[Message]) -> str:
 
 def test_habits_come_in_their_shares() -> None:
     """A share of p is missed by 4.5 standard errors once in 150,000 samples; this one is fixed."""
-    n = 600
+    n = 300
 
     counts = Counter(habit_of(transcript) for transcript in demonstrate(EXPLORE, n, **TINY))
 
@@ -92,9 +92,9 @@ def test_every_transcript_ends_with_the_last_word() -> None:
 
 
 def test_beyond_the_number_of_tasks_each_is_played_in_another_habit() -> None:
-    tasks = registration.make(EXPLORE, split="dev", **TINY).tasks
+    tasks = registration.make(EXPLORE, split="dev").tasks
 
-    transcripts = demonstrate(EXPLORE, 2 * len(tasks), split="dev", **TINY)
+    transcripts = demonstrate(EXPLORE, 2 * len(tasks), split="dev")
 
     rounds = transcripts[: len(tasks)], transcripts[len(tasks) :]
     assert [t[1] for t in rounds[0]] == [t[1] for t in rounds[1]]

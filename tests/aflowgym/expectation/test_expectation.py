@@ -85,11 +85,13 @@ def deviation(tree, kind, preset, runs):
     return off * runs**0.5 / np.maximum(spread, runs**-0.5)
 
 
-WORKFLOWS = random_workflows(200)
+@pytest.fixture(scope="module")
+def workflows():
+    return random_workflows(200)
 
 
-def test_the_random_workflows_have_every_construct_and_operator():
-    texts = [str(tree) for tree, _, _ in WORKFLOWS]
+def test_the_random_workflows_have_every_construct_and_operator(workflows):
+    texts = [str(tree) for tree, _, _ in workflows]
 
     for mark in ("[", "?", "* 2", "* 3", "->", *OPERATORS):
         assert sum(mark in text for text in texts) >= 5, mark
@@ -97,12 +99,12 @@ def test_the_random_workflows_have_every_construct_and_operator():
 
 
 @pytest.mark.slow
-def test_what_is_expected_is_what_runs_come_to():
+def test_what_is_expected_is_what_runs_come_to(workflows):
     """600 means of 300 runs each; four standard errors are passed once in 26 such tests by chance,
     and the seeds are fixed."""
     far = {
         (str(tree), kind, preset): off
-        for tree, kind, preset in WORKFLOWS
+        for tree, kind, preset in workflows
         if (off := deviation(tree, kind, preset, 300)).max() > 4
     }
 
@@ -143,8 +145,8 @@ def test_what_is_expected_is_what_many_runs_come_to():
     assert not far
 
 
-def test_the_joint_distribution_is_one():
-    for tree, kind, preset in WORKFLOWS[:60]:
+def test_the_joint_distribution_is_one(workflows):
+    for tree, kind, preset in workflows[:60]:
         joint = outcomes(tree, kind, preset)
         counts = joint.sum(axis=(0, 1))
         bounds = calls(tree, OPERATORS)

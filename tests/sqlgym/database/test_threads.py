@@ -120,9 +120,9 @@ def empty_pool():
 
 def test_64_threads_over_200_databases_open_few_files(tmp_path, empty_pool):
     crowd = Crowd(make_databases(tmp_path, 200))
-    crowd.run(3_200)
+    crowd.run(1_280)
     assert (crowd.wrong, crowd.faults) == ([], {})
-    assert crowd.asked == 3_200
+    assert crowd.asked == 1_280
     assert crowd.most_descriptors < 256
     assert process_pool()._open <= MOST_OPEN
 
@@ -152,7 +152,7 @@ def assert_only_two_are_faulty(crowd, n):
 
 
 def test_a_deleted_and_a_corrupted_file_are_faults_of_those_two_only(tmp_path, empty_pool):
-    assert_only_two_are_faulty(harmed_run(tmp_path, 12, 3_200), 3_200)
+    assert_only_two_are_faulty(harmed_run(tmp_path, 12, 1_920), 1_920)
 
 
 @pytest.mark.slow

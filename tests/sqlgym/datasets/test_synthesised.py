@@ -197,7 +197,7 @@ def test_processes_that_start_at_once_get_the_same_tasks_and_leave_one_file(shop
     )
     command = [sys.executable, "-c", code, str(shop), str(tmp_path / "cache")]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
-    processes = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    processes = [subprocess.Popen(command, **pipes) for _ in range(2)]
     for process in processes:
         process.stdout.readline()
     for process in processes:
@@ -205,7 +205,7 @@ def test_processes_that_start_at_once_get_the_same_tasks_and_leave_one_file(shop
         process.stdin.flush()
     told = {process.communicate(timeout=120)[0] for process in processes}
 
-    assert [process.returncode for process in processes] == [0] * 3
+    assert [process.returncode for process in processes] == [0] * 2
     assert len(told) == 1
     assert len(list((tmp_path / "cache" / "sql" / "synthesized").iterdir())) == 1
 

@@ -66,20 +66,17 @@ def test_looking_imports_no_training_library():
     assert names_torch_free(done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("name", "broken"),
-    [("adapters", ["'train'"]), ("sqlgym", []), ("aflowgym", [])],
-)
-def test_a_package_that_hides_ours_is_named_with_its_place_and_what_it_breaks(
-    tmp_path, name, broken
-):
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "__init__.py").write_text("stub = True\n")
+def test_packages_that_hide_ours_are_named_with_their_places_and_what_they_break(tmp_path):
+    names = ("adapters", "sqlgym", "aflowgym")
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("stub = True\n")
 
     report = examined(tmp_path)
 
-    assert f"{name} is found at {tmp_path / name}, which hides ours" in complaints(report)
-    assert all(command in complaints(report) for command in broken)
+    for name in names:
+        assert f"{name} is found at {tmp_path / name}, which hides ours" in complaints(report)
+    assert "'train'" in complaints(report)
     assert not report["ok"]
 
 
@@ -119,15 +116,16 @@ def test_a_package_that_is_gone_is_told(tmp_path):
     assert "aflowgym cannot be found" in python(code).stdout
 
 
-@pytest.mark.parametrize("group", ["toolgym.commands", "toolgym.environments"])
-def test_a_broken_plug_in_is_named_with_its_package(tmp_path, group):
+def test_a_broken_plug_in_of_either_kind_is_named_with_its_package(tmp_path):
     module = "raise RuntimeError('its import fails')"
-    install(tmp_path, "broken", module, {f"{group}: crash": "broken:thing"})
+    points = {"toolgym.commands: crash": "broken:thing", "toolgym.environments: crush": "broken"}
+    install(tmp_path, "broken", module, points)
 
     told = complaints(examined(tmp_path))
 
     assert "'crash' of broken 9.9 (broken:thing) cannot be loaded" in told
-    assert "RuntimeError: its import fails" in told
+    assert "'crush' of broken 9.9 (broken) cannot be loaded" in told
+    assert told.count("RuntimeError: its import fails") == 2
 
 
 def fake_toolgym(folder: Path, *requires: str) -> Path:
