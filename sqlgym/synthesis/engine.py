@@ -117,9 +117,10 @@ class Search:
 
     def _find(self, level: Hardness) -> SynthTask | None:
         names = list(SHAPES)
+        weights = [self._weight(name, level) for name in names]
         for _ in range(PATIENCE):
-            weights = [self._weight(name, level) for name in names]
-            name = self.rng.choices(names, weights)[0]
+            place = self.rng.choices(range(len(names)), weights)[0]
+            name = names[place]
             self.report.candidates += 1
             self.tried[name] += 1
             try:
@@ -135,6 +136,7 @@ class Search:
                 if task.hardness == level:
                     return task
                 self.waiting[task.hardness].append(task)
+            weights[place] = self._weight(name, level)  # a draft changes that of its shape only
         return None
 
     def _weight(self, name: str, level: Hardness) -> float:
@@ -143,8 +145,7 @@ class Search:
         return gained / (1 + self.kept_shapes[name])
 
     def _attempt(self, name: str) -> SynthTask:
-        candidate = replace(SHAPES[name](Draft(self.world, self.rng)), shape=name)
-        candidate = replace(candidate, question=english.sentence(candidate.question))
+        candidate = SHAPES[name](Draft(self.world, self.rng))
         if self.heavy[name, candidate.tables] >= 8:
             raise Unfit
         if candidate.sql in self.seen_sql:
@@ -155,6 +156,8 @@ class Search:
         if not self.mix.get(level) or len(self.waiting[level]) >= WAITING:
             self.seen_sql.discard(candidate.sql)  # its turn may come
             raise Rejected("level_full")
+        question = english.sentence(candidate.question)
+        candidate = replace(candidate, shape=name, question=question)
         entities = {entity.name: entity for entity in self.world.entities}
         try:
             result = prove(self.database, candidate, entities)

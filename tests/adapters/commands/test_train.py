@@ -33,7 +33,7 @@ ENV = "sqlgym/Explore-v0"
 SCRIPT = Path(sys.executable).with_name("toolgym")
 SMALL = ["--demos", "80", "--warmup-steps", "8", "--steps", "4", "--save-every", "2"]
 SMALL += ["--group-size", "4", "--prompts", "2", "--eval-tasks", "8", "--eval-tries", "1"]
-SMALL += ["--step-limit", "3", "--max-completion-length", "40", "--set", "max_new_tokens=24"]
+SMALL += ["--step-limit", "3", "--max-completion-length", "32", "--set", "max_new_tokens=16"]
 UNASKED = [*SMALL, "--no-preflight"]  # whoever imitates for eight steps is not fit for training
 FIGURES = {"accuracy", "interval", "validity", "mean_score", "episodes"}
 
@@ -43,15 +43,14 @@ def toolgym(*arguments: object, **options: object) -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-PROGRAMS = {"trl": toolgym, "reference": run_here}
+TRAINERS = ("trl", "reference")
 
 
-@pytest.fixture(scope="module", params=["trl", "reference"])
+@pytest.fixture(scope="module", params=TRAINERS)
 def small_run(request, tmp_path_factory):
     """A run of seconds by each trainer, and what the program said."""
     folder = tmp_path_factory.mktemp(request.param) / "run"
-    program = PROGRAMS[request.param]
-    done = program("train", ENV, *UNASKED, "--trainer", request.param, "--out", folder)
+    done = run_here("train", ENV, *UNASKED, "--trainer", request.param, "--out", folder)
     assert done.returncode == 0, done.stderr
     return folder, done, request.param
 
@@ -131,7 +130,7 @@ def test_a_finished_run_is_not_done_again(small_run, capsys):
     assert (folder / "metrics.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("small_run", sweep(PROGRAMS, ["reference"]), indirect=True)
+@pytest.mark.parametrize("small_run", sweep(TRAINERS, ["reference"]), indirect=True)
 def test_the_same_seed_gives_the_same_run(small_run, tmp_path):
     """By TRL as well: `test_train_resume` has two runs of one seed, the second interrupted."""
     folder, _, trainer = small_run

@@ -25,19 +25,21 @@ pytestmark = pytest.mark.torch
 
 SETTINGS = resolve(
     "sqlgym/Explore-v0",
-    env_kwargs={"dataset": "bundled", "step_limit": 3},
+    env_kwargs={"dataset": "tiny", "step_limit": 3},
+    split="dev",
+    evaluation_split="dev-databases",
     demonstrations=64,
-    warmup_steps=12,
+    warmup_steps=8,
     warmup_batch=8,
     steps=4,
     save_every=2,
     group_size=4,
     prompts=2,
-    eval_tasks=8,
+    eval_tasks=4,
     eval_tries=1,
-    max_new_tokens=16,
-    max_completion_length=40,
-    preflight=False,  # whoever imitates for twelve steps is not fit for training
+    max_new_tokens=8,
+    max_completion_length=24,
+    preflight=False,  # whoever imitates for eight steps is not fit for training
 )
 
 
@@ -126,8 +128,9 @@ def test_ctrl_c_says_how_to_go_on(
 
     monkeypatch.setattr(train_run, "trainer_named", lambda name: interrupted)
 
+    settings = SETTINGS.model_copy(update={"demonstrations": 8, "warmup_steps": 1})
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
-        train_run.start(SETTINGS, tmp_path / "run", quiet=True)
+        train_run.start(settings, tmp_path / "run", quiet=True)
 
     assert f"toolgym train --resume {tmp_path / 'run'}" in capsys.readouterr().err
 
