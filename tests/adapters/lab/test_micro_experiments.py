@@ -266,7 +266,7 @@ def test_a_step_for_which_dynamic_sampling_finds_nothing_teaches_nothing():
 
 
 def test_few_demonstrations_shown_again_and_again_leave_less_entropy():
-    usual, few = (MicroConfig(start_steps=70, start_shown=shown, tasks=CODE) for shown in (None, 8))
+    usual, few = (MicroConfig(start_steps=40, start_shown=shown, tasks=CODE) for shown in (None, 8))
     left = []
     for config in (usual, few):
         trainer = Trainer(config, start_of(config, 0), 0)

@@ -76,7 +76,7 @@ def transcripts_of_notes(padded: bool) -> list[Any]:
     return found
 
 
-def taught(transcripts: list[Any], steps: int = 100) -> tuple[Any, Any]:
+def taught(transcripts: list[Any], steps: int = 70) -> tuple[Any, Any]:
     """A small model that imitates the transcripts, and its tokenizer."""
     tools = registration.make(NOTES).tool_schemas()
     tokenizer = train_tokenizer(transcripts)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import gymnasium as gym
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.trl import CallRefused, RolloutEnvironment, environment_factory
@@ -197,13 +197,17 @@ def test_an_interrupt_is_not_swallowed(environment: Any, monkeypatch: pytest.Mon
         environment.read(note="a")
 
 
+NOTES_FACTORY = environment_factory(NOTES)
+
+
+@settings(max_examples=40)
 @given(
     st.sampled_from(["read", "count", "answer"]),
     st.lists(st.none() | st.integers() | st.text(), max_size=3),
     st.dictionaries(st.text(), st.recursive(st.none() | st.floats() | st.text(), st.lists)),
 )
 def test_no_arguments_at_all_make_a_tool_raise(name: str, args: Any, kwargs: Any) -> None:
-    environment: Any = environment_factory(NOTES)()
+    environment: Any = NOTES_FACTORY()
     environment.reset(task_id="note-1")
     assert isinstance(getattr(environment, name)(*args, **kwargs), str)
     assert math.isfinite(environment.get_reward())

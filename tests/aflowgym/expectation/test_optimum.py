@@ -75,13 +75,14 @@ class Noted(Search):
                 self.worth.append((whole, reward))
 
 
+@pytest.mark.parametrize("operators", sweep([2, 3], ["2"]))
 @pytest.mark.parametrize("preset", sweep(PRESETS, ["teaching"]))
 @pytest.mark.parametrize("kind", sweep(KINDS, ["qa"]))
-def test_members_are_worth_what_is_expected_and_the_optimum_most(kind, preset):
+def test_members_are_worth_what_is_expected_and_the_optimum_most(kind, preset, operators):
     """Two values of a generating function against the whole joint distribution."""
     search = Noted(kind, PRESETS[preset])
-    search.grow((), EMPTY, search.begin, Left(3), None)
-    best = optimum(kind, preset, family=Family(3, 0))
+    search.grow((), EMPTY, search.begin, Left(operators), None)
+    best = optimum(kind, preset, family=Family(operators, 0))
 
     assert len(search.worth) == search.evaluated == best.evaluated
     assert best.expectation.reward == pytest.approx(max(r for _, r in search.worth), abs=1e-10)

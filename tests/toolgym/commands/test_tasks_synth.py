@@ -200,11 +200,16 @@ def test_stats_count_by_database_hardness_and_shape(written):
     assert sum(shapes.values()) == rows["train", "harbour"]["tasks"]
 
 
-def test_stats_of_a_bare_file_and_of_a_name_need_no_split(harbour):
-    done = tasks("stats", harbour)
+def test_stats_of_a_bare_file_and_of_a_name_need_no_split(tmp_path):
+    with sqlite3.connect(tmp_path / "hills.db") as connection:  # about which little can be asked
+        connection.execute("CREATE TABLE hill (hill_id INTEGER PRIMARY KEY, height INTEGER)")
+        rows = [(i, 100 + 13 * i % 71) for i in range(30)]
+        connection.executemany("INSERT INTO hill VALUES (?, ?)", rows)
+    connection.close()
+    done = tasks("stats", tmp_path / "hills.db")
     assert done.returncode == 0, done.stderr
-    assert "writing tasks for harbour" in done.stderr
-    assert re.search(r"^train +harbour", done.stdout, re.M)
+    assert "writing tasks for hills" in done.stderr
+    assert re.search(r"^train +hills", done.stdout, re.M)
     head, *_, last = tasks("stats", "bundled", "--split", "dev").stdout.splitlines()
     assert head == "bundled: 126 tasks, 0 of them refused"
     assert last.split()[:6] == ["all", "all", "126", "45", "38", "26"]
