@@ -8,10 +8,10 @@ ARGS ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
-# Tests start a hundred processes, each of which would compile all our modules again where Python is
-# told to keep no bytecode.
-PYTHON_KEPT := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
-PYTEST := $(PYTHON_KEPT) -m pytest -n $(JOBS) --dist loadfile
+# Tests start a hundred processes; where Python is told to keep no bytecode, each of them would
+# compile all our modules anew.
+TEST_PYTHON := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
+PYTEST := $(TEST_PYTHON) -m pytest -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup train test test-slow test-all check format clean distclean
@@ -39,7 +39,7 @@ test: $(READY)  ## Run the tests, without the slow ones
 # What measures how a time grows runs alone: a neighbour on the machine would be measured with it.
 test-slow: $(READY)  ## Run the slow tests only
 	$(PYTEST) -m slow --ignore=tests/test_growth.py
-	$(PYTHON_KEPT) -m pytest -m slow tests/test_growth.py
+	$(TEST_PYTHON) -m pytest -m slow tests/test_growth.py
 
 test-all: test test-slow  ## Run all tests, and those without torch on every supported interpreter
 	$(BIN)/python tools/interpreters.py -n $(JOBS) --dist loadfile
