@@ -170,6 +170,7 @@ def test_the_limits_of_a_preflight_are_those_of_the_program():
             assert bool(cell) == (limit is not None), name
     assert rows.pop("repairs_per_call") == ["", f"above {LIMITS.repairs:g}"]
     assert rows.pop("entropy") == ["not finite", f"below {LIMITS.entropy:g}"]
+    assert rows.pop("call_format")[0] == ""  # never a no-go, as `format_findings` has it
     assert not rows
 
 

@@ -9,9 +9,9 @@ The detectors are left out unless `TOOLGYM_SGLANG_PYTHON` names an interpreter t
 import os
 import sys
 
-from tests.toolgym.calls.oracles import detectors, responses
-from tests.toolgym.calls.oracles.comparison import table
-from tests.toolgym.calls.oracles.shapes import DETECTORS, SHAPES
+from tests.oracles import detectors, responses
+from tests.oracles.comparison import table
+from tests.oracles.shapes import DETECTORS, SHAPES
 
 
 def main() -> None:

@@ -31,13 +31,14 @@ from adapters.training.preflight.chat_format import check_prompt, check_round_tr
 from adapters.training.runs.preparation import save
 from adapters.trl.settings import prepare_tokenizer
 from tests.adapters.base_models import CHATML, END, base_model, base_tokenizer
-from tests.adapters.trl.scripted_trl import ScriptedTools, always, prompt_texts, scripted
+from tests.adapters.trl.scripted_trl import ScriptedTools, always, scripted
 from toolgym import ConfigurationError, ToolEnv, calls, registration, rollout
 from toolgym.calls import ToolCall, parse_calls, render_call
 from toolgym.messages import (
     Message,
     episode_messages,
     prompt_messages,
+    system_prompt,
     tools_in_words,
     turn_messages,
 )
@@ -62,6 +63,12 @@ KINDS: dict[str, dict[str, Any]] = {
     },
 }
 ENDS = dict(zip(KINDS, (END, "<|im_end|>", "<|im_end|>", "</s>"), strict=True))
+
+
+def prompt_texts() -> tuple[str, ...]:
+    """What a prompt is made of, for a tokenizer that reads it in few tokens."""
+    env = registration.make(NOTES)
+    return (system_prompt(env), *(json.dumps(schema) for schema in env.tool_schemas()))
 
 
 @pytest.fixture

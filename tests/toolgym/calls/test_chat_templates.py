@@ -17,7 +17,7 @@ pytest.importorskip("transformers", reason="needs the extra `train`")
 from jinja2 import TemplateError
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from tests.toolgym.calls.oracles.written import SCHEMAS, SPECS
+from tests.oracles.written import SCHEMAS, SPECS
 from toolgym.calls import parse_calls
 
 pytestmark = pytest.mark.torch

@@ -15,11 +15,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.toolgym.calls.oracles.comparison import Row, kind, read, shown, table
-from tests.toolgym.calls.oracles.detectors import NO_SGLANG, VARIABLE, rows
-from tests.toolgym.calls.oracles.rules import FAULT, OPEN, RULES, reason
-from tests.toolgym.calls.oracles.shapes import SHAPES
-from tests.toolgym.calls.oracles.written import MISTAKES, Written, texts
+from tests.oracles.comparison import Row, kind, read, shown, table
+from tests.oracles.detectors import NO_SGLANG, VARIABLE, rows
+from tests.oracles.rules import FAULT, OPEN, RULES, reason
+from tests.oracles.shapes import SHAPES
+from tests.oracles.written import MISTAKES, Written, texts
 
 OPEN_SHARE = 0.02
 """Of the texts of a format, at most so many may be read otherwise for what is known and open."""
@@ -70,7 +70,7 @@ def test_what_sglang_finds_in_two_thousand_texts_of_a_format_is_ours_or_excused(
 @pytest.mark.torch
 def test_what_a_response_template_finds_in_two_thousand_texts_is_ours_or_excused():
     pytest.importorskip("trl", reason="needs the extra `train`")
-    from tests.toolgym.calls.oracles import responses
+    from tests.oracles import responses
 
     assert_little_is_open(assert_no_faults(responses.rows(2000)))
 

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.toolgym.calls.oracles.cases import Case, Reader
-from tests.toolgym.calls.oracles.rules import FAULT, OPEN, RULES, reason
-from tests.toolgym.calls.oracles.written import SPECS, Shape, Written
+from tests.oracles.cases import Case, Reader
+from tests.oracles.rules import FAULT, OPEN, RULES, reason
+from tests.oracles.written import SPECS, Shape, Written
 from toolgym.calls.formats import find_calls
 
 KINDS = ("both", "neither", "ours only", "theirs only", "different")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.toolgym.calls.oracles.written import SPECS, Call, Shape, Written
+from tests.oracles.written import SPECS, Call, Shape, Written
 from toolgym.calls.source import RawCall
 from toolgym.calls.tool_index import plan_of
 

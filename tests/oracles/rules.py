@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.toolgym.calls.oracles.cases import (
+from tests.oracles.cases import (
     Case,
     beyond,
     changed,
@@ -27,7 +27,7 @@ from tests.toolgym.calls.oracles.cases import (
     plain,
     without_thoughts,
 )
-from tests.toolgym.calls.oracles.written import MARKS_IN_TEXT, SPECS
+from tests.oracles.written import MARKS_IN_TEXT, SPECS
 from toolgym.calls.repairs import MISSING_CLOSE_TAG
 from toolgym.calls.source import RawCall
 

@@ -8,10 +8,10 @@ from typing import Any
 from transformers.utils.chat_parsing import parse_response
 from trl import chat_template_utils
 
-from tests.toolgym.calls.oracles.cases import Reader
-from tests.toolgym.calls.oracles.comparison import Row, compare
-from tests.toolgym.calls.oracles.shapes import SHAPES
-from tests.toolgym.calls.oracles.written import SCHEMAS, texts
+from tests.oracles.cases import Reader
+from tests.oracles.comparison import Row, compare
+from tests.oracles.shapes import SHAPES
+from tests.oracles.written import SCHEMAS, texts
 
 
 def rows(count: int) -> Iterator[Row]:

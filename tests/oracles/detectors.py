@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.toolgym.calls.oracles.comparison import Row, compare
-from tests.toolgym.calls.oracles.shapes import DETECTORS, SHAPES
-from tests.toolgym.calls.oracles.written import SCHEMAS, texts
+from tests.oracles.comparison import Row, compare
+from tests.oracles.shapes import DETECTORS, SHAPES
+from tests.oracles.written import SCHEMAS, texts
 
 VARIABLE = "TOOLGYM_SGLANG_PYTHON"
 NO_SGLANG = f"{VARIABLE} is not set: it names a Python interpreter that has the detectors of sglang"
