@@ -168,9 +168,14 @@ _BEHIND_FIRST = re.compile(r"\s*+(?:\Z|\n|>>>|<)|[ \t]*+\n")
 
 
 def first_line(source: Source, position: int) -> Found:
-    """A tool's name alone on the line that begins at a position, and an object under it."""
+    """A tool's name alone on the line that begins at a position, and an object under it.
+
+    The name may be misspelt, unless the object holds a name of its own.
+    """
     head = _FIRST.match(source.text, position)
-    if head is None or head.group(1) not in source.specs:
+    if head is None or not is_near(head.group(1), source.specs):
+        return Found((), position)
+    if head.group(1) not in source.specs and _CALL_SHAPED.match(source.text, head.end()):
         return Found((), position)
     kind = "functionary-v2" if head.group(2) else "glm-4"
     if position > 0:

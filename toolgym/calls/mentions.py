@@ -33,7 +33,7 @@ _CLOSING = {
     "\u2018": re.compile("\u2019"),
     "\u00ab": re.compile("\u00bb"),
 }
-_BODY = re.compile(r"\s*+(?:[{\[<`(]|[\w.\-/:]++\s*+[({<\[]|\Z)")
+_BODY = re.compile(r"\s*+(?:[{\[<`(]|[\w.\-/:]++\s*+(?:json\s*+)?+[({<\[]|\Z)")
 _STAND_IN = (
     r"(?:<[a-z][\w \-]{1,40}>|\{[a-z][\w ]{0,40}\}|\$\{?\w{1,40}|\.{3}|\u2026|x{3,}|"
     r"(?:(?:my|your|the|some|example)[_ \-])?(?:tool|function)[_ \-]?name(?:[_ \-]?\d)?|"

@@ -188,6 +188,23 @@ def test_the_recipient_of_a_channel_may_stand_in_the_role():
     assert read("<|channel|>commentary<|message|>I will look.<|end|>") == []
 
 
+def test_a_call_that_is_cut_off_behind_a_recipient_in_the_role_is_an_error():
+    call = ' to=functions.describe<|channel|>commentary json<|message|>{"table_name": "singer"}'
+    for end in range(call.index("{") + 1, call.rindex('"')):
+        (found,) = parse_calls(call[:end], TOOLS)
+        assert found.error.code == "truncated_call", call[:end]
+
+
+def test_a_misspelt_name_on_the_first_line_is_the_tool_that_it_is_near():
+    for name in ("Describe", "functions.describe", "describe_table", "descrbe"):
+        (found,) = parse_calls(f'{name}\n{{"table_name": "singer", "sql": null}}', TOOLS)
+        assert (found.name, found.arguments) == ONE[0]
+        assert found.repairs == ("renamed_tool", "dropped_null")
+    assert read('Singers\n{"table_name": "singer"}') == []
+    other = '{"name": "tables", "arguments": {}}'
+    assert read(f"Describe\n{other}") == [("tables", {})]
+
+
 def test_what_follows_an_observation_that_the_model_made_up_is_not_read():
     text = 'Action: describe\nAction Input: {"table_name": "singer"}\nObservation: 3 columns\n'
     assert read(text + "Action: tables\nAction Input: {}") == ONE
