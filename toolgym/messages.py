@@ -137,13 +137,17 @@ def prompt_messages(env: ToolEnv[Any]) -> list[Message]:
     ]
 
 
-def episode_messages(env: ToolEnv[Any], final: str | None = None) -> list[Message]:
+def episode_messages(
+    env: ToolEnv[Any], final: str | None = None, *, as_calls: bool = False
+) -> list[Message]:
     """The whole transcript so far.
 
     Args:
         env: The environment after some turns.
         final: Text of a last assistant turn without a call, which trainers that go on until such a
             turn need; None adds nothing.
+        as_calls: Turns that were text with calls become `tool_calls` too, and the text is left out:
+            for the chat templates that show a result behind `tool_calls` alone.
 
     Returns: System and user message, then for each turn what the assistant did and what came back.
         A turn that was text stays that text, character by character; a turn that was given as calls
@@ -152,15 +156,19 @@ def episode_messages(env: ToolEnv[Any], final: str | None = None) -> list[Messag
     """
     messages = prompt_messages(env)
     for turn in env.episode.turns:
-        messages += turn_messages(turn)
+        messages += turn_messages(turn, as_calls=as_calls)
     if final is not None:
         messages.append({"role": "assistant", "content": final})
     return messages
 
 
-def turn_messages(turn: Turn) -> list[Message]:
-    """One turn: the assistant's message, then the results or what was said to a mere text."""
-    if isinstance(turn.action, str):
+def turn_messages(turn: Turn, *, as_calls: bool = False) -> list[Message]:
+    """One turn: the assistant's message, then the results or what was said to a mere text.
+
+    Args:
+        as_calls: As for `episode_messages`.
+    """
+    if isinstance(turn.action, str) and not (as_calls and turn.calls):
         spoken: Message = {"role": "assistant", "content": turn.action}
     else:
         calls = [_as_tool_call(call) for call in turn.calls]
@@ -179,4 +187,5 @@ def turn_messages(turn: Turn) -> list[Message]:
 def _as_tool_call(call: ToolCall) -> dict[str, Any]:
     # A copy through JSON: the message must stay as it was, whatever becomes of the arguments.
     arguments = json.loads(json.dumps(call.arguments, default=str))
-    return {"type": "function", "function": {"name": call.name, "arguments": arguments}}
+    name = call.name or "unknown"
+    return {"type": "function", "function": {"name": name, "arguments": arguments}}

@@ -1,9 +1,9 @@
 """A chat model as a policy: it reads the transcript as its own chat template renders it, and acts.
 
 The same class plays before training, after it, and in `toolgym eval --policy PATH_OR_HUB_ID`. What
-it returns is the text that the model wrote, untouched but for the token that ends a turn; finding
-the calls in it is the environment's work, so every model's habit of writing calls is judged by one
-parser.
+it returns is the text that the model wrote, without the token that ended the turn and with the tag
+of thinking that the prompt opened, as in training. Finding the calls in it is the environment's
+work, so every model's habit of writing calls is judged by one parser.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from transformers.utils.logging import disable_progress_bar
 
 from adapters.training.models.chat_templates import ChatTemplate, with_chat_template
 from adapters.training.models.places import check_model
-from adapters.training.models.tokenized_examples import context_length, pad_id, stop_ids
+from adapters.training.models.tokenized_examples import (
+    context_length,
+    needs_calls,
+    pad_id,
+    stop_ids,
+)
+from toolgym.calls import opened_thought
 from toolgym.errors import ConfigurationError
 from toolgym.messages import episode_messages
 from toolgym.policies import Situation
@@ -204,6 +210,7 @@ class ChatModelPolicy:
         self.name = name
         self.model = model
         self.tokenizer = tokenizer
+        self._needs_calls = needs_calls(tokenizer)
         self.batch = batch
         self.seed = seed
         self.sampling = Sampling(
@@ -224,14 +231,14 @@ class ChatModelPolicy:
             streams = [self._stream(situations[i]) for i in chunk]
             new = continue_all(self.model, [prompts[i] for i in chunk], self.sampling, streams)
             for i, tokens in zip(chunk, new, strict=True):
-                texts[i] = self._text(tokens)
+                texts[i] = self._opening(prompts[i]) + self._text(tokens)
         self.model.train(was_training)
         return texts
 
     def _prompt(self, situation: Situation) -> list[int]:
         tools: list[Any] = situation.env.tool_schemas()
         tokens: Any = self.tokenizer.apply_chat_template(
-            episode_messages(situation.env),
+            episode_messages(situation.env, as_calls=self._needs_calls),
             tools=tools,
             add_generation_prompt=True,
             tokenize=True,
@@ -242,6 +249,10 @@ class ChatModelPolicy:
     def _stream(self, situation: Situation) -> random.Random:
         turn = len(situation.env.episode.turns)
         return random.Random(f"toolgym-chat-{self.seed}-{situation.seed}-{turn}")
+
+    def _opening(self, prompt: list[int]) -> str:
+        """The tag of thinking that the prompt ends with: in a thought nothing is called."""
+        return opened_thought(str(self.tokenizer.decode(prompt[-16:], skip_special_tokens=False)))
 
     def _text(self, tokens: list[int]) -> str:
         """The text without the token that ended the turn; call markers stay, whatever they are."""

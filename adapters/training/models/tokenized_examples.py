@@ -88,6 +88,27 @@ def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
     return bool(rendered[0] == rendered[1])
 
 
+def needs_calls(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether the chat template shows a result only behind a message with `tool_calls`.
+
+    Behind the same call as text gpt-oss' template refuses it, and Gemma 4's leaves it out.
+    """
+    call = {"type": "function", "function": {"name": "toolgym_name", "arguments": {}}}
+    result: Message = {"role": "tool", "name": "toolgym_name", "content": "toolgym_result"}
+    text: Message = {"role": "assistant", "content": "toolgym_call"}
+    called: Message = {"role": "assistant", "content": "", "tool_calls": [call]}
+
+    def is_shown(turn: Message) -> bool:
+        chat = [{"role": "user", "content": "hello"}, turn, result]
+        try:
+            rendered = str(tokenizer.apply_chat_template(chat, tokenize=False))
+        except (TemplateError, TypeError, ValueError):
+            return False
+        return "toolgym_result" in rendered
+
+    return not is_shown(text) and is_shown(called)
+
+
 @dataclass(frozen=True)
 class Example:
     """Token ids of one text, and its loss mask; both of the same length."""

@@ -8,9 +8,21 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
+from adapters.training.models import chat_policy
 from adapters.training.models.chat_policy import ChatModelPolicy, Sampling, continue_all, load
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.runs.preparation import save
+from tests.adapters.call_templates import (
+    FAMILIES,
+    SPOKEN,
+    encoded,
+    group_of,
+    model_of,
+    texts_of,
+    tokenizer_of,
+)
+from tests.adapters.trl.scripted_trl import NOTES
+from tests.sweeps import sweep
 from toolgym import ConfigurationError, registration, rollout
 from toolgym.policies import Situation
 from toolgym.records import Evaluation
@@ -134,3 +146,40 @@ def test_a_run_folder_in_the_place_of_a_model_names_the_models_in_it(pair, tmp_p
 def test_options_out_of_range_are_refused(pair):
     with pytest.raises(ConfigurationError, match="temperature must not be negative"):
         ChatModelPolicy(*pair, temperature=-1)
+
+
+@pytest.fixture
+def evaluated(monkeypatch):
+    """Plays turns of a script as a model of a family; returns the episode and the last prompt."""
+
+    def play(family, kind, turns):
+        tokenizer = tokenizer_of(family, texts_of(NOTES))
+        policy = ChatModelPolicy(model_of(family, tokenizer), tokenizer, max_new_tokens=200)
+        env = registration.make(NOTES)
+        env.reset(options={"task_id": "note-1"})
+        script = group_of(tokenizer, family, "note-1")[SPOKEN.index(kind)][:turns]
+        tokens = iter([token for turn in script for token in encoded(tokenizer, turn)])
+        monkeypatch.setattr(chat_policy, "_choose", lambda *_: [next(tokens)])
+        for _ in script:
+            situation = Situation(0, env, "", 0)
+            shown = tokenizer.decode(policy._prompt(situation))
+            env.step(policy.act([situation])[0])
+        return env.episode, shown
+
+    return play
+
+
+@pytest.mark.parametrize("family", sweep(FAMILIES, ["harmony", "gemma-4"], lambda f: f.format))
+def test_a_model_of_every_kind_of_template_is_shown_its_results_and_answers(family, evaluated):
+    episode, shown = evaluated(family, "right", 2)
+
+    assert "The number is 11" in shown
+    assert episode.ledger.correct
+    assert [[call.name for call in turn.calls] for turn in episode.turns] == [["read"], ["answer"]]
+
+
+@pytest.mark.parametrize("family", sweep(FAMILIES, ["command-a"], lambda f: f.format))
+def test_a_call_in_a_thought_that_is_never_closed_is_not_run_in_evaluation(family, evaluated):
+    episode, _ = evaluated(family, "in an open thought", 1)
+
+    assert [turn.calls for turn in episode.turns] == [()]
