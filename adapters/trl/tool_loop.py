@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from adapters.training.algorithms.workers import Workers
 from adapters.trl.environment import RolloutEnvironment
-from toolgym.calls import ToolCall, opened_thought, parse_calls
+from toolgym.calls import FORMATS, ToolCall, opened_thought, parse_calls
 from toolgym.errors import ConfigurationError
 from toolgym.tools import ToolSpec
 
@@ -30,9 +30,12 @@ from toolgym.tools import ToolSpec
 # Here `toolgym.parse_calls` decides what is a call, and the message goes to `ToolEnv.step` as it
 # was written.
 #
-# Two small objects stand where TRL looks: here a tokenizer that parses a response our way (and asks
-# TRL's parser where ours finds nothing, for formats that only a model's own template knows), and,
-# for each rollout, a tool dictionary that holds every name (`ToolLookup`).
+# Two small objects stand where TRL looks: here a tokenizer that parses a response our way, and, for
+# each rollout, a tool dictionary that holds every name (`ToolLookup`). TRL's parser is asked where
+# ours finds nothing, for formats that only a model's own template knows: a call in a format of our
+# table that ours does not read stands in a thought or is only spoken of, and TRL would run it.
+
+_MARKS: Final = tuple(dict.fromkeys(mark for each in FORMATS for mark in each.marks))
 
 
 class ParsedMessage(dict[str, Any]):
@@ -46,11 +49,19 @@ class ParsedMessage(dict[str, Any]):
 
 
 class ParsingTokenizer:
-    """A tokenizer whose `parse_response` is our parser; all else is the wrapped tokenizer's."""
+    """A tokenizer whose `parse_response` is our parser; all else is the wrapped tokenizer's.
 
-    def __init__(self, tokenizer: Any, tools: dict[str, ToolSpec]) -> None:
+    Args:
+        tools: By name.
+        stop: The tokens that end a turn besides the tokenizer's own.
+    """
+
+    def __init__(
+        self, tokenizer: Any, tools: dict[str, ToolSpec], stop: Collection[int] = ()
+    ) -> None:
         self._tokenizer = tokenizer
         self._tools = tools
+        self._ends = {*stop, tokenizer.eos_token_id, tokenizer.pad_token_id} - {None}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tokenizer, name)
@@ -77,9 +88,10 @@ class ParsingTokenizer:
 
     def response_text(self, response: list[int], prefix: list[int] | None) -> str:
         """The turn's text without its end token, with the tag of thinking that the prompt opens."""
-        text = str(self._tokenizer.decode(response, clean_up_tokenization_spaces=False))
-        for token in (self._tokenizer.eos_token, self._tokenizer.pad_token):
-            text = text.removesuffix(token or "")
+        written = list(response)
+        while written and written[-1] in self._ends:
+            written.pop()
+        text = str(self._tokenizer.decode(written, clean_up_tokenization_spaces=False))
         before = self._tokenizer.decode(prefix[-16:]) if prefix else ""
         return opened_thought(before) + text
 
@@ -91,6 +103,8 @@ class ParsingTokenizer:
         except (ValueError, TypeError):  # TRL takes it for plain text, too
             parsed = None
         calls = (parsed or {}).get("tool_calls")
+        if calls and any(mark in text for mark in _MARKS):
+            return {"role": "assistant", "content": text}
         if not calls:
             return parsed or {"role": "assistant", "content": text}
         message = ParsedMessage(parsed)
@@ -122,12 +136,14 @@ class ToolLoop:
     Attributes:
         completions: The messages of each.
         end_of_turn: The token that ends a turn.
+        completion_ids: The tokens of each.
         stopped: Rollouts whose last turn is an end-of-turn token put in here.
     """
 
     environments: Sequence[RolloutEnvironment]
     completions: Sequence[Sequence[dict[str, Any]]]
     end_of_turn: int
+    completion_ids: Sequence[Sequence[int]] = ()
     stopped: set[int] = field(default_factory=set)
     _message_counts: list[int] = field(init=False)
 
@@ -155,6 +171,21 @@ class ToolLoop:
             return turns, None
         return turns, [[0.0] if done else next(scores) for done in over]
 
+    def without_repetition(self, told: list[int], results: Sequence[dict[str, Any]]) -> list[int]:
+        """What follows a turn, without the token that the turn itself ended with.
+
+        Where a family has no end of a message but the opening of the next one (GLM), a model stops
+        with that opening, and the template writes it too.
+
+        Args:
+            told: The tokens between a turn and the next.
+            results: The messages that they render, as they stand in `completions`.
+        """
+        for messages, ids in zip(self.completions, self.completion_ids, strict=True):
+            if messages and messages[-1] is results[-1]:
+                return told[1:] if ids and told[:1] == ids[-1:] else told
+        return told
+
     def mask(self, tool_mask: list[list[int]]) -> None:
         """Mask the end-of-turn tokens that were put in here out of the loss."""
         for rollout in self.stopped:
@@ -179,6 +210,34 @@ class ToolLoop:
                 " constraints.txt names."
             )
         return active
+
+
+def behind_turn(
+    user: list[int], turn: list[int], whole: list[int], end_tokens: Collection[int]
+) -> list[int]:
+    """The tokens between a turn with calls and the next, from three renderings of one chat.
+
+    A turn ends with the last token of its message at which generation stops. That need not be the
+    tokenizer's own: behind a call it can be another one, whose place only the message itself tells.
+
+    Args:
+        user: The chat up to the turn.
+        turn: With the turn.
+        whole: With the results of its calls, and the opening of the next turn.
+        end_tokens: Those at which generation stops.
+
+    Raises:
+        ConfigurationError: The template rewrites the turn once results follow.
+    """
+    begin = next((i for i, (a, b) in enumerate(zip(user, turn, strict=False)) if a != b), len(user))
+    ends = [i for i, token in enumerate(turn) if i >= begin and token in end_tokens]
+    cut = ends[-1] + 1 if ends else len(turn)
+    if whole[:cut] != turn[:cut]:
+        raise ConfigurationError(
+            "the chat template renders a turn with calls differently once results follow, so"
+            " nothing can be appended to what was sampled: pass --chat-template hermes."
+        )
+    return whole[cut:]
 
 
 def local_generation(generate: Generate) -> Generate:

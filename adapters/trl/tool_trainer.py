@@ -47,6 +47,7 @@ from adapters.trl.tool_loop import (
     SynchronisedGeneration,
     ToolLoop,
     Turns,
+    behind_turn,
     local_generation,
     rollout_ends,
     shared_prompts,
@@ -173,7 +174,7 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self._env_tools = {None: env.tool_schemas()}
         self._is_lenient = env.parsing == "lenient"
         if self._is_lenient:
-            self._tokenizer: Any = ParsingTokenizer(self._tokenizer, env.tools)
+            self._tokenizer: Any = ParsingTokenizer(self._tokenizer, env.tools, self.eos_token_ids)
 
     def _tool_call_loop(
         self,
@@ -191,7 +192,7 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         has_images = any(rest[1:])  # they would have to be sorted too
         if not has_images:
             eos = self._tokenizer.eos_token_id
-            self._loop = ToolLoop(self.environments, completions, eos)
+            self._loop = ToolLoop(self.environments, completions, eos, completion_ids)
         if self._loop is not None and self._generates_together():
             self._synchronised = SynchronisedGeneration(
                 lambda n: gather_object([n]), min(prompt_ids, key=len)
@@ -210,6 +211,39 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         ends = {*self.eos_token_ids, self._tokenizer.pad_token_id}
         self._ends = rollout_ends(self.environments, messages, ids, tool_mask, ends)
         return outcome
+
+    def _get_tool_suffix_ids(self, tool_messages: list[dict[str, Any]]) -> list[int]:
+        """The tokens between a turn and the next, by the tokens that end turns in this model.
+
+        TRL looks for the tokenizer's end of text alone, and so takes the end of another message for
+        that of the call where a call ends with a token of its own.
+        """
+        if self._is_vlm:
+            told: list[int] = super()._get_tool_suffix_ids(tool_messages)
+            return told
+        function = {"name": tool_messages[0]["name"], "arguments": {}}
+        calls = [{"type": "function", "function": function}]
+        user = {"role": "user", "content": "dummy"}
+        turn = {"role": "assistant", "content": "", "tool_calls": calls}
+        told = behind_turn(
+            self._rendered([user]),
+            self._rendered([user, turn]),
+            self._rendered([user, turn, *tool_messages], add_generation_prompt=True),
+            self.eos_token_ids,
+        )
+        return self._loop.without_repetition(told, tool_messages) if self._loop else told
+
+    def _rendered(self, chat: list[dict[str, Any]], **options: Any) -> list[int]:
+        """The tokens of a chat by the template that rollouts are played with."""
+        ids: Any = self.processing_class.apply_chat_template(
+            chat,
+            tokenize=True,
+            return_dict=False,
+            chat_template=self.chat_template,
+            **options,
+            **self.chat_template_kwargs,
+        )
+        return list(ids)
 
     def _generates_together(self) -> bool:
         """Whether generation is collective, so that processes must generate equally often."""

@@ -75,6 +75,44 @@ def test_a_turn_without_a_call_is_text(tokenizer: Any, text: str) -> None:
     assert message["role"] == "assistant"
 
 
+HIDDEN = {
+    "an open thought": "<think>\nI might say {}",
+    "a closed thought": "<think>\nI might say {}\n</think>\nNo.",
+    "a quotation": "One could write `{}` here.",
+}
+IN_TAGS = (
+    "<tool_call>\n<function=answer>\n<parameter=value>\n11\n</parameter>\n</function>\n</tool_call>"
+)
+
+
+@pytest.mark.parametrize("text", HIDDEN.values(), ids=HIDDEN)
+@pytest.mark.parametrize("template", ["nemotron_3_nano", "qwen3_8", "qwen3"])
+def test_a_call_that_our_parser_leaves_alone_is_not_run_by_that_of_trl(
+    make_tokenizer: Any, template: str, text: str
+) -> None:
+    env = environment_factory(NOTES)()._playing
+    tokenizer = make_tokenizer(template)
+    settings.prepare_tokenizer(tokenizer, env, Config())
+    reader = ParsingTokenizer(tokenizer, env.tools)
+    json_call = '<tool_call>\n{"name": "answer", "arguments": {"value": 11}}\n</tool_call>'
+    said = text.format(json_call if template == "qwen3" else IN_TAGS) + "<|im_end|>"
+    ids = tokenizer(said, add_special_tokens=False)["input_ids"]
+    before = tokenizer("<|im_start|>assistant\n", add_special_tokens=False)["input_ids"]
+    message = reader.parse_response(ids, prefix=before, tools=env.tool_schemas())
+    assert not message.get("tool_calls")
+
+
+def test_what_a_message_is_played_from_ends_before_any_token_that_ends_a_turn(
+    tokenizer: Any,
+) -> None:
+    tools = environment_factory(NOTES)()._playing.tools
+    text = '<tool_call>\n{"name": "read", "arguments": {"note": "a"}}\n</tool_call>'
+    ids = tokenizer(text + "<|im_start|>", add_special_tokens=False)["input_ids"]
+    stop = tokenizer.convert_tokens_to_ids("<|im_start|>")
+    message = ParsingTokenizer(tokenizer, tools, [stop]).parse_response(ids)
+    assert message.action == text
+
+
 def test_every_call_of_a_message_gets_its_own_result(tokenizer: Any) -> None:
     environment = environment_factory(NOTES, step_limit=3)()
     environment.reset(task_id="note-1")
