@@ -76,6 +76,11 @@ class ActiveSequence:
         """Tokens in its slot of the KV cache."""
         return len(self.prompt) + len(self.completion) - len(self.pending_tokens)
 
+    def last_turn(self) -> tuple[list[int], list[int]]:
+        """The tokens of its last turn, and those before it."""
+        start, end = self.turns[-1]
+        return self.completion[start:end], self.completion[:start] or self.prompt
+
     def append_token(self, token: int, log_prob: float) -> None:
         """Append a sampled token."""
         self.completion.append(token)
@@ -166,7 +171,7 @@ class DecodeLoop:
     def _step_environments(self, workers: Workers) -> None:
         """Step the environments of the waiting sequences, and read their results."""
         waiting = self._slots[self._active :]
-        turns = [self._chat.response(s.completion[slice(*s.turns[-1])]) for s in waiting]
+        turns = [self._chat.response(*s.last_turn()) for s in waiting]
         replies = workers.each(_step_environment, list(zip(waiting, turns, strict=True)))
         answered = [(s, reply) for s, reply in zip(waiting, replies, strict=True) if reply]
         tails = self._chat.following([reply for _, reply in answered])
@@ -183,6 +188,8 @@ class DecodeLoop:
 
     def _append_result(self, sequence: ActiveSequence, tail: list[int]) -> None:
         """Append a tool result, if it leaves room for at least one token of an answer."""
+        if tail[:1] == sequence.completion[-1:]:
+            tail = tail[1:]  # it stopped with the opening of what follows
         was_cut_off = sequence.completion[-1] not in self._chat.stop
         if was_cut_off:
             sequence.ending = Ending.CUT_OFF

@@ -185,7 +185,8 @@ def test_a_thought_that_the_prompt_opens_belongs_to_the_turn(tokenizer: Any, env
     chat = ChatFormat(random_model("Llama", vocab_size=len(tokenizer)), tokenizer, env)
     said = tokenizer("I say <tool_call></think>done<|im_end|>", add_special_tokens=False)
 
-    assert chat.response(said["input_ids"]) == "<think>I say <tool_call></think>done"
+    (prompt,) = chat.prompts([env])
+    assert chat.response(said["input_ids"], prompt) == "<think>I say <tool_call></think>done"
 
 
 def test_stop_tokens_of_the_generation_config_end_turns(tokenizer: Any, env: Any) -> None:
