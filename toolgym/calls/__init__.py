@@ -1,8 +1,9 @@
 """Parsing: from the text of a model to the tool calls that it means.
 
-`parsing` is the public face; behind it `formats` finds raw calls (one module per kind of format:
-marked text, XML forms, loose JSON, Python lines), and `binding` fits them to the tools. `repairs`
-and `errors` are the two tables: what can be mended, and what cannot.
+`parsing` is the public face. Behind it `formats` finds raw calls: `hidden` takes the thinking away,
+`marked` reads what stands behind a mark and `lines` what begins a line, `mentions` tells talk about
+calls from calls. `binding` fits them to the tools. Three tables: `families` (how models write calls,
+for `writing` too), `repairs` (what can be mended) and `errors` (what cannot).
 """
 
 from toolgym.calls.binding import Parsing, ToolCall

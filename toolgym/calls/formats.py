@@ -1,20 +1,12 @@
-"""Finding the calls in a text that a model wrote: one recogniser per format.
+"""Finding the calls in a text that a model wrote, in any format of the table.
 
-Formats with a mark of their own are looked for first, from left to right:
+First the tokens that end a turn are taken off, and what is hidden: thinking, and results that the
+model made up (`toolgym.calls.hidden`). Then calls behind marks are looked for, from left to right
+(`toolgym.calls.marked`), and only in a text without any of them a line that begins as a call does
+(`toolgym.calls.lines`).
 
-    <tool_call>{"name": ..., "arguments": {...}}</tool_call>                  Hermes, Qwen 2.5 and 3
-    <tool_call><function=f><parameter=x>...</parameter></function></tool_call> Qwen 3.5, Nemotron
-    <tool_call>f<arg_key>x</arg_key><arg_value>...</arg_value></tool_call>     GLM
-    [TOOL_CALLS][{"name": ..., "arguments": {...}}]   [TOOL_CALLS]f[ARGS]{...} Mistral
-    <|python_tag|>{"name": ..., "parameters": {...}}                           Llama
-
-Only in a text without any mark, a line that begins with a JSON object (bare or in a code fence),
-or with a Python call of a tool that exists, is a call. What a model thinks (`<think>`, closed or
-not) is no call.
-
-A mark, or a tag of thinking, inside a value of a call is a part of that value and nothing else: a
-text is read from left to right, and what a whole call holds is not looked at again. At most
-`MAX_CALLS` are read (`toolgym.calls.marked` has the recognisers).
+A mark, or a tag of thinking, inside a value of a call is a part of that value and nothing else:
+what a whole call holds is not looked at again. At most `MAX_CALLS` are read.
 """
 
 from __future__ import annotations
