@@ -2,7 +2,7 @@
 
 `parsing` is the public face. Behind it `formats` finds raw calls: `hidden` takes the thinking away,
 `marked` reads what stands behind a mark and `lines` what begins a line, `mentions` tells talk about
-calls from calls. `binding` fits them to the tools. Three tables: `families` (how models write calls,
+calls from calls. `binding` fits them to the tools. Three tables: `families` (how models write,
 for `writing` too), `repairs` (what can be mended) and `errors` (what cannot).
 """
 
