@@ -1,7 +1,8 @@
 """A question about a database, as all parts of this package know it.
 
 It holds the gold SQL and where the database lies, and nothing that has been worked out from them:
-what the gold SQL returns is told by `sqlgym.tasks.gold`.
+what the gold SQL returns is told by `sqlgym.tasks.gold`. A question that the database cannot answer
+is a task too, and says what is missing; `sqlgym.datasets.unanswerable` makes them.
 """
 
 from __future__ import annotations
@@ -31,3 +32,22 @@ class SqlTask(Task):
     evidence: str = ""
     foreign_keys: tuple[ForeignKey, ...] = field(default=(), compare=False)
     problem: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class UnanswerableTask(SqlTask):
+    """A question whose right answer is that the database has none.
+
+    `gold_sql` is what the question that it was made from was answered by.
+
+    Attributes:
+        missing: What the database does not have: "value", "column" or "table".
+        name: What that is called in the question.
+        because: Why there is no answer, in a sentence.
+        made_from: The id of the answerable task.
+    """
+
+    missing: str = ""
+    name: str = ""
+    because: str = ""
+    made_from: str = ""
