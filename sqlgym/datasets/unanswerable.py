@@ -60,8 +60,12 @@ ALIKE: Final = tuple(
     price cost fee fare rate amount charge value worth budget money euro dollar
     age birth born birthday dob year old
     date day month year time since when started founded opened joined built
+    origin family ancestry
     city town place home residence location address country region district nationality village
-    origin area site port
+    origin area site port continent zone
+    hired hire joined employed started since
+    insurer insurance
+    institute institution university affiliation employer organisation
     phone telephone mobile contact email mail
     job position role profession occupation speciality specialty rank function title
     weight mass load tonnage
@@ -123,11 +127,34 @@ VAGUE: Final = word_set("""
     record item entry thing object event place location kind type detail info information link
     person people member customer client user employee staff guest visitor participant worker man
     woman adult child name title value note comment description remark text id code key number
-    address status year date time day record data
+    address status year date time day data motive author writer owner director leader winner
+    scientist researcher player artist speaker friend
 """)
 """Words that might mean something else that a database has."""
+PERSONAL: Final = word_set("""
+    sex gender blood type insurer insurance telephone phone mail email profession occupation salary
+    street postcode nationality religion employer institute hobby subject house score point
+    experience
+""")
+"""Words for what anybody has, so that any table of people could have a column for it."""
+PLACES: Final = word_set("""
+    river lake mountain hut port district region site village town city vessel island peak summit
+    branch volcano airport bridge
+""")
+"""Things that have names of their own, of which new ones can be made."""
 NEAR: Final = 80.0
 """Similarity (0 to 100) from which a name may be another one, misspelt."""
+_ASKING: Final = (
+    r"(?:(?:What (?:is|are|was|were)|Give|List|Show|Name) the|\bhighest|\blowest|\btotal|\baverage)"
+)
+_UNFIT: Final = re.compile(r"[,(;]| in | round|\bWho\b")
+"""A unit, a form of the answer or a person is named, which another column would not fit."""
+_HEAD: Final = re.compile(
+    r"[^\Waeiouyåäöøæáéíóúü]*[aeiouyåäöøæáéíóúü]+[^\Waeiouyåäöøæáéíóúü]", re.I
+)
+_TAIL: Final = re.compile(r"[^\Waeiouyåäöøæáéíóúü][aeiouyåäöøæáéíóúü]+[^\Waeiouyåäöøæáéíóúü]+$")
+_WORDS: Final = 16
+"""Of a question that is asked of another database: a long one speaks of too much else."""
 _COMPARED: Final = 2_000
 _OFFERED: Final = 40
 
@@ -159,6 +186,14 @@ class _Source:
             stem for table in self.tables for c in table.columns for stem in stems(c.name)
         )
 
+    def tempts(self, table: Table, columns: Sequence[frozenset[str]]) -> bool:
+        """Whether a table of the same kind has a word for every column that is asked of one."""
+        if _kind_of(table) not in ("person", "place"):
+            return False
+        own = [each for each in self.tables if _are_alike(table, each)]
+        words = [alike(s for c in each.columns for s in stems(c.name)) for each in own]
+        return any(all(column & has for column in columns) for has in words)
+
     def lacks(self, text: str) -> bool:
         """Whether no row of any table has all words of a text; False where that is not known."""
         words = re.findall(r"\w+", text)
@@ -172,6 +207,32 @@ class _Source:
             )
         except ToolError:
             return False
+
+    def is_askable(self, table: Table, column: Column) -> bool:
+        """Whether a row can be asked for a column: its name is a noun, and it is no flag."""
+        noun = _noun(table, column)
+        words = _words_for(table, column)
+        keys = {key.column.lower() for key in table.foreign_keys}
+        return bool(
+            noun.is_readable
+            and not noun.counts
+            and not column.primary_key
+            and column.name.lower() not in keys
+            and words
+            and not words & DERIVED
+            and not words <= VAGUE
+            and len(noun.one.split(" ")) <= 3
+            and not set(noun.one.split(" ")) & lexicon.PREPOSITIONS
+            and not self.is_flag(table, column)
+        )
+
+    def is_flag(self, table: Table, column: Column) -> bool:
+        """Whether a column has at most two values; of one that cannot be read, too."""
+        sql = f"SELECT count(DISTINCT {quoted(column.name)}) < 3 FROM {quoted(table.name)}"
+        try:
+            return bool(self.database.query(sql).rows[0][0]) and _is_number(column)
+        except ToolError:
+            return True
 
     def values(self, table: Table, column: Column) -> list[str]:
         """Some texts of a column, in the order of a hash."""
@@ -247,16 +308,12 @@ def with_unanswerable(
         ConfigurationError: The share is out of range, or no unanswerable question can be made.
     """
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
-        raise ConfigurationError(
-            f"unanswerable must be a share from 0 to below 1, got {share!r}."
-        )
+        raise ConfigurationError(f"unanswerable must be a share from 0 to below 1, got {share!r}.")
     return tasks if share == 0 else _mixed(tasks, float(share), kinds)
 
 
 @functools.lru_cache(maxsize=32)
-def _mixed(
-    tasks: TaskSet[SqlTask], share: float, kinds: tuple[Kind, ...]
-) -> TaskSet[SqlTask]:
+def _mixed(tasks: TaskSet[SqlTask], share: float, kinds: tuple[Kind, ...]) -> TaskSet[SqlTask]:
     """One shared set for all copies of an environment."""
     wanted = max(1, round(len(tasks) * share / (1 - share)))
     made = make_unanswerable(tasks, wanted, kinds)
@@ -292,28 +349,20 @@ def make_unanswerable(
 ) -> list[UnanswerableTask]:
     """Unanswerable questions made from a task set, at most so many, each another one.
 
-    Of one task the first that succeeds is taken, and others only once every task had its turn.
+    The kinds take turns, as long as they have any; the tasks are gone through in the order of a
+    hash. So the first of them stay the same, however many are made.
     """
     maker = _Maker(tasks)
-    order = sorted(tasks, key=lambda task: _place(task.id))
-    turns = [maker.variants(task, _rotated(kinds, place)) for place, task in enumerate(order)]
+    streams = {kind: maker.of_kind(kind) for kind in kinds}
     made: dict[tuple[str, str], UnanswerableTask] = {}
-    while turns and len(made) < most:
-        going = []
-        for variants in turns:
-            task = next(variants, None)
+    while streams and len(made) < most:
+        for kind, stream in list(streams.items()):
+            task = next(stream, None)
             if task is None:
-                continue
-            going.append(variants)
-            made.setdefault((task.item, task.question), task)
-            if len(made) == most:
-                break
-        turns = going
+                del streams[kind]
+            elif len(made) < most:
+                made.setdefault((task.item, task.question), task)
     return list(made.values())
-
-
-def _rotated(kinds: tuple[Kind, ...], by: int) -> tuple[Kind, ...]:
-    return (*kinds[by % len(kinds) :], *kinds[: by % len(kinds)])
 
 
 class _Maker:
@@ -331,27 +380,31 @@ class _Maker:
         return found
 
     @lazy
+    def _order(self) -> list[SqlTask]:
+        return sorted(self._tasks, key=lambda task: _place(task.id))
+
+    @lazy
     def _asked(self) -> frozenset[tuple[str, str]]:
         return frozenset((task.item, task.question) for task in self._tasks)
 
-    def variants(self, task: SqlTask, kinds: tuple[Kind, ...]) -> Iterator[UnanswerableTask]:
-        """The unanswerable tasks that can be made from one, at most one of each kind."""
-        if self._tasks.refusal_of(task) is not None:
-            return
-        try:
-            tree = parse(task.gold_sql)
-            for kind in kinds:
-                make = {"value": self._value, "column": self._column, "table": self._table}[kind]
-                made = careful(lambda make=make: make(task, tree))  # type: ignore[misc]
-                if made is not None and (made.item, made.question) not in self._asked:
-                    yield made
-        except (SqlglotError, TaskRefused):
-            return
+    def of_kind(self, kind: Kind) -> Iterator[UnanswerableTask]:
+        """The unanswerable tasks of a kind, at most one made from each task."""
+        make = {"value": self._value, "column": self._column, "table": self._table}[kind]
+        for task in self._order:
+            if task.problem is not None or self._tasks.refusal_of(task) is not None:
+                continue
+            try:
+                tree = parse(task.gold_sql)
+                made = careful(functools.partial(make, task, tree))
+            except (SqlglotError, TaskRefused):
+                continue
+            if made is not None and (made.item, made.question) not in self._asked:
+                yield made
 
     # A value -------------------------------------------------------------------------------------
 
     def _value(self, task: SqlTask, tree: exp.Expr) -> UnanswerableTask | None:
-        """The question with the name of another row, which is not there."""
+        """The question, or a plain one on the same table, with a name that no row has."""
         source = self._sources[task.item]
         for node in tree.find_all(exp.Literal):
             spot = _identified(source, node, tree)
@@ -359,26 +412,27 @@ class _Maker:
                 continue
             if node.find_ancestor(exp.Select) is tree and len(gold_of(task).result.rows) != 1:
                 continue
-            table, column = spot
-            name = self._absent_name(source, table, column, node.this)
-            if name is None or not self._finds_nothing(source, task, node, name):
-                continue
-            why = (
-                f"No row of {table.name} has {name!r} in {column.name}, and the words are in no"
-                " row of any table."
-            )
-            question = _exchanged(task.question, node.this, name)
-            return _task(task, "value", name, why, question)
-        return None
+            name = self._absent_name(source, *spot, node.this)
+            if name is not None and self._finds_nothing(source, task, node, name):
+                return _without_value(task, *spot, name, _exchanged(task.question, node.this, name))
+        row = _row_of(source, task, tree)
+        if row is None:
+            return None
+        table, column, real = row
+        asked = [
+            each for each in table.columns if each != column and source.is_askable(table, each)
+        ]
+        name = self._absent_name(source, table, column, real) if asked else None
+        if name is None:
+            return None
+        noun = _noun(table, min(asked, key=lambda each: _place(f"{task.id} {each.name}")))
+        question = f"{_what(noun)} {noun.be} the {noun.one} of {_called(table, name)}?"
+        return _without_value(task, table, column, name, question)
 
-    def _absent_name(
-        self, source: _Source, table: Table, column: Column, value: str
-    ) -> str | None:
+    def _absent_name(self, source: _Source, table: Table, column: Column, value: str) -> str | None:
         own = source.values(table, column)
         lowered = [each.casefold() for each in own]
         for name in self._names_like(source, table, column, value, own):
-            if name.isascii() != value.isascii() and not name.isascii():
-                continue
             near = any(fuzz.ratio(name.casefold(), each) >= NEAR for each in lowered)
             if not near and source.lacks(name):
                 return name
@@ -388,27 +442,24 @@ class _Maker:
         self, source: _Source, table: Table, column: Column, value: str, own: list[str]
     ) -> Iterator[str]:
         """Names of the same kind: of two real ones put together, or of another database."""
-        words = value.split(" ")
-        is_person = _kind_of(table) == "person"
-        if is_person and len(words) == 2 and all(map(_is_capitalised, words)):
-            others = [each.split(" ") for each in own]
-            lasts = [w[1] for w in others if len(w) == 2 and _is_capitalised(w[1])]
-            yield from (f"{words[0]} {last}" for last in lasts[:_OFFERED] if last != words[1])
+        has_names = _kind_of(table) == "person" or table_noun(table.name).last in PLACES
+        for other in sorted(own, key=lambda each: _place(f"{value} {each}"))[:_OFFERED]:
+            if has_names or (" " in value and value.split(" ")[0] == other.split(" ")[0]):
+                yield from _crossed(value, other)
         offered = []
-        for other in self._sources.values():
-            if other is source:
-                continue
-            for theirs in other.tables:
+        for source_of in self._sources.values():
+            for theirs in source_of.tables if source_of is not source else ():
                 match = theirs.column(column.name)
-                if match is not None and _are_alike(table, theirs):
-                    offered += other.values(theirs, match)[:_OFFERED]
-        size = len(words)
-        same_form = (each for each in offered if len(each.split(" ")) == size)
+                if match is not None and (
+                    _kind_of(table) == _kind_of(theirs) == "person"
+                    or _are_same_things(table, theirs)
+                ):
+                    offered += source_of.values(theirs, match)[:_OFFERED]
+        size = value.count(" ")
+        same_form = (each for each in offered if each.count(" ") == size)
         yield from sorted(same_form, key=lambda each: _place(f"{value} {each}"))[:_OFFERED]
 
-    def _finds_nothing(
-        self, source: _Source, task: SqlTask, node: exp.Literal, name: str
-    ) -> bool:
+    def _finds_nothing(self, source: _Source, task: SqlTask, node: exp.Literal, name: str) -> bool:
         """The gold SQL, asked of the new name, finds no row, or NULL alone."""
         edited = parse(task.gold_sql)
         places = [each for each in edited.find_all(exp.Literal) if each.this == node.this]
@@ -424,34 +475,33 @@ class _Maker:
     # A column ------------------------------------------------------------------------------------
 
     def _column(self, task: SqlTask, tree: exp.Expr) -> UnanswerableTask | None:
-        """The question with another column, which tables of this kind have elsewhere."""
+        """The question, or a plain one on its row, with a column of another database's tables."""
         source = self._sources[task.item]
-        if re.search(r"[,(;]| in | round", task.question):
-            return None  # a unit or a form that would not fit
-        spot = _projected(source, tree)
-        if spot is None:
+        projected = _projected(source, tree)
+        if projected is not None:
+            table, column = projected
+            noun = _noun(table, column)
+            phrase = _phrase(noun, task.question)
+            if phrase is not None:
+                for found in self._columns_like(source, table, _is_number(column), task.id):
+                    new = _noun(found[1], found[2])
+                    said = new.one if phrase == noun.one else new.many
+                    question = _exchanged(task.question, phrase, said)
+                    return _without_column(task, source, found, question)
+        row = _row_of(source, task, tree)
+        if row is None:
             return None
-        table, column = spot
-        noun = _noun(table, column)
-        phrase = _phrase(noun, task.question)
-        if phrase is None:
-            return None
-        for other, theirs, missing in self._columns_like(source, table, column):
-            new = _noun(theirs, missing)
-            said = new.one if phrase == noun.one else new.many
-            if not source.lacks(new.one):
-                continue
-            why = (
-                f"No column of {source.item} is the {new.one}, or has a word for it; the column"
-                f" {theirs.name}.{missing.name} is of {other.item}."
-            )
-            question = _with_article(_exchanged(task.question, phrase, said))
-            return _task(task, "column", new.one, why, question)
+        table, _, name = row
+        for found in self._columns_like(source, table, None, task.id):
+            new = _noun(found[1], found[2])
+            question = f"{_what(new)} {new.be} the {new.one} of {_called(table, name)}?"
+            return _without_column(task, source, found, question)
         return None
 
     def _columns_like(
-        self, source: _Source, table: Table, column: Column
-    ) -> Iterator[tuple[_Source, Table, Column]]:
+        self, source: _Source, table: Table, is_number: bool | None, salt: str
+    ) -> Iterator[_Found]:
+        """Columns that tables of this kind have elsewhere, and that this database lacks."""
         offered = [
             (other, theirs, each)
             for other in self._sources.values()
@@ -459,26 +509,33 @@ class _Maker:
             for theirs in other.tables
             if _are_alike(table, theirs)
             for each in theirs.columns
-            if _is_askable(theirs, each, column) and not alike(stems(each.name)) & source.words
+            if other.is_askable(theirs, each)
+            and _could_have(table, theirs, each)
+            and is_number in (None, _is_number(each))
+            and not alike(_words_for(theirs, each)) & source.words
         ]
-        yield from sorted(offered, key=lambda one: _place(f"{source.item} {one[2].name}"))
+        offered.sort(key=lambda one: _place(f"{salt} {one[2].name}"))
+        yield from (one for one in offered if source.lacks(_noun(one[1], one[2]).one))
 
     # A table -------------------------------------------------------------------------------------
 
     def _table(self, task: SqlTask, tree: exp.Expr) -> UnanswerableTask | None:
         """The question asked of another database, which has nothing of the kind."""
         home = self._sources[task.item]
-        used = {each.name.lower() for each in tree.find_all(exp.Table)}
-        tables = [table for table in home.tables if table.name.lower() in used]
+        named = {each.name.lower() for each in tree.find_all(exp.Table)}
+        tables = [table for table in home.tables if table.name.lower() in named]
         asked = [table for table in tables if _asks_of(table, task.question)]
         names = {each.name.lower() for each in tree.find_all(exp.Column)}
-        columns = frozenset(stem for name in names for stem in stems(name))
-        if not asked:
+        if not asked or len(task.question.split()) > _WORDS:
             return None
-        for target in self._targets(home, columns):
+        for target in self._targets(home):
             for table in asked:
                 missing = frozenset(table_words(table.name)[-1:])
                 if missing & VAGUE or alike(missing) & target.words:
+                    continue
+                keys = {key.column.lower() for key in table.foreign_keys}
+                used = [c.name for c in table.columns if c.name.lower() in names - keys]
+                if not target.tempts(table, list(filter(None, map(stems, used)))):
                     continue
                 noun = table_noun(table.name)
                 if not target.lacks(noun.one):
@@ -493,20 +550,53 @@ class _Maker:
                 )
         return None
 
-    def _targets(self, home: _Source, columns: frozenset[str]) -> list[_Source]:
-        """Other databases, those first whose columns have most of the words that are asked for."""
-        others = [
-            (len(other.column_stems & columns), len(other.column_stems & home.column_stems), other)
-            for other in self._sources.values()
-            if other is not home and other.column_stems & columns
-        ]
-        others.sort(key=lambda one: (-one[0], -one[1], _place(f"{home.item} {one[2].item}")))
-        return [other for *_, other in others]
+    def _targets(self, home: _Source) -> list[_Source]:
+        """The other databases, those first that have most of the same names of columns."""
+        others = [other for other in self._sources.values() if other is not home]
+        return sorted(
+            others,
+            key=lambda other: (
+                -len(other.column_stems & home.column_stems),
+                _place(f"{home.item} {other.item}"),
+            ),
+        )
 
 
-def _task(
-    task: SqlTask, missing: Kind, name: str, because: str, question: str
+_Found = tuple[_Source, Table, Column]
+
+
+def _without_value(
+    task: SqlTask, table: Table, column: Column, name: str, question: str
 ) -> UnanswerableTask:
+    why = (
+        f"No row of {table.name} has {name!r} in {column.name}, and the words are in no row of any"
+        " table."
+    )
+    return _task(task, "value", name, why, question)
+
+
+def _what(noun: Noun) -> str:
+    return "Who" if noun.last in lexicon.PERSONS else "What"
+
+
+def _called(table: Table, name: str) -> str:
+    """A row in a sentence, by its name."""
+    return name if _kind_of(table) == "person" else f"the {table_noun(table.name).one} {name}"
+
+
+def _without_column(
+    task: SqlTask, source: _Source, found: _Found, question: str
+) -> UnanswerableTask:
+    other, theirs, missing = found
+    name = _noun(theirs, missing).one
+    why = (
+        f"No column of {source.item} is the {name}, or has a word for it; the column"
+        f" {theirs.name}.{missing.name} is of {other.item}."
+    )
+    return _task(task, "column", name, why, question)
+
+
+def _task(task: SqlTask, missing: Kind, name: str, because: str, question: str) -> UnanswerableTask:
     return UnanswerableTask(
         id=f"{task.id}-without-{missing}",
         question=question,
@@ -526,16 +616,14 @@ def _task(
 # Reading a gold query ----------------------------------------------------------------------------
 
 
-def _identified(
-    source: _Source, node: exp.Literal, tree: exp.Expr
-) -> tuple[Table, Column] | None:
+def _identified(source: _Source, node: exp.Literal, tree: exp.Expr) -> tuple[Table, Column] | None:
     """The table and the column of which a text picks the one row that the query needs."""
     equal = node.parent
     if not node.is_string or not isinstance(equal, exp.EQ) or len(node.this) < 3:
         return None
     side = equal.left if equal.right is node else equal.right
     select = equal.find_ancestor(exp.Select)
-    if not isinstance(side, exp.Column) or select is None or not _is_plain(select, tree):
+    if not isinstance(side, exp.Column) or select is None or not _is_plain(source, select, tree):
         return None
     above = equal.parent
     while isinstance(above, exp.And | exp.Paren):
@@ -548,7 +636,7 @@ def _identified(
     return spot
 
 
-def _is_plain(select: exp.Select, tree: exp.Expr) -> bool:
+def _is_plain(source: _Source, select: exp.Select, tree: exp.Expr) -> bool:
     """It computes nothing over rows, and its value is the answer or what others are compared to."""
     if select.args.get("group") or select.args.get("having") or select.args.get("distinct"):
         return False
@@ -562,6 +650,13 @@ def _is_plain(select: exp.Select, tree: exp.Expr) -> bool:
     compared = isinstance(above, exp.Subquery) and isinstance(
         above.parent, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ
     )
+    keys = [each for each in select.expressions if isinstance(each, exp.Column)]
+    if compared and isinstance(above.parent, exp.EQ) and len(keys) == 1:
+        tables = list(select.find_all(exp.Table))
+        own = source.database.schema.get(tables[0].name) if len(tables) == 1 else None
+        key = own.column(keys[0].name) if own is not None else None
+        if key is None or key.primary_key:
+            return False  # only who refers to it is asked for, and that may be nobody
     outer = above.find_ancestor(exp.Select) if above is not None and compared else None
     return outer is tree and not any(each.find(exp.AggFunc) for each in tree.expressions)
 
@@ -580,9 +675,26 @@ def _column_of(
     return found[0] if len(found) == 1 else None
 
 
+def _row_of(source: _Source, task: SqlTask, tree: exp.Expr) -> tuple[Table, Column, str] | None:
+    """A row that a task names, in its question or its answer: its table, its name and in what."""
+    for node in tree.find_all(exp.Literal):
+        spot = _identified(source, node, tree)
+        if spot is not None and _is_name(node.this):
+            return *spot, node.this
+    if not isinstance(tree, exp.Select) or not isinstance(tree.expressions[0], exp.Column):
+        return None
+    spot = _column_of(source, tree.expressions[0], tree)
+    if spot is None or not is_unique(source.database, spot[0], spot[1].name):
+        return None
+    names = [row[0] for row in gold_of(task).result.rows]
+    names = [each for each in names if isinstance(each, str) and _is_name(each)]
+    if not names or not table_noun(spot[0].name).is_readable:
+        return None
+    return *spot, min(names, key=lambda each: _place(f"{task.id} {each}"))
+
+
 def _projected(source: _Source, tree: exp.Expr) -> tuple[Table, Column] | None:
-    """The one column that is asked for, plain or in an aggregate, and that nothing else depends on.
-    """
+    """The one column that is asked for, plain or in an aggregate, if all else goes without it."""
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
         return None
     columns = list(tree.expressions[0].find_all(exp.Column))
@@ -596,6 +708,7 @@ def _projected(source: _Source, tree: exp.Expr) -> tuple[Table, Column] | None:
 # Words -------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=8192)
 def _noun(table: Table, column: Column) -> Noun:
     return column_noun(column.name, table_words(table.name), _is_number(column))
 
@@ -609,33 +722,40 @@ def _kind_of(table: Table) -> str:
     return "person" if last in lexicon.PERSONS else "place" if last in lexicon.PLACES else last
 
 
+def _are_same_things(one: Table, other: Table) -> bool:
+    """Both are of the same things: by their noun, and by a column that both have.
+
+    A language of a school and one of programmers have the noun in common and nothing else.
+    """
+    if table_noun(one.name).last != table_noun(other.name).last:
+        return False
+    words = [frozenset(s for c in t.columns for s in stems(c.name)) for t in (one, other)]
+    return bool((words[0] & words[1]) - VAGUE - {"language"} - set(table_words(one.name)))
+
+
 def _are_alike(one: Table, other: Table) -> bool:
     return _kind_of(one) == _kind_of(other)
 
 
-def _is_askable(table: Table, column: Column, like: Column) -> bool:
-    """A column with a readable name that could stand where another one does."""
-    noun = _noun(table, column)
-    words = stems(column.name)
-    keys = {key.column.lower() for key in table.foreign_keys}
-    return bool(
-        noun.is_readable
-        and not noun.counts
-        and not column.primary_key
-        and column.name.lower() not in keys
-        and _is_number(column) == _is_number(like)
-        and words
-        and not words & (DERIVED | VAGUE)
-        and not re.match(r"(is|has|was|with|can) ", noun.one)
-    )
+def _words_for(table: Table, column: Column) -> frozenset[str]:
+    """The words of a column's name, and of what it is called in a sentence."""
+    words = stems(column.name) | stems(_noun(table, column).one)
+    return words - {"address"} if words & {"mail", "e-mail", "email"} else words
+
+
+def _could_have(table: Table, theirs: Table, column: Column) -> bool:
+    """A table like another one could have a column of it: the same things, or people."""
+    if _are_same_things(table, theirs):
+        return True
+    return _kind_of(table) == "person" and _words_for(theirs, column) <= PERSONAL
 
 
 def _phrase(noun: Noun, question: str) -> str | None:
     """The noun as the question has it: once, and as what is asked for."""
+    if not noun.is_readable or _UNFIT.search(question):
+        return None
     for text in (noun.one, noun.many):
-        if noun.is_readable and re.search(
-            rf"\b(?:the|highest|lowest|total|average|largest|smallest) {re.escape(text)}\b", question
-        ):
+        if re.search(rf"{_ASKING} {re.escape(text)}\b", question):
             return text if _stands_once(text, question) else None
     return None
 
@@ -656,8 +776,29 @@ def _exchanged(question: str, old: str, new: str) -> str:
     return re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, question)
 
 
-def _with_article(question: str) -> str:
-    return question
+def _crossed(name: str, other: str) -> Iterator[str]:
+    """Names with the beginning of one name and the end of another.
+
+    >>> list(_crossed("Milan Okafor", "Eva Maier")), list(_crossed("Lyngnes", "Hallvik"))
+    (['Milan Maier'], ['Lynvik'])
+    """
+    words, others = name.split(" "), other.split(" ")
+    if len(words) != len(others) or not (
+        _is_capitalised(words[-1]) and _is_capitalised(others[-1])
+    ):
+        return
+    if len(words) > 1:
+        if words[-1] != others[-1] and min(len(words[-1]), len(others[-1])) > 2:
+            yield " ".join([*words[:-1], others[-1]])
+        return
+    head, tail = _HEAD.match(name), _TAIL.search(other)
+    if head and tail and len(name) > 4 and len(other) > 4:
+        yield head[0] + tail[0]
+
+
+def _is_name(text: str) -> bool:
+    """Some capitalised words."""
+    return all(map(_is_capitalised, text.split(" ")))
 
 
 def _is_capitalised(word: str) -> bool:
