@@ -132,7 +132,7 @@ VAGUE: Final = word_set("""
 """)
 """Words that might mean something else that a database has."""
 PERSONAL: Final = word_set("""
-    sex gender blood type insurer insurance telephone phone mail email profession occupation salary
+    sex gender blood type insurer insurance telephone phone mail email e-mail profession occupation salary
     street postcode nationality religion employer institute hobby subject house score point
     experience
 """)
@@ -265,6 +265,7 @@ def _holding(table: Table, words: Sequence[str]) -> str:
     return f"SELECT 1 FROM {quoted(table.name)} WHERE {' AND '.join(conditions)} LIMIT 1"
 
 
+@functools.lru_cache(maxsize=65_536)
 def stems(name: str) -> frozenset[str]:
     """The words of a name in the singular and in lower case, without those that say nothing.
 
@@ -370,6 +371,8 @@ class _Maker:
 
     def __init__(self, tasks: TaskSet[SqlTask]) -> None:
         self._tasks = tasks
+        self._donors: dict[tuple[str, str], list[_Found]] = {}
+        self._names: dict[tuple[str, str, str], list[str]] = {}
 
     @lazy
     def _sources(self) -> dict[str, _Source]:
@@ -442,22 +445,30 @@ class _Maker:
         self, source: _Source, table: Table, column: Column, value: str, own: list[str]
     ) -> Iterator[str]:
         """Names of the same kind: of two real ones put together, or of another database."""
-        has_names = _kind_of(table) == "person" or table_noun(table.name).last in PLACES
+        has_names = _kind_of(table) == "person" or _entity(table.name).last in PLACES
         for other in sorted(own, key=lambda each: _place(f"{value} {each}"))[:_OFFERED]:
             if has_names or (" " in value and value.split(" ")[0] == other.split(" ")[0]):
                 yield from _crossed(value, other)
-        offered = []
-        for source_of in self._sources.values():
-            for theirs in source_of.tables if source_of is not source else ():
-                match = theirs.column(column.name)
-                if match is not None and (
-                    _kind_of(table) == _kind_of(theirs) == "person"
-                    or _are_same_things(table, theirs)
-                ):
-                    offered += source_of.values(theirs, match)[:_OFFERED]
+        offered = self._names_elsewhere(source, table, column)
         size = value.count(" ")
         same_form = (each for each in offered if each.count(" ") == size)
         yield from sorted(same_form, key=lambda each: _place(f"{value} {each}"))[:_OFFERED]
+
+    def _names_elsewhere(self, source: _Source, table: Table, column: Column) -> list[str]:
+        key = (source.item, table.name, column.name)
+        if key not in self._names:
+            self._names[key] = [
+                name
+                for other in self._sources.values()
+                if other is not source
+                for theirs in other.tables
+                if _kind_of(table) == _kind_of(theirs) == "person"
+                or _are_same_things(table, theirs)
+                for match in [theirs.column(column.name)]
+                if match is not None
+                for name in other.values(theirs, match)[:_OFFERED]
+            ]
+        return self._names[key]
 
     def _finds_nothing(self, source: _Source, task: SqlTask, node: exp.Literal, name: str) -> bool:
         """The gold SQL, asked of the new name, finds no row, or NULL alone."""
@@ -502,20 +513,22 @@ class _Maker:
         self, source: _Source, table: Table, is_number: bool | None, salt: str
     ) -> Iterator[_Found]:
         """Columns that tables of this kind have elsewhere, and that this database lacks."""
-        offered = [
-            (other, theirs, each)
-            for other in self._sources.values()
-            if other is not source
-            for theirs in other.tables
-            if _are_alike(table, theirs)
-            for each in theirs.columns
-            if other.is_askable(theirs, each)
-            and _could_have(table, theirs, each)
-            and is_number in (None, _is_number(each))
-            and not alike(_words_for(theirs, each)) & source.words
-        ]
-        offered.sort(key=lambda one: _place(f"{salt} {one[2].name}"))
-        yield from (one for one in offered if source.lacks(_noun(one[1], one[2]).one))
+        key = (source.item, table.name)
+        if key not in self._donors:
+            self._donors[key] = [
+                (other, theirs, each)
+                for other in self._sources.values()
+                if other is not source
+                for theirs in other.tables
+                if _are_alike(table, theirs)
+                for each in theirs.columns
+                if other.is_askable(theirs, each)
+                and _could_have(table, theirs, each)
+                and not alike(_words_for(theirs, each)) & source.words
+                and source.lacks(_noun(theirs, each).one)
+            ]
+        offered = (one for one in self._donors[key] if is_number in (None, _is_number(one[2])))
+        yield from sorted(offered, key=lambda one: _place(f"{salt} {one[2].name}"))
 
     # A table -------------------------------------------------------------------------------------
 
@@ -537,7 +550,7 @@ class _Maker:
                 used = [c.name for c in table.columns if c.name.lower() in names - keys]
                 if not target.tempts(table, list(filter(None, map(stems, used)))):
                     continue
-                noun = table_noun(table.name)
+                noun = _entity(table.name)
                 if not target.lacks(noun.one):
                     continue
                 why = (
@@ -581,7 +594,7 @@ def _what(noun: Noun) -> str:
 
 def _called(table: Table, name: str) -> str:
     """A row in a sentence, by its name."""
-    return name if _kind_of(table) == "person" else f"the {table_noun(table.name).one} {name}"
+    return name if _kind_of(table) == "person" else f"the {_entity(table.name).one} {name}"
 
 
 def _without_column(
@@ -717,17 +730,23 @@ def _is_number(column: Column) -> bool:
     return any(word in column.type.upper() for word in ("INT", "REAL", "NUM", "FLOA", "DOUB"))
 
 
+@functools.lru_cache(maxsize=8192)
+def _entity(name: str) -> Noun:
+    return table_noun(name)
+
+
 def _kind_of(table: Table) -> str:
-    last = table_noun(table.name).last
+    last = _entity(table.name).last
     return "person" if last in lexicon.PERSONS else "place" if last in lexicon.PLACES else last
 
 
+@functools.lru_cache(maxsize=65_536)
 def _are_same_things(one: Table, other: Table) -> bool:
     """Both are of the same things: by their noun, and by a column that both have.
 
     A language of a school and one of programmers have the noun in common and nothing else.
     """
-    if table_noun(one.name).last != table_noun(other.name).last:
+    if _entity(one.name).last != _entity(other.name).last:
         return False
     words = [frozenset(s for c in t.columns for s in stems(c.name)) for t in (one, other)]
     return bool((words[0] & words[1]) - VAGUE - {"language"} - set(table_words(one.name)))
@@ -740,7 +759,7 @@ def _are_alike(one: Table, other: Table) -> bool:
 def _words_for(table: Table, column: Column) -> frozenset[str]:
     """The words of a column's name, and of what it is called in a sentence."""
     words = stems(column.name) | stems(_noun(table, column).one)
-    return words - {"address"} if words & {"mail", "e-mail", "email"} else words
+    return words - {"type", "address"} or words
 
 
 def _could_have(table: Table, theirs: Table, column: Column) -> bool:
@@ -761,7 +780,7 @@ def _phrase(noun: Noun, question: str) -> str | None:
 
 
 def _asks_of(table: Table, question: str) -> bool:
-    noun = table_noun(table.name)
+    noun = _entity(table.name)
     lowered = question.lower()
     return noun.is_readable and any(
         re.search(rf"\b{re.escape(text)}\b", lowered) for text in (noun.one, noun.many)
