@@ -24,7 +24,7 @@ from toolgym.calls import ToolCall, bind_call, errors, parse_calls
 from toolgym.episode import Episode, Info, Outcome, Turn
 from toolgym.errors import ConfigurationError, EnvironmentFault, ToolError
 from toolgym.family import TaskFamily
-from toolgym.rewards import Ledger, RewardConfig
+from toolgym.rewards import Ledger, Mistake, RewardConfig
 from toolgym.sanitize import encodable, escape_control_tokens
 from toolgym.spaces import UnicodeText
 from toolgym.tasks import Task, TaskSet
@@ -290,8 +290,19 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
         """For tools: the agent reached a state worth `progress`, 0 to 1; only the best counts."""
         self.episode.ledger.reach(progress)
 
-    def submit(self, correct: bool, message: str = "Answer recorded. The episode is over.") -> str:
-        """For terminal tools: record the verdict and return what the agent is told."""
+    def submit(
+        self,
+        correct: bool,
+        message: str = "Answer recorded. The episode is over.",
+        mistake: Mistake = "",
+    ) -> str:
+        """For terminal tools: record the verdict and return what the agent is told.
+
+        Args:
+            mistake: Where a question may have no answer, what was mistaken about that.
+        """
+        if self.episode.ledger.mistake is not None:
+            self.episode.ledger.mistake = mistake
         self.episode.ledger.answered = True
         self.episode.ledger.correct = bool(correct)
         return message

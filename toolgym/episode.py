@@ -17,11 +17,8 @@ from toolgym.rewards import Ledger
 from toolgym.tasks import Task
 
 
-class Info(TypedDict):
-    """The keys of `info`, there in `reset` and in every `step`, each always of one type.
-
-    Nothing in it is a dict but `reward_parts`: a vector environment merges dicts key by key.
-    """
+class CommonInfo(TypedDict):
+    """The keys of `info` that every environment has, in `reset` and in every `step`."""
 
     task_id: str
     """The task being played."""
@@ -43,6 +40,17 @@ class Info(TypedDict):
     """False where a fault left the episode unscored."""
     steps_left: int
     """Calls that the budget still allows."""
+
+
+class Info(CommonInfo, total=False):
+    """The keys of `info`, there in `reset` and in every `step`, each always of one type.
+
+    Nothing in it is a dict but `reward_parts`: a vector environment merges dicts key by key.
+    """
+
+    mistake: str
+    """Only where questions may have no answer: "refused_answerable", "answered_unanswerable", or
+    empty for neither."""
 
 
 def info_to_json(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,7 +172,7 @@ class Episode:
         """
         repairs = [code for call in calls for code in call.repairs]
         mistakes = [error for error in errors if error is not None]
-        return {
+        info: Info = {
             "task_id": self.task.id,
             "call": calls[-1] if calls else None,
             "calls": calls,
@@ -176,3 +184,6 @@ class Episode:
             "scored": not self.ledger.faulted,
             "steps_left": self.steps_left,
         }
+        if self.ledger.mistake is not None:
+            info["mistake"] = self.ledger.mistake
+        return info

@@ -17,6 +17,7 @@ from toolgym.calls import ToolCall
 from toolgym.episode import Episode, Outcome, Turn
 from toolgym.errors import ConfigurationError
 from toolgym.intervals import pass_at, wilson_interval
+from toolgym.rewards import MISTAKES
 from toolgym.tries import Try, check_distinct
 
 
@@ -31,6 +32,7 @@ class EpisodeRecord:
         fault: What left it unscored, in words; empty if nothing did.
         number: Which try at its task it is, from 0 (`toolgym.tries`); None where tries are not
             numbered, as in training.
+        mistake: As in `info`; None where every question has an answer.
     """
 
     env_id: str
@@ -46,6 +48,7 @@ class EpisodeRecord:
     reward_parts: dict[str, float]
     fault: str = ""
     number: int | None = None
+    mistake: str | None = None
 
     def __repr__(self) -> str:
         """One line; `turns` and `to_json` hold the rest."""
@@ -96,11 +99,14 @@ class EpisodeRecord:
             reward_parts=episode.ledger.parts(),
             fault=episode.fault,
             number=number,
+            mistake=episode.ledger.mistake,
         )
 
     def to_json(self) -> dict[str, Any]:
         """The record with everything JSON can hold; a score of nan becomes null."""
         record = asdict(self)
+        if self.mistake is None:  # a record is as it was before there were such questions
+            del record["mistake"]
         record["score"] = None if math.isnan(self.score) else self.score
         parts = self.reward_parts.items()
         record["reward_parts"] = {k: None if math.isnan(v) else v for k, v in parts}
@@ -114,7 +120,7 @@ class EpisodeRecord:
         Raises:
             ConfigurationError: It is not such an object.
         """
-        needed = {each.name for each in fields(cls)} - {"fault", "number"}
+        needed = {each.name for each in fields(cls)} - {"fault", "number", "mistake"}
         if missing := needed - record.keys():
             raise ConfigurationError(f"an episode has {min(missing)!r}, and this has not")
         values = {each.name: record[each.name] for each in fields(cls) if each.name in record}
@@ -262,6 +268,9 @@ class Evaluation:
             "faults": dict(Counter(record.fault for record in self.records if record.fault)),
             "refused": [dict(refusal) for refusal in self.refused],
         }
+        told = [record.mistake for record in self._scored if record.mistake is not None]
+        for mistake in MISTAKES if told else ():
+            figures[mistake] = told.count(mistake) / len(told)
         if self.k > 1:
             figures["pass_at_k"] = {str(j): value for j, value in self.pass_at_k.items()}
         return {

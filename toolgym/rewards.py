@@ -32,6 +32,11 @@ PARTS = ("outcome", "progress", *COSTS, "unanswered")
 """The keys of `info["reward_parts"]`; their values sum to the running score."""
 
 
+Mistake = Literal["", "refused_answerable", "answered_unanswerable"]
+MISTAKES: tuple[Mistake, ...] = ("refused_answerable", "answered_unanswerable")
+"""A question was said to have no answer and has one; an answer was given where there is none."""
+
+
 class RewardConfig(BaseModel):
     """The weights of the episode score, in units of score: a clean correct episode is worth 1."""
 
@@ -109,6 +114,8 @@ class Ledger:
     Attributes:
         correct: The answer was right.
         answered: The terminal call was executed.
+        mistake: Where questions may have no answer, which of the two mistakes about that was made:
+            one of `MISTAKES`, or "" for neither. None where every question has one.
         progress: The best state reached, in bins of the config, 0 to 1.
         spent: How often each cost was charged.
     """
@@ -118,6 +125,7 @@ class Ledger:
     answered: bool = False
     closed_unanswered: bool = False
     faulted: bool = False
+    mistake: str | None = None
     progress: float = 0.0
     spent: dict[Cost, int] = field(default_factory=lambda: dict.fromkeys(COSTS, 0))
     _weights: tuple[float, ...] = field(init=False, repr=False)

@@ -71,7 +71,8 @@ def _type(schema: dict[str, Any]) -> str:
 
 def info_keys() -> str:
     """The keys of `info`."""
-    rows = [(f"`{key}`", note) for key, note in field_notes(toolgym.episode.Info).items()]
+    told = field_notes(toolgym.episode.CommonInfo) | field_notes(toolgym.episode.Info)
+    rows = [(f"`{key}`", note) for key, note in told.items()]
     return table(("key", "what it says"), rows)
 
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sqlgym.tasks.hardness import hardness
+from sqlgym.tasks.task import UnanswerableTask
 from toolgym.errors import TaskRefused
 from toolgym.family import Progress, SynthesisOrder, TaskFamily, WithTools
 
 _USUAL = ("train", "dev", "test")
+UNANSWERABLE = "no answer"
 SHAPES = ("one value", "one row", "one column", "a table")
 
 
@@ -25,7 +27,7 @@ class SqlTaskFamily(TaskFamily):
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {
         "hardness": ("easy", "medium", "hard", "extra", "unknown"),
-        "result": SHAPES,
+        "result": (*SHAPES, UNANSWERABLE),
     }
     kinds: ClassVar[tuple[str, ...]] = ("tasks", "databases", "shapes")
 
@@ -77,6 +79,8 @@ class SqlTaskFamily(TaskFamily):
         """
         from sqlgym.tasks.gold import gold_of
 
+        if isinstance(task, UnanswerableTask):
+            return {"database": task.item, "hardness": level_of(task), "result": UNANSWERABLE}
         result = gold_of(task).result
         rows, columns = len(result.rows), len(result.columns)
         shape = SHAPES[(columns > 1) + 2 * (rows > 1)]
@@ -95,6 +99,15 @@ class SqlTaskFamily(TaskFamily):
             **{str(name): str(value) for name, value in task.extra.items()},
             "gold SQL": task.gold_sql,
         }
+        if isinstance(task, UnanswerableTask):
+            del texts["gold SQL"]  # of the task that it was made from: here it answers nothing
+            texts |= {
+                "right answer": "cannot_answer",
+                "missing": f"the {task.missing} {task.name!r}",
+                "why": task.because,
+                "made from": task.made_from,
+            }
+            return {name: text for name, text in texts.items() if text}
         try:
             result = gold_of(task).result
         except TaskRefused:

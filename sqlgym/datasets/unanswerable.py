@@ -132,8 +132,8 @@ VAGUE: Final = word_set("""
 """)
 """Words that might mean something else that a database has."""
 PERSONAL: Final = word_set("""
-    sex gender blood type insurer insurance telephone phone mail email e-mail profession occupation salary
-    street postcode nationality religion employer institute hobby subject house score point
+    sex gender blood type insurer insurance telephone phone mail email e-mail profession occupation
+    salary street postcode nationality religion employer institute hobby subject house score point
     experience
 """)
 """Words for what anybody has, so that any table of people could have a column for it."""
@@ -371,6 +371,7 @@ class _Maker:
 
     def __init__(self, tasks: TaskSet[SqlTask]) -> None:
         self._tasks = tasks
+        self._trees: dict[str, exp.Expr] = {}
         self._donors: dict[tuple[str, str], list[_Found]] = {}
         self._names: dict[tuple[str, str, str], list[str]] = {}
 
@@ -397,8 +398,9 @@ class _Maker:
             if task.problem is not None or self._tasks.refusal_of(task) is not None:
                 continue
             try:
-                tree = parse(task.gold_sql)
-                made = careful(functools.partial(make, task, tree))
+                if task.id not in self._trees:
+                    self._trees[task.id] = parse(task.gold_sql)
+                made = careful(functools.partial(make, task, self._trees[task.id]))
             except (SqlglotError, TaskRefused):
                 continue
             if made is not None and (made.item, made.question) not in self._asked:
@@ -585,7 +587,8 @@ def _without_value(
         f"No row of {table.name} has {name!r} in {column.name}, and the words are in no row of any"
         " table."
     )
-    return _task(task, "value", name, why, question)
+    search = f"SELECT * FROM {quoted(table.name)} WHERE {quoted(column.name)} = {literal(name)}"
+    return replace(_task(task, "value", name, why, question), search=search)
 
 
 def _what(noun: Noun) -> str:

@@ -13,7 +13,7 @@ from sqlglot import expressions as exp
 
 from sqlgym.database.parsing import parse
 from sqlgym.database.render import parse_rendered
-from sqlgym.tasks.task import SqlTask
+from sqlgym.tasks.task import SqlTask, UnanswerableTask
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
 
@@ -25,6 +25,9 @@ def explore(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
         The next call; send the observation back.
     """
     yield from _look_around(env)
+    if isinstance(env.task, UnanswerableTask):
+        yield ToolCall("cannot_answer", {})
+        return
     observation = yield ToolCall("query", {"sql": env.task.gold_sql})
     yield ToolCall("answer", {"value": read_answer(observation)})
 
@@ -38,6 +41,9 @@ def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
         The next call; send the observation back.
     """
     yield from _look_around(env)
+    if isinstance(env.task, UnanswerableTask):
+        yield ToolCall("cannot_answer", {})
+        return
     if "query" in env.tools:
         yield ToolCall("query", {"sql": env.task.gold_sql})
     yield ToolCall("answer", {"sql": env.task.gold_sql})
@@ -46,6 +52,9 @@ def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
 def _look_around(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
     """Describe the tables of the gold SQL, as many as the budget allows, and sample the first."""
     tables = tables_of(env.task.gold_sql)
+    if isinstance(env.task, UnanswerableTask):
+        yield from _look_for(env, env.task, tables)
+        return
     # The query needs a step, and one is kept in hand: the last one ends the episode.
     spare = env.episode.steps_left - 2
     if "describe" in env.tools:
@@ -53,6 +62,19 @@ def _look_around(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
             yield ToolCall("describe", {"table_name": table})
     if "sample" in env.tools and len(tables) > 1 and spare > len(tables):
         yield ToolCall("sample", {"table_name": tables[0]})
+
+
+def _look_for(
+    env: ToolEnv[SqlTask], task: UnanswerableTask, tables: list[str]
+) -> Generator[ToolCall, str, None]:
+    """Look for what is missing: at the list of tables, at the tables, or for the value."""
+    spare = env.episode.steps_left - 2
+    looked_at = tables if task.missing != "table" else [""]
+    if "describe" in env.tools:
+        for table in looked_at[: max(spare, 0)]:
+            yield ToolCall("describe", {"table_name": table})
+    if task.missing == "value" and task.search and "query" in env.tools:
+        yield ToolCall("query", {"sql": task.search})
 
 
 def tables_of(sql: str) -> list[str]:

@@ -12,6 +12,10 @@ The progress of an exploration is a potential between 0 and 1, never a count:
 A table is looked at by `describe`, by `sample`, or by a query that read it (the authorizer knows).
 The closeness is an F1 of columns and rows, so that dumping a table earns little; and only a query
 that read at least one of the gold's tables can raise it, so that a constant earns nothing.
+
+With `unanswerable=SHARE` that share of the tasks ask for what the database does not have, and there
+is one more tool, `cannot_answer`, which is right for those and wrong for all others. Progress on
+them is the first part of the sum alone.
 """
 
 from __future__ import annotations
@@ -29,17 +33,18 @@ from sqlgym.database.sqlite_file import quoted
 from sqlgym.database.turnstile import TURNSTILE
 from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.datasets.load import load_tasks
+from sqlgym.datasets.unanswerable import KINDS, Kind, with_unanswerable
 from sqlgym.envs import expert
 from sqlgym.judging.answers import matches
 from sqlgym.judging.results import overlap
 from sqlgym.tasks.gold import Gold, gold_of
-from sqlgym.tasks.task import SqlTask
+from sqlgym.tasks.task import SqlTask, UnanswerableTask
 from toolgym.env import ToolEnv
 from toolgym.episode import Info
 from toolgym.errors import ConfigurationError
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
-from toolgym.tools import Code, tool
+from toolgym.tools import Code, read_spec, tool
 
 TABLES, RESULT = 0.3, 0.7
 NEGLIGIBLE = 0.02
@@ -47,11 +52,16 @@ NEGLIGIBLE = 0.02
 
 
 class Exploration:
-    """The state of one episode's exploration."""
+    """The state of one episode's exploration.
 
-    def __init__(self, gold: Gold) -> None:
+    Args:
+        gold: What is looked for; None where nothing can be found.
+        wanted: Lower-case names of the tables to look at.
+    """
+
+    def __init__(self, gold: Gold | None, wanted: frozenset[str]) -> None:
         self._gold = gold
-        self._wanted = frozenset(gold.result.tables_read)
+        self._wanted = wanted
         self._seen: set[str] = set()
         self._closest = 0.0
 
@@ -64,6 +74,8 @@ class Exploration:
         """A query returned a result; returns the progress."""
         read = result.tables_read & self._wanted
         self._seen |= read
+        if self._gold is None:
+            return self.progress
         if read and self._closest < 1.0 and self._closest < _at_most(self._gold, result):
             self._closest = max(self._closest, closeness(self._gold, result))
         return self.progress
@@ -71,7 +83,7 @@ class Exploration:
     @property
     def progress(self) -> float:
         """The potential, 0 to 1."""
-        share = len(self._seen) / len(self._wanted)
+        share = len(self._seen) / max(len(self._wanted), 1)
         return min(1.0, TABLES * share + RESULT * self._closest)
 
 
@@ -99,6 +111,25 @@ _SAMPLED_FROM = 10_000  # a row far behind costs as many steps as there are rows
 _NAMED_TABLES = 80
 
 
+def _exploration_of(task: SqlTask, schema: Schema) -> Exploration:
+    """The exploration that a task asks for; of an unanswerable one, to look where it might be."""
+    if not isinstance(task, UnanswerableTask):
+        gold = gold_of(task)
+        return Exploration(gold, frozenset(gold.result.tables_read))
+    named = frozenset(map(str.lower, expert.tables_of(task.gold_sql)))
+    return Exploration(None, named & frozenset(map(str.lower, schema.names)))
+
+
+def cannot_answer(env: ExploreEnv) -> str:
+    """Say that this database has no answer to the question, and end the episode."""
+    is_right = isinstance(env.task, UnanswerableTask)
+    return env.submit(is_right, mistake="" if is_right else "refused_answerable")
+
+
+CANNOT_ANSWER = read_spec(cannot_answer, terminal=True)
+"""Not a method: without `unanswerable` the class has no such tool."""
+
+
 class ExploreEnv(ToolEnv[SqlTask]):
     """Answer a question about a database that you can only see through its tools.
 
@@ -114,6 +145,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
         synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
             `tables`, `variants`, `wording`.
         render: How results are shown, "table" or "json".
+        unanswerable: The share of the tasks that ask for what the database does not have, from 0
+            to below 1; with it there is the tool `cannot_answer`. See
+            `sqlgym.datasets.unanswerable`.
         render_mode: None or "ansi".
 
     Raises:
@@ -137,6 +171,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         databases: str | Path | None = None,
         synthesis: Mapping[str, Any] | None = None,
         render: Form = "table",
+        unanswerable: float = 0.0,
         render_mode: str | None = None,
     ) -> None:
         if render not in FORMS:
@@ -145,13 +180,16 @@ class ExploreEnv(ToolEnv[SqlTask]):
         if not isinstance(tasks, TaskSet):
             tasks = load_tasks(tasks, split, databases=databases, synthesis=synthesis)
         super().__init__(
-            tasks,
+            with_unanswerable(tasks, unanswerable, self._missing()),
             step_limit=step_limit,
             parsing=parsing,
             rewards=rewards,
             render_mode=render_mode,
         )
         self._form = render
+        self._may_refuse = bool(unanswerable)
+        if unanswerable:
+            self.tools = {**self.tools, CANNOT_ANSWER.name: CANNOT_ANSWER}
         self._opened: Database
         self._schema: Schema
         self._exploration: Exploration
@@ -160,7 +198,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
         """The question, what BIRD adds to it, and the names of the tables."""
         self._opened = open_database(task.database)
         self._schema = self._opened.schema.with_references(task.foreign_keys)
-        self._exploration = Exploration(gold_of(task))
+        self._exploration = _exploration_of(task, self._schema)
+        if self._may_refuse:
+            self.episode.ledger.mistake = ""
         names = [table.name for table in self._schema.tables]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
         evidence = f"\nEvidence: {task.evidence}" if task.evidence else ""
@@ -187,6 +227,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
             "sample": {"table_name": table},
             "query": {"sql": f"SELECT * FROM {quoted(table)} LIMIT 1"},
             "answer": {"value": 42},
+            "cannot_answer": {},
         }
         return {"name": tool_name, "arguments": arguments[tool_name]}
 
@@ -233,7 +274,13 @@ class ExploreEnv(ToolEnv[SqlTask]):
         Args:
             value: A number, a text, or a list; for a table a list of rows.
         """
+        if isinstance(self.task, UnanswerableTask):
+            return self.submit(False, mistake="answered_unanswerable")
         return self.submit(matches(gold_of(self.task).answer, value).equal)
+
+    def _missing(self) -> tuple[Kind, ...]:
+        """What an agent can find out to be missing."""
+        return KINDS
 
     def _sampling(self, table: Table) -> str:
         """A query for a few rows of a table: the same ones throughout a task, in their order."""

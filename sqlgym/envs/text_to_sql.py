@@ -19,11 +19,12 @@ from typing import Annotated, Any, Literal
 from sqlgym.database.database import QueryResult
 from sqlgym.database.description import create_statements
 from sqlgym.database.render import Form
+from sqlgym.datasets.unanswerable import KINDS, Kind
 from sqlgym.envs import expert
-from sqlgym.envs.explore import ExploreEnv
+from sqlgym.envs.explore import CANNOT_ANSWER, ExploreEnv
 from sqlgym.judging.judge import Match, check_match, compare, sound
 from sqlgym.tasks.gold import gold_of
-from sqlgym.tasks.task import SqlTask
+from sqlgym.tasks.task import SqlTask, UnanswerableTask
 from toolgym.errors import ConfigurationError, ToolError
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
@@ -38,8 +39,10 @@ class TextToSQLEnv(ExploreEnv):
             `sqlgym.compare`.
         tools: Those that the agent is offered, `answer` among them; all without it. Without
             `describe` the prompt holds the schema.
-        dataset, split, step_limit, parsing, rewards, databases, synthesis, render, render_mode: As
-            of `ExploreEnv`.
+        dataset, split, step_limit, parsing, rewards, databases, synthesis, render,
+            unanswerable, render_mode: As of `ExploreEnv`. A value that is missing is only asked
+            for where there is `query` to look for it, and `cannot_answer` need not be named in
+            `tools`.
 
     Raises:
         ConfigurationError: There is no such data set or split, or an argument is out of range.
@@ -63,9 +66,12 @@ class TextToSQLEnv(ExploreEnv):
         databases: str | Path | None = None,
         synthesis: Mapping[str, Any] | None = None,
         render: Form = "table",
+        unanswerable: float = 0.0,
         render_mode: str | None = None,
     ) -> None:
         check_match(match)
+        offered = None if tools is None else self._offered(tools)
+        self._can_query = offered is None or "query" in offered
         super().__init__(
             dataset,
             split,
@@ -75,11 +81,13 @@ class TextToSQLEnv(ExploreEnv):
             databases=databases,
             synthesis=synthesis,
             render=render,
+            unanswerable=unanswerable,
             render_mode=render_mode,
         )
         self.match = match
-        if tools is not None:
-            self.tools = {name: self.tools[name] for name in self._offered(tools)}
+        if offered is not None:
+            more = [CANNOT_ANSWER.name] if unanswerable else []
+            self.tools = {name: self.tools[name] for name in [*offered, *more]}
 
     def begin(self, task: SqlTask) -> str:
         """The question, and the tables by name, or in full where they cannot be described."""
@@ -98,7 +106,7 @@ class TextToSQLEnv(ExploreEnv):
 
     def budget_line(self) -> str:
         """What the agent is told of its budget; with one tool there is nothing to spend it on."""
-        if list(self.tools) == ["answer"]:
+        if all(spec.terminal for spec in self.tools.values()):
             return "Answer with one call: it ends the episode."
         return super().budget_line()
 
@@ -113,9 +121,16 @@ class TextToSQLEnv(ExploreEnv):
             result = self._opened.query(sql)
         except ToolError as error:
             message = f"The query fails: {error.message} That was the answer: the episode is over."
-            return self.submit(False, message)
+            there_is_none = isinstance(self.task, UnanswerableTask)
+            return self.submit(False, message, "answered_unanswerable" if there_is_none else "")
         self.reach(self._exploration.got(result))
+        if isinstance(self.task, UnanswerableTask):
+            return self.submit(False, mistake="answered_unanswerable")
         return self.submit(self._is_right(sql, result))
+
+    def _missing(self) -> tuple[Kind, ...]:
+        """What can be found out: whether a value is missing, only by a query."""
+        return KINDS if self._can_query else tuple(kind for kind in KINDS if kind != "value")
 
     def _is_right(self, sql: str, result: QueryResult) -> bool:
         gold = gold_of(self.task)

@@ -44,10 +44,12 @@ class UnanswerableTask(SqlTask):
         missing: What the database does not have: "value", "column" or "table".
         name: What that is called in the question.
         because: Why there is no answer, in a sentence.
+        search: SQL that looks for a missing value, and finds nothing.
         made_from: The id of the answerable task.
     """
 
     missing: str = ""
     name: str = ""
     because: str = ""
+    search: str = ""
     made_from: str = ""

@@ -34,6 +34,7 @@ from toolgym.commands import (
 from toolgym.commands.episode_output import Output, check_out, merged_files
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.policies import Metered
+from toolgym.rewards import MISTAKES
 from toolgym.tries import Shard
 
 if TYPE_CHECKING:
@@ -322,7 +323,8 @@ def _figures(evaluation: Evaluation, setting: dict[str, Any]) -> Table:
     table.add_row("accuracy", f"{_number(figures['accuracy'])}  [{low:.3f}, {high:.3f}]")
     for tries, value in figures.get("pass_at_k", {}).items():
         table.add_row(f"pass@{tries}", _number(value))
-    for name in ("mean_score", "validity", "answered"):
+    shares = [name for name in MISTAKES if name in figures]
+    for name in ("mean_score", "validity", "answered", *shares):
         table.add_row(name.replace("_", " "), _number(figures[name]))
     return table
 

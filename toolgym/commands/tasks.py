@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from toolgym.commands import AsJson, arguments_for, console, facts_text, family_of
+from toolgym.commands import AsJson, Settings, arguments_for, console, facts_text, family_of
 from toolgym.errors import ConfigurationError
 from toolgym.family import SynthesisOrder
 
@@ -42,7 +42,11 @@ EXPLORE = "sqlgym/Explore-v0"
 
 
 def task_sets(
-    env_id: str, dataset: str, split: str | None, databases: str | None
+    env_id: str,
+    dataset: str,
+    split: str | None,
+    databases: str | None,
+    settings: list[str] | None = None,
 ) -> dict[str, TaskSet[Any]]:
     """The tasks by split: of the one that is asked for, else of all that there are.
 
@@ -54,7 +58,7 @@ def task_sets(
     splits: Sequence[str | None] = [split] if split else family_of(env_id).splits(dataset) or [None]
     sets = {}
     for name in splits:
-        options = arguments_for(env_id, dataset=dataset, split=name, databases=databases)
+        options = arguments_for(env_id, settings, dataset=dataset, split=name, databases=databases)
         sets[name or "all"] = registration.make(env_id, **options).tasks
     if not sets:
         raise ConfigurationError(f"{dataset} has no split.")
@@ -70,6 +74,7 @@ def check(
     split: Split = "dev",
     env_id: Environment = EXPLORE,
     databases: Databases = None,
+    settings: Settings = None,
     show: Shown = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -85,7 +90,7 @@ def check(
     from toolgym.commands.evaluate import progress_bar
     from toolgym.inspection import check_tasks
 
-    options = arguments_for(env_id, dataset=dataset, split=split, databases=databases)
+    options = arguments_for(env_id, settings, dataset=dataset, split=split, databases=databases)
     tasks = registration.make(env_id, **options).tasks
     with progress_bar("checked") as progress:
         report = check_tasks(tasks, progress)
@@ -128,6 +133,7 @@ def stats(
     split: OneSplit = None,
     env_id: Environment = EXPLORE,
     databases: Databases = None,
+    settings: Settings = None,
     as_json: AsJson = False,
     html: Page = None,
 ) -> None:
@@ -143,7 +149,7 @@ def stats(
     from toolgym.inspection import count_tasks
     from toolgym.report.page import write_task_page
 
-    sets = task_sets(env_id, dataset, split, databases)
+    sets = task_sets(env_id, dataset, split, databases, settings)
     with progress_bar("counted") as progress:
         counted = count_tasks(dataset, sets, family_of(env_id), progress)
     if html is not None:
@@ -178,6 +184,7 @@ def show(
     split: OneSplit = None,
     env_id: Environment = EXPLORE,
     databases: Databases = None,
+    settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one task in full: the question, its solution, and why it is refused if it is.
@@ -185,7 +192,7 @@ def show(
     Example:
         toolgym tasks show bundled observatory-001
     """
-    sets = task_sets(env_id, dataset, split, databases)
+    sets = task_sets(env_id, dataset, split, databases, settings)
     where, tasks = _holder(sets, task_id, dataset)
     facts = {"id": task_id, "split": where}
     refusal = tasks.refused.get(task_id)

@@ -98,6 +98,11 @@ _SUCCESS: Final = (
     ),
     _one("accuracy", "Sampled accuracy"),
     _one("answered", "Answered"),
+    _plot(
+        "Mistakes about what has an answer",
+        Series("refused_answerable", "Refused, with an answer"),
+        Series("answered_unanswerable", "Answered, without one"),
+    ),
     _one("completion_length", "Completion length"),
 )
 _SIGNAL: Final = (

@@ -60,6 +60,10 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("accuracy", "share"): "correct rollouts, as they were sampled on training tasks",
         ("answered", "share"): "rollouts that ended with an answer; a fall means that the policy"
         " learns to stop",
+        ("refused_answerable", "share"): "rollouts that said that there is no answer where there is"
+        " one; only where questions may have none",
+        ("answered_unanswerable", "share"): "rollouts that gave an answer where there is none; only"
+        " where questions may have none",
         ("validity", "share"): "the model's turns in which every call was bound; a turn that stops"
         " early, without a call, counts as not valid",
         ("turns", "count"): "the model's turns that `validity` is a share of",

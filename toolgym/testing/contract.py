@@ -26,7 +26,7 @@ from gymnasium.utils.env_checker import check_env
 from toolgym import calls, policies, registration, rollout
 from toolgym.calls import ToolCall, parse_calls, render_call, specs_of
 from toolgym.env import ToolEnv
-from toolgym.episode import Info
+from toolgym.episode import CommonInfo, Info
 from toolgym.errors import ToolError
 from toolgym.tools import ToolSpec
 
@@ -190,7 +190,8 @@ def random_object(draw: random.Random, specs: list[ToolSpec]) -> Any:
 
 
 _TOLERANCE = 1e-9
-_KEYS = tuple(get_type_hints(Info))
+_COMMON = frozenset(get_type_hints(CommonInfo))
+_KEYS = frozenset(get_type_hints(Info))
 _TYPES: dict[str, Any] = {
     "task_id": str,
     "call": (ToolCall, type(None)),
@@ -202,6 +203,7 @@ _TYPES: dict[str, Any] = {
     "correct": bool,
     "scored": bool,
     "steps_left": int,
+    "mistake": str,
 }
 
 
@@ -269,9 +271,7 @@ def _check_tools(env: ToolEnv[Any]) -> None:
 
 
 def _check_info(info: Info, where: str) -> None:
-    _demand(
-        tuple(sorted(info)) == tuple(sorted(_KEYS)), f"info in {where} has the keys {list(info)}"
-    )
+    _demand(_COMMON <= info.keys() <= _KEYS, f"info in {where} has the keys {list(info)}")
     for key, value in info.items():
         kind = _TYPES[key]
         right = isinstance(value, kind) and (kind is not int or not isinstance(value, bool))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from adapters.training.algorithms.groups import by_group, dead_share, equal_rewards_share
 from toolgym.episode import Outcome
+from toolgym.rewards import MISTAKES
 from toolgym.rollout import EpisodeRecord
 
 _NOTHING = Outcome(correct=False, progress_bin=0)
@@ -34,6 +35,7 @@ class Figures:
         written: Tokens that the model wrote.
         clipped: It was cut off inside a turn.
         unfinished: It ran out of tokens or turns before the episode was over.
+        mistake: As in its record; None where every question has an answer.
     """
 
     scored: bool
@@ -48,6 +50,7 @@ class Figures:
     written: int = 0
     clipped: bool = False
     unfinished: bool = False
+    mistake: str | None = None
 
     @classmethod
     def of(
@@ -86,6 +89,7 @@ class Figures:
             written=written,
             clipped=clipped,
             unfinished=unfinished,
+            mistake=episode.mistake,
         )
 
 
@@ -108,6 +112,7 @@ def batch_metrics(
     outcomes = [figure.outcome if figure.scored else None for figure in figures]
     earned = by_group(rewards, groups).values()
     finite = [[reward for reward in group if math.isfinite(reward)] for group in earned]
+    told = [figure.mistake for figure in scored if figure.mistake is not None]
     turns, calls = (sum(f.turns for f in scored), sum(f.calls for f in scored))
     return {
         "reward": _mean(scored_rewards),
@@ -117,6 +122,7 @@ def batch_metrics(
         "zero_variance_groups": equal_rewards_share(rewards, groups),
         "accuracy": _mean([figure.outcome.correct for figure in scored]),
         "answered": _mean([figure.answered for figure in scored]),
+        **{mistake: _share(told.count(mistake), len(told)) for mistake in MISTAKES},
         "validity": _share(sum(figure.valid_turns for figure in scored), turns),
         "turns": float(turns),
         "repairs_per_call": _share(sum(figure.repairs for figure in scored), calls),
