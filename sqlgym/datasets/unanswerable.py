@@ -105,7 +105,7 @@ ALIKE: Final = tuple(
     planet body moon
     mountain peak summit
     lake sea water river
-    theatre theater venue stage hall cinema
+    theatre theater venue stage hall cinema branch building house station
     country nation state
     opera work composition play
     airport airfield
@@ -149,12 +149,17 @@ _ASKING: Final = (
 )
 _UNFIT: Final = re.compile(r"[,(;]| in | round|\bWho\b")
 """A unit, a form of the answer or a person is named, which another column would not fit."""
+_DATED: Final = re.compile(r"(?:date|year|time) (?!of )")
+"""Nouns such as "date hired", which stand badly before "of"."""
 _HEAD: Final = re.compile(
     r"[^\Waeiouyåäöøæáéíóúü]*[aeiouyåäöøæáéíóúü]+[^\Waeiouyåäöøæáéíóúü]", re.I
 )
 _TAIL: Final = re.compile(r"[^\Waeiouyåäöøæáéíóúü][aeiouyåäöøæáéíóúü]+[^\Waeiouyåäöøæáéíóúü]+$")
+_SHORT: Final = 6
+"""Letters of a made name that is too short to be taken for one."""
 _WORDS: Final = 16
 """Of a question that is asked of another database: a long one speaks of too much else."""
+_COMPARISONS: Final = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ)
 _COMPARED: Final = 2_000
 _OFFERED: Final = 40
 
@@ -222,6 +227,7 @@ class _Source:
             and not words & DERIVED
             and not words <= VAGUE
             and len(noun.one.split(" ")) <= 3
+            and not _DATED.match(noun.one)
             and not set(noun.one.split(" ")) & lexicon.PREPOSITIONS
             and not self.is_flag(table, column)
         )
@@ -447,9 +453,14 @@ class _Maker:
         self, source: _Source, table: Table, column: Column, value: str, own: list[str]
     ) -> Iterator[str]:
         """Names of the same kind: of two real ones put together, or of another database."""
-        has_names = _kind_of(table) == "person" or _entity(table.name).last in PLACES
+        is_person = _kind_of(table) == "person"
+        is_place = _entity(table.name).last in PLACES and " " not in value
         for other in sorted(own, key=lambda each: _place(f"{value} {each}"))[:_OFFERED]:
-            if has_names or (" " in value and value.split(" ")[0] == other.split(" ")[0]):
+            if (
+                is_person
+                or is_place
+                or (" " in value and value.split(" ")[0] == other.split(" ")[0])
+            ):
                 yield from _crossed(value, other)
         offered = self._names_elsewhere(source, table, column)
         size = value.count(" ")
@@ -541,8 +552,8 @@ class _Maker:
         tables = [table for table in home.tables if table.name.lower() in named]
         asked = [table for table in tables if _asks_of(table, task.question)]
         names = {each.name.lower() for each in tree.find_all(exp.Column)}
-        if not asked or len(task.question.split()) > _WORDS:
-            return None
+        if not asked or len(task.question.split()) > _WORDS or tree.find(exp.Count):
+            return None  # of what is not there one might count none
         for target in self._targets(home):
             for table in asked:
                 missing = frozenset(table_words(table.name)[-1:])
@@ -663,18 +674,18 @@ def _is_plain(source: _Source, select: exp.Select, tree: exp.Expr) -> bool:
     if select is tree:
         return True
     above = select.parent
-    compared = isinstance(above, exp.Subquery) and isinstance(
-        above.parent, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ
-    )
+    if not isinstance(above, exp.Subquery) or not isinstance(above.parent, _COMPARISONS):
+        return False
     keys = [each for each in select.expressions if isinstance(each, exp.Column)]
-    if compared and isinstance(above.parent, exp.EQ) and len(keys) == 1:
+    if isinstance(above.parent, exp.EQ) and len(keys) == 1:
         tables = list(select.find_all(exp.Table))
         own = source.database.schema.get(tables[0].name) if len(tables) == 1 else None
         key = own.column(keys[0].name) if own is not None else None
         if key is None or key.primary_key:
             return False  # only who refers to it is asked for, and that may be nobody
-    outer = above.find_ancestor(exp.Select) if above is not None and compared else None
-    return outer is tree and not any(each.find(exp.AggFunc) for each in tree.expressions)
+    return above.find_ancestor(exp.Select) is tree and not any(
+        each.find(exp.AggFunc) for each in tree.expressions
+    )
 
 
 def _column_of(
@@ -769,6 +780,8 @@ def _could_have(table: Table, theirs: Table, column: Column) -> bool:
     """A table like another one could have a column of it: the same things, or people."""
     if _are_same_things(table, theirs):
         return True
+    if any(stems(each.name) & {"died", "death", "dead", "deceased"} for each in table.columns):
+        return False  # people of the past have no telephone
     return _kind_of(table) == "person" and _words_for(theirs, column) <= PERSONAL
 
 
@@ -801,8 +814,8 @@ def _exchanged(question: str, old: str, new: str) -> str:
 def _crossed(name: str, other: str) -> Iterator[str]:
     """Names with the beginning of one name and the end of another.
 
-    >>> list(_crossed("Milan Okafor", "Eva Maier")), list(_crossed("Lyngnes", "Hallvik"))
-    (['Milan Maier'], ['Lynvik'])
+    >>> list(_crossed("Milan Okafor", "Eva Maier")), list(_crossed("Steinbock", "Gletscherblick"))
+    (['Milan Maier'], ['Steinlick'])
     """
     words, others = name.split(" "), other.split(" ")
     if len(words) != len(others) or not (
@@ -814,7 +827,7 @@ def _crossed(name: str, other: str) -> Iterator[str]:
             yield " ".join([*words[:-1], others[-1]])
         return
     head, tail = _HEAD.match(name), _TAIL.search(other)
-    if head and tail and len(name) > 4 and len(other) > 4:
+    if head and tail and len(head[0] + tail[0]) > _SHORT:
         yield head[0] + tail[0]
 
 

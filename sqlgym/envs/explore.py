@@ -120,7 +120,7 @@ def _exploration_of(task: SqlTask, schema: Schema) -> Exploration:
     return Exploration(None, named & frozenset(map(str.lower, schema.names)))
 
 
-def cannot_answer(env: ExploreEnv) -> str:
+def cannot_answer(env: ToolEnv[SqlTask]) -> str:
     """Say that this database has no answer to the question, and end the episode."""
     is_right = isinstance(env.task, UnanswerableTask)
     return env.submit(is_right, mistake="" if is_right else "refused_answerable")
