@@ -552,7 +552,7 @@ class _Maker:
         tables = [table for table in home.tables if table.name.lower() in named]
         asked = [table for table in tables if _asks_of(table, task.question)]
         names = {each.name.lower() for each in tree.find_all(exp.Column)}
-        if not asked or len(task.question.split()) > _WORDS or tree.find(exp.Count):
+        if not asked or len(task.question.split()) > _WORDS or tree.find(exp.Count, exp.Sum):
             return None  # of what is not there one might count none
         for target in self._targets(home):
             for table in asked:
@@ -827,7 +827,7 @@ def _crossed(name: str, other: str) -> Iterator[str]:
             yield " ".join([*words[:-1], others[-1]])
         return
     head, tail = _HEAD.match(name), _TAIL.search(other)
-    if head and tail and len(head[0] + tail[0]) > _SHORT:
+    if head and tail and tail[0].islower() and len(head[0] + tail[0]) > _SHORT:
         yield head[0] + tail[0]
 
 
