@@ -53,6 +53,7 @@ class Plot:
         spread_note: What the band means.
         is_smoothed: Each step is so noisy that a running mean is needed to see where it goes.
         from_zero: The vertical axis begins at 0, or shows it.
+        is_usual: That it is not shown is told where nothing of it was logged.
     """
 
     title: str
@@ -63,6 +64,7 @@ class Plot:
     spread_note: str = ""
     is_smoothed: bool = True
     from_zero: bool = True
+    is_usual: bool = True
 
     @property
     def unit(self) -> Unit:
@@ -102,6 +104,7 @@ _SUCCESS: Final = (
         "Mistakes about what has an answer",
         Series("refused_answerable", "Refused, with an answer"),
         Series("answered_unanswerable", "Answered, without one"),
+        is_usual=False,
     ),
     _one("completion_length", "Completion length"),
 )

@@ -126,7 +126,7 @@ def _section(section: Section, runs: Sequence[RunView], result: Charts) -> list[
             series.key: [curve(run.metrics(plot.phase), series.key) for run in runs]
             for series in plot.series
         }
-        if not any(one for each in curves.values() for one in each):
+        if plot.is_usual and not any(one for each in curves.values() for one in each):
             result.missing.append(plot.title)
         present = tuple(s for s in plot.series if any(curves[s.key]))
         still = {

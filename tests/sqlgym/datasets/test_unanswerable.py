@@ -2,13 +2,14 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import gymnasium as gym
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import sqlgym
 from sqlgym.database.database import open_database
@@ -25,6 +26,13 @@ from sqlgym.tasks.task import UnanswerableTask
 from toolgym import ConfigurationError, policies, rollout
 from toolgym.messages import system_prompt
 from toolgym.testing.contract import check_tool_env
+
+
+def run(*arguments):
+    """The command line in a process of its own."""
+    command = [sys.executable, "-m", "toolgym", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
 
 EXPLORE, TEXT_TO_SQL = "sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"
 REFUSE = {"name": "cannot_answer", "arguments": {}}
@@ -99,7 +107,7 @@ def test_a_missing_column_or_table_has_no_name_in_the_schema(made):
             names = names_of(task.database)
             words = {word for name in names for word in stems(name)}
             assert not stems(task.name) - {"type", "address"} & words, task
-            assert task.name in task.question.lower()
+            assert task.name in task.question.lower() or task.name[:-1] in task.question.lower()
 
 
 def test_no_question_counts_or_sums_what_is_not_there(made):
@@ -252,14 +260,12 @@ def test_the_second_judge_agrees_on_both_kinds_of_tasks(tasks):
 
 
 def test_a_task_is_shown_with_why_it_has_no_answer(made):
-    from toolgym.cli import app
-
     options = ["--split", "train", "--set", "unanswerable=0.2"]
-    shown = CliRunner().invoke(app, ["tasks", "show", "bundled", made[0].id, *options])
-    assert shown.exit_code == 0, shown.output
-    assert "right answer: cannot_answer" in shown.output
-    assert f"why: {made[0].because}" in shown.output
-    counted = CliRunner().invoke(app, ["tasks", "stats", "bundled", *options, "--json"])
+    shown = run("tasks", "show", "bundled", made[0].id, *options)
+    assert shown.returncode == 0, shown.stderr
+    assert "right answer: cannot_answer" in shown.stdout
+    assert f"why: {made[0].because}" in shown.stdout
+    counted = run("tasks", "stats", "bundled", *options, "--json")
     assert json.loads(counted.stdout)["splits"]["train"]["result"]["no answer"] > 40
 
 
