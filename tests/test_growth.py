@@ -51,6 +51,7 @@ ELSEWHERE = {
     "aflowgym.statistics.charts": "reads workflows that were parsed and printed again",
     "sqlgym.datasets.layout": "reads what this package wrote",
     "sqlgym.datasets.rows": "reads lines of JSON, by the standard library",
+    "sqlgym.datasets.absence": "reads the names and texts of a database",
     "sqlgym.datasets.unanswerable": "reads the questions and names of a data set",
     "sqlgym.datasets.spider": "reads files of JSON, by the standard library",
     "sqlgym.datasets.synthesised": "reads what this package wrote, and names of files",

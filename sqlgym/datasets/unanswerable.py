@@ -21,25 +21,38 @@ Which tasks are made depends on the task set alone; the share only says how many
 from __future__ import annotations
 
 import functools
-import hashlib
 import random
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final, Literal
 
 from rapidfuzz import fuzz
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sqlgym.database.database import Database, open_database
+from sqlgym.database.database import open_database
 from sqlgym.database.parsing import careful, parse
 from sqlgym.database.schema import Column, Table
 from sqlgym.database.sqlite_file import quoted
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.nouns import Noun, column_noun, table_noun, words_of
+from sqlgym.datasets.absence import (
+    PLACES,
+    VAGUE,
+    Source,
+    alike,
+    are_alike,
+    are_same_things,
+    could_have,
+    entity_of,
+    holds_numbers,
+    kind_of,
+    noun_of,
+    place_of,
+    stems,
+    words_for,
+)
+from sqlgym.synthesis.language import lexicon
+from sqlgym.synthesis.language.nouns import Noun, table_noun
 from sqlgym.synthesis.reading.references import is_unique, table_words
 from sqlgym.synthesis.reading.world import literal
 from sqlgym.tasks.gold import gold_of
@@ -51,97 +64,6 @@ from toolgym.tasks import TaskSet
 Kind = Literal["value", "column", "table"]
 KINDS: Final[tuple[Kind, ...]] = ("value", "column", "table")
 
-ALIKE: Final = tuple(
-    frozenset(group.split())
-    for group in """
-    height altitude elevation tall high
-    length distance long duration minute hour
-    salary wage pay income earning stipend
-    price cost fee fare rate amount charge value worth budget money euro dollar
-    age birth born birthday dob year old
-    date day month year time since when started founded opened joined built
-    origin family ancestry
-    city town place home residence location address country region district nationality village
-    origin area site port continent zone
-    hired hire joined employed started since
-    insurer insurance
-    institute institution university affiliation employer organisation
-    phone telephone mobile contact email mail
-    job position role profession occupation speciality specialty rank function title
-    weight mass load tonnage
-    area size surface extent
-    population inhabitant resident people
-    sex gender
-    status state condition stage phase
-    kind type category genre class style form group family sort variety
-    score grade mark rating point level result rank
-    capacity seat size bed volume berth
-    speed pace velocity knot
-    language tongue
-    colour color
-    subject topic field theme discipline speciality specialty department course
-    experience seniority tenure year
-    name title label surname
-    house team club group section
-    power strength energy
-    quantity number count stock amount
-    book volume publication
-    film movie
-    course class lesson
-    teacher instructor professor lecturer tutor
-    student pupil learner
-    doctor physician
-    patient admission
-    hut cabin shelter lodge
-    river stream
-    truck vehicle car lorry
-    ship vessel boat ferry
-    author writer
-    award prize medal
-    stay visit admission booking reservation
-    trail route path line way
-    treatment therapy procedure
-    mission flight launch
-    planet body moon
-    mountain peak summit
-    lake sea water river
-    theatre theater venue stage hall cinema branch building house station
-    country nation state
-    opera work composition play
-    airport airfield
-    loan borrowing
-    sample specimen
-    device machine instrument
-    product article good
-    run trial experiment
-    order sale purchase delivery
-    """.strip().splitlines()
-)
-"""Words of which each may stand for another; too many rather than too few."""
-DERIVED: Final = word_set("""
-    number total average mean count rate share percent percentage ratio rank sum maximum minimum
-    first last latest earliest density age difference duration tenure seniority
-""")
-"""Words for what is often computed from something else."""
-VAGUE: Final = word_set("""
-    record item entry thing object event place location kind type detail info information link
-    person people member customer client user employee staff guest visitor participant worker man
-    woman adult child name title value note comment description remark text id code key number
-    address status year date time day data motive author writer owner director leader winner
-    scientist researcher player artist speaker friend
-""")
-"""Words that might mean something else that a database has."""
-PERSONAL: Final = word_set("""
-    sex gender blood type insurer insurance telephone phone mail email e-mail profession occupation
-    salary street postcode nationality religion employer institute hobby subject house score point
-    experience
-""")
-"""Words for what anybody has, so that any table of people could have a column for it."""
-PLACES: Final = word_set("""
-    river lake mountain hut port district region site village town city vessel island peak summit
-    branch volcano airport bridge
-""")
-"""Things that have names of their own, of which new ones can be made."""
 NEAR: Final = 80.0
 """Similarity (0 to 100) from which a name may be another one, misspelt."""
 _ASKING: Final = (
@@ -149,8 +71,6 @@ _ASKING: Final = (
 )
 _UNFIT: Final = re.compile(r"[,(;]| in | round|\bWho\b")
 """A unit, a form of the answer or a person is named, which another column would not fit."""
-_DATED: Final = re.compile(r"(?:date|year|time) (?!of )")
-"""Nouns such as "date hired", which stand badly before "of"."""
 _HEAD: Final = re.compile(
     r"[^\Waeiouyåäöøæáéíóúü]*[aeiouyåäöøæáéíóúü]+[^\Waeiouyåäöøæáéíóúü]", re.I
 )
@@ -160,140 +80,7 @@ _SHORT: Final = 6
 _WORDS: Final = 16
 """Of a question that is asked of another database: a long one speaks of too much else."""
 _COMPARISONS: Final = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ)
-_COMPARED: Final = 2_000
 _OFFERED: Final = 40
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A database of the set, as it names things."""
-
-    item: str
-    path: Path
-    database: Database
-
-    @lazy
-    def tables(self) -> tuple[Table, ...]:
-        return tuple(table for table in self.database.schema.tables if not table.is_view)
-
-    @lazy
-    def words(self) -> frozenset[str]:
-        """All words of the names in the schema, the database's own included, and what is alike."""
-        names = [self.item, self.path.stem]
-        for table in self.database.schema.tables:
-            names += [table.name, *(column.name for column in table.columns)]
-        return alike(stem for name in names for stem in stems(name))
-
-    @lazy
-    def column_stems(self) -> frozenset[str]:
-        """The words of the columns' names."""
-        return frozenset(
-            stem for table in self.tables for c in table.columns for stem in stems(c.name)
-        )
-
-    def tempts(self, table: Table, columns: Sequence[frozenset[str]]) -> bool:
-        """Whether a table of the same kind has a word for every column that is asked of one."""
-        if _kind_of(table) not in ("person", "place"):
-            return False
-        own = [each for each in self.tables if _are_alike(table, each)]
-        words = [alike(s for c in each.columns for s in stems(c.name)) for each in own]
-        return any(all(column & has for column in columns) for has in words)
-
-    def lacks(self, text: str) -> bool:
-        """Whether no row of any table has all words of a text; False where that is not known."""
-        words = re.findall(r"\w+", text)
-        if not words:
-            return False
-        try:
-            return not any(
-                self.database.query(_holding(table, words)).rows
-                for table in self.tables
-                if table.columns
-            )
-        except ToolError:
-            return False
-
-    def is_askable(self, table: Table, column: Column) -> bool:
-        """Whether a row can be asked for a column: its name is a noun, and it is no flag."""
-        noun = _noun(table, column)
-        words = _words_for(table, column)
-        keys = {key.column.lower() for key in table.foreign_keys}
-        return bool(
-            noun.is_readable
-            and not noun.counts
-            and not column.primary_key
-            and column.name.lower() not in keys
-            and words
-            and not words & DERIVED
-            and not words <= VAGUE
-            and len(noun.one.split(" ")) <= 3
-            and not _DATED.match(noun.one)
-            and not set(noun.one.split(" ")) & lexicon.PREPOSITIONS
-            and not self.is_flag(table, column)
-        )
-
-    def is_flag(self, table: Table, column: Column) -> bool:
-        """Whether a column has at most two values; of one that cannot be read, too."""
-        sql = f"SELECT count(DISTINCT {quoted(column.name)}) < 3 FROM {quoted(table.name)}"
-        try:
-            return bool(self.database.query(sql).rows[0][0]) and _is_number(column)
-        except ToolError:
-            return True
-
-    def values(self, table: Table, column: Column) -> list[str]:
-        """Some texts of a column, in the order of a hash."""
-        sql = (
-            f"SELECT DISTINCT {quoted(column.name)} FROM {quoted(table.name)}"
-            f" WHERE typeof({quoted(column.name)}) = 'text' LIMIT {_COMPARED}"
-        )
-        try:
-            rows = self.database.query(sql).rows
-        except ToolError:
-            return []
-        return sorted((str(row[0]) for row in rows), key=_place)
-
-
-def _holding(table: Table, words: Sequence[str]) -> str:
-    """A query for a row that has every one of these words in some cell, whatever their case."""
-    conditions = []
-    for word in words:
-        spellings = dict.fromkeys((word, word.lower(), word.upper(), word.title()))
-        cells = [
-            f"instr({quoted(column.name)}, {literal(spelling)}) > 0"
-            for column in table.columns
-            for spelling in spellings
-        ]
-        cells += [
-            f"instr(lower({quoted(column.name)}), {literal(word.lower())}) > 0"
-            for column in table.columns
-        ]
-        conditions.append(f"({' OR '.join(cells)})")
-    return f"SELECT 1 FROM {quoted(table.name)} WHERE {' AND '.join(conditions)} LIMIT 1"
-
-
-@functools.lru_cache(maxsize=65_536)
-def stems(name: str) -> frozenset[str]:
-    """The words of a name in the singular and in lower case, without those that say nothing.
-
-    >>> sorted(stems("home_towns")), sorted(stems("number_of_seats"))
-    (['home', 'town'], ['number', 'seat'])
-    """
-    words = {english.singular(word.lower()) for word in words_of(name) if len(word) > 1}
-    return frozenset(words - lexicon.LINK_WORDS - {"id", "the"})
-
-
-def alike(words: Iterator[str] | frozenset[str]) -> frozenset[str]:
-    """Words, and all that may stand for one of them.
-
-    >>> "altitude" in alike(frozenset(["height"]))
-    True
-    """
-    own = frozenset(words)
-    return own.union(*(group for group in ALIKE if group & own))
-
-
-def _place(text: str) -> str:
-    return hashlib.sha256(f"toolgym-unanswerable-{text}".encode("utf-8", "replace")).hexdigest()
 
 
 # Mixing ------------------------------------------------------------------------------------------
@@ -332,7 +119,7 @@ def _mixed(tasks: TaskSet[SqlTask], share: float, kinds: tuple[Kind, ...]) -> Ta
     kept = list(tasks)
     if len(made) < wanted:
         most = max(1, round(len(made) * (1 - share) / share))
-        chosen = sorted(sorted(range(len(kept)), key=lambda i: _place(kept[i].id))[:most])
+        chosen = sorted(sorted(range(len(kept)), key=lambda i: place_of(kept[i].id))[:most])
         kept = [kept[index] for index in chosen]
     draw = random.Random("toolgym-unanswerable")
     places = frozenset(draw.sample(range(len(kept) + len(made)), len(made)))
@@ -382,16 +169,16 @@ class _Maker:
         self._names: dict[tuple[str, str, str], list[str]] = {}
 
     @lazy
-    def _sources(self) -> dict[str, _Source]:
-        found: dict[str, _Source] = {}
+    def _sources(self) -> dict[str, Source]:
+        found: dict[str, Source] = {}
         for task in self._tasks:
             if task.item not in found and task.problem is None:
-                found[task.item] = _Source(task.item, task.database, open_database(task.database))
+                found[task.item] = Source(task.item, task.database, open_database(task.database))
         return found
 
     @lazy
     def _order(self) -> list[SqlTask]:
-        return sorted(self._tasks, key=lambda task: _place(task.id))
+        return sorted(self._tasks, key=lambda task: place_of(task.id))
 
     @lazy
     def _asked(self) -> frozenset[tuple[str, str]]:
@@ -436,11 +223,11 @@ class _Maker:
         name = self._absent_name(source, table, column, real) if asked else None
         if name is None:
             return None
-        noun = _noun(table, min(asked, key=lambda each: _place(f"{task.id} {each.name}")))
+        noun = noun_of(table, min(asked, key=lambda each: place_of(f"{task.id} {each.name}")))
         question = f"{_what(noun)} {noun.be} the {noun.one} of {_called(table, name)}?"
         return _without_value(task, table, column, name, question)
 
-    def _absent_name(self, source: _Source, table: Table, column: Column, value: str) -> str | None:
+    def _absent_name(self, source: Source, table: Table, column: Column, value: str) -> str | None:
         own = source.values(table, column)
         lowered = [each.casefold() for each in own]
         for name in self._names_like(source, table, column, value, own):
@@ -450,12 +237,12 @@ class _Maker:
         return None
 
     def _names_like(
-        self, source: _Source, table: Table, column: Column, value: str, own: list[str]
+        self, source: Source, table: Table, column: Column, value: str, own: list[str]
     ) -> Iterator[str]:
         """Names of the same kind: of two real ones put together, or of another database."""
-        is_person = _kind_of(table) == "person"
-        is_place = _entity(table.name).last in PLACES and " " not in value
-        for other in sorted(own, key=lambda each: _place(f"{value} {each}"))[:_OFFERED]:
+        is_person = kind_of(table) == "person"
+        is_place = entity_of(table.name).last in PLACES and " " not in value
+        for other in sorted(own, key=lambda each: place_of(f"{value} {each}"))[:_OFFERED]:
             if (
                 is_person
                 or is_place
@@ -465,9 +252,9 @@ class _Maker:
         offered = self._names_elsewhere(source, table, column)
         size = value.count(" ")
         same_form = (each for each in offered if each.count(" ") == size)
-        yield from sorted(same_form, key=lambda each: _place(f"{value} {each}"))[:_OFFERED]
+        yield from sorted(same_form, key=lambda each: place_of(f"{value} {each}"))[:_OFFERED]
 
-    def _names_elsewhere(self, source: _Source, table: Table, column: Column) -> list[str]:
+    def _names_elsewhere(self, source: Source, table: Table, column: Column) -> list[str]:
         key = (source.item, table.name, column.name)
         if key not in self._names:
             self._names[key] = [
@@ -475,15 +262,14 @@ class _Maker:
                 for other in self._sources.values()
                 if other is not source
                 for theirs in other.tables
-                if _kind_of(table) == _kind_of(theirs) == "person"
-                or _are_same_things(table, theirs)
+                if kind_of(table) == kind_of(theirs) == "person" or are_same_things(table, theirs)
                 for match in [theirs.column(column.name)]
                 if match is not None
                 for name in other.values(theirs, match)[:_OFFERED]
             ]
         return self._names[key]
 
-    def _finds_nothing(self, source: _Source, task: SqlTask, node: exp.Literal, name: str) -> bool:
+    def _finds_nothing(self, source: Source, task: SqlTask, node: exp.Literal, name: str) -> bool:
         """The gold SQL, asked of the new name, finds no row, or NULL alone."""
         edited = parse(task.gold_sql)
         places = [each for each in edited.find_all(exp.Literal) if each.this == node.this]
@@ -504,11 +290,11 @@ class _Maker:
         projected = _projected(source, tree)
         if projected is not None:
             table, column = projected
-            noun = _noun(table, column)
+            noun = noun_of(table, column)
             phrase = _phrase(noun, task.question)
             if phrase is not None:
-                for found in self._columns_like(source, table, _is_number(column), task.id):
-                    new = _noun(found[1], found[2])
+                for found in self._columns_like(source, table, holds_numbers(column), task.id):
+                    new = noun_of(found[1], found[2])
                     said = new.one if phrase == noun.one else new.many
                     question = _exchanged(task.question, phrase, said)
                     return _without_column(task, source, found, question)
@@ -517,13 +303,13 @@ class _Maker:
             return None
         table, _, name = row
         for found in self._columns_like(source, table, None, task.id):
-            new = _noun(found[1], found[2])
+            new = noun_of(found[1], found[2])
             question = f"{_what(new)} {new.be} the {new.one} of {_called(table, name)}?"
             return _without_column(task, source, found, question)
         return None
 
     def _columns_like(
-        self, source: _Source, table: Table, is_number: bool | None, salt: str
+        self, source: Source, table: Table, is_number: bool | None, salt: str
     ) -> Iterator[_Found]:
         """Columns that tables of this kind have elsewhere, and that this database lacks."""
         key = (source.item, table.name)
@@ -533,15 +319,15 @@ class _Maker:
                 for other in self._sources.values()
                 if other is not source
                 for theirs in other.tables
-                if _are_alike(table, theirs)
+                if are_alike(table, theirs)
                 for each in theirs.columns
                 if other.is_askable(theirs, each)
-                and _could_have(table, theirs, each)
-                and not alike(_words_for(theirs, each)) & source.words
-                and source.lacks(_noun(theirs, each).one)
+                and could_have(table, theirs, each)
+                and not alike(words_for(theirs, each)) & source.words
+                and source.lacks(noun_of(theirs, each).one)
             ]
-        offered = (one for one in self._donors[key] if is_number in (None, _is_number(one[2])))
-        yield from sorted(offered, key=lambda one: _place(f"{salt} {one[2].name}"))
+        offered = (one for one in self._donors[key] if is_number in (None, holds_numbers(one[2])))
+        yield from sorted(offered, key=lambda one: place_of(f"{salt} {one[2].name}"))
 
     # A table -------------------------------------------------------------------------------------
 
@@ -563,7 +349,7 @@ class _Maker:
                 used = [c.name for c in table.columns if c.name.lower() in names - keys]
                 if not target.tempts(table, list(filter(None, map(stems, used)))):
                     continue
-                noun = _entity(table.name)
+                noun = entity_of(table.name)
                 if not target.lacks(noun.one):
                     continue
                 why = (
@@ -576,19 +362,19 @@ class _Maker:
                 )
         return None
 
-    def _targets(self, home: _Source) -> list[_Source]:
+    def _targets(self, home: Source) -> list[Source]:
         """The other databases, those first that have most of the same names of columns."""
         others = [other for other in self._sources.values() if other is not home]
         return sorted(
             others,
             key=lambda other: (
                 -len(other.column_stems & home.column_stems),
-                _place(f"{home.item} {other.item}"),
+                place_of(f"{home.item} {other.item}"),
             ),
         )
 
 
-_Found = tuple[_Source, Table, Column]
+_Found = tuple[Source, Table, Column]
 
 
 def _without_value(
@@ -608,14 +394,14 @@ def _what(noun: Noun) -> str:
 
 def _called(table: Table, name: str) -> str:
     """A row in a sentence, by its name."""
-    return name if _kind_of(table) == "person" else f"the {_entity(table.name).one} {name}"
+    return name if kind_of(table) == "person" else f"the {entity_of(table.name).one} {name}"
 
 
 def _without_column(
-    task: SqlTask, source: _Source, found: _Found, question: str
+    task: SqlTask, source: Source, found: _Found, question: str
 ) -> UnanswerableTask:
     other, theirs, missing = found
-    name = _noun(theirs, missing).one
+    name = noun_of(theirs, missing).one
     why = (
         f"No column of {source.item} is the {name}, or has a word for it; the column"
         f" {theirs.name}.{missing.name} is of {other.item}."
@@ -643,7 +429,7 @@ def _task(task: SqlTask, missing: Kind, name: str, because: str, question: str) 
 # Reading a gold query ----------------------------------------------------------------------------
 
 
-def _identified(source: _Source, node: exp.Literal, tree: exp.Expr) -> tuple[Table, Column] | None:
+def _identified(source: Source, node: exp.Literal, tree: exp.Expr) -> tuple[Table, Column] | None:
     """The table and the column of which a text picks the one row that the query needs."""
     equal = node.parent
     if not node.is_string or not isinstance(equal, exp.EQ) or len(node.this) < 3:
@@ -663,7 +449,7 @@ def _identified(source: _Source, node: exp.Literal, tree: exp.Expr) -> tuple[Tab
     return spot
 
 
-def _is_plain(source: _Source, select: exp.Select, tree: exp.Expr) -> bool:
+def _is_plain(source: Source, select: exp.Select, tree: exp.Expr) -> bool:
     """It computes nothing over rows, and its value is the answer or what others are compared to."""
     if select.args.get("group") or select.args.get("having") or select.args.get("distinct"):
         return False
@@ -689,7 +475,7 @@ def _is_plain(source: _Source, select: exp.Select, tree: exp.Expr) -> bool:
 
 
 def _column_of(
-    source: _Source, column: exp.Column, select: exp.Select
+    source: Source, column: exp.Column, select: exp.Select
 ) -> tuple[Table, Column] | None:
     """What a column of a query is, if just one of its tables has it."""
     tables = {each.alias_or_name.lower(): each.name for each in select.find_all(exp.Table)}
@@ -702,7 +488,7 @@ def _column_of(
     return found[0] if len(found) == 1 else None
 
 
-def _row_of(source: _Source, task: SqlTask, tree: exp.Expr) -> tuple[Table, Column, str] | None:
+def _row_of(source: Source, task: SqlTask, tree: exp.Expr) -> tuple[Table, Column, str] | None:
     """A row that a task names, in its question or its answer: its table, its name and in what."""
     for node in tree.find_all(exp.Literal):
         spot = _identified(source, node, tree)
@@ -717,10 +503,10 @@ def _row_of(source: _Source, task: SqlTask, tree: exp.Expr) -> tuple[Table, Colu
     names = [each for each in names if isinstance(each, str) and _is_name(each)]
     if not names or not table_noun(spot[0].name).is_readable:
         return None
-    return *spot, min(names, key=lambda each: _place(f"{task.id} {each}"))
+    return *spot, min(names, key=lambda each: place_of(f"{task.id} {each}"))
 
 
-def _projected(source: _Source, tree: exp.Expr) -> tuple[Table, Column] | None:
+def _projected(source: Source, tree: exp.Expr) -> tuple[Table, Column] | None:
     """The one column that is asked for, plain or in an aggregate, if all else goes without it."""
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
         return None
@@ -735,56 +521,6 @@ def _projected(source: _Source, tree: exp.Expr) -> tuple[Table, Column] | None:
 # Words -------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=8192)
-def _noun(table: Table, column: Column) -> Noun:
-    return column_noun(column.name, table_words(table.name), _is_number(column))
-
-
-def _is_number(column: Column) -> bool:
-    return any(word in column.type.upper() for word in ("INT", "REAL", "NUM", "FLOA", "DOUB"))
-
-
-@functools.lru_cache(maxsize=8192)
-def _entity(name: str) -> Noun:
-    return table_noun(name)
-
-
-def _kind_of(table: Table) -> str:
-    last = _entity(table.name).last
-    return "person" if last in lexicon.PERSONS else "place" if last in lexicon.PLACES else last
-
-
-@functools.lru_cache(maxsize=65_536)
-def _are_same_things(one: Table, other: Table) -> bool:
-    """Both are of the same things: by their noun, and by a column that both have.
-
-    A language of a school and one of programmers have the noun in common and nothing else.
-    """
-    if _entity(one.name).last != _entity(other.name).last:
-        return False
-    words = [frozenset(s for c in t.columns for s in stems(c.name)) for t in (one, other)]
-    return bool((words[0] & words[1]) - VAGUE - {"language"} - set(table_words(one.name)))
-
-
-def _are_alike(one: Table, other: Table) -> bool:
-    return _kind_of(one) == _kind_of(other)
-
-
-def _words_for(table: Table, column: Column) -> frozenset[str]:
-    """The words of a column's name, and of what it is called in a sentence."""
-    words = stems(column.name) | stems(_noun(table, column).one)
-    return words - {"type", "address"} or words
-
-
-def _could_have(table: Table, theirs: Table, column: Column) -> bool:
-    """A table like another one could have a column of it: the same things, or people."""
-    if _are_same_things(table, theirs):
-        return True
-    if any(stems(each.name) & {"died", "death", "dead", "deceased"} for each in table.columns):
-        return False  # people of the past have no telephone
-    return _kind_of(table) == "person" and _words_for(theirs, column) <= PERSONAL
-
-
 def _phrase(noun: Noun, question: str) -> str | None:
     """The noun as the question has it: once, and as what is asked for."""
     if not noun.is_readable or _UNFIT.search(question):
@@ -796,7 +532,7 @@ def _phrase(noun: Noun, question: str) -> str | None:
 
 
 def _asks_of(table: Table, question: str) -> bool:
-    noun = _entity(table.name)
+    noun = entity_of(table.name)
     lowered = question.lower()
     return noun.is_readable and any(
         re.search(rf"\b{re.escape(text)}\b", lowered) for text in (noun.one, noun.many)

@@ -13,15 +13,8 @@ from hypothesis import strategies as st
 
 import sqlgym
 from sqlgym.database.database import open_database
-from sqlgym.datasets.unanswerable import (
-    KINDS,
-    _crossed,
-    _Source,
-    alike,
-    make_unanswerable,
-    stems,
-    with_unanswerable,
-)
+from sqlgym.datasets.absence import Source, alike, stems
+from sqlgym.datasets.unanswerable import KINDS, _crossed, make_unanswerable, with_unanswerable
 from sqlgym.tasks.task import UnanswerableTask
 from toolgym import ConfigurationError, policies, rollout
 from toolgym.messages import system_prompt
@@ -145,7 +138,7 @@ def people(tmp_path):
             "CREATE TABLE people(first TEXT, last TEXT, note);"
             "INSERT INTO people VALUES('Eva', 'Kolhof', 'met ADA LOVELACE'), ('Milan', 'Maier', 3)"
         )
-    return _Source("people", path, open_database(path))
+    return Source("people", path, open_database(path))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +163,7 @@ def test_no_text_of_a_cell_is_ever_missing(tmp_path_factory, before, text):
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE t(c TEXT)")
         connection.execute("INSERT INTO t VALUES(?)", (f"{before.replace(chr(0), '')}{text}",))
-    assert not _Source("cells", path, open_database(path)).lacks(text)
+    assert not Source("cells", path, open_database(path)).lacks(text)
 
 
 @given(st.text(alphabet="ABabé -", max_size=10), st.text(alphabet="ABabé -", max_size=10))
