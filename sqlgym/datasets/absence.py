@@ -140,6 +140,7 @@ class Source:
 
     @lazy
     def tables(self) -> tuple[Table, ...]:
+        """Its tables, without the views."""
         return tuple(table for table in self.database.schema.tables if not table.is_view)
 
     @lazy
@@ -259,24 +260,29 @@ def alike(words: Iterator[str] | frozenset[str]) -> frozenset[str]:
 
 
 def place_of(text: str) -> str:
+    """What to sort by for an order that is the same everywhere and says nothing."""
     return hashlib.sha256(f"toolgym-unanswerable-{text}".encode("utf-8", "replace")).hexdigest()
 
 
 @functools.lru_cache(maxsize=8192)
 def noun_of(table: Table, column: Column) -> Noun:
+    """What a column is called in a sentence."""
     return column_noun(column.name, table_words(table.name), holds_numbers(column))
 
 
 def holds_numbers(column: Column) -> bool:
+    """Whether a column is declared to hold numbers."""
     return any(word in column.type.upper() for word in ("INT", "REAL", "NUM", "FLOA", "DOUB"))
 
 
 @functools.lru_cache(maxsize=8192)
 def entity_of(name: str) -> Noun:
+    """What a row of the table of this name is called in a sentence."""
     return table_noun(name)
 
 
 def kind_of(table: Table) -> str:
+    """The kind of thing that a table is about: "person", "place", or its noun."""
     last = entity_of(table.name).last
     return "person" if last in lexicon.PERSONS else "place" if last in lexicon.PLACES else last
 
@@ -294,6 +300,7 @@ def are_same_things(one: Table, other: Table) -> bool:
 
 
 def are_alike(one: Table, other: Table) -> bool:
+    """Whether two tables are about the same kind of thing."""
     return kind_of(one) == kind_of(other)
 
 

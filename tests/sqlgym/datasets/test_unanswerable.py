@@ -8,7 +8,7 @@ from contextlib import closing
 
 import gymnasium as gym
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sqlgym
@@ -153,6 +153,7 @@ def test_a_name_that_no_row_has_is_missing(people, text):
     assert people.lacks(text)
 
 
+@settings(max_examples=20)
 @given(st.text(max_size=12), st.text(alphabet="aäEÉß 'x\"%_", min_size=1, max_size=8))
 def test_no_text_of_a_cell_is_ever_missing(tmp_path_factory, before, text):
     path = tmp_path_factory.mktemp("cells") / "cells.sqlite"
