@@ -251,8 +251,13 @@ class _Maker:
                 yield from _crossed(value, other)
         offered = self._names_elsewhere(source, table, column)
         size = value.count(" ")
-        same_form = (each for each in offered if each.count(" ") == size)
-        yield from sorted(same_form, key=lambda each: place_of(f"{value} {each}"))[:_OFFERED]
+        # A real name may have another spelling here: "DR Congo", or "Congo" with more around it.
+        strange = (
+            each
+            for each in offered
+            if each.count(" ") == size and not each.isupper() and _is_strange(source, each)
+        )
+        yield from sorted(strange, key=lambda each: place_of(f"{value} {each}"))[:_OFFERED]
 
     def _names_elsewhere(self, source: Source, table: Table, column: Column) -> list[str]:
         key = (source.item, table.name, column.name)
@@ -565,6 +570,11 @@ def _crossed(name: str, other: str) -> Iterator[str]:
     head, tail = _HEAD.match(name), _TAIL.search(other)
     if head and tail and tail[0].islower() and len(head[0] + tail[0]) > _SHORT:
         yield head[0] + tail[0]
+
+
+def _is_strange(source: Source, name: str) -> bool:
+    """None of the longer words of a name is in any row."""
+    return all(source.lacks(word) for word in re.findall(r"\w{4,}", name))
 
 
 def _is_name(text: str) -> bool:
