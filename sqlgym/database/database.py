@@ -29,7 +29,7 @@ from weakref import WeakValueDictionary
 from sqlgym.database import diagnosis
 from sqlgym.database.guard import GuardedConnection
 from sqlgym.database.limits import Limits
-from sqlgym.database.query_result import QueryResult, ResultCache
+from sqlgym.database.query_result import CACHE_BYTES, QueryResult, ResultCache
 from sqlgym.database.schema import Schema
 from sqlgym.database.sqlite_file import machine_fault, quoted
 from sqlgym.database.turnstile import TURNSTILE
@@ -148,6 +148,7 @@ class Database:
 
     Args:
         backwards: SQLite reads rows from the other end wherever no order is asked for.
+        cache_bytes: Memory that results which are kept may take.
 
     Raises:
         EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.
@@ -161,6 +162,7 @@ class Database:
         path: Path | str,
         limits: Limits = Limits(),  # noqa: B008 (frozen)
         backwards: bool = False,
+        cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self.path = Path(path)
         self.limits = limits
@@ -168,7 +170,8 @@ class Database:
         self._stamp = _stamp(self._name)
         self._key = _key(self._name, self._stamp, limits) + " backwards" * backwards
         self._connect = partial(GuardedConnection, self.path, limits, backwards)
-        self._cache = ResultCache()
+        self._cache_bytes = cache_bytes
+        self._cache = ResultCache(most_bytes=cache_bytes)
         self.deadlines = 0
         pool = process_pool()  # a broken file is told now, not at the first query
         pool.give_back(self._key, pool.take(self._key, self._connect))
@@ -184,7 +187,7 @@ class Database:
     @lazy
     def backwards(self) -> Database:
         """The same file, read from the other end: a query that asks for one result gives it too."""
-        return Database(self.path, self.limits, backwards=True)
+        return Database(self.path, self.limits, True, self._cache_bytes)
 
     def query(self, sql: str) -> QueryResult:
         """Run one SELECT statement.
@@ -222,6 +225,12 @@ class Database:
         except ToolError:
             return None
         return int(result.rows[0][0])
+
+    def close_idle(self) -> None:
+        """Close its idle connections, for a file that nobody will ask again."""
+        process_pool().close_idle(self._key)
+        if "backwards" in self.__dict__:
+            self.backwards.close_idle()
 
     def _run(self, sql: str) -> QueryResult | ToolError:
         """Run a statement in its turn, unless another thread has just asked the same."""

@@ -1,7 +1,8 @@
 """`sqlgym/TextToSQL-v0`: the same database and tools, but what is asked for is the SQL.
 
 The agent explores as in `sqlgym/Explore-v0` and submits a query, which is run under the same guard
-and judged by its result: soundly, or as Spider's official evaluator would (`match="spider"`). With
+and judged by its result: soundly, or as Spider's official evaluator would (`match="spider"`), or
+soundly on several instances of the database (`match="suite"`). With
 `tools=("answer",)` there is nothing to explore: the schema stands in the prompt and the query is
 written in one go, which is the classic benchmark. So one model can be measured with exploration and
 without.
@@ -22,8 +23,9 @@ from sqlgym.database.render import Form
 from sqlgym.datasets.unanswerable import KINDS, Kind
 from sqlgym.envs import expert
 from sqlgym.envs.explore import CANNOT_ANSWER, ExploreEnv
-from sqlgym.judging.judge import Match, check_match, compare, sound
-from sqlgym.tasks.gold import gold_of
+from sqlgym.judging.judge import Match, Verdict, check_match, compare, sound
+from sqlgym.judging.suite import Judged, Suite, suite_of
+from sqlgym.tasks.gold import gold_of, golds_by_database
 from sqlgym.tasks.task import SqlTask, UnanswerableTask
 from toolgym.errors import ConfigurationError, ToolError
 from toolgym.rewards import RewardConfig
@@ -34,9 +36,15 @@ from toolgym.tools import Code, tool
 class TextToSQLEnv(ExploreEnv):
     """Write the SQL query (SQLite) whose result answers a question about a database.
 
+    Attributes:
+        judged: The verdict on the last answer, its reason ("suite: ..." where another instance
+            refused it), and how many instances judged it and were left out; None before it. For
+            reports: the agent never sees it.
+
     Args:
-        match: "sound", or "spider" for the verdicts of Spider's official evaluator; see
-            `sqlgym.compare`.
+        match: "sound", "spider" for the verdicts of Spider's official evaluator, or "suite" for
+            sound ones on several instances of the database, which are made for the golds of this
+            set when the first task of a database is drawn; see `sqlgym.compare`.
         tools: Those that the agent is offered, `answer` among them; all without it. Without
             `describe` the prompt holds the schema.
         dataset, split, step_limit, parsing, rewards, databases, synthesis, render,
@@ -85,6 +93,7 @@ class TextToSQLEnv(ExploreEnv):
             render_mode=render_mode,
         )
         self.match = match
+        self.judged: Judged | None = None
         if offered is not None:
             more = [CANNOT_ANSWER.name] if unanswerable else []
             self.tools = {name: self.tools[name] for name in [*offered, *more]}
@@ -92,6 +101,9 @@ class TextToSQLEnv(ExploreEnv):
     def begin(self, task: SqlTask) -> str:
         """The question, and the tables by name, or in full where they cannot be described."""
         asked = super().begin(task)
+        self.judged = None
+        if self.match == "suite":  # made now: no agent's time is spent on it
+            self._suite()
         return asked if "describe" in self.tools else f"{asked}\n{create_statements(self._schema)}"
 
     def expert(self) -> Generator[Any, str, None]:
@@ -120,23 +132,33 @@ class TextToSQLEnv(ExploreEnv):
         try:
             result = self._opened.query(sql)
         except ToolError as error:
+            self.judged = Judged(Verdict(False, f"error: {error.code}: {error.message}"), 0, 0)
             message = f"The query fails: {error.message} That was the answer: the episode is over."
             there_is_none = isinstance(self.task, UnanswerableTask)
             return self.submit(False, message, "answered_unanswerable" if there_is_none else "")
         self.reach(self._exploration.got(result))
         if isinstance(self.task, UnanswerableTask):
             return self.submit(False, mistake="answered_unanswerable")
-        return self.submit(self._is_right(sql, result))
+        self.judged = self._judge(sql, result)
+        return self.submit(self.judged.verdict.equal)
 
     def _missing(self) -> tuple[Kind, ...]:
         """What can be found out: whether a value is missing, only by a query."""
         return KINDS if self._can_query else tuple(kind for kind in KINDS if kind != "value")
 
-    def _is_right(self, sql: str, result: QueryResult) -> bool:
+    def _judge(self, sql: str, result: QueryResult) -> Judged:
         gold = gold_of(self.task)
         if self.match == "spider":
-            return compare(self._opened, self.task.gold_sql, sql, "spider").equal
-        return sound(gold.result, result, gold.answer.runs).equal
+            return Judged(compare(self._opened, self.task.gold_sql, sql, "spider"), 0, 0)
+        verdict = sound(gold.result, result, gold.answer.runs)
+        if self.match == "suite" and verdict.equal:
+            return self._suite().judge(self.task.gold_sql, sql)
+        return Judged(verdict, 0, 0)
+
+    def _suite(self) -> Suite:
+        database = self.task.database
+        golds = golds_by_database(self.tasks).get(database) or [self.task.gold_sql]
+        return suite_of(database, golds, self._opened.limits)
 
     def _offered(self, tools: Sequence[str]) -> list[str]:
         """The names of the tools asked for, in the order of the class."""

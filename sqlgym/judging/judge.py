@@ -17,14 +17,15 @@ from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.database.limits import Limits
 from sqlgym.judging import results, spider_match
 from sqlgym.judging.answers import GoldAnswer, matches
-from sqlgym.judging.results import Verdict
+from sqlgym.judging.results import Verdict, sound
 from sqlgym.judging.several_results import several_results
+from sqlgym.judging.suite import suite_of
 from sqlgym.judging.ties import free_runs
 from toolgym.errors import ConfigurationError, TaskRefused, ToolError
 
 __all__ = ["Match", "Verdict", "check_answer", "check_match", "compare", "sound"]
 
-Match = Literal["sound", "spider"]
+Match = Literal["sound", "spider", "suite"]
 LIMITS = Limits(rows=100_000, result_bytes=64_000_000)
 """For a path that is given to `compare`: an answer need not fit into an observation there."""
 _LONGEST_NAME = 60
@@ -36,6 +37,7 @@ def compare(
     predicted_sql: str,
     match: Match = "sound",
     keep_distinct: bool = False,
+    golds: Sequence[str] = (),
 ) -> Verdict:
     """Whether a query gives what the gold query gives.
 
@@ -45,16 +47,20 @@ def compare(
         predicted_sql: The query to judge; whatever it holds, nothing is raised for it.
         match: "sound" compares soundly, see `sqlgym.judging.results`: DISTINCT and the order of
             columns count, the order of rows if the gold orders at top level. "spider" gives the
-            verdict of Spider's official evaluator, see `sqlgym.judging.spider_match`.
-        keep_distinct: With "spider", DISTINCT counts; with "sound" it always does.
+            verdict of Spider's official evaluator, see `sqlgym.judging.spider_match`. "suite"
+            compares soundly, and where that says right, on other instances of the database too, see
+            `sqlgym.judging.suite`.
+        keep_distinct: With "spider", DISTINCT counts; with the others it always does.
+        golds: With "suite", gold queries that are asked of this database, all of which its
+            instances are chosen for; without them they are for this gold alone.
 
     Returns:
         The verdict, and in its reason the first difference, or `error: ...`.
 
     Raises:
         TaskRefused: The gold fails (`gold_sql_error`, ...), gives more rows than the limits allow
-            (`result_too_large`) or, with "sound", nothing (`empty_gold`), or any of several results
-            (`tied_limit`, `open_choice`).
+            (`result_too_large`) or, but with "spider", nothing (`empty_gold`), or any of several
+            results (`tied_limit`, `open_choice`).
         EnvironmentFault: The file cannot be read.
         ConfigurationError: There is no such `match`.
     """
@@ -67,7 +73,7 @@ def compare(
         predicted_sql = spider_match.prepare(predicted_sql, keep_distinct)
     gold = _gold(opened, gold_sql)
     runs: tuple[int, ...] = ()
-    if match == "sound":
+    if match != "spider":
         runs = _fair_order(opened, gold_sql, gold)
     try:
         result = opened.query(predicted_sql)
@@ -75,21 +81,11 @@ def compare(
         return Verdict(False, f"error: {error.code}: {error.message}")
     if match == "spider":
         return spider_match.compare(gold.rows, result.rows, spider_match.is_ordered(gold_sql))
-    return sound(gold, result, runs)
-
-
-def sound(gold: QueryResult, result: QueryResult, runs: Sequence[int]) -> Verdict:
-    """The sound verdict on what a query gave.
-
-    A query that reads no table is a guess, and not right even where the guess is: `SELECT 3` says
-    nothing of a database. A gold without a table is exempt.
-
-    Args:
-        runs: See `sqlgym.judging.ties.free_runs`; empty where the order of rows does not count.
-    """
-    if gold.tables_read and not result.tables_read:
-        return Verdict(False, "no table read")
-    return results.compare(gold.rows, result.rows, bool(runs), runs)
+    verdict = sound(gold, result, runs)
+    if match == "suite" and verdict.equal:
+        suite = suite_of(opened.path, golds or [gold_sql], opened.limits)
+        return suite.judge(gold_sql, predicted_sql).verdict
+    return verdict
 
 
 def check_answer(
@@ -124,7 +120,7 @@ def check_match(match: str) -> None:
         ConfigurationError: There is no such one.
     """
     if match not in get_args(Match):
-        raise ConfigurationError(f'match must be "sound" or "spider", got {match!r}.')
+        raise ConfigurationError(f'match must be "sound", "spider" or "suite", got {match!r}.')
 
 
 def run_gold(database: Database, sql: str, name: str) -> QueryResult:

@@ -29,6 +29,7 @@ from typing import Any
 from sqlglot import TokenType
 
 from sqlgym.database.parsing import tokens_of
+from sqlgym.database.query_result import QueryResult
 from sqlgym.judging.nfc import nfc
 
 
@@ -183,6 +184,20 @@ def compare(
                 return Verdict(False, f"value at row {start + 1}")
         return Verdict(True)
     return Verdict(True) if _same_multiset(gold, other) else Verdict(False, "rows differ")
+
+
+def sound(gold: QueryResult, result: QueryResult, runs: Sequence[int]) -> Verdict:
+    """The sound verdict on what a query gave.
+
+    A query that reads no table is a guess, and not right even where the guess is: `SELECT 3` says
+    nothing of a database. A gold without a table is exempt.
+
+    Args:
+        runs: See `sqlgym.judging.ties.free_runs`; empty where the order of rows does not count.
+    """
+    if gold.tables_read and not result.tables_read:
+        return Verdict(False, "no table read")
+    return compare(gold.rows, result.rows, bool(runs), runs)
 
 
 def overlap(gold_rows: Sequence[Row], rows: Sequence[Row]) -> float:

@@ -21,16 +21,21 @@ import os
 import sqlite3
 import zlib
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.judging.answers import GoldAnswer, refusal
 from sqlgym.judging.judge import fair_order, run_gold
 from sqlgym.judging.results import is_ordered
-from sqlgym.tasks.task import SqlTask
+from sqlgym.tasks.task import SqlTask, UnanswerableTask
 from toolgym.cache import cache_folder
 from toolgym.errors import TaskRefused
+from toolgym.tasks import TaskSet
+
+LOOKED_THROUGH: Final = 20_000
+"""Tasks of a set that are looked through for the golds of its databases."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,16 @@ def gold_of(task: SqlTask) -> Gold:
     ordered = is_ordered(task.gold_sql)
     result = replace(result)  # its own object: the cached one is what observations are made of
     return Gold(result, GoldAnswer.of(result.columns, result.rows, ordered, runs), ordered)
+
+
+@functools.lru_cache(maxsize=8)
+def golds_by_database(tasks: TaskSet[SqlTask]) -> dict[Path, frozenset[str]]:
+    """The gold queries of a set by database, of its first `LOOKED_THROUGH` tasks."""
+    golds: dict[Path, set[str]] = {}
+    for task in islice(tasks, LOOKED_THROUGH):
+        if task.problem is None and not isinstance(task, UnanswerableTask):
+            golds.setdefault(task.database, set()).add(task.gold_sql)
+    return {database: frozenset(queries) for database, queries in golds.items()}
 
 
 @functools.cache

@@ -173,7 +173,7 @@ def test_an_environment_with_fewer_tools_leaves_the_others_theirs(one_shot, env)
 @pytest.mark.parametrize(
     ("kwargs", "words"),
     [
-        ({"match": "exact"}, '"sound" or "spider"'),
+        ({"match": "exact"}, '"sound", "spider" or "suite"'),
         ({"tools": ()}, '"answer" among them'),
         ({"tools": ("query",)}, '"answer" among them'),
         ({"tools": ("answer", "drop")}, "some of describe, sample, query, answer"),

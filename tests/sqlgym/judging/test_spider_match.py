@@ -223,7 +223,7 @@ def test_rows_that_tie_in_the_golds_order_may_change_places(shop):
 
 
 def test_a_wrong_match_and_a_missing_file_are_told(shop, tmp_path):
-    with pytest.raises(ConfigurationError, match='"sound" or "spider", got \'exact\''):
+    with pytest.raises(ConfigurationError, match='"sound", "spider" or "suite", got \'exact\''):
         sqlgym.compare(shop, "SELECT 1", "SELECT 1", match="exact")
     with pytest.raises(EnvironmentFault, match=r"nowhere\.sqlite"):
         sqlgym.compare(tmp_path / "nowhere.sqlite", "SELECT 1", "SELECT 1")

@@ -261,12 +261,13 @@ def test_real_spider_is_solved_by_the_expert_and_few_tasks_are_refused(spider):
     assert all(refusal["reason"] for refusal in told["refused"])
 
 
-def test_any_argument_of_the_environment_can_be_set():
-    settings = ("--set", "match=spider", "--set", 'tools=["answer"]')
-    result = evaluated("--n", "2", "--json", *settings, env_id="sqlgym/TextToSQL-v0")
+@pytest.mark.parametrize("match", ["spider", pytest.param("suite", marks=pytest.mark.slow)])
+def test_any_argument_of_the_environment_can_be_set(match):
+    settings = ("--set", f"match={match}", "--set", 'tools=["answer"]')
+    result = evaluated("--n", "1", "--json", *settings, env_id="sqlgym/TextToSQL-v0")
     assert result.exit_code == 0, result.stderr
     told = json.loads(result.stdout)
-    assert (told["match"], told["tools"], told["accuracy"]) == ("spider", ["answer"], 1.0)
+    assert (told["match"], told["tools"], told["accuracy"]) == (match, ["answer"], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +276,7 @@ def test_any_argument_of_the_environment_can_be_set():
         ("match", "--set takes NAME=VALUE"),
         ("a b=1", "--set takes NAME=VALUE"),
         ("mtch=spider", "no argument 'mtch' to --set: it has dataset, split, match"),
-        ("match=fair", 'match must be "sound" or "spider"'),
+        ("match=fair", 'match must be "sound", "spider" or "suite"'),
         ("tools=5", "tools must name some of"),
         ("tools=[[]]", "tools must name some of"),
         ("split=dev", "split is given twice"),

@@ -1,0 +1,326 @@
+"""`match="suite"`: several instances judge, and they keep the rules of the data."""
+
+import shutil
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sqlgym
+from sqlgym.database.database import Database, open_database
+from sqlgym.database.limits import Limits
+from sqlgym.datasets.load import load_tasks
+from sqlgym.judging import suite as suites
+from sqlgym.judging.instances import ROWS, instance_rows
+from sqlgym.judging.source_rows import READ, NoInstance, read_source, write_instance
+from sqlgym.judging.suite import MOST, suite_of
+from sqlgym.judging.wrong_queries import literals_of, wrong_queries
+from toolgym import policies, registration, rollout
+
+SCHEMA = """
+CREATE TABLE team (
+    id INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE COLLATE NOCASE,
+    budget REAL CHECK (budget >= 0), city TEXT, founded TEXT);
+CREATE TABLE player (
+    number INTEGER, team_id INTEGER NOT NULL REFERENCES team(id), age INT CHECK (age < 60),
+    captain INTEGER REFERENCES player(rowid_key), rowid_key INTEGER UNIQUE,
+    full TEXT GENERATED ALWAYS AS (team_id || '-' || number), PRIMARY KEY (team_id, number));
+CREATE TABLE badge (
+    team_id INTEGER, number INTEGER, colour TEXT,
+    FOREIGN KEY (team_id, number) REFERENCES player(team_id, number)) ;
+CREATE UNIQUE INDEX one_colour ON badge (team_id, number, colour);
+CREATE VIEW old AS SELECT * FROM player WHERE age > 30;
+"""
+GOLD = "SELECT code FROM team WHERE budget > 20 AND city = 'Oslo' AND founded >= '1990-01-01'"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / "cache"))
+    suites._suite.cache_clear()
+    yield
+    suites._suite.cache_clear()
+
+
+def write(path, script, rows=()):
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+        for sql, values in rows:
+            connection.executemany(sql, values)
+        connection.commit()
+    return path
+
+
+teams = st.lists(
+    st.tuples(
+        st.text("abc'% ", min_size=1, max_size=4),
+        st.one_of(st.none(), st.floats(0, 50), st.integers(0, 50)),
+        st.sampled_from([None, "Oslo", "Rome", "Łódź", ""]),
+        st.sampled_from([None, "1990-01-01", "2020-02-29", "1999-12-31 10:00:00"]),
+    ),
+    max_size=12,
+    unique_by=lambda row: row[0].lower(),
+)
+players = st.lists(
+    st.tuples(st.integers(1, 9), st.integers(1, 12), st.integers(-3, 59), st.booleans()),
+    max_size=25,
+    unique_by=lambda row: row[:2],
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("instances")
+
+
+@given(teams, players, st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_an_instance_keeps_keys_checks_references_and_types(folder, teams, players, seed):
+    team_rows = [(number, *row) for number, row in enumerate(teams, 1)]
+    own = [(n, t, age, None, n * 100 + t) for n, t, age, _ in players if t <= len(teams)]
+    path = write(
+        folder / "source.sqlite",
+        SCHEMA,
+        [
+            ("INSERT INTO team VALUES (?, ?, ?, ?, ?)", team_rows),
+            ("INSERT INTO player (number, team_id, age, captain, rowid_key) VALUES (?,?,?,?,?)",
+             own),
+            ("INSERT INTO badge VALUES (?, ?, 'red')", [(t, n) for n, t, *_ in own[:5]]),
+            ("UPDATE player SET captain = rowid_key WHERE number > ?", [(5,)]),
+        ],
+    )  # fmt: skip
+    source = read_source(path)
+    made = folder / "made.sqlite"
+    made.unlink(missing_ok=True)
+    write_instance(source, instance_rows(source, literals_of(GOLD, source), str(seed)), made)
+
+    with closing(sqlite3.connect(path)) as before, closing(sqlite3.connect(made)) as after:
+        schema = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
+        assert after.execute(schema).fetchall() == before.execute(schema).fetchall()
+        assert after.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert after.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        for table in source.tables:
+            for column in table.columns:
+                kinds = f'SELECT DISTINCT typeof("{column.name}") FROM "{table.name}"'
+                assert set(after.execute(kinds)) <= set(before.execute(kinds)), column
+
+
+def test_an_instance_keeps_what_the_data_keeps_though_nobody_declared_it(tmp_path):
+    rows = [(f"name {i}", i % 2, f"2020-01-{i + 1:02}", i * 3, f"h{i % 4}") for i in range(20)]
+    path = write(
+        tmp_path / "plain.sqlite",
+        "CREATE TABLE t (name TEXT, flag INT, day TEXT, size INT, host TEXT);"
+        "CREATE TABLE h (host TEXT)",
+        [("INSERT INTO t VALUES (?, ?, ?, ?, ?)", rows),
+         ("INSERT INTO h VALUES (?)", [(f"h{i}",) for i in range(6)])],
+    )  # fmt: skip
+    source = read_source(path)
+    gold = "SELECT name FROM t WHERE flag = 1 AND day > '2020' AND size > 0 AND host = 'h1'"
+    for seed in range(20):
+        made = tmp_path / f"{seed}.sqlite"
+        write_instance(source, instance_rows(source, literals_of(gold, source), str(seed)), made)
+        broken = Database(made).query(
+            "SELECT (SELECT count(*) - count(DISTINCT name) FROM t), (SELECT count(*) FROM t WHERE"
+            " name IS NULL OR flag NOT IN (0, 1) OR date(day) IS NOT day OR size < 0 OR"
+            " host NOT IN (SELECT host FROM h))"
+        )
+        assert broken.rows == ((0, 0),)
+
+
+def test_a_large_database_is_read_and_written_within_bounds(tmp_path):
+    rows = [(i, f"name {i}", i % 100) for i in range(60_000)]
+    path = write(
+        tmp_path / "large.sqlite",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, n INT)",
+        [("INSERT INTO t VALUES (?, ?, ?)", rows)],
+    )
+    source = read_source(path)
+    numbers = [row[0] for row in source.tables[0].rows]
+    suite = suite_of(path, ["SELECT name FROM t WHERE n = 7"])
+
+    assert len(numbers) <= READ
+    assert max(numbers) - min(numbers) > 50_000  # and not its beginning only
+    assert suite.files
+    for file in suite.files:
+        assert 0 < Database(file).count("t") <= ROWS
+
+
+@pytest.fixture
+def huts():
+    return load_tasks("bundled", "train").get("mountain_huts-001").database
+
+
+LUCKY = [
+    ("SELECT name FROM huts WHERE beds > 50", "SELECT name FROM huts WHERE beds >= 50"),
+    ("SELECT name FROM huts WHERE beds > 50", "SELECT name FROM huts WHERE beds > 51"),
+]
+
+
+@pytest.mark.parametrize(("gold", "wrong"), LUCKY)
+def test_what_one_database_cannot_tell_apart_the_suite_can(huts, gold, wrong):
+    verdict = sqlgym.compare(huts, gold, wrong, match="suite")
+
+    assert sqlgym.compare(huts, gold, wrong).equal
+    assert not verdict.equal
+    assert verdict.reason.startswith("suite: instance 1 of ")
+
+
+RIGHT = [
+    ("SELECT name FROM huts WHERE beds BETWEEN 20 AND 60",
+     "SELECT h.name FROM huts AS h WHERE 60 >= h.beds AND NOT h.beds < 20"),
+    ("SELECT count(*) FROM huts", "SELECT count(hut_id) FROM huts"),
+    ("SELECT name FROM huts ORDER BY altitude_m DESC LIMIT 1",
+     "SELECT name FROM huts WHERE altitude_m = (SELECT max(altitude_m) FROM huts)"),
+    ("SELECT h.name FROM huts AS h JOIN regions AS r ON r.region_id = h.region_id"
+     " WHERE r.country = 'Austria'",
+     "SELECT name FROM huts WHERE region_id IN"
+     " (SELECT region_id FROM regions WHERE country = 'Austria')"),
+    ("SELECT DISTINCT region_id FROM huts", "SELECT region_id FROM huts GROUP BY 1"),
+    ("SELECT DISTINCT name FROM huts", "SELECT name FROM huts"),
+    ("SELECT name FROM huts WHERE winter_room = 1", "SELECT name FROM huts WHERE winter_room"),
+    ("SELECT avg(beds) FROM huts", "SELECT sum(beds) * 1.0 / count(*) FROM huts"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gold", "right"), RIGHT)
+def test_another_way_to_write_a_gold_is_right_on_every_instance(huts, gold, right):
+    suite = suite_of(huts, [gold])
+    judged = suite.judge(gold, right)
+
+    assert sqlgym.compare(huts, gold, right).equal
+    assert judged.verdict.equal
+    assert judged.instances + judged.left_out == len(suite.files)
+    assert judged.instances > 0
+
+
+def test_the_instances_of_all_golds_are_few_and_serve_each(huts):
+    golds = [gold for gold, _ in [*LUCKY, *RIGHT]]
+    verdict = sqlgym.compare(huts, *LUCKY[0], match="suite", golds=golds)
+
+    assert not verdict.equal
+    assert 0 < len(suite_of(huts, golds, sqlgym.judging.judge.LIMITS).files) <= MOST
+
+
+def test_content_golds_and_seed_alone_decide_over_the_instances(huts, tmp_path, monkeypatch):
+    def made(name, seed, database):
+        monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / name))
+        suites._suite.cache_clear()
+        return [file.read_bytes() for file in suite_of(database, [LUCKY[0][0]], seed=seed).files]
+
+    moved = tmp_path / "moved.sqlite"
+    shutil.copy(huts, moved)
+
+    assert made("one", 0, huts) == made("two", 0, moved)
+    assert made("one", 0, huts) != made("three", 1, huts)
+
+
+def test_threads_and_an_emptied_cache_get_whole_instances(huts, tmp_path):
+    def judge(_):
+        return suite_of(huts, [LUCKY[0][0]]).judge(*LUCKY[0])
+
+    with ThreadPoolExecutor(4) as pool:
+        together = set(pool.map(judge, range(4)))
+    shutil.rmtree(tmp_path / "cache" / "sql" / "suites")
+    after = judge(0)
+
+    assert together == {after}
+    assert not after.verdict.equal
+    assert [path.name for path in (tmp_path / "cache/sql/suites").iterdir() if
+            path.name.startswith(".")] == []  # fmt: skip
+
+
+def test_where_the_cache_cannot_be_written_there_are_instances_all_the_same(
+    huts, tmp_path, monkeypatch
+):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / "file" / "below"))
+
+    assert not sqlgym.compare(huts, *LUCKY[0], match="suite").equal
+
+
+def test_without_instances_the_database_alone_judges(tmp_path):
+    path = tmp_path / "words.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.create_collation("by_length", lambda one, two: len(one) - len(two))
+        connection.execute("CREATE TABLE t (n INT, word TEXT COLLATE by_length UNIQUE)")
+        connection.execute("INSERT INTO t VALUES (1, 'a'), (2, 'bb')")
+        connection.commit()
+    suite, source = suite_of(path, ["SELECT n FROM t"]), read_source(path)
+
+    with pytest.raises(NoInstance, match="no such collation"):
+        write_instance(source, {}, tmp_path / "made.sqlite")
+    assert suite.files == ()
+    assert sqlgym.compare(path, "SELECT n FROM t", "SELECT n + 0 FROM t", match="suite").equal
+
+
+def test_an_instance_without_a_fair_gold_is_left_out_and_counted(huts):
+    gold, other = "SELECT name FROM huts ORDER BY region_id, name LIMIT 3", LUCKY[0][0]
+    suite = suite_of(huts, [other])
+    tied = "SELECT name FROM huts ORDER BY region_id LIMIT 3"
+
+    assert suite.judge(gold, gold).left_out == 0
+    judged = suite.judge(tied, tied)
+    assert judged.verdict.equal
+    assert judged.left_out > 0
+    assert judged.instances + judged.left_out == len(suite.files)
+
+
+def test_the_limits_hold_on_every_instance(huts):
+    gold = "SELECT count(*) FROM huts"
+    heavy = (
+        "SELECT (SELECT count(*) FROM stays AS a, stays AS b, stays AS c) * 0 + count(*) FROM huts"
+    )
+    judged = suite_of(huts, [gold], Limits(steps=50_000)).judge(gold, heavy)
+
+    assert not judged.verdict.equal
+    assert "too_many_steps" in judged.verdict.reason
+
+
+def test_a_gold_without_rows_on_an_instance_wants_none():
+    run = suites.GoldRun(suites.QueryResult(("a",), (), False, frozenset({"huts"}), 0), ())
+    database = open_database(load_tasks("bundled", "train").get("mountain_huts-001").database)
+
+    assert suites.judge_on(database, run, "SELECT name FROM huts WHERE beds < 0").equal
+    assert not suites.judge_on(database, run, "SELECT name FROM huts").equal
+
+
+def test_wrong_queries_are_others_and_none_are_made_of_what_cannot_be_read(huts):
+    source = read_source(huts)
+    wrong = wrong_queries(LUCKY[0][0], source)
+
+    assert "SELECT name FROM huts WHERE beds >= 50" in wrong
+    assert len(wrong) == len(set(wrong)) > 5
+    assert wrong_queries("SELECT FROM WHERE (", source) == []
+    assert [each.value for each in literals_of(LUCKY[0][0], source)] == [50]
+
+
+def test_the_environment_tells_the_agent_nothing_of_a_refusal_by_the_suite():
+    tasks = load_tasks("bundled", "train").filter(lambda task: task.item == "mountain_huts").take(4)
+    env = registration.make("sqlgym/TextToSQL-v0", dataset=tasks, match="suite")
+    env.reset(options={"task_id": "mountain_huts-001"})
+    gold = env.task.gold_sql
+    lucky = "SELECT count(*) FROM huts WHERE hut_id < 19"
+    told = []
+    for sql in (gold, "SELECT count(*) FROM regions", lucky):
+        env.reset(options={"task_id": "mountain_huts-001"})
+        assert env.judged is None
+        observation, *_, info = env.step({"name": "answer", "arguments": {"sql": sql}})
+        told.append((observation, info["correct"], env.judged.verdict.reason[:16]))
+
+    assert {observation for observation, *_ in told} == {"Answer recorded. The episode is over."}
+    assert [correct for _, correct, _ in told] == [True, False, False]
+    assert [reason for *_, reason in told] == ["", "rows differ", "suite: instance "]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_the_expert_is_right_on_every_instance(split):
+    found = rollout.evaluate(
+        "sqlgym/TextToSQL-v0", policies.expert(), dataset="bundled", split=split, match="suite"
+    )
+
+    assert found.accuracy == 1.0
