@@ -36,6 +36,7 @@ from tests.adapters.trl.scripted_trl import (
     scripted,
 )
 from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, tool
+from toolgym.rewards import MISTAKES
 from toolgym.runs.metrics import METRICS, unknown
 
 pytestmark = pytest.mark.torch
@@ -301,7 +302,7 @@ def test_the_numbers_of_a_step_are_in_the_vocabulary(make: Make) -> None:
     assert unknown(numbers) == []
     missing = {key for key, metric in METRICS.items() if "grpo" in metric.phases} - numbers.keys()
     of_losses_elsewhere = {"policy_loss", "ratio", "clip_dual", "log_ratio_limited"}
-    assert missing == of_losses_elsewhere | {"collapse_share"}
+    assert missing == of_losses_elsewhere | {"collapse_share", *MISTAKES}  # all have an answer
 
 
 def test_rollouts_are_new_only_in_the_step_that_played_them(make: Make) -> None:
