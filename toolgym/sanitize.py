@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import re
 
-from toolgym.calls.alternation import branches
-from toolgym.calls.hidden import CONTROL_TEXTS
+from toolgym.calls.alternation import LatePattern, branches
+from toolgym.calls.hiding_tags import CONTROL_TEXTS
 
 _TAGS = (
     r"/?(?:think|thinking|tools|(?:\w{1,20}:)?tool_(?:calls?|responses?|results?|outputs?|code)|"
@@ -44,7 +44,7 @@ def _behind(sign: str) -> str:
     return "|".join([each for each in (_GENERAL.get(sign), *of_formats) if each])
 
 
-_CONTROL = re.compile(
+_CONTROL = LatePattern(
     "|".join(f"{re.escape(sign)}(?=(?:{_behind(sign)}))" for sign in _OPENING), re.IGNORECASE
 )
 
@@ -70,4 +70,4 @@ def escape_control_tokens(text: str) -> str:
     # Nearly every result has none of these, and the pattern is far slower.
     if "<" not in text and "[" not in text and text.isascii():
         return text
-    return _CONTROL.sub(lambda found: found.group() + "\\", text)
+    return _CONTROL.compiled.sub(lambda found: found.group() + "\\", text)

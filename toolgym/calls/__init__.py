@@ -9,7 +9,7 @@ for `writing` too), `repairs` (what can be mended) and `errors` (what cannot).
 from toolgym.calls.binding import Parsing, ToolCall
 from toolgym.calls.errors import CALL_ERRORS
 from toolgym.calls.families import FORMATS, Format, format_named
-from toolgym.calls.hidden import opened_thought
+from toolgym.calls.hiding_tags import opened_thought
 from toolgym.calls.parsing import bind_call, formats_in, parse_calls, specs_of
 from toolgym.calls.repairs import REPAIRS, Repair
 from toolgym.calls.writing import render_call, render_calls

@@ -10,6 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from toolgym.lazy import lazy
+
+
+class LatePattern:
+    """A pattern that is compiled when it is first used.
+
+    To compile those of some hundred texts takes as long as to import half of this package, and most
+    processes never meet a text that needs them.
+    """
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self.pattern, self._flags = pattern, flags
+
+    @lazy
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern, ready for use."""
+        return re.compile(self.pattern, self._flags)
+
 
 def branches(texts: Iterable[str]) -> list[str]:
     """Patterns that together match any of the texts, the longest, one for each first character."""

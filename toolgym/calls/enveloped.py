@@ -19,7 +19,7 @@ from toolgym.calls.families import FORMATS, Format
 from toolgym.calls.json_reading import TRUNCATED
 from toolgym.calls.python_forms import read_python_calls
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON
-from toolgym.calls.source import Found, RawCall, Source, as_read, headed_object, objects
+from toolgym.calls.source import Found, Source, headed_object, object_of, objects
 from toolgym.calls.tag_sets import Tags
 from toolgym.calls.xml_forms import read_arg_keys, read_function
 
@@ -131,24 +131,24 @@ def _objects(source: Source, _: re.Match[str], begin: int, limit: int, opening: 
 
 
 def _named(source: Source, mark: re.Match[str], _: int, limit: int, opening: Opening) -> Found:
+    return headed_object(source, _head(source, mark, opening), limit, opening.format.name)
+
+
+def _head(source: Source, mark: re.Match[str], opening: Opening) -> re.Match[str] | None:
+    """What stands between a mark and the arguments, if it is what the format has there."""
     pattern = opening.format.head_pattern
-    head = pattern.match(source.text, mark.end()) if pattern else None
-    return headed_object(source, head, limit, opening.format.name)
+    return pattern.match(source.text, mark.end()) if pattern else None
 
 
 def _channel(source: Source, mark: re.Match[str], _: int, limit: int, opening: Opening) -> Found:
     """A message of a channel to a tool; its recipient stands behind the channel, or before it."""
-    pattern = opening.format.head_pattern
-    head = pattern.match(source.text, mark.end()) if pattern else None
+    head = _head(source, mark, opening)
+    if head is None or head.group(1):
+        return headed_object(source, head, limit, opening.format.name)
     before = _RECIPIENT.search(source.text, max(0, mark.start() - 120), mark.start())
-    if head is None or not (head.group(1) or before):
+    if before is None:
         return Found((), mark.end())
-    name = head.group(1) or (before.group(1) if before else "")
-    read = source.json.read(head.end(), limit)
-    if read.problem:
-        return Found((source.failed(read.problem, opening.format.name),), read.end)
-    call = RawCall(name, read.value, opening.format.name, read.repairs)
-    return Found((as_read(call, read),), read.end)
+    return object_of(source, before.group(1), head.end(), limit, opening.format.name)
 
 
 def _python(source: Source, _: re.Match[str], begin: int, __: int, opening: Opening) -> Found:

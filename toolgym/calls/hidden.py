@@ -11,80 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
 
 from toolgym.calls.alternation import branches
-from toolgym.calls.families import CONTROLS, FORMATS
+from toolgym.calls.hiding_tags import TAGS
 from toolgym.calls.source import Shown
 from toolgym.calls.tag_sets import CLOSERS
 from toolgym.tools import ToolSpec
 
-
-@dataclass(frozen=True, slots=True)
-class _Tag:
-    """A tag that hides what follows, or ends that.
-
-    Attributes:
-        closing: Whether it ends it.
-        kind: What it opens is ended by a tag of the same kind.
-        lone: Without an opening tag, it hides all before it.
-    """
-
-    closing: bool
-    kind: str
-    lone: bool
-
-
-_THOUGHT: Final = "thought"
-_TO_THE_END: Final = "all"  # what is never closed
-_SYMMETRIC: Final = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("[THINK]", "[/THINK]"),
-    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<ifm|think_fast>", "</ifm|think_fast>"),
-    ("<ifm|think_faster>", "</ifm|think_faster>"),
-)
-"""Tags of thinking besides those of the table."""
-_SHARED: Final = {"<|end|>", "<|end_message|>"}
-"""Tokens that end every message: they end a thought that was opened, and nothing else."""
-
-
-def _tags() -> dict[str, _Tag]:
-    tags: dict[str, _Tag] = {}
-    pairs = [entry.thinking for entry in FORMATS if entry.thinking]
-    for opening, close in (*_SYMMETRIC, *pairs):
-        kind = close if close in _SHARED else _THOUGHT
-        tags.setdefault(opening, _Tag(False, kind, lone=False))
-        tags.setdefault(close, _Tag(True, kind, lone=close not in _SHARED))
-    for opening, close in [entry.result for entry in FORMATS if entry.result]:
-        if opening not in tags:
-            tags[opening] = _Tag(False, close or _TO_THE_END, lone=False)
-            if close:
-                tags.setdefault(close, _Tag(True, close, lone=False))
-    return tags
-
-
-_THOUGHTS: Final = {_THOUGHT, *_SHARED}
-TAGS: Final = _tags()
-"""The tags, by their texts."""
 _PATTERN = re.compile("|".join(branches(TAGS)))
-
-_OPENINGS: Final = tuple(
-    text for text, tag in TAGS.items() if not tag.closing and tag.kind in _THOUGHTS
-)
-CONTROL_TEXTS: Final = tuple(dict.fromkeys((*CONTROLS, *TAGS)))
-"""Every text of any format that is no ordinary text: marks, frames, ends of turns, thinking."""
-
-
-def opened_thought(prompt: str) -> str:
-    """The tag of thinking that a prompt ends with, which belongs to the turn; empty without one."""
-    end = prompt.rstrip()[-64:]
-    return next((text for text in _OPENINGS if end.endswith(text)), "")
 
 
 Across = Callable[[int, int], int | None]
@@ -116,8 +50,7 @@ def without_hidden(
                 tag = _PATTERN.search(text, end)
                 continue
         if inside:
-            takes = known.closing and known.kind == inside
-            if takes:
+            if known.closing and known.kind == inside:
                 hidden[-1].append(text[position : tag.start()])
                 inside, position = "", behind
         elif known.closing:

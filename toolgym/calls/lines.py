@@ -24,10 +24,9 @@ from toolgym.calls.source import (
     LOOSE,
     MAX_CALLS,
     Found,
-    RawCall,
     Source,
-    as_read,
     headed_object,
+    object_of,
     objects,
 )
 from toolgym.calls.tool_index import is_near
@@ -48,16 +47,11 @@ _CALL_SHAPED = re.compile(
 
 
 def unmarked(
-    source: Source,
-    position: int = 0,
-    *,
-    here: bool = False,
-    leave_out: Sequence[tuple[int, int]] = (),
+    source: Source, position: int = 0, *, leave_out: Sequence[tuple[int, int]] = ()
 ) -> list[Found]:
     """Calls without a mark: JSON objects and Python calls at the start of a line.
 
     Args:
-        here: A line begins at `position`, whatever stands before it.
         leave_out: Where stretches begin and end that only speak of a call, in their order.
     """
     stretches = iter((*leave_out, (len(source.text), len(source.text))))
@@ -65,8 +59,7 @@ def unmarked(
     reads: list[Found] = []
     count = 0
     for _ in range(MAX_STARTS):
-        start = next_start(source.text, position, here=here)
-        here = False
+        start = next_start(source.text, position)
         if start is None or count >= MAX_CALLS:
             break
         while start.end() >= end < len(source.text):
@@ -146,21 +139,13 @@ def _input(source: Source, lead: re.Match[str]) -> Found:
     text, name = source.text, lead.group(2)
     if text.startswith("{", lead.end()):
         limit = min(source.find("\nObservation:", lead.end()), source.find("```", lead.end()))
-        return _named(source, lead, limit)
+        return object_of(source, name, lead.end(), limit, "react")
     if name not in source.specs:
         return Found((), lead.start())
     cut = not text[lead.end() :].strip()
     reason = TRUNCATED if cut else "its Action Input is no JSON object"
     line_end = source.find("\n", lead.end())
     return Found((source.failed(reason, "react"),), line_end)
-
-
-def _named(source: Source, lead: re.Match[str], limit: int) -> Found:
-    read = source.json.read(lead.end(), limit)
-    if read.problem:
-        return Found((source.failed(read.problem, "react"),), read.end, open_at=read.open_at)
-    call = RawCall(lead.group(2), read.value, "react", read.repairs)
-    return Found((as_read(call, read),), read.end, open_at=read.open_at)
 
 
 _FIRST = re.compile(r"\s*+([\w.\-/]{1,100})[ \t]*+\n\s*+(<\|content\|>\s*+)?+(?=\{)")

@@ -47,7 +47,7 @@ def behind_mark(source: Source, mark: re.Match[str], floor: int = 0) -> Found:
         return Found((), max(quoted, mark.end()), mark.start())
     reading = _reading(source, mark, mark.group())
     reading.start, reading.end = mark.start(), max(reading.end, mark.end())
-    if is_template(source.text, mark.end()) and any(call.error for call in reading.calls):
+    if any(call.error for call in reading.calls) and is_template(source.text, mark.end()):
         reading.calls = ()
     elif is_mention(source.text, mark, floor, reading.calls):
         return Found((), mark.end(), mark.start())

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from toolgym.calls.alternation import branches
+from toolgym.calls.alternation import LatePattern, branches
 from toolgym.calls.families import CONTROLS
 from toolgym.calls.source import RawCall
 from toolgym.tools import ToolSpec
@@ -22,8 +22,8 @@ _LOOK_BACK = 200  # characters of the line before a mark
 _LOOK_AHEAD = 4_000  # characters up to a closing quotation mark
 _WORD = re.compile(r"[^\W\d_]{2}")
 _CONTROL = "|".join(branches(CONTROLS))
-_WITH_WORD = re.compile(rf"(?:{_CONTROL})\w*+")
-_ONLY_CONTROL = re.compile(rf"(?:{_CONTROL}|\s++|\w++)*+")
+_WITH_WORD = LatePattern(rf"(?:{_CONTROL})\w*+")
+_ONLY_CONTROL = LatePattern(rf"(?:{_CONTROL}|\s++|\w++)*+")
 _BEHIND = r"(?=[\s.;:!?)]|,(?! [\"'])|\Z)"
 _CLOSING = {
     "`": re.compile(r"(?<!`)`(?!`)"),
@@ -40,7 +40,7 @@ _STAND_IN = (
     r"(?:your|example)[_ \-]\w{1,30})(?!\w)"
 )
 _PLACEHOLDER = re.compile(_STAND_IN, re.IGNORECASE)
-_TEMPLATE = re.compile(
+_TEMPLATE = LatePattern(
     rf"[\s\[{{\"'`:(]*+(?:python\s++|json\s++|functions?(?:\.|\n|{_CONTROL})|call:\s*+|<function=)?+[{{\s]*+"
     rf"(?:[\"']?(?:name|tool_name|tool|function)[\"']?\s*+[:=]\s*+[\"']?)?+{_STAND_IN}",
     re.IGNORECASE,
@@ -54,7 +54,7 @@ def _is_sentence(text: str, place: int, floor: int) -> bool:
     """
     begin = max(floor, place - _LOOK_BACK)
     line = text[max(begin, text.rfind("\n", begin, place) + 1) : place]
-    return _WORD.search(_WITH_WORD.sub("", line)) is not None
+    return _WORD.search(_WITH_WORD.compiled.sub("", line)) is not None
 
 
 def quotation_end(text: str, place: int, floor: int) -> int:
@@ -68,7 +68,7 @@ def quotation_end(text: str, place: int, floor: int) -> int:
     if not text[begin:place].strip():
         return -1
     opening = max(text.rfind(sign, begin, place) for sign in _CLOSING)
-    if opening < 0 or not _ONLY_CONTROL.fullmatch(text, opening + 1, place):
+    if opening < 0 or not _ONLY_CONTROL.compiled.fullmatch(text, opening + 1, place):
         return -1
     if not _is_sentence(text, opening, floor):
         return -1
@@ -90,7 +90,7 @@ def is_mention(text: str, mark: re.Match[str], floor: int, calls: Sequence[RawCa
 
 def is_template(text: str, place: int) -> bool:
     """Whether a call that begins at a place has a placeholder where its name belongs."""
-    return _TEMPLATE.match(text, place) is not None
+    return _TEMPLATE.compiled.match(text, place) is not None
 
 
 def is_placeholder(call: RawCall, specs: Mapping[str, ToolSpec]) -> bool:

@@ -316,8 +316,13 @@ def headed_object(source: Source, head: re.Match[str] | None, limit: int, kind: 
     """The call of a head, its group 1 the name, and the JSON object behind it."""
     if head is None or head.group(1) is None:
         return Found((), -1)
-    read = source.json.read(head.end(), limit)
+    return object_of(source, head.group(1), head.end(), limit, kind)
+
+
+def object_of(source: Source, name: str, start: int, limit: int, kind: str) -> Found:
+    """The call of a name, whose arguments are the JSON object at a position."""
+    read = source.json.read(start, limit)
     if read.problem:
-        return Found((source.failed(read.problem, kind),), read.end)
-    call = RawCall(head.group(1), read.value, kind, read.repairs)
-    return Found((as_read(call, read),), read.end)
+        return Found((source.failed(read.problem, kind),), read.end, open_at=read.open_at)
+    call = RawCall(name, read.value, kind, read.repairs)
+    return Found((as_read(call, read),), read.end, open_at=read.open_at)

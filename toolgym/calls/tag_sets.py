@@ -14,6 +14,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from toolgym.calls.alternation import LatePattern
+
 
 @dataclass(frozen=True)
 class Tags:
@@ -36,15 +38,15 @@ class Tags:
 
     kind: str
     call: str
-    head: re.Pattern[str] | None
-    opening: re.Pattern[str]
+    head: LatePattern | None
+    opening: LatePattern
     close: str
     ends: tuple[str, ...]
-    marks: re.Pattern[str]
+    marks: LatePattern
     opens: tuple[str, ...]
-    follow: re.Pattern[str]
-    end: re.Pattern[str]
-    stop: re.Pattern[str]
+    follow: LatePattern
+    end: LatePattern
+    stop: LatePattern
     quotes: tuple[str, str] = ("", "")
 
 
@@ -84,15 +86,15 @@ def _tags(
     return Tags(
         kind=kind,
         call=call,
-        head=re.compile(head) if head else None,
-        opening=re.compile(rf"\s*+{opening}"),
+        head=LatePattern(head) if head else None,
+        opening=LatePattern(rf"\s*+{opening}"),
         close=close,
         ends=ends,
-        marks=re.compile(marks),
+        marks=LatePattern(marks),
         opens=opens,
-        follow=re.compile(rf"\s*+(?:{re.escape(parameter)}|{_any(ends)}|\Z)"),
-        end=re.compile(end),
-        stop=re.compile(f"{_any(ends)}|{_any((call, *sections))}"),
+        follow=LatePattern(rf"\s*+(?:{re.escape(parameter)}|{_any(ends)}|\Z)"),
+        end=LatePattern(end),
+        stop=LatePattern(f"{_any(ends)}|{_any((call, *sections))}"),
         quotes=quotes,
     )
 

@@ -18,13 +18,13 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from toolgym.calls.alternation import branches
+from toolgym.calls.alternation import LatePattern, branches
 from toolgym.calls.binding import ToolCall
 from toolgym.calls.families import Format, format_named
-from toolgym.calls.hidden import CONTROL_TEXTS
+from toolgym.calls.hiding_tags import CONTROL_TEXTS
 
 # Inside JSON text these can only stand in a string, where an escape means the same character.
-_IN_STRING = re.compile("|".join(branches(CONTROL_TEXTS)))
+_IN_STRING = LatePattern("|".join(branches(CONTROL_TEXTS)))
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -93,7 +93,7 @@ def _filled(template: str, fields: Mapping[str, str]) -> str:
 
 
 def _json(value: Any) -> str:
-    return _IN_STRING.sub(_escaped, json.dumps(value, ensure_ascii=False))
+    return _IN_STRING.compiled.sub(_escaped, json.dumps(value, ensure_ascii=False))
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -106,7 +106,7 @@ def _python(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _literal(value: Any) -> str:
-    return _IN_STRING.sub(_escaped, repr(value))
+    return _IN_STRING.compiled.sub(_escaped, repr(value))
 
 
 def _pair(entry: Format, key: str, value: Any) -> str:

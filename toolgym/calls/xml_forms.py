@@ -56,7 +56,7 @@ class _Values:
 def read_function(source: Source, start: int, tags: Tags = FUNCTION) -> Found:
     """The call that begins with the tag of a function at `start`."""
     text, close = source.text, tags.ends[0]
-    head = tags.head.match(text, start) if tags.head else None
+    head = tags.head.compiled.match(text, start) if tags.head else None
     if head is None:
         reason = TRUNCATED if text.find(">", start) < 0 else "its function tag has no name"
         return _failed(source, "", reason, tags.kind, start, start + len(tags.call))
@@ -100,7 +100,7 @@ def read_arg_keys(source: Source, name: str, start: int, tags: Tags = GLM) -> Fo
 def _unclosed(source: Source, call: RawCall, read: _Values, tags: Tags, start: int) -> Found:
     """A call that lacks a closing tag: forgiven at the end of the message only."""
     text = source.text
-    if not tags.end.match(text, read.end):
+    if not tags.end.compiled.match(text, read.end):
         cut = not read.repairs and _is_half_tag(text, source.skip(read.end, _BLANK))
         reason = TRUNCATED if cut else UNCLEAR
         return _failed(source, call.name, reason, tags.kind, start, len(text), start)
@@ -126,7 +126,7 @@ def _is_half_tag(text: str, position: int) -> bool:
 def _json_body(source: Source, name: str, start: int, begin: int, tags: Tags) -> Found:
     """An object instead of tags, as Llama and Functionary have: `<function=f>{"x": ...}`."""
     text = source.text
-    stop = tags.stop.search(text, begin)
+    stop = tags.stop.compiled.search(text, begin)
     read = source.json.read(begin, stop.start() if stop else len(text))
     if read.problem:
         return _failed(source, name, read.problem, tags.kind, start, read.end)
@@ -139,7 +139,7 @@ def _json_body(source: Source, name: str, start: int, begin: int, tags: Tags) ->
 
 def _stepped_over(source: Source, call: RawCall, start: int, end: int, tags: Tags) -> Found:
     """A call without its closing tag where it should be: it comes later, or not at all."""
-    stop = tags.stop.search(source.text, end)
+    stop = tags.stop.compiled.search(source.text, end)
     if stop and stop.group() == tags.ends[0]:
         return Found((call.with_repairs(REPAIRED_JSON),), stop.end(), start, end)
     return Found((call.with_repairs(MISSING_CLOSE_TAG),), end, start)
@@ -150,7 +150,7 @@ def _parameters(source: Source, start: int, tags: Tags) -> _Values:
     text = source.text
     read = _Values({}, start)
     for _ in range(MAX_PARAMETERS):
-        opening = tags.opening.match(text, read.end)
+        opening = tags.opening.compiled.match(text, read.end)
         if opening is None:
             begun = source.skip(read.end, _BLANK)
             opened = text.startswith(tags.opens[0], begun) and not text.startswith(tags.ends, begun)
@@ -193,17 +193,17 @@ def _end_of_value(text: str, begin: int, tags: Tags) -> tuple[int, int, str]:
     """Where a value ends, where its closing tag ends, and the problem if that is not clear."""
     first: re.Match[str] | None = None
     doubtful = False
-    for mark in tags.marks.finditer(text, begin):
+    for mark in tags.marks.compiled.finditer(text, begin):
         tag = mark.group()
         closes = tag.startswith(tags.close) and tag not in tags.ends
-        if closes and tags.follow.match(text, mark.end()):
+        if closes and tags.follow.compiled.match(text, mark.end()):
             return mark.start(), mark.end(), UNCLEAR if doubtful else ""
         first = first or mark
         doubtful = doubtful or tag in tags.opens or bool(_ANY_MARK.match(text, mark.end()))
     if first is None:
         return begin, begin, TRUNCATED
     closes = first.group() in tags.ends
-    if closes and tags.end.match(text, first.start()):
+    if closes and tags.end.compiled.match(text, first.start()):
         return first.start(), first.start(), ""
     return begin, begin, UNCLEAR if closes else TRUNCATED
 

@@ -22,6 +22,7 @@ FOLDERS = (
     "aflowgym.answers",
     "aflowgym.sandbox",
     "toolgym",
+    "toolgym.calls",
     "tests",
     "tests.aflowgym",
     "tests.aflowgym.sandbox",

@@ -93,7 +93,9 @@ def reported(mode: str, folder: Path, *words: str):
 
 def run(python: str, user: int | None, port: int, secret: Path, *more: str):
     tasks = next(bundled_dir().glob("*.jsonl"))
-    words = [python, "-B", str(HERE / "sandbox_driver.py"), str(port), str(secret), str(tasks)]
+    # Without site: what the driver imports is the standard library, as where another user runs it.
+    alone = [python, "-B", "-S", str(HERE / "sandbox_driver.py")]
+    words = [*alone, str(port), str(secret), str(tasks)]
     done = subprocess.run(
         [*words, *("wrapped" if word == "bubblewrap" else word for word in more)],
         user=user,

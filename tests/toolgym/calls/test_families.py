@@ -11,7 +11,7 @@ from tests.toolgym.calls.fixtures import FIXTURES, NONE, ONE, TOOLS, TWO
 from tests.toolgym.calls.no_calls import EXCUSED, messages_without_calls
 from toolgym.calls import FORMATS, format_named, formats_in, parse_calls, render_call, render_calls
 from toolgym.calls.enveloped import OPENINGS, read_enveloped
-from toolgym.calls.hidden import CONTROL_TEXTS
+from toolgym.calls.hiding_tags import CONTROL_TEXTS
 from toolgym.calls.marked import MARK
 from toolgym.calls.source import Source
 from toolgym.sanitize import escape_control_tokens

@@ -19,7 +19,7 @@ from toolgym.calls.families.named_formats import NAMED_FORMATS
 from toolgym.calls.families.python_formats import PYTHON_FORMATS
 from toolgym.calls.families.tag_formats import TAG_FORMATS
 
-__all__ = ["BY_NAME", "CONTROLS", "FORMATS", "FRAMES", "Format", "format_named"]
+__all__ = ["CONTROLS", "FORMATS", "FRAMES", "Format", "format_named"]
 
 FORMATS: Final = (*JSON_FORMATS, *NAMED_FORMATS, *PYTHON_FORMATS, *TAG_FORMATS)
 """Of several formats with the same mark, the first names what is read."""
@@ -44,7 +44,7 @@ CONTROLS: Final = tuple(
     )
 )
 """The marks, frames, closing texts and ends of turns of all formats; words of prompts left out."""
-BY_NAME: Final = {entry.name: entry for entry in FORMATS}
+_BY_NAME: Final = {entry.name: entry for entry in FORMATS}
 
 
 def format_named(name: str) -> Format:
@@ -53,6 +53,6 @@ def format_named(name: str) -> Format:
     Raises:
         ValueError: There is none of that name.
     """
-    if name not in BY_NAME:
-        raise ValueError(f"there is no call format {name!r}; there are {', '.join(BY_NAME)}.")
-    return BY_NAME[name]
+    if name not in _BY_NAME:
+        raise ValueError(f"there is no call format {name!r}; there are {', '.join(_BY_NAME)}.")
+    return _BY_NAME[name]
