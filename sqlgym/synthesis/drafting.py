@@ -110,10 +110,17 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Draft:
-    """One attempt to write a question."""
+    """One attempt to write a question.
+
+    Attributes:
+        commas: Its numbers from a thousand on are written with commas.
+        keys: How often rows without a name are spoken of by their keys.
+    """
 
     world: World
     rng: random.Random
+    commas: bool = False
+    keys: float = 1.0
 
     def pick(self, options: Iterable[T]) -> T:
         """One of several things; `Unfit` if there are none."""
@@ -173,6 +180,12 @@ def label_of(entity: Entity) -> tuple[Field, ...]:
     return entity.label.fields
 
 
+def named(draft: Draft, entity: Entity) -> tuple[Field, ...]:
+    """The columns by which rows are told apart, mostly of a table whose rows have names."""
+    draft.unless(entity.label and not entity.label.is_said and not draft.chance(draft.keys))
+    return label_of(entity)
+
+
 def columns(fields: Iterable[Field], alias: str = "") -> tuple[str, ...]:
     """Fields as result columns."""
     return tuple(field.sql(alias) for field in fields)
@@ -207,7 +220,7 @@ class Named:
 def row_of(draft: Draft, entity: Entity, besides: tuple[Any, ...] = ()) -> Named:
     """Some row of a table that has a label; none whose label is `besides`."""
     label = entity.label
-    if label is None:
+    if label is None or not (label.is_said or draft.chance(draft.keys)):
         raise Unfit
     cells = draft.pick(row for row in label.rows if row != besides)
     typable = all(roles.is_typable(cell) and cell is not None for cell in cells)

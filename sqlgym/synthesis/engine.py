@@ -41,6 +41,11 @@ VARIANTS = 4
 """Kept tasks that may differ in their literals only, unless another number is asked for."""
 COMMON = 0.04
 """Share of the kept tasks that may have the same single value as their answer; three always may."""
+KEYS = 0.04
+"""How often a row without a name is spoken of by its key, where other tables have names."""
+FAIR = 1.6
+"""How many times its share of the shapes that fit, at most, a table has of the questions; more only
+after a third of `PATIENCE` without a new task."""
 HOPELESS = {"gold_fails": 4, "too_long": 1}
 """What counts, and how much, against trying a shape on the same tables again; at 8 it is given up
 until something else of it is kept."""
@@ -72,6 +77,9 @@ class Search:
         default_factory=lambda: {level: deque() for level in LEVELS}
     )
     given_up: set[Hardness] = field(default_factory=set)
+    shapes_of: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    asked: Counter[str] = field(default_factory=Counter)
+    is_patient: bool = False
 
     def tasks(self) -> Iterator[SynthTask]:
         """All tasks that can be found, in the mix of levels as long as it can be had."""
@@ -118,7 +126,8 @@ class Search:
     def _find(self, level: Hardness) -> SynthTask | None:
         names = list(SHAPES)
         weights = [self._weight(name, level) for name in names]
-        for _ in range(PATIENCE):
+        for drafts in range(PATIENCE):
+            self.is_patient = drafts >= PATIENCE // 3
             place = self.rng.choices(range(len(names)), weights)[0]
             name = names[place]
             self.report.candidates += 1
@@ -131,6 +140,7 @@ class Search:
                 self.report.rejected[reason.code] += 1
             else:
                 self.kept_shapes[task.shape] += 1
+                self.asked.update(task.tables)
                 self.gave[task.shape][task.hardness] += 1
                 self.questions.add(plain_question(task.question))
                 if task.hardness == level:
@@ -145,7 +155,8 @@ class Search:
         return gained / (1 + self.kept_shapes[name])
 
     def _attempt(self, name: str) -> SynthTask:
-        candidate = SHAPES[name](Draft(self.world, self.rng))
+        draft = Draft(self.world, self.rng, self.rng.random() < 0.5, self._keys())
+        candidate = SHAPES[name](draft)
         if self.heavy[name, candidate.tables] >= 8:
             raise Unfit
         if candidate.sql in self.seen_sql:
@@ -156,7 +167,10 @@ class Search:
         if not self.mix.get(level) or len(self.waiting[level]) >= WAITING:
             self.seen_sql.discard(candidate.sql)  # its turn may come
             raise Rejected("level_full")
-        question = english.sentence(candidate.question)
+        if self._is_full(name, candidate.tables):
+            self.seen_sql.discard(candidate.sql)
+            raise Rejected("table_full")
+        question = english.sentence(english.one_number_style(candidate.question))
         candidate = replace(candidate, shape=name, question=question)
         entities = {entity.name: entity for entity in self.world.entities}
         try:
@@ -172,6 +186,22 @@ class Search:
         self.answers[answer] += 1
         self.heavy[name, candidate.tables] = 0
         return task
+
+    def _keys(self) -> float:
+        """How often rows are spoken of by their keys: seldom where some have names."""
+        return KEYS if any(e.label and e.label.is_said for e in self.world.entities) else 1.0
+
+    def _is_full(self, name: str, tables: tuple[str, ...]) -> bool:
+        """Whether tables are asked about more than the number of shapes that fit them explains."""
+        for table in tables:
+            self.shapes_of[table].add(name)
+        total, shapes = self.asked.total(), sum(map(len, self.shapes_of.values()))
+        if total < 20 or self.is_patient:
+            return False
+        return any(
+            self.asked[table] * shapes > FAIR * len(self.shapes_of[table]) * total
+            for table in tables
+        )
 
     def _level(self, sql: str) -> Hardness:
         """The hardness of SQL, which its literals do not change."""

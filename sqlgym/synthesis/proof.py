@@ -9,6 +9,7 @@ same (`readings`). The answer is not a word of the question, and not what a firs
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 
 from sqlgym.database.database import Database, QueryResult
@@ -45,6 +46,8 @@ def prove(database: Database, candidate: Candidate, entities: Mapping[str, Entit
     Raises:
         Rejected: It is none; the first reason that is found.
     """
+    if joins_idly(candidate.sql):
+        raise Rejected("idle_join")
     if any(entities[name].rows > LARGE for name in candidate.tables):
         _check_start(database, candidate.sql)
     result = _run(database, candidate.sql)
@@ -57,6 +60,32 @@ def prove(database: Database, candidate: Candidate, entities: Mapping[str, Entit
     if several is not None:
         raise Rejected(several[0])
     return result
+
+
+def joins_idly(sql: str) -> bool:
+    """Whether a joined table serves for nothing but the column by which it is joined.
+
+    The other side of the reference has its value already.
+
+    >>> start = "SELECT T1.day FROM loan AS T1 JOIN member AS T2 ON T1.member = T2.id WHERE"
+    >>> joins_idly(f"{start} T2.id = 3"), joins_idly(f"{start} T2.name = 'Ann'")
+    (True, False)
+    """
+    if " JOIN " not in sql:
+        return False
+    plain = _LITERAL.sub("''", sql)
+    joined, used = defaultdict(set), defaultdict(set)
+    for clause in _ON.findall(plain):
+        for alias, column in _COLUMN.findall(clause):
+            joined[alias].add(column)
+    for alias, column in _COLUMN.findall(_ON.sub("", plain)):
+        used[alias].add(column)
+    return any(used[alias] and used[alias] == joined[alias] for alias in joined)
+
+
+_LITERAL = re.compile(r"'[^']*'")
+_COLUMN = re.compile(r"\b(T\d)\.(\"[^\"]*\"|\w+)")
+_ON = re.compile(r" ON T\d\.(?:\"[^\"]*\"|\w+) = T\d\.(?:\"[^\"]*\"|\w+)")
 
 
 def _check_start(database: Database, sql: str) -> None:

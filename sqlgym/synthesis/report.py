@@ -39,6 +39,8 @@ REJECTIONS: dict[str, str] = {
     "skeleton_full": "Enough kept tasks differ from this one in their literals only.",
     "same_question": "A kept task has this question, with other SQL.",
     "unparsed": "The SQL cannot be parsed, so its hardness and canonical form are unknown.",
+    "idle_join": "A table is joined of which nothing but the referring column's value is used.",
+    "table_full": "The tables are asked about more than their part of the shapes explains.",
     "level_full": "Enough tasks of this hardness are waiting.",
 }
 """Code and meaning of every reason for which a candidate is not kept."""

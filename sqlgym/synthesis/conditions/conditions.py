@@ -121,7 +121,7 @@ class Condition:
     """A condition on rows.
 
     Attributes:
-        forms: The ways to say it; at least one of them is "whose" or "which".
+        forms: The ways to say it.
         readings: Other SQL that must select the same rows.
     """
 
@@ -207,7 +207,7 @@ def both(draft: Draft, first: Condition, second: Condition) -> tuple[str, str | 
     """Two conditions that both hold: behind a noun, and as a verb."""
     verbs = [first.verb(draft), second.verb(draft)]
     verb = _and(verbs[0], verbs[1]) if verbs[0] and verbs[1] else None
-    short, long = ("be", "did", "that"), ("whose", "with", "which")
+    short, long = ("be", "did", "that", "owns"), ("whose", "with", "which")
     ways = []
     for one, other in ((first, second), (second, first)):
         if _has(one, short) and _has(other, long):
@@ -234,7 +234,8 @@ def either(draft: Draft, first: Condition, second: Condition) -> str:
 
 
 def _same_kind(draft: Draft, first: Condition, second: Condition, word: str) -> list[str]:
-    kinds = [k for k in ("whose", "with", "which") if _has(first, (k,)) and _has(second, (k,))]
+    every = ("whose", "with", "which", "that", "owns")
+    kinds = [k for k in every if _has(first, (k,)) and _has(second, (k,))]
     return [f"{first.after(draft, kind)} {word} {second.after(draft, kind)}" for kind in kinds]
 
 
@@ -328,6 +329,7 @@ def _on_name(draft: Draft, entity: Entity, field: Field, alias: str) -> Conditio
 def _on_flag(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
     yes, no = field.values
     is_yes = draft.chance(0.5)
+    draft.unless(field.nulls and not is_yes)  # "not active" would be those of whom nothing is known
     value = yes if is_yes else no
     wordings = forms.flag(field, value, is_yes)
     return Condition(f"{field.sql(alias)} = {literal(value)}", wordings, field.name)

@@ -3,11 +3,12 @@
     with    singers with an age above 30        which singers have an age above 30?
     be      singers older than 30               which singers are older than 30?
     that    singers that are active             which singers are active?
+    owns    planets that have rings             which planets have rings?
     did     singers born in 1984                which singers were born in 1984?
     whose   singers whose age is above 30       (behind a noun only)
     which   singers for which an age is known   (behind a noun only)
 
-Each function gives all forms that a column allows; at least one is "whose" or "which".
+Each function gives all forms that a column allows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 from sqlgym.synthesis.drafting import Draft
 from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.nouns import words_of
+from sqlgym.synthesis.language.nouns import is_readable, words_of
 from sqlgym.synthesis.reading import spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 
@@ -74,6 +75,8 @@ class Form(NamedTuple):
                 if self.text.startswith(start):
                     return self.text.removeprefix(start)
             return f"that {self.text}"
+        if self.kind == "owns":
+            return f"that have {self.text}"
         return f"for which {self.text}" if self.kind == "which" else f"{self.kind} {self.text}"
 
     def of(self, owner: str) -> str:
@@ -82,12 +85,12 @@ class Form(NamedTuple):
             return f"{english.possessive(owner)} {self.text}"
         if self.kind == "did":
             return f"{owner} {self.text.replace('were ', 'was ', 1)}"
-        starts = {"with": "has", "be": "is", "that": "is"}
+        starts = {"with": "has", "be": "is", "that": "is", "owns": "has"}
         return f"{owner} {starts[self.kind]} {self.text}" if self.kind in starts else ""
 
     def verb(self) -> str:
         """As the verb of a noun in the plural; "" where it cannot be one."""
-        starts = {"with": "have ", "be": "are ", "that": "are ", "did": ""}
+        starts = {"with": "have ", "be": "are ", "that": "are ", "did": "", "owns": "have "}
         return starts[self.kind] + self.text if self.kind in starts else ""
 
 
@@ -95,7 +98,7 @@ def comparison(draft: Draft, field: Field, sign: str, limit: float) -> tuple[For
     """More or less than a number."""
     if field.role is Role.YEAR:
         return _year_comparison(field, sign, str(int(limit)))
-    text = spoken_values.amount(field, limit, draft.rng)
+    text = spoken_values.amount(field, limit, draft.commas)
     noun = field.noun
     if noun.counts and not noun.unit:
         things = count_phrase(draft.pick(_COUNT[sign]), text, noun.counts)
@@ -142,7 +145,7 @@ def equal_number(draft: Draft, field: Field, value: float) -> tuple[Form, ...]:
         if noun.one == "year":
             return (*forms, Form("be", f"from {year}"), Form("be", f"of the year {year}"))
         return (*forms, Form("with", f"{noun.a} of {year}"))
-    text = spoken_values.amount(field, value, draft.rng)
+    text = spoken_values.amount(field, value, draft.commas)
     if noun.counts and not noun.unit and value == 0:
         return Form("with", f"no {noun.counts}"), Form("whose", f"{noun.one} is 0")
     if noun.counts and not noun.unit:
@@ -159,7 +162,10 @@ def between(draft: Draft, field: Field, low: float, high: float) -> tuple[Form, 
         forms = [Form("whose", f"{noun.one} is between {ends} (both included)")]
         forms += event_forms(field, f"between {ends} (both years included)")
         return (*forms, Form("with", f"{noun.a} between {ends} (both included)"))
-    first, last = f"{low:.10g}", spoken_values.amount(field, high, draft.rng)
+    first, last = (
+        spoken_values.digits(low, draft.commas),
+        spoken_values.amount(field, high, draft.commas),
+    )
     range_ = draft.say(f"between {first} and {last} (both included)", f"from {first} to {last}")
     return Form("with", f"{noun.a} {range_}"), Form("whose", f"{noun.one} is {range_}")
 
@@ -211,19 +217,32 @@ def word_inside(field: Field, word: str) -> tuple[Form, ...]:
 
 
 def flag(field: Field, value: Any, is_yes: bool) -> tuple[Form, ...]:
-    """Yes or no."""
-    words = field.noun.one.split(" ")
-    if words[0] == "is" and len(words) > 1:
-        words = words[1:]
-        rest = "-".join(words)
-        if rest in _ADJECTIVES or rest.endswith(("ed", "able", "ible", "ive")):
-            negation = "" if is_yes else "not "
-            adjective = rest if rest in ("full-time", "part-time") else " ".join(words)
-            return Form("that", f"{negation}{adjective}"), Form("which", _equals(field, value))
-    elif field.noun.one in _ADJECTIVES or field.noun.one.endswith(("ed", "able", "ive")):
-        adjective = f"{'' if is_yes else 'not '}{field.noun.one}"
-        return Form("that", adjective), Form("which", _equals(field, value))
-    return (Form("which", _equals(field, value)),)
+    """Yes or no: "that are active", "that have no rings", "marked as VIP"."""
+    words = [word for word in words_of(field.name) if word not in ("flag", "indicator")]
+    if not is_readable(field.name) or not words:
+        return (Form("which", _equals(field, value)),)
+    if len(words) > 2 and words[-1] == "".join(word[0] for word in words[:-1]).upper():
+        words.pop()  # `pay_per_view_PPV` tells its name twice
+    start, *rest = words if len(words) > 1 else ("", *words)
+    negation = "" if is_yes else "not "
+    if start in ("has", "have") and not english.is_participle(rest[0]):
+        things = " ".join(rest)
+        return (Form("owns", f"{things if is_yes else f'no {things}'}"),)
+    if start not in ("is", "was", "are", ""):
+        rest = [start, *rest] if start not in ("has", "have") else rest
+    name = " ".join(rest)
+    together = "-".join(rest)
+    if len(rest) == 1 and _is_adjective(name):
+        return (Form("that", f"{negation}{name}"),)
+    if together in _ADJECTIVES:
+        return (Form("that", f"{negation}{together}"),)
+    marked = {"can": "able to ", "does": ""}.get(start, "")
+    return (Form("be", f"{negation}marked as {marked}{'-'.join(rest) if marked else name}"),)
+
+
+def _is_adjective(word: str) -> bool:
+    """Whether a word says what something is like, as far as its letters tell."""
+    return word in _ADJECTIVES or word.endswith(("ed", "able", "ible", "ive", "ous", "ful"))
 
 
 def presence(field: Field, is_known: bool) -> tuple[Form, ...]:

@@ -204,6 +204,24 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+_SMALL = re.compile(r"(?<!01 to )(?<![\w,.:-])(?:[02-9]|1[0-2])(?:\.\d+)?(?![\w,:-]|\.\d| [A-Z])")
+_WORD_NUMBER = re.compile(rf"\b(?:{'|'.join(_NUMBERS[2:])})\b")
+
+
+def one_number_style(text: str) -> str:
+    """A sentence with its small numbers all in digits where one of them is.
+
+    >>> one_number_style("the two books with a mark of 5"), one_number_style("two books from 1994")
+    ('the 2 books with a mark of 5', 'two books from 1994')
+    """
+    parts = re.split(r"(\"[^\"]*\"|(?<!\w)'[^']*'(?!\w))", text)  # what is quoted has odd places
+    if not any(_SMALL.search(part) for part in parts[::2]):
+        return text
+    for place in range(0, len(parts), 2):
+        parts[place] = _WORD_NUMBER.sub(lambda m: str(_NUMBERS.index(m[0])), parts[place])
+    return "".join(parts)
+
+
 def is_participle(word: str) -> bool:
     """Whether a word says what was done, as far as its letters tell: "purchased", not "speed"."""
     return word in _PARTICIPLES or (

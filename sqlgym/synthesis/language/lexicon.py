@@ -57,7 +57,9 @@ ABBREVIATIONS = _table("""
     cpu: CPU; ram: RAM; ssn: SSN; iban: IBAN; bmi: BMI; dna: DNA; hr: HR; pdf: PDF; csv: CSV;
     proj: project; prio: priority; hrs: hours; info: information; lifespan: life span; ay: AY;
     fte: FTE; birthdate: date of birth; birthday: birthday; checkin: check-in date;
-    checkout: check-out date; login: login; username: user name; bedtype: bed type
+    checkout: check-out date; login: login; username: user name; bedtype: bed type; rid: ID;
+    displ: displacement; edispl: engine displacement; pat: patient; ins: insurance;
+    dscr: description; un: UN
 """)
 """Parts of names and what they stand for; none that is usual for two things (`res`, `reg`)."""
 
@@ -79,6 +81,10 @@ COMPOUNDS = _table("""
     begins on: start date; expires on: expiry date;
     birth year: year of birth; death year: year of death; birth place: place of birth;
     death date: date of death; birth city: city of birth; start from: start;
+    signed up: sign-up date; checked in: check-in date; checked out: check-out date;
+    logged in: login date; handed in: hand-in date; moved in: move-in date;
+    departs at: departure time; arrives at: arrival time; leaves at: departure time;
+    accelerate: acceleration; melting: melting point; boiling: boiling point;
     born year: year of birth; died year: year of death; year born: year of birth;
     year died: year of death; born on: date of birth; died on: date of death
 """)
@@ -110,6 +116,10 @@ SHORT_UNITS = _table("""
     t weight: tonnes; t mass: tonnes; l volume: litres; l capacity: litres; in height: inches;
     in length: inches; in width: inches; nm distance: nautical miles;
     c temperature: degrees Celsius;
+    m highest: m; c melting: degrees Celsius; c boiling: degrees Celsius; m span: m;
+    m budget: million;
+    m viewers: million; m revenue: million; m population: million; m sales: million;
+    m inhabitants: million; m users: million;
     f temperature: degrees Fahrenheit; k temperature: kelvins; t tonnage: tonnes; g dose: g
 """)
 """A unit of one or two letters is read as one only behind a word that it fits."""
@@ -124,7 +134,7 @@ NOT_NOUNS = word_set("""
 
 ENTITY_SUFFIXES = word_set("list lists table tables tbl tb master tab rows rec recs")
 """Last parts of a table's name that say nothing about its rows."""
-ENTITY_PREFIXES = word_set("tbl t tb dim fact stg raw vw v app my")
+ENTITY_PREFIXES = word_set("tbl t tb dim fact stg raw vw v app my lkp lkup lookup lu")
 NOMINAL = _table("""
     arrange: arrangement; teach: teaching assignment; enroll: enrolment; enrol: enrolment;
     attend: attendance record; assign: assignment; participate: participation; own: ownership;
@@ -152,7 +162,7 @@ COUNTABLE_ING = word_set("""
 GROUPS = frozenset(["staff", "personnel", "faculty", "crew"])
 """Nouns of a whole, whose rows are members of it if they have names."""
 AGENTS = _table("""
-    directed: director; written: writer; created: creator; made: maker; owned: owner;
+    directed: director; written: writer; given: giver; created: creator; made: maker; owned: owner;
     managed: manager; built: builder; designed: designer; published: publisher; painted: painter;
     performed: performer; sold: seller; supplied: supplier; taught: teacher; reviewed: reviewer;
     edited: editor; produced: producer; founded: founder; discovered: discoverer;
@@ -223,6 +233,11 @@ ADDED = word_set("""
     turnover capacity enrollment enrolment output production charge fine prize
 """)
 """Last words of quantities of which a sum means something."""
+PAYMENTS = word_set("""
+    paid charged billed refunded owed spent donated invested raised earned budgeted due awarded
+    invoiced credited saved lent borrowed
+""")
+"""Participles of which a number is an amount, and no count."""
 CRYPTIC = word_set("""
     col column field fld attr attribute var variable val value x y z c f v d k q feat feature
     dim param key data item m n p s t w a b e g h i j l o r u

@@ -20,6 +20,7 @@ from sqlgym.synthesis.language.lexicon import word_set
 from toolgym.lazy import lazy
 
 _PARTS = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*|[A-Z]|\d+")
+_E_MAIL = re.compile(r"(?<![A-Za-z])[Ee][-_ ]?[Mm]ail(?![a-z])")
 _VOWEL = re.compile(r"[aeiouy]")
 _CLUSTER = re.compile(
     r"[bcdfghjklmnpqrstvwxz]{5}|^[bcdfghjklmnpqrtvwxz]{3}(?<!chr)(?<!thr)(?<!phr)(?<!sch)(?<!shr)"
@@ -31,7 +32,7 @@ _STARTS = word_set("""
 _ENDS = word_set("""
     ch sh th ng nk nd nt st ct ft lt pt xt rd rt rk rm rn rl rp rs rb rf rc rg ld lk lm lp lf
     ls lb ll ss ff zz tt dd gg nn rr ck ks ps ts ns ms ds gs bs cs ws mp mn mb sk sp sm gn gh
-    ph wn wl wk wd ht bt ys ms vs mt
+    ph wn wl wk wd ht bt ys ms vs mt gm
 """)
 """Pairs of consonants with which English words start and end; others are of abbreviations."""
 
@@ -44,8 +45,8 @@ def parts_of(name: str) -> tuple[str, ...]:
     (('Song', 'release', 'year'), ('track', 'Length', 'KM'), ('Pet', 'IDs'))
     """
     parts: list[str] = []
-    for word in re.split(r"[\W_]+", name):
-        is_abbreviation = word.lower() in lexicon.ABBREVIATIONS
+    for word in re.split(r"[\W_]+", _E_MAIL.sub("email", name)):
+        is_abbreviation = word.lower() in lexicon.ABBREVIATIONS and word[1:2] + word[-1:] != "ID"
         parts += [word] if is_abbreviation else _PARTS.findall(word)
     return tuple(parts)
 
@@ -62,7 +63,9 @@ def words_of(name: str) -> tuple[str, ...]:
     words: list[str] = []
     for place, part in enumerate(parts):
         lower = part.lower()
-        if lower == "no" and (place + 1 < len(parts) or place > 0):
+        if lower == "no" and [p.lower() for p in parts[place + 1 : place + 2]] == ["show"]:
+            words.append("no")
+        elif lower == "no" and (place + 1 < len(parts) or place > 0):
             words.append("number")
         elif lower in lexicon.ABBREVIATIONS:
             words += lexicon.ABBREVIATIONS[lower].split(" ")
@@ -88,7 +91,23 @@ def is_readable(name: str) -> bool:
     last = parts[-1].lower()
     if any(f"{last} {word}" in lexicon.SHORT_UNITS for word in words_of(name)[:-1]):
         parts = parts[:-1]
-    return all(_is_word(part) for part in parts)
+    words = [part for part in parts if not part[0].isdigit()]
+    if len(words) < len(parts) and not _are_said(parts):
+        return False
+    return all(_is_word(part) for part in words)
+
+
+def _are_said(parts: tuple[str, ...]) -> bool:
+    """Whether the numbers of a name can be said: a year, or what stands before or behind words.
+
+    `currency_2024` and `18_49_rating`, but not `fld_03`, `line_2` or `q3_4`.
+    """
+    real = [part for part in parts if len(part) > 3 and part.isalpha() and _is_word(part)]
+    if not real or any(part.lower() in lexicon.CRYPTIC for part in parts if part.isalpha()):
+        return False
+    last = parts[-1]
+    is_year = len(last) == 4 and last[:2] in ("19", "20") and last.isdigit()
+    return is_year or last.isalpha() or parts[-2].lower() in lexicon.PREPOSITIONS
 
 
 def _is_word(part: str) -> bool:
@@ -130,6 +149,7 @@ def _once(words: list[str], double: list[str]) -> list[str]:
     return backwards[::-1]
 
 
+_SAID_ALONE = frozenset(["field", "feature", "item", "attribute"])
 _TIMES = frozenset(["hours", "days", "weeks", "months", "minutes", "seconds"])
 _SAY_NOTHING = lexicon.CRYPTIC | lexicon.NOT_NOUNS
 
@@ -179,7 +199,11 @@ class Noun:
 
 
 def column_noun(
-    name: str, table_words: tuple[str, ...] = (), is_number: bool = False, is_key: bool = False
+    name: str,
+    table_words: tuple[str, ...] = (),
+    is_number: bool = False,
+    is_key: bool = False,
+    kind: str = "",
 ) -> Noun:
     """The noun of a column, without the name of its table in front.
 
@@ -187,6 +211,8 @@ def column_noun(
         table_words: The singular words of its table's name.
         is_number: It holds numbers, so that a unit or a count may be in its name.
         is_key: It identifies the rows, so that the `mID` of movies is their ID.
+        kind: "date", "year", "figure" or "value" if what it holds is known: a name that is no
+            noun then is one of such a thing, the date hired, the highest figure.
 
     >>> column_noun("customer_first_name", ("customer",)).many
     'first names'
@@ -194,13 +220,15 @@ def column_noun(
     Noun(one='length', many='lengths', is_readable=True, counts='', unit='km')
     >>> column_noun("x7").many
     'values in column "x7"'
+    >>> column_noun("hired", kind="date").one, column_noun("drives_on", kind="value").one
+    ('date hired', 'drives-on value')
     """
     words = words_of(name)
     if is_key and table_words and words == (table_words[0][0], "ID"):
         return _noun(f"{' '.join(table_words)} ID", "", "")
     if not is_readable(name):
         return quoted_column(name)
-    words = _without_table(words, table_words)
+    words = _with_ranges(_without_table(words, table_words))
     unit = ""
     if is_number:
         words, unit = _without_unit(words, parts_of(name))
@@ -208,7 +236,11 @@ def column_noun(
     if is_number and not unit and len(words) > 1 and len(parts_of(name)[-1]) == 1:
         return quoted_column(name)  # metres, minutes or millions
     phrase, counts = _count_phrase(phrase, is_number)
+    if words[:1] and words[0] in lexicon.UNITS and words[1:2] == ("per",) and is_number:
+        return _noun(*_number_of(" ".join(words)), unit)
     alone = len(words) == 1 and english.is_participle(words[0])
+    if kind == "value" and phrase in _SAID_ALONE:
+        return _noun(phrase, "", "")
     if (
         alone
         or (len(words) > 1 and words[0] in lexicon.UNITS and words[0] not in _TIMES)
@@ -217,8 +249,43 @@ def column_noun(
         or phrase.split(" ")[-1] in lexicon.LINK_WORDS | lexicon.PREPOSITIONS
         or phrase.split(" ")[0] in lexicon.PREPOSITIONS
     ):
-        return quoted_column(name)
+        phrase = _named_after(words, kind)
+        return _noun(phrase, "", unit) if phrase else quoted_column(name)
     return _noun(phrase, counts, unit)
+
+
+def _with_ranges(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Numbers beside each other are a range, and a year at the end is one: "currency in 2024"."""
+    joined: list[str] = []
+    for place, word in enumerate(words):
+        if word.isdigit() and 0 < place == len(words) - 1 and not words[place - 1].isdigit():
+            joined.append("in")
+        if joined and word.isdigit() and joined[-1].isdigit():
+            joined[-1] += f"-{word}"
+        else:
+            joined.append(word)
+    return tuple(joined)
+
+
+def _named_after(words: tuple[str, ...], kind: str) -> str:
+    """A noun for words that are none: "date hired", "highest figure"; "" where none is known."""
+    if not words or not kind or (words[0] in lexicon.UNITS and words[0] not in _TIMES):
+        return ""
+    if len(words) == 1:
+        (word,) = words
+        if english.is_participle(word):
+            amount = "amount" if word in lexicon.PAYMENTS else "number"
+            plain = {"figure": f"{amount} {word}", "value": f"{word} value"}
+            return plain.get(kind, f"{kind} {word}")
+        if word in lexicon.CRYPTIC:
+            return ""
+        return {"total": "total", "since": f"start {kind}"}.get(word, f"{word} {kind}")
+    if words[0] == "date" and kind == "date":
+        words = words[1:]
+    is_clause = words[0] in lexicon.PREPOSITIONS or words[-1] in lexicon.LINK_WORDS | (
+        lexicon.PREPOSITIONS
+    )
+    return f"{'-'.join(words) if is_clause else ' '.join(words)} {kind}"
 
 
 def quoted_column(name: str) -> Noun:
@@ -251,7 +318,9 @@ def table_noun(name: str, has_names: bool = False) -> Noun:
     while len(words) > 1 and words[0] in lexicon.ENTITY_PREFIXES:
         words.pop(0)
     if not is_readable(_bare(name)):
-        return records
+        if not _is_owned(parts_of(_bare(name))):
+            return records
+        words[0] = words[0].upper()
     if (
         (words[0] in lexicon.VERBS and len(words) > 1)
         or lexicon.LINK_WORDS & set(words)
@@ -265,10 +334,18 @@ def table_noun(name: str, has_names: bool = False) -> Noun:
     if last in english.MASS or _is_activity(last) or last in lexicon.CRYPTIC:
         if len(words) == 1 and last in lexicon.CRYPTIC:
             return records
-        kind = "member" if last in lexicon.GROUPS and has_names else "record"
+        kind = "member" if last in lexicon.GROUPS else "record"
         return Noun(f"{' '.join(words)} {kind}", f"{' '.join(words)} {kind}s")
     one = english.singular(" ".join(words))
     return Noun(one, english.plural(one))
+
+
+def _is_owned(parts: tuple[str, ...]) -> bool:
+    """Whether letters that are no word stand before words: `csu_fees` are CSU fees."""
+    if len(parts) < 2:
+        return False
+    first, rest = parts[0], "_".join(parts[1:])
+    return 1 < len(first) < 5 and first.isalpha() and len(rest) > 3 and is_readable(rest)
 
 
 def _bare(name: str) -> str:

@@ -269,7 +269,8 @@ def _is_measured(words: tuple[str, ...], fields: list[Field]) -> bool:
         return False
     many = english.plural(words[-1])
     measures = [field.noun for field in fields if field.role is Role.QUANTITY]
-    return any(
+    counted = [f for f in fields if f.role in (Role.QUANTITY, Role.CODE) and f.distinct > 1]
+    return any(words_of(f.name) in (words, (words[-1],), (many,)) for f in counted) or any(
         noun.counts.split(" ")[-1:] == [many]
         or ("total" in noun.one and {words[-1], many} & set(noun.one.split(" ")))
         for noun in measures
@@ -315,9 +316,22 @@ def _field(table: str, sample: Sample, read: TableRead) -> Field:
     )
 
 
+_KINDS = {
+    Role.DATE: "date",
+    Role.YEAR: "year",
+    Role.QUANTITY: "figure",
+    Role.CATEGORY: "value",
+    Role.TEXT: "value",
+    Role.NAME: "value",
+}
+"""What a column of a role holds, for names that are no nouns."""
+
+
 def _noun(sample: Sample, role: Role) -> Noun:
     table = () if role is Role.REFERENCE else sample.table_words
-    noun = column_noun(sample.name, table, role is Role.QUANTITY, role is Role.KEY)
+    noun = column_noun(
+        sample.name, table, role is Role.QUANTITY, role is Role.KEY, _KINDS.get(role, "")
+    )
     if role is Role.REFERENCE and noun.is_readable and noun.last not in _IDENTIFIERS:
         return Noun(f"{noun.one} ID", f"{noun.one} IDs")
     if (
@@ -332,7 +346,11 @@ def _noun(sample: Sample, role: Role) -> Noun:
 def _year_noun(sample: Sample, noun: Noun) -> Noun:
     """Of `start_from` and `founded`, which hold years: the start year, the year founded."""
     words = [w for w in words_of(sample.name) if w not in lexicon.LINK_WORDS and w != "from"]
-    if {"year", "since", "until"} & set(words) or not is_readable(sample.name) or not words:
+    if words == ["since"]:
+        return Noun("start year", "start years")
+    if {"since", "until"} & set(words) and is_readable(sample.name):
+        return Noun(f"{'-'.join(words)} year", f"{'-'.join(words)} years")
+    if "year" in words or not is_readable(sample.name) or not words:
         return noun
     if english.is_participle(words[-1]):
         return Noun(f"year {words[-1]}", f"years {words[-1]}")
@@ -359,7 +377,8 @@ def _without_twins(fields: list[Field]) -> list[Field]:
     result = []
     for field in fields:
         if counts[field.noun.one.lower()] > 1:
-            full = column_noun(field.name, (), field.role is Role.QUANTITY)
+            kind = _KINDS.get(field.role, "")
+            full = column_noun(field.name, (), field.role is Role.QUANTITY, kind=kind)
             field = replace(field, noun=full)
         result.append(field)
     counts = Counter(field.noun.one.lower() for field in result)

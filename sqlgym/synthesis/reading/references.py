@@ -216,20 +216,39 @@ def distinct_links(
 def with_distinct_nouns(entities: list[Entity], keys: list[ForeignKey]) -> list[Entity]:
     """Tables whose nouns would mislead are spoken of by the names of the tables.
 
-    These are nouns that collide, and those that name nothing but what a table links: a row of
-    `book_authors` is neither a book nor an author.
+    These are nouns that collide. A row that is named by nothing but what its table links is a
+    link: one of `book_authors` is neither a book nor an author.
     """
+    nouns = {entity.name: entity.noun for entity in entities}
     counts = Counter(entity.noun.one.lower() for entity in entities)
     words = {entity.name: set(entity.noun.one.split(" ")) for entity in entities}
     result = []
     for entity in entities:
-        linked = {key.to_table for key in keys if key.table == entity.name} - {entity.name}
+        order = [key.to_table for key in keys if key.table == entity.name]
+        linked = {table for table in order if table != entity.name}
         borrowed = set[str]().union(*(words[name] for name in linked))
         is_borrowed = len(linked) > 1 and words[entity.name] <= borrowed
-        if counts[entity.noun.one.lower()] > 1 or is_borrowed:
+        if is_borrowed or (len(linked) > 1 and not entity.noun.is_readable):
+            ends = [nouns[table] for table in dict.fromkeys(order) if table != entity.name]
+            entity = replace(entity, noun=_link_noun(entity, ends))
+        elif counts[entity.noun.one.lower()] > 1:
             entity = replace(entity, noun=quoted_table(entity.name))
         result.append(entity)
-    return result
+    counts = Counter(entity.noun.one.lower() for entity in result)
+    return [
+        replace(entity, noun=quoted_table(entity.name))
+        if counts[entity.noun.one.lower()] > 1
+        else entity
+        for entity in result
+    ]
+
+
+def _link_noun(entity: Entity, ends: list[Noun]) -> Noun:
+    """Of a row that links others: "book-author link"."""
+    if len(ends) != 2 or not all(noun.is_readable for noun in ends):
+        return quoted_table(entity.name)
+    pair = "-".join(noun.one for noun in ends)
+    return Noun(f"{pair} link", f"{pair} links")
 
 
 def _is_junction(entity: Entity, links: list[Link]) -> bool:

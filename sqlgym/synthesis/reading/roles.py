@@ -49,6 +49,13 @@ NO_LABEL = _WORDY | _CODED | lexicon.PLACE_COLUMNS | frozenset({"date", "time", 
 _SINCE = word_set("start from since founded built opened established begin end until")
 
 
+_PLACES_IN_ORDER = word_set("""
+    rank ranking position place standing line sequence step ordinal stop round row slot seat
+    chapter episode order lane track turn priority
+""")
+"""Of these a whole number says which one, and not how much."""
+
+
 @dataclass(frozen=True)
 class Sample:
     """The facts from which the role of a column is decided.
@@ -185,8 +192,10 @@ def _role_of_numbers(sample: Sample) -> Role:
         return Role.CODE
     if last in _NAMED_THINGS or last in lexicon.PERSONS or last in lexicon.PLACES:
         return Role.CODE
-    if last in ("rank", "ranking", "position", "place", "standing"):
+    if whole and (last in _PLACES_IN_ORDER or words[:1] == ("line",)):
         return Role.CODE  # a high rank is a small number, so nobody knows what is more
+    if last in ("rank", "ranking", "position", "standing"):
+        return Role.CODE
     if not whole or last in lexicon.ADDED:
         return Role.QUANTITY if sample.distinct > 1 else Role.OTHER
     if sample.distinct == sample.present == sample.rows > 3 and _is_run(numbers):

@@ -18,13 +18,20 @@ _PROPER = re.compile(
 )
 
 
-def amount(field: Field, value: float, rng: random.Random) -> str:
+def amount(field: Field, value: float, commas: bool) -> str:
     """A number with its unit."""
-    text = f"{value:.10g}"
-    if value.is_integer() and abs(value) >= 10_000 and rng.random() < 0.5:
-        text = f"{int(value):,}"
     unit = field.noun.unit
+    text = digits(value, commas)
     return f"{text} {unit}" if unit else text
+
+
+def digits(value: float, commas: bool) -> str:
+    """A number in digits.
+
+    >>> digits(65000.0, True), digits(1234.5, True), digits(65000.0, False)
+    ('65,000', '1,234.5', '65000')
+    """
+    return f"{value:,.10g}" if commas else f"{value:.10g}"
 
 
 def number(value: Any) -> float:

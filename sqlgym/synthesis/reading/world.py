@@ -116,6 +116,11 @@ class Label:
     is_name: bool
     rows: tuple[tuple[Any, ...], ...] = ()
 
+    @property
+    def is_said(self) -> bool:
+        """People would call a row by it: it is no key and no code."""
+        return all(f.role not in (Role.KEY, Role.REFERENCE, Role.CODE) for f in self.fields)
+
 
 @dataclass(frozen=True)
 class Entity:

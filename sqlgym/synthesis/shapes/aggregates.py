@@ -16,6 +16,8 @@ def functions(field: Field) -> tuple[str, ...]:
     """Aggregates that mean something for a column."""
     if field.role in (Role.DATE, Role.YEAR):
         return ("min", "max")
+    if field.noun.one.startswith(("average ", "mean ")):
+        return ("min", "max")  # nobody asks for an average of averages
     return ("avg", "min", "max", "sum") if field.is_added else ("avg", "min", "max")
 
 
@@ -31,7 +33,7 @@ def aggregate_noun(draft: Draft, function: str, field: Field) -> str:
         return f"{draft.say('average', 'average', 'mean')} {noun.one}"
     if function == "sum":
         return (
-            f"total {noun.one}" if not noun.one.startswith("total ") else f"sum of the {noun.many}"
+            f"sum of the {noun.many}" if noun.one.split(" ")[0] == "total" else f"total {noun.one}"
         )
     return f"{asking.most(field, function == 'max', draft)} {noun.one}"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlgym.synthesis.conditions.forms import event_forms
-from sqlgym.synthesis.drafting import Draft, names, the
+from sqlgym.synthesis.drafting import Draft, label_of, names, the
 from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.language.lexicon import word_set
 from sqlgym.synthesis.reading.world import Entity, Field, Role
@@ -72,9 +72,18 @@ def most(field: Field, is_most: bool, draft: Draft) -> str:
         return draft.say("latest", "most recent") if is_most else "earliest"
     if field.noun.counts:
         return "largest" if is_most else "smallest"
-    pair = ("highest", "lowest"), ("largest", "smallest")
-    sized = field.noun.last in _SIZES
-    return pair[sized][0 if is_most else 1]
+    return most_of(field, is_most)
+
+
+def most_of(field: Field, is_most: bool) -> str:
+    """The extreme of a quantity: "highest", "smallest"."""
+    pair = ("largest", "smallest") if _is_sized(field) else ("highest", "lowest")
+    return pair[0 if is_most else 1]
+
+
+def _is_sized(field: Field) -> bool:
+    """Whether it is large or small and not high or low; `highest` is no higher than another."""
+    return field.noun.last in _SIZES or field.noun.one.startswith(("highest ", "lowest "))
 
 
 _SIZES = word_set("number amount population area quantity total budget capacity size volume")
@@ -117,7 +126,7 @@ def sorting(draft: Draft, field: Field, downwards: bool) -> str:
     noun = field.noun
     if field.role in (Role.DATE, Role.YEAR):
         ends = ("latest", "earliest") if downwards else ("earliest", "latest")
-    elif noun.last in _SIZES or noun.counts:
+    elif _is_sized(field) or noun.counts:
         ends = ("largest", "smallest") if downwards else ("smallest", "largest")
     else:
         ends = ("highest", "lowest") if downwards else ("lowest", "highest")
@@ -135,7 +144,21 @@ def _the(field: Field) -> str:
 
 def unit_text(field: Field) -> str:
     """Its unit as an addition to a question for it: ", in km"."""
-    return f", in {field.noun.unit}" if field.noun.unit else ""
+    unit = field.noun.unit
+    return f", in {unit}{'s' * (unit == 'million')}" if unit else ""
+
+
+def shown(draft: Draft, entity: Entity, *besides: str) -> tuple[Field, ...]:
+    """What is listed of rows: their names; of rows without one, two of their columns.
+
+    That no two rows are the same is proved with the result. A key is listed where nothing else is.
+    """
+    if entity.label is None or entity.label.is_said or draft.chance(draft.keys):
+        return label_of(entity)
+    others = [field for field in outputs(entity) if field.name not in besides]
+    first = draft.pick(others)
+    rest = [field for field in others if field is not first]
+    return (first, draft.pick(rest)) if rest else (first,)
 
 
 def outputs(entity: Entity) -> list[Field]:
@@ -149,6 +172,7 @@ def outputs(entity: Entity) -> list[Field]:
         and field not in label
         and field.is_full
         and (field.role is not Role.CODE or field.noun.is_readable)
+        and field.noun.last != "ID"
         and not {"password", "hash", "token"} & set(field.noun.one.split(" "))
         and not _is_bit(field)
     ]

@@ -10,7 +10,7 @@ from typing import Any
 from sqlgym.synthesis import drafting
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.conditions import Condition
-from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, shape, the
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, shape, the
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking
 
@@ -35,8 +35,10 @@ def asked(
 
 def listing(draft: Draft, entity: Entity, *conditions: Condition) -> tuple[Field, ...]:
     """The columns to show of rows: the label, alone or with one that no condition is about."""
-    label = label_of(entity)
     used = [one.column for one in conditions]
+    label = asking.shown(draft, entity, *used)
+    if entity.label is None or label != entity.label.fields:
+        return label
     others = [field for field in asking.outputs(entity) if field.name not in used]
     if others and draft.chance(0.35):
         return (*label, draft.pick(others))

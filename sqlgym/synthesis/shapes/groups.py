@@ -173,7 +173,7 @@ def group_having_aggregate(draft: Draft) -> Candidate:
     having = f"{aggregates.aggregate_sql('avg', measure)} {sign} {shown}"
     query = Query((field.sql(),), entity.sql, (), field.sql(), having)
     word = {">": "above", "<": "below"}[sign]
-    amount = spoken_values.amount(measure, limit or 0.0, draft.rng)
+    amount = spoken_values.amount(measure, limit or 0.0, draft.commas)
     many, one, nouns = entity.noun.many, measure.noun.one, field.noun.many
     question = draft.say(
         f"For which {nouns} is the average {one} of the {many} {word} {amount}?",

@@ -22,7 +22,7 @@ from sqlgym.synthesis.drafting import (
     Query,
     bare,
     columns,
-    label_of,
+    named,
     names,
     shape,
     the,
@@ -30,7 +30,7 @@ from sqlgym.synthesis.drafting import (
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading.world import Bridge, Entity, Link, Role, identifier
 from sqlgym.synthesis.shapes import aggregates, asking
-from sqlgym.synthesis.shapes.filters import asked
+from sqlgym.synthesis.shapes.filters import asked, listing
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,7 @@ def list_of_parent(draft: Draft) -> Candidate:
     """Rows that belong to a row, or to rows, of another table."""
     chain = draw_chain(draft, _length(draft), lambda c: c.start.label)
     where, after, filters = end_of(draft, chain)
-    label = label_of(chain.start)
-    others = asking.outputs(chain.start)
-    shown = (*label, draft.pick(others)) if others and draft.chance(0.3) else label
+    shown = listing(draft, chain.start)
     query = Query(columns(shown, "T1"), chain.source, where)
     question = asking.list_rows(draft, chain.start, shown, after)
     return asked(question, query, chain.tables, *filters)
@@ -208,7 +206,7 @@ def list_of_parent_filtered(draft: Draft) -> Candidate:
     chain = draw_chain(draft, draft.pick((1, 1, 2)), lambda c: c.start.label)
     where, after, filters = end_of(draft, chain)
     own = conditions.condition(draft, chain.start, "T1")
-    shown = label_of(chain.start)
+    shown = asking.shown(draft, chain.start, own.column)
     query = Query(columns(shown, "T1"), chain.source, (own.sql, *where))
     question = asking.list_rows(draft, chain.start, shown, _both(draft, own, after))
     return asked(question, query, chain.tables, own, *filters)
@@ -273,7 +271,7 @@ def pairs(draft: Draft) -> Candidate:
     """Rows that fulfil a condition, each with the name of what it belongs to."""
     chain = draw_chain(draft, 1, lambda c: c.start.label and c.end.label)
     own = conditions.condition(draft, chain.start, "T1")
-    mine, theirs = label_of(chain.start), label_of(chain.end)
+    mine, theirs = named(draft, chain.start), named(draft, chain.end)
     query = Query((*columns(mine, "T1"), *columns(theirs, "T2")), chain.source, (own.sql,))
     link = chain.links[0]
     role = link.parent.noun.one if link.is_plain else link.role
@@ -295,7 +293,7 @@ def linked(draft: Draft) -> Candidate:
     """Rows that a junction table links to a named row, or to rows, of another table."""
     bridge = draw_bridge(draft, lambda b: b.left.parent.label)
     own, other = bridge.left.parent, bridge.right.parent
-    label = label_of(own)
+    label = named(draft, own)
     if draft.chance(0.6) and other.label:
         row = drafting.row_of(draft, other)
         where, target = row.where("T3"), row.said

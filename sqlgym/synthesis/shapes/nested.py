@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlgym.synthesis import drafting
 from sqlgym.synthesis.conditions import conditions
-from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, shape, the
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, names, shape, the
 from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.reading.world import Entity, Field, Role, identifier
 from sqlgym.synthesis.shapes import aggregates, asking, joins
@@ -16,7 +16,9 @@ from sqlgym.synthesis.shapes.filters import listing
 
 def _measure(draft: Draft, entity: Entity, *roles: Role) -> Field:
     return draft.pick(
-        f for f in entity.having(*(roles or (Role.QUANTITY,))) if f.is_full and f.distinct > 2
+        f
+        for f in entity.having(*(roles or (Role.QUANTITY,)))
+        if f.is_full and f.distinct > 2 and not f.noun.one.startswith(("average ", "mean "))
     )
 
 
@@ -174,7 +176,7 @@ def above_average_of_parent(draft: Draft) -> Candidate:
     sign = draft.pick((">", "<"))
     column = field.value_sql("T1")
     test = f"{column} {sign} (SELECT avg({field.value_sql()}) FROM {chain.start.sql})"
-    shown = label_of(chain.start)
+    shown = asking.shown(draft, chain.start, field.name)
     query = Query(columns(shown, "T1"), chain.source, (*where, test))
     word = {">": "above", "<": "below"}[sign]
     many = chain.start.noun.many
@@ -197,7 +199,7 @@ def count_above_aggregate(draft: Draft) -> Candidate:
     condition = conditions.on_field(draft, entity, category)
     sign, function = draft.pick(((">", "max"), ("<", "min"), (">", "avg"), ("<", "avg")))
     inner = Query((aggregates.aggregate_sql(function, field),), entity.sql, (condition.sql,))
-    shown = entity.label.fields if entity.label and not draft.chance(0.5) else ()
+    shown = asking.shown(draft, entity) if entity.label and not draft.chance(0.5) else ()
     query = Query(
         columns(shown) or ("count(*)",),
         entity.sql,

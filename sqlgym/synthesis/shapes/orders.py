@@ -31,7 +31,7 @@ def superlative(draft: Draft) -> Candidate:
     """The row with the most or the least of something."""
     entity = draft.entity(_orderable)
     field, is_most = ordering(draft, entity), draft.chance(0.6)
-    label = label_of(entity)
+    label = asking.shown(draft, entity, field.name)
     shown = (*label, field) if draft.chance(0.25) and field not in label else label
     query = Query(columns(shown), entity.sql, order=_by(field, is_most), limit=1)
     which = asking.with_most(draft, entity, field, is_most)
@@ -51,8 +51,9 @@ def superlative_filtered(draft: Draft) -> Candidate:
     entity = draft.entity(_orderable)
     field, is_most = ordering(draft, entity), draft.chance(0.6)
     condition = conditions.condition(draft, entity, besides=(field.name,))
-    label = label_of(entity)
-    others = [f for f in asking.outputs(entity) if f.name not in (condition.column, field.name)]
+    label = asking.shown(draft, entity, condition.column, field.name)
+    used = (condition.column, field.name, *(f.name for f in label))
+    others = [f for f in asking.outputs(entity) if f.name not in used]
     shown = (*label, draft.pick(others)) if others and draft.chance(0.35) else label
     query = Query(columns(shown), entity.sql, (condition.sql,), order=_by(field, is_most), limit=1)
     after = condition.after(draft)
@@ -94,7 +95,7 @@ def top(draft: Draft) -> Candidate:
     field, is_most = ordering(draft, entity), draft.chance(0.6)
     number = draft.pick((2, 3, 3, 4, 5))
     draft.unless(entity.rows < number + 2)
-    label = label_of(entity)
+    label = asking.shown(draft, entity, field.name)
     shown = (*label, field) if draft.chance(0.5) and field not in label else label
     where, after, filters = conditions.perhaps(draft, 0.35, entity, besides=(field.name,))
     query = Query(columns(shown), entity.sql, where, order=_by(field, is_most), limit=number)
@@ -164,7 +165,7 @@ def _tops(field: Field, is_most: bool) -> str:
         return f"{'most' if is_most else 'fewest'} {field.noun.counts}"
     if field.role in (Role.DATE, Role.YEAR):
         return f"{'latest' if is_most else 'earliest'} {field.noun.many}"
-    return f"{'highest' if is_most else 'lowest'} {field.noun.many}"
+    return f"{asking.most_of(field, is_most)} {field.noun.many}"
 
 
 def _its(shown: tuple[Field, ...], entity: Entity) -> str:

@@ -12,7 +12,7 @@ from sqlgym.synthesis.drafting import (
     Query,
     bare,
     columns,
-    label_of,
+    named,
     names,
     shape,
     the,
@@ -51,7 +51,7 @@ def _tables(link: Link) -> tuple[str, ...]:
 def count_per_parent(draft: Draft) -> Candidate:
     """How many children each parent has."""
     link = joins.draw_child_link(draft, lambda link: link.parent.label)
-    label = label_of(link.parent)
+    label = named(draft, link.parent)
     where, after, filters = conditions.perhaps(draft, 0.4, link.child, "T2")
     draft.unless(not where and _too_many(link))
     query = Query((*columns(label, "T1"), "count(*)"), source(link), where, group(link))
@@ -77,7 +77,7 @@ def count_per_parent(draft: Draft) -> Candidate:
 def parents_with_many(draft: Draft) -> Candidate:
     """Parents with enough children."""
     link = joins.draw_child_link(draft, lambda link: link.parent.label)
-    label = label_of(link.parent)
+    label = named(draft, link.parent)
     sign, least = draft.pick(((">", 1), (">=", 2), (">=", 3), (">", 2), (">=", 5), (">", 10)))
     words = f"{'more than' if sign == '>' else 'at least'} {english.number_word(least)}"
     where, after, filters = conditions.perhaps(draft, 0.3, link.child, "T2")
@@ -102,7 +102,7 @@ def parents_with_many(draft: Draft) -> Candidate:
 def parent_with_most(draft: Draft) -> Candidate:
     """The parent with the most children."""
     link = joins.draw_child_link(draft, lambda link: link.parent.label)
-    label = label_of(link.parent)
+    label = named(draft, link.parent)
     where, after, filters = conditions.perhaps(draft, 0.4, link.child, "T2")
     with_count = draft.chance(0.4)
     select = (*columns(label, "T1"), "count(*)") if with_count else columns(label, "T1")
@@ -123,7 +123,7 @@ def parent_with_most(draft: Draft) -> Candidate:
 def parents_with_child(draft: Draft) -> Candidate:
     """Parents that have a child that fulfils a condition."""
     link = joins.draw_child_link(draft, lambda link: link.parent.label)
-    label = label_of(link.parent)
+    label = named(draft, link.parent)
     condition = conditions.condition(draft, link.child, "T2")
     query = Query(columns(label, "T1"), source(link), (condition.sql,), distinct=True)
     things = f"at least one {link.child.noun.one} {condition.after_one(draft)}"
@@ -142,7 +142,7 @@ def aggregate_per_parent(draft: Draft) -> Candidate:
     """An aggregate over the children of each parent."""
     link, field = _measured(draft)
     draft.unless(_too_many(link))
-    label = label_of(link.parent)
+    label = named(draft, link.parent)
     function = draft.pick(aggregates.functions(field))
     select = (*columns(label, "T1"), aggregates.aggregate_sql(function, field, "T2"))
     query = Query(select, source(link), (), group(link))
@@ -162,7 +162,7 @@ def aggregate_per_parent(draft: Draft) -> Candidate:
 def parent_with_top_aggregate(draft: Draft) -> Candidate:
     """The parent whose children have the highest or lowest average or sum."""
     link, field = _measured(draft)
-    label = label_of(link.parent)
+    label = named(draft, link.parent)
     function = draft.pick(f for f in aggregates.functions(field) if f in ("avg", "sum"))
     is_most = draft.chance(0.6)
     order = f"{aggregates.aggregate_sql(function, field, 'T2')} {'DESC' if is_most else 'ASC'}"

@@ -15,7 +15,7 @@ from sqlgym.synthesis.drafting import (
     Query,
     bare,
     columns,
-    label_of,
+    named,
     names,
     shape,
     the,
@@ -114,7 +114,7 @@ def _of_parents(
 ) -> tuple[Link, tuple[Field, ...], str, tuple[str, ...], list[str]]:
     """A set operation on parents that have children of two kinds, and what these are like."""
     link = joins.draw_child_link(draft, lambda link: link.parent.label)
-    label = label_of(link.parent)
+    label = named(draft, link.parent)
     sides = _two_ways(draft, link.child, (), "T2")
     sql, contrasts = _together(columns(label, "T1"), per_parent.source(link), word, *sides)
     return link, label, sql, contrasts, [side.after_one(draft) for side in sides]

@@ -96,7 +96,7 @@ def test_the_article_follows_the_sound(noun, said):
         *[("Product_Categories", "product category")],
         *[("model_list", "model"), ("cars_data", "car")],
         *[("tbl_emp", "employee"), ("TV_series", "TV series")],
-        *[("job_history", "job history record"), ("Staff", "staff record")],
+        *[("job_history", "job history record"), ("Staff", "staff member")],
         *[("hiring", "hiring record")],
         *[("ratings", "rating"), ("course_arrange", "course arrangement"), ("stays", "stay")],
         *[("singer_in_concert", 'record in "singer_in_concert"')],
@@ -134,6 +134,10 @@ def test_staff_with_names_are_members():
         *[("opened_year", (), "year opened", "")],
         *[("birth_date", (), "date of birth", ""), ("state_county", (), "state or county", "")],
         *[("Directed_by", (), "director", ""), ("starts_on", (), "start date", "")],
+        *[("18_49_Rating", (), "18-49 rating", ""), ("budget_m", (), "budget", "million")],
+        *[("currency_2024", (), "currency in 2024", ""), ("Edispl", (), "engine displacement", "")],
+        *[("kg_per_hour", (), "number of kg per hour", ""), ("E-Mail", (), "e-mail address", "")],
+        *[("boiling_c", (), "boiling point", "degrees Celsius"), ("rid", (), "ID", "")],
         *[("hrs_wk", (), "hours per week", ""), ("TV_Channel", (), "TV channel", "")],
     ],
 )
@@ -145,12 +149,30 @@ def test_a_column_is_called_this(name, table, said, unit):
 
 @pytest.mark.parametrize(
     "name",
-    ["x7", "fld_03", "col12", "qqz", "größe", "名前", "18_49_Rating", "Edispl", "budget_m", ""],
+    ["x7", "fld_03", "col12", "line_2", "qqz", "größe", "名前", "q3_resp", "size_m2_x", ""],
 )
 def test_a_name_that_cannot_be_read_is_quoted(name):
     noun = column_noun(name, (), is_number=True)
 
     assert (noun.one, noun.is_readable) == (f'value in column "{name}"', False)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        *[("hired", "date", "date hired"), ("paid", "figure", "amount paid")],
+        *[("germinated", "figure", "number germinated"), ("returned", "value", "returned value")],
+        *[("highest", "figure", "highest figure"), ("drives_on", "value", "drives-on value")],
+        *[("since", "date", "start date"), ("field", "value", "field")],
+        *[("date_supplied_from", "date", "supplied-from date"), ("total", "figure", "total")],
+    ],
+)
+def test_a_name_that_is_no_noun_is_one_of_what_it_holds(name, kind, said):
+    assert column_noun(name, (), kind == "figure", kind=kind).one == said
+
+
+def test_letters_before_the_words_of_a_tables_name_are_an_acronym():
+    assert table_noun("csu_fees").many == "CSU fees"
 
 
 def test_what_is_counted_is_said_as_counted():

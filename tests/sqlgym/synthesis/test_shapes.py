@@ -161,6 +161,8 @@ def not_in_sql(question, sql):
     rest = DAY.sub("", rest)
     wanted += [(f"{year}-{MONTHS.index(month) + 1:02}",) for month, year in MONTH.findall(rest)]
     numbers = {float(number) for number in re.findall(r"(?<![\w.])\d+(?:\.\d+)?", plain)}
+    names = re.findall(r"[A-Za-z_]\w*|\"[^\"]+\"", plain)
+    numbers |= {float(number) for name in names for number in re.findall(r"\d+", name)}
     missing = [forms for forms in wanted if not any(form in plain for form in forms)]
     for number in NUMBER.findall(MONTH.sub("", rest)):
         if float(number.replace(",", "")) not in numbers:
