@@ -59,10 +59,13 @@ def aggregate(draft: Draft) -> Candidate:
     query = Query((aggregate_sql(function, field),), entity.sql)
     noun = aggregate_noun(draft, function, field)
     many, unit = entity.noun.many, asking.unit_text(field)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {noun} of all {many}",
         f"What is the {noun} of all {many}{unit}?",
         f"Find the {noun} of all {many}.",
         f"What is the {noun} over all {many}{unit}?" if function in ("avg", "sum") else None,
+        is_many=False,
     )
     question += known_only(function, field, entity)
     return Candidate(question, query.sql(), (entity.name,), supports=(_valued(query, field),))
@@ -81,10 +84,13 @@ def aggregate_filtered(draft: Draft) -> Candidate:
     query = Query((aggregate_sql(function, field),), entity.sql, tuple(c.sql for c in filters))
     noun = aggregate_noun(draft, function, field)
     many, unit = entity.noun.many, asking.unit_text(field)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {noun} of the {many} {after}",
         f"What is the {noun} of the {many} {after}{unit}?",
         f"Find the {noun} of the {many} {after}.",
         f"Among the {many} {after}, what is the {noun}{unit}?",
+        is_many=False,
     )
     question += known_only(function, field, entity)
     return asked(question, query, (entity.name,), *filters, supports=(_valued(query, field),))
@@ -108,7 +114,9 @@ def two_aggregates(draft: Draft) -> Candidate:
     many, all_ = entity.noun.many, "the" if filtered else "all"
     unit = asking.unit_text(field)
     question = (
-        draft.say(
+        asking.ask(
+            draft,
+            f"the {one} and the {other}, in this order, of {all_} {many} {after}",
             f"What are the {one} and the {other} of {all_} {many} {after}{unit}?",
             f"Give the {one} and the {other}, in this order, of {all_} {many} {after}.",
             f"Show the {one} and then the {other} of {all_} {many} {after}.",
@@ -133,7 +141,9 @@ def count_and_aggregate(draft: Draft) -> Candidate:
     query = Query(("count(*)", aggregate_sql(function, field)), entity.sql, (condition.sql,))
     many, after = entity.noun.many, condition.after(draft)
     noun = aggregate_noun(draft, function, field)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the number and the {noun} of the {many} {after}",
         f"How many {many} are there {after}, and what is their {noun}?"
         if after.startswith(("whose", "with"))
         else None,

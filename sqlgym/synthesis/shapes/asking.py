@@ -14,6 +14,38 @@ from sqlgym.synthesis.language.lexicon import word_set
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 
 
+def ask(
+    draft: Draft, what: str | None, *others: str | None, is_many: bool | None = True, then: str = ""
+) -> str:
+    """A question, a request or a fragment for what a noun phrase tells.
+
+    Args:
+        what: What is asked for, with its article: "the names of all singers"; None where it cannot
+            be said in one phrase.
+        others: Wordings that this shape alone has, whole.
+        is_many: Whether it is a plural; None where nobody would ask "what is" of it.
+        then: What has to be said behind the phrase in a sentence of its own.
+    """
+    if what is None or (any(others) and draft.chance(0.45)):
+        return draft.say(*others)
+    be = {True: "are", False: "is", None: ""}[is_many]
+    what = what.strip()
+    bare = what.removeprefix("the ")
+    said = draft.say(
+        be and f"What {be} {what}?",
+        be and f"What {be} {what}?",
+        f"Can you tell me {what}?",
+        f"{'List' if is_many else 'Give'} {what}.",
+        f"Show me {what}.",
+        f"Find {what}.",
+        f"Tell me {what}.",
+        f"I need {what}.",
+        f"{bare}." if bare[0].isalpha() else None,
+        f"{bare}." if bare[0].isalpha() else None,
+    )
+    return f"{said}{then}"
+
+
 def list_rows(
     draft: Draft, entity: Entity, fields: Sequence[Field], after: str, verb: str | None = None
 ) -> str:
@@ -32,12 +64,11 @@ def list_rows(
     label = entity.label
     if verb and label and label.is_name and tuple(fields) == label.fields:  # need not be named
         by_verb = draft.say(by_verb, f"Which {many} {verb}?", f"Name the {many} {after}.")
-    return draft.say(
-        f"List the {names(fields)} of the {many} {after}.",
-        f"What are the {names(fields)} of the {many} {after}?",
+    return ask(
+        draft,
+        f"the {names(fields)} of the {many} {after}",
         f"Give {the(fields)} of every {one} {english.of_one(after)}.",
         f"Show {the(fields)} of each {one} {english.of_one(after)}.",
-        f"Find the {names(fields)} of all {many} {after}.",
         by_verb or None,
         by_verb or None,
         by_verb or None,
@@ -56,13 +87,14 @@ def list_or_count(
 def count_rows(draft: Draft, entity: Entity, after: str, verb: str | None = None) -> str:
     """A question for the number of rows that fulfil something."""
     many = entity.noun.many
-    return draft.say(
+    return ask(
+        draft,
+        f"the number of {many} {after}",
         f"How many {many} are there {after}?" if after.startswith(("whose", "with")) else None,
-        f"What is the number of {many} {after}?",
         f"Count the {many} {after}.",
         f"How many {many} {verb}?" if verb else None,
         f"How many {many} {verb}?" if verb else None,
-        f"Find the number of {many} {after}.",
+        is_many=False,
     )
 
 

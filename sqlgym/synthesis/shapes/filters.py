@@ -119,11 +119,14 @@ def lookup(draft: Draft) -> Candidate:
         fields = (field, draft.pick(others))
     query = Query(columns(fields), entity.sql, row.where())
     what, unit = the(fields), asking.unit_text(field)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"{what} of {row.said}",
         f"What {'is' if len(fields) == 1 else 'are'} {what} of {row.said}{unit}?",
         f"Give {what} of {row.said}.",
         _how(field, row.said) if len(fields) == 1 else None,
         f"Look up {what} of {row.said}.",
+        is_many=len(fields) > 1,
     )
     return Candidate(question, query.sql(), (entity.name,), one_row=True)
 
@@ -145,7 +148,9 @@ def distinct_values(draft: Draft) -> Candidate:
     condition = conditions.condition(draft, entity, besides=(field.name,))
     query = Query(columns((field,)), entity.sql, (condition.sql,), distinct=True)
     after, many, one = condition.after(draft), entity.noun.many, field.noun.many
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the different {one} of the {many} {after}",
         f"Which different {one} occur among the {many} {after}?",
         f"List the {one} of the {many} {after}, each only once.",
         f"What are the different {one} of the {many} {after}?",
@@ -170,10 +175,13 @@ def count_distinct(draft: Draft) -> Candidate:
         (f"count(DISTINCT {field.sql()})",), entity.sql, (condition.sql,) if with_filter else ()
     )
     many, values = entity.noun.many, field.noun.many
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the number of different {values} among the {many}{after}",
         f"How many different {values} are there among the {many}{after}?",
         f"What is the number of distinct {values} of the {many}{after}?",
         f"Count the different {values} of the {many}{after}.",
+        is_many=False,
     )
     contrasts = (*query.weaker(), query.sql().replace("DISTINCT ", ""))
     return Candidate(question, query.sql(), (entity.name,), contrasts)

@@ -13,7 +13,7 @@ from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading import spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role
-from sqlgym.synthesis.shapes import aggregates
+from sqlgym.synthesis.shapes import aggregates, asking
 from sqlgym.synthesis.shapes.filters import asked
 
 
@@ -37,10 +37,15 @@ def count_per_year(draft: Draft) -> Candidate:
     how = "" if part == "year" else " Write the month in two digits, from 01 to 12."
     calendar = "year" if part == "year" else "calendar month, whatever the year"
     many, when = entity.noun.many, _when(field)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"each {calendar}{',' * (part == 'month')} with the number of {many}{after} that {when}"
+        " in it",
         f"How many {many}{after} {when} in each {calendar}? Give the {part} and the number.{how}",
         f"Count the {many}{after} that {when} in each {calendar}; show the {part} and the"
         f" count.{how}",
+        is_many=None,
+        then=how,
     )
     return asked(question, query, (entity.name,), *filters, several=True)
 
@@ -55,12 +60,15 @@ def year_with_most(draft: Draft) -> Candidate:
     query = Query((key,), entity.sql, where, key, "", "count(*) DESC", 1)
     many, when = entity.noun.many, _when(field)
     event = when.removeprefix("were ")
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the year in which the most {many}{after} {when}",
         f"In which year were the most {many}{after} {event}?" if event != when else None,
         f"In which year did the most {many}{after} fall, by their {field.noun.one}?"
         if " when " not in field.noun.one
         else None,
         f"Which year is the one in which the most {many}{after} {when}?" if event == when else None,
+        is_many=False,
     )
     return asked(question, query, (entity.name,), *filters, one_row=True)
 
@@ -100,11 +108,15 @@ def group_count(draft: Draft) -> Candidate:
     only = f" Leave out {field.noun.many} without such {entity.noun.many}." if where else ""
     query = Query((field.sql(), "count(*)"), entity.sql, where, field.sql())
     many, one = entity.noun.many, field.noun.one
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"each {one} with the number of {many}{after}",
         f"How many {many}{after} are there for each {one}? Give the {one} and the number.{only}",
         f"For each {one}, count the {many}{after}. Show the {one} and the count.{only}",
         f"Group the {many}{after} by {one}, and give each {one} with the number of {many}.",
         f"List every {one} together with the number of {many}{after} that have it.{only}",
+        is_many=None,
+        then=only,
     )
     return asked(question, query, (entity.name,), *filters, several=True)
 
@@ -123,10 +135,13 @@ def group_aggregate(draft: Draft) -> Candidate:
     select = (field.sql(), aggregates.aggregate_sql(function, measure))
     query = Query(select, entity.sql, where, field.sql())
     many, one = entity.noun.many, field.noun.one
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"each {one} with the {noun} of its {many}{after}",
         f"What is the {noun} of the {many}{after} for each {one}? Give the {one} and the {noun}.",
         f"For each {one}, find the {noun} of the {many}{after}. Show the {one} first.",
         f"Give each {one} together with the {noun} of its {many}{after}.",
+        is_many=None,
     )
     return asked(question, query, (entity.name,), *filters, several=True)
 
@@ -147,7 +162,12 @@ def group_having(draft: Draft) -> Candidate:
     times = f"{words} {english.number_word(least)}"
     one, nouns = field.noun.one, field.noun.many
     extra = f" Give the {one} and the number of {entity.noun.many}." if with_count else ""
-    question = draft.say(
+    share = f"the {nouns} that {times} {things} share"
+    what = share if sign != "<" else f"the {nouns} that occur among the {things}, but {times} times"
+    also = f", each with the number of {entity.noun.many}" if with_count else ""
+    question = asking.ask(
+        draft,
+        what + also if sign == "<" or least > 1 else None,
         f"Which {nouns} have {times} {things}?{extra}" if sign != "<" else None,
         f"Which {nouns} occur among the {things}, but {times} times?{extra}"
         if sign == "<"
@@ -175,7 +195,9 @@ def group_having_aggregate(draft: Draft) -> Candidate:
     word = {">": "above", "<": "below"}[sign]
     amount = spoken_values.amount(measure, limit or 0.0, draft.commas)
     many, one, nouns = entity.noun.many, measure.noun.one, field.noun.many
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {nouns} for which the average {one} of the {many} is {word} {amount}",
         f"For which {nouns} is the average {one} of the {many} {word} {amount}?",
         f"Which {nouns} have {many} with an average {one} {word} {amount}?",
         f"Find the {nouns} for which the {many} have an average {one} {word} {amount}.",
@@ -196,7 +218,10 @@ def group_most(draft: Draft) -> Candidate:
     query = Query(select, entity.sql, where, field.sql(), "", order, 1)
     extra = ", and how many are there" if with_count else ""
     many, one = entity.noun.many, field.noun.one
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {'most' if is_most else 'least'} common {one} among the {many}{after}"
+        f"{' and the number of those that have it' if with_count else ''}",
         f"Which {one} has the most {many}{after}{extra}?" if is_most else None,
         f"Which {one} occurs {'most' if is_most else 'least'} often among the {many}{after}{extra}?"
         if not with_count
@@ -204,6 +229,7 @@ def group_most(draft: Draft) -> Candidate:
         f" and how many of them have it?",
         f"What is the {'most' if is_most else 'least'} common {one} among the {many}{after}"
         f"{', and how many of them have it' if with_count else ''}?",
+        is_many=with_count,
     )
     return asked(question, query, (entity.name,), *filters, one_row=True)
 
@@ -223,11 +249,14 @@ def group_top_aggregate(draft: Draft) -> Candidate:
     query = Query((field.sql(),), entity.sql, where, field.sql(), "", order, 1)
     noun = aggregates.aggregate_noun(draft, function, measure)
     many, one, end = entity.noun.many, field.noun.one, "highest" if is_most else "lowest"
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {one} with the {end} {noun} of {many}{after}",
         f"For which {one} is the {noun} of the {many}{after} the {end}?",
         f"Which {one} has the {end} {noun} of {many}{after}?",
         f"Find the {one} whose {many}{after} have the {end} {noun}."
         if not after.startswith((" whose", " for which"))
         else None,
+        is_many=False,
     )
     return asked(question, query, (entity.name,), *filters, one_row=True)

@@ -236,10 +236,13 @@ def aggregate_of_parent(draft: Draft) -> Candidate:
     query = Query((aggregates.aggregate_sql(function, field, "T1"),), chain.source, where)
     noun, many = aggregates.aggregate_noun(draft, function, field), chain.start.noun.many
     unit = asking.unit_text(field)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {noun} of the {many} {after}",
         f"What is the {noun} of the {many} {after}{unit}?",
         f"Find the {noun} of the {many} {after}.",
         f"Over all {many} {after}, what is the {noun}{unit}?",
+        is_many=False,
     )
     question += aggregates.known_only(function, field, chain.start)
     supports = (Query((f"count(DISTINCT {field.sql('T1')})",), chain.source, where).sql(),)
@@ -258,10 +261,13 @@ def fact_of_parent(draft: Draft) -> Candidate:
     owner = row.said
     for role in chain.roles():
         owner = f"the {role} of {owner}"
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {fact.noun.one} of {owner}",
         f"What is the {fact.noun.one} of {owner}?",
         f"Give the {fact.noun.one} of {owner}.",
         f"Find the {fact.noun.one} of {owner}.",
+        is_many=False,
     )
     return Candidate(question, query.sql(), chain.tables, one_row=True)
 
@@ -277,13 +283,16 @@ def pairs(draft: Draft) -> Candidate:
     role = link.parent.noun.one if link.is_plain else link.role
     many, one, after = chain.start.noun.many, chain.start.noun.one, own.after(draft)
     after_one = english.of_one(after)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"{the(mine)} of each {one} {after_one}, with {the(theirs)} of {chain.start.its} {role}",
         f"For each {one} {after_one}, show {the(mine)} of the {one} and {the(theirs)} of"
         f" {chain.start.its} {role}.",
         f"List the {many} {after} together with their {role}: give {the(mine)} of the {one} and"
         f" {the(theirs)} of the {role}.",
         f"Which {role} does each {one} {after_one} have? Show {the(mine)} of the {one}, then"
         f" {the(theirs)} of the {role}.",
+        is_many=None,
     )
     return asked(question, query, chain.tables, own)
 
@@ -302,7 +311,9 @@ def linked(draft: Draft) -> Candidate:
         where, target = (condition.sql,), f"{other.noun.a} {condition.after_one(draft)}"
     query = Query(columns(label, "T1"), bridge_source(bridge), where, distinct=True)
     many, way = own.noun.many, through(bridge)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {names(label)} of the {many} that are linked to {target} {way}, each only once",
         f"Which {many} are linked to {target} {way}? List {the(label)} of each once.",
         f"List the {names(label)} of the {many} that are linked to {target} {way}, each only once.",
         f"{way.capitalize() if 'table' not in way else 'T' + way[1:]}, which {many} are linked to"
@@ -324,9 +335,12 @@ def count_linked(draft: Draft) -> Candidate:
     query = Query((f"count(DISTINCT T1.{identifier(key)})",), source, row.where("T2"))
     draft.unless(bridge.left.orphans)
     many, way = own.noun.many, through(bridge)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the number of different {many} that are linked to {row.said} {way}",
         f"How many different {many} are linked to {row.said} {way}?",
         f"Count the different {many} that are linked to {row.said} {way}.",
+        is_many=False,
     )
     return Candidate(question, query.sql(), (bridge.left.child.name, other.name), query.weaker())
 

@@ -85,13 +85,15 @@ def all_with_most(draft: Draft) -> Candidate:
     query = Query(columns(shown), entity.sql, (f"{field.value_sql()} = ({inner})",))
     most, many = asking.most(field, is_most, draft), entity.noun.many
     several = draft.say(f"List all {many} that share it.", "If there are several, give them all.")
-    question = draft.say(
+    whole = f"the {names(shown)} of the {many} whose {field.noun.one} is the {most} of all"
+    question = asking.ask(
+        draft,
+        whole,
         f"Which {many} have the {most} {field.noun.one} of all? Give {the(shown)} of each."
         f" {several}",
         f"What {'is' if len(shown) == 1 else 'are'} {the(shown)} of the {entity.noun.one} with the"
         f" {most} {field.noun.one}? {several}",
-        f"Give the {names(shown)} of the {many} whose {field.noun.one} is the {most} of all."
-        f" {several}",
+        then=f" {several}",
     )
     return Candidate(question, query.sql(), (entity.name,), query.weaker())
 

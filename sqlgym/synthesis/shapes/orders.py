@@ -36,11 +36,14 @@ def superlative(draft: Draft) -> Candidate:
     query = Query(columns(shown), entity.sql, order=_by(field, is_most), limit=1)
     which = asking.with_most(draft, entity, field, is_most)
     the_one = asking.the_most(draft, entity, field, is_most)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"{the(shown)} of {the_one}",
         f"Which {which}? Give {_its(shown, entity)}.",
         f"What {_is(shown)} {the(shown)} of {the_one}?",
         f"Give {the(shown)} of {the_one}.",
         f"Which {which}?" if entity.label and entity.label.is_name and shown == label else None,
+        is_many=len(shown) > 1,
     )
     return Candidate(question, query.sql(), (entity.name,), query.weaker(), one_row=True)
 
@@ -60,7 +63,10 @@ def superlative_filtered(draft: Draft) -> Candidate:
     many = entity.noun.many
     the_one = asking.the_most(draft, entity, field, is_most, after)
     which = asking.with_most(draft, entity, field, is_most)
-    question = draft.say(
+    is_plain = not after.startswith(("whose", "for which"))
+    question = asking.ask(
+        draft,
+        f"{the(shown)} of {the_one}" if is_plain else None,
         f"Of the {many} {after}, which {which}? Give {_its(shown, entity)}.",
         f"Among the {many} {after}, which {which}? Give {the(shown)}.",
         f"What {_is(shown)} {the(shown)} of {the_one}?"
@@ -80,10 +86,13 @@ def fact_of_superlative(draft: Draft) -> Candidate:
     fact = draft.pick(f for f in asking.outputs(entity) if f.name != field.name)
     query = Query(columns((fact,)), entity.sql, order=_by(field, is_most), limit=1)
     the_one = asking.the_most(draft, entity, field, is_most)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"{the((fact,))} of {the_one}",
         f"What is {the((fact,))} of {the_one}?",
         f"Find {the((fact,))} of {the_one}.",
         f"Give {the((fact,))} of {the_one}.",
+        is_many=False,
     )
     return Candidate(question, query.sql(), (entity.name,), query.weaker(), one_row=True)
 
@@ -102,7 +111,9 @@ def top(draft: Draft) -> Candidate:
     how_many, many = english.number_word(number), entity.noun.many
     superlative_ = f"with the {_tops(field, is_most)}"
     sorted_ = asking.sorting(draft, field, is_most)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}",
         f"List the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}.",
         f"What are the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}?",
         f"Which {how_many} {many}{after} have the {_tops(field, is_most)}? Give {the(shown)} of"
@@ -126,7 +137,9 @@ def list_ordered(draft: Draft) -> Candidate:
     query = Query(columns(shown), entity.sql, where, order=_by(field, downwards))
     many, all_ = entity.noun.many, "the" if where else "all"
     sorted_ = asking.sorting(draft, field, downwards)
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {names(shown)} of {all_} {many}{after}, {sorted_}",
         f"List the {names(shown)} of {all_} {many}{after}, {sorted_}.",
         f"Show {the(shown)} of {'each' if where else 'every'} {entity.noun.one}"
         f"{' ' + english.of_one(after.strip()) if after else ''}, {sorted_}.",
@@ -147,7 +160,9 @@ def list_alphabetical(draft: Draft) -> Candidate:
     many, after = entity.noun.many, condition.after(draft)
     word = "alphabetical order" if way == "ASC" else "reverse alphabetical order"
     by = f" of the {label[0].noun.one}" if len(shown) > 1 else ""
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {names(shown)} of the {many} {after} in {word}{by}",
         f"List the {names(shown)} of the {many} {after} in {word}{by}.",
         f"Give {the(shown)} of each {entity.noun.one} {english.of_one(after)}, in {word}{by}.",
         f"What are the {names(shown)} of the {many} {after}, in {word}{by}?",

@@ -19,7 +19,7 @@ from sqlgym.synthesis.drafting import (
 )
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading.world import Field, Link, Role, identifier
-from sqlgym.synthesis.shapes import aggregates, groups, joins
+from sqlgym.synthesis.shapes import aggregates, asking, groups, joins
 from sqlgym.synthesis.shapes.filters import asked
 
 
@@ -59,7 +59,10 @@ def count_per_parent(draft: Draft) -> Candidate:
     at_least_one = f"at least one {_one(link, after)}"
     some = link.childless or where
     without = f" Leave out {parent.many} without any." if some else ""
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"{the(label)} of each {parent.one} that {joins.has(link, at_least_one)}, with the number"
+        f" of such {link.child.noun.many}",
         f"How many {many} does each {parent.one} have? Give {the(label)} and the number.{without}"
         if link.is_plain
         else None,
@@ -67,8 +70,7 @@ def count_per_parent(draft: Draft) -> Candidate:
         f" count.{without}"
         if link.is_plain
         else None,
-        f"Give {the(label)} of each {parent.one} that {joins.has(link, at_least_one)}, with the"
-        f" number of such {link.child.noun.many}.",
+        is_many=None,
     )
     return asked(question, query, _tables(link), *filters, several=True)
 
@@ -89,7 +91,12 @@ def parents_with_many(draft: Draft) -> Candidate:
     parents, extra = link.parent.noun.many, ""
     if with_count:
         extra = f" and the number of {child.many}"
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        (
+            f"the {names(label)} of the {parents} {joins.having(link, things)}"
+            f"{f', with the number of {child.many} of each' if with_count else ''}"
+        ),
         f"Which {parents} {joins.haves(link, things)}? Give {the(label)}{extra}.",
         f"Give {the(label)}{extra} of each {link.parent.noun.one} that {joins.has(link, things)}.",
         f"List the {names(label)} of the {parents} {joins.having(link, things)}"
@@ -110,11 +117,17 @@ def parent_with_most(draft: Draft) -> Candidate:
     child, parent = link.child.noun, link.parent.noun.one
     things = f"the most {child.many}{after}"
     extra = f" and the number of {child.many}" if with_count else ""
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        (
+            f"{the(label)} of the {parent} that {joins.has(link, things)}"
+            f"{', with the number of these' if with_count else ''}"
+        ),
         f"Which {parent} {joins.has(link, things)}? Give {the(label)}{extra}.",
         f"Give {the(label)} of the {parent} that {joins.has(link, things)}"
         f"{', and how many these are' if with_count else ''}.",
         f"Find the {parent} that {joins.has(link, things)}. Show {the(label)}{extra}.",
+        is_many=len(select) > 1,
     )
     return asked(question, query, _tables(link), *filters, one_row=True)
 
@@ -128,7 +141,9 @@ def parents_with_child(draft: Draft) -> Candidate:
     query = Query(columns(label, "T1"), source(link), (condition.sql,), distinct=True)
     things = f"at least one {link.child.noun.one} {condition.after_one(draft)}"
     parents = link.parent.noun.many
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {names(label)} of the {parents} {joins.having(link, things)}, each only once",
         f"Which {parents} {joins.haves(link, things)}? Give {the(label)} of each once.",
         f"List the {names(label)} of the {parents} {joins.having(link, things)}, each only once.",
         f"Find every {link.parent.noun.one} that {joins.has(link, things)}, and list each"
@@ -149,11 +164,15 @@ def aggregate_per_parent(draft: Draft) -> Candidate:
     noun = aggregates.aggregate_noun(draft, function, field)
     child, parent = link.child.noun.many, link.parent.noun.one
     without = f" Leave out {link.parent.noun.many} without {child}." if link.childless else ""
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"{the(label)} of each {parent} with the {noun} of {link.parent.its} {child}",
         f"What is the {noun} of the {child} of each {parent}? Give {the(label)} and the"
         f" {noun}.{without}",
         f"For each {parent}, show {the(label)} and the {noun} of {link.parent.its}"
         f" {child}.{without}",
+        is_many=None,
+        then=without,
     )
     return Candidate(question, query.sql(), _tables(link), several=True)
 
@@ -170,10 +189,13 @@ def parent_with_top_aggregate(draft: Draft) -> Candidate:
     noun = aggregates.aggregate_noun(draft, function, field)
     end = "highest" if is_most else "lowest"
     child, parent = link.child.noun.many, link.parent.noun.one
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"{the(label)} of the {parent} whose {child} have the {end} {noun}",
         f"For which {parent} is the {noun} of {link.parent.its} {child} the {end}? Give"
         f" {the(label)}.",
         f"Give {the(label)} of the {parent} whose {child} have the {end} {noun}.",
+        is_many=len(label) > 1,
     )
     return Candidate(question, query.sql(), _tables(link), query.weaker(), one_row=True)
 
@@ -199,17 +221,24 @@ def count_per_parent_category(draft: Draft) -> Candidate:
     query = Query(select, source(link), (), field.sql("T1"), "", order, int(is_top))
     many, one, parents = link.child.noun.many, field.noun.one, link.parent.noun.many
     if is_top:
-        question = draft.say(
+        question = asking.ask(
+            draft,
+            f"the {one} whose {parents} have the most {many} in all",
             f"Which {one} of {parents} has the most {many}?",
             f"Count the {many} by the {one} of their {link.parent.noun.one}. Which {one} has the"
             f" most?",
+            is_many=False,
         )
         return Candidate(question, query.sql(), _tables(link), query.weaker(), one_row=True)
     without = f" Leave out {field.noun.many} without any." if link.childless else ""
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"each {one} with the number of {many} of its {parents}",
         f"How many {many} are there for each {one} of the {parents}? Give the {one} and the"
         f" number.{without}",
         f"Count the {many} by the {one} of their {link.parent.noun.one}. Show the {one} and the"
         f" number.{without}",
+        is_many=None,
+        then=without,
     )
     return Candidate(question, query.sql(), _tables(link), several=True)

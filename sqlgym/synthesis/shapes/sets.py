@@ -21,7 +21,7 @@ from sqlgym.synthesis.drafting import (
     the,
 )
 from sqlgym.synthesis.reading.world import Entity, Field, Link, Role
-from sqlgym.synthesis.shapes import joins, per_parent
+from sqlgym.synthesis.shapes import asking, joins, per_parent
 
 
 def _two_ways(
@@ -76,7 +76,9 @@ def values_in_both(draft: Draft) -> Candidate:
     """Values that occur among rows of one kind and among rows of another."""
     entity, field, sql, contrasts, (a, b) = _of_values(draft, "INTERSECT")
     values = field.noun.many
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {values} that occur both among the {a} and among the {b}",
         f"Which {values} occur both among the {a} and among the {b}?",
         f"Find the {values} that are shared by {a} and {b}.",
         f"Which {values} have {a} as well as {b}?",
@@ -89,7 +91,9 @@ def values_in_one_only(draft: Draft) -> Candidate:
     """Values that occur among rows of one kind and not among rows of another."""
     entity, field, sql, contrasts, (a, b) = _of_values(draft, "EXCEPT")
     values = field.noun.many
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {values} that occur among the {a} but not among the {b}",
         f"Which {values} occur among the {a} but not among the {b}?",
         f"Find the {values} of the {a}, leaving out those that also occur among the {b}.",
         f"Which {values} have {a} but no {b}?",
@@ -102,7 +106,9 @@ def values_in_either(draft: Draft) -> Candidate:
     """Values that occur among rows of one kind or of another."""
     entity, field, sql, contrasts, (a, b) = _of_values(draft, "UNION", is_free=True)
     values = field.noun.many
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {values} that occur among the {a} or among the {b}, each only once",
         f"Which {values} occur among the {a} or among the {b}? List each once.",
         f"List, each once, the {values} of the {a} and those of the {b}.",
     )
@@ -126,7 +132,9 @@ def parents_with_both(draft: Draft) -> Candidate:
     link, label, sql, contrasts, (a, b) = _of_parents(draft, "INTERSECT")
     child, parents = link.child.noun.one, link.parent.noun.many
     both = joins.haves(link, f"at least one {child} {a} and at least one {child} {b}")
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {names(label)} of the {parents} that {both}",
         f"Which {parents} {both}? Give {the(label)} of each.",
         f"List the {names(label)} of the {parents} that {both}.",
     )
@@ -142,7 +150,9 @@ def parents_with_one_only(draft: Draft) -> Candidate:
         rest = f"have at least one {child} {a} but no {child} {b}"
     else:
         rest = f"are the {link.role} of at least one {child} {a} but of no {child} {b}"
-    question = draft.say(
+    question = asking.ask(
+        draft,
+        f"the {names(label)} of the {parents} that {rest}",
         f"Which {parents} {rest}? Give each {bare(label)} once.",
         f"List the {names(label)} of the {parents} that {rest}.",
     )
