@@ -43,9 +43,9 @@ COMMON = 0.04
 """Share of the kept tasks that may have the same single value as their answer; three always may."""
 KEYS = 0.04
 """How often a row without a name is spoken of by its key, where other tables have names."""
-FAIR = 1.6
+FAIR = 1.5
 """How many times its share of the shapes that fit, at most, a table has of the questions; more only
-after a third of `PATIENCE` without a new task."""
+after half of `PATIENCE` without a new task."""
 HOPELESS = {"gold_fails": 4, "too_long": 1}
 """What counts, and how much, against trying a shape on the same tables again; at 8 it is given up
 until something else of it is kept."""
@@ -127,7 +127,7 @@ class Search:
         names = list(SHAPES)
         weights = [self._weight(name, level) for name in names]
         for drafts in range(PATIENCE):
-            self.is_patient = drafts >= PATIENCE // 3
+            self.is_patient = drafts >= PATIENCE // 2
             place = self.rng.choices(range(len(names)), weights)[0]
             name = names[place]
             self.report.candidates += 1

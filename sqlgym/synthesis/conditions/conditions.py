@@ -133,7 +133,8 @@ class Condition:
     def after(self, draft: Draft, *kinds: str) -> str:
         """Said behind a noun, in one of these kinds of form, or in any."""
         fitting = [form for form in self.forms if not kinds or form.kind in kinds]
-        return draft.pick(fitting).after()
+        events = [form for form in fitting if form.kind == "did"]
+        return draft.pick(events if events and draft.chance(0.8) else fitting).after()
 
     def after_one(self, draft: Draft) -> str:
         """Said behind a noun in the singular."""

@@ -205,7 +205,7 @@ def sentence(text: str) -> str:
 
 
 _SMALL = re.compile(r"(?<!01 to )(?<![\w,.:-])(?:[02-9]|1[0-2])(?:\.\d+)?(?![\w,:-]|\.\d| [A-Z])")
-_WORD_NUMBER = re.compile(rf"\b(?:{'|'.join(_NUMBERS[2:])})\b")
+_WORD_NUMBER = re.compile(rf"\b(?:{'|'.join(_NUMBERS[2:])})\b(?! digits)")
 
 
 def one_number_style(text: str) -> str:

@@ -63,6 +63,29 @@ ABBREVIATIONS = _table("""
 """)
 """Parts of names and what they stand for; none that is usual for two things (`res`, `reg`)."""
 
+GERMAN = _table("""
+    kunde: customer; kunden: customer; mitarbeiter: employee; lieferant: supplier;
+    lieferanten: supplier; artikel: article; produkt: product; produkte: product;
+    bestellung: order; bestellungen: order; auftrag: order; auftraege: order; aufträge: order;
+    rechnung: invoice; rechnungen: invoice; bestellposition: order item;
+    bestellpositionen: order item; abteilung: department; abteilungen: department;
+    filiale: branch; filialen: branch; kategorie: category; kategorien: category;
+    zahlung: payment; zahlungen: payment; lieferung: delivery; lieferungen: delivery;
+    patienten: patient; behandlung: treatment; behandlungen: treatment; adresse: address;
+    adressen: address; vorname: first name; nachname: last name; bezeichnung: designation;
+    beschreibung: description; strasse: street; straße: street; plz: postal code; ort: town;
+    stadt: city; preis: price; menge: quantity; anzahl: quantity; betrag: amount;
+    umsatz: turnover; gehalt: salary; gewicht: weight; größe: size; groesse: size;
+    länge: length; laenge: length; breite: width; höhe: height; hoehe: height; farbe: colour;
+    lagerbestand: stock level; datum: date; bestelldatum: order date; bestell: order;
+    lieferdatum: delivery date; rechnungsdatum: invoice date; geburtsdatum: date of birth;
+    geburtstag: date of birth; eintritt: entry date; eintrittsdatum: entry date;
+    austritt: leaving date; aktiv: active; bemerkung: remark; geschlecht: gender;
+    schlüssel: key
+""")
+"""German parts of names, of which no English name is made."""
+ABBREVIATIONS |= GERMAN
+
 COMPOUNDS = _table("""
     reg date: registration date; reg dt: registration date; reg no: registration number;
     dep date: departure date; dep time: departure time; dep dt: departure date;

@@ -82,11 +82,12 @@ def words_of(name: str) -> tuple[str, ...]:
 def is_readable(name: str) -> bool:
     """Whether each part of a name is a word, or stands for one.
 
-    >>> [is_readable(name) for name in ("song_name", "fldX", "x7", "zzqp", "größe", "MPG")]
+    >>> [is_readable(name) for name in ("song_name", "fldX", "x7", "zzqp", "größte", "MPG")]
     [True, False, False, False, False, True]
     """
     parts = parts_of(name)
-    if not parts or not name.isascii() or len(parts) > 6:
+    is_known = name.isascii() or all(part.lower() in lexicon.GERMAN for part in parts)
+    if not parts or not is_known or len(parts) > 6:
         return False
     last = parts[-1].lower()
     if any(f"{last} {word}" in lexicon.SHORT_UNITS for word in words_of(name)[:-1]):

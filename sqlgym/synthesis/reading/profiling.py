@@ -270,7 +270,7 @@ def _is_measured(words: tuple[str, ...], fields: list[Field]) -> bool:
     many = english.plural(words[-1])
     measures = [field.noun for field in fields if field.role is Role.QUANTITY]
     counted = [f for f in fields if f.role in (Role.QUANTITY, Role.CODE) and f.distinct > 1]
-    return any(words_of(f.name) in (words, (words[-1],), (many,)) for f in counted) or any(
+    return any(words_of(f.name) in (words, (*words[:-1], many)) for f in counted) or any(
         noun.counts.split(" ")[-1:] == [many]
         or ("total" in noun.one and {words[-1], many} & set(noun.one.split(" ")))
         for noun in measures
@@ -340,6 +340,10 @@ def _noun(sample: Sample, role: Role) -> Noun:
         and noun.one == " ".join(sample.table_words)[-len(noun.one) :]
     ):
         return Noun("name", "names")  # the `campus` of `campuses` is its name
+    if role is Role.DATE and noun.one.startswith("date ") and sample.table_words:
+        own, event = sample.table_words[-1], noun.last
+        if own[:4] == event[:4] and english.is_participle(event):
+            return Noun(f"{own} date", f"{own} dates")  # orders are not ordered
     return _year_noun(sample, noun) if role is Role.YEAR else noun
 
 

@@ -26,7 +26,15 @@ _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd\\]")
 _NOTHING = frozenset({"", "null", "none", "n/a", "na", "-", "nan", "unknown", "?", "nil"})
-_FLAGS = (("T", "F"), ("true", "false"), ("yes", "no"), ("Y", "N"), ("1", "0"))
+_FLAGS = (
+    ("T", "F"),
+    ("true", "false"),
+    ("yes", "no"),
+    ("Y", "N"),
+    ("ja", "nein"),
+    ("J", "N"),
+    ("1", "0"),
+)
 _NAMES = frozenset(["name", "title"])
 _WORDY = word_set("""
     description comment comments details detail note notes text summary review abstract

@@ -130,7 +130,7 @@ def with_most(draft: Draft, entity: Entity, field: Field, is_most: bool) -> str:
 
 def the_most(draft: Draft, entity: Entity, field: Field, is_most: bool, after: str = "") -> str:
     """The same as a noun phrase: "the oldest singer", "the singer with the highest rating"."""
-    row = f"{entity.noun.one} {after}".rstrip()
+    row = f"{entity.noun.one} {english.of_one(after)}".rstrip()
     kind, words = _extreme(draft, field, is_most)
     if kind == "adjective":
         return f"the {words} {row}"
@@ -148,7 +148,7 @@ def _extreme(draft: Draft, field: Field, is_most: bool) -> tuple[str, str]:
     if noun.counts:
         return "count", f"{'most' if is_most else 'fewest'} {noun.counts}"
     adjectives = lexicon.SUPERLATIVES.get(noun.one)
-    if adjectives and draft.chance(0.6):
+    if adjectives and draft.chance(0.85):
         return "adjective", adjectives[0 if is_most else 1]
     return "value", f"{most(field, is_most, draft)} {noun.one}"
 

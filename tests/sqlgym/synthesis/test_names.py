@@ -138,6 +138,7 @@ def test_staff_with_names_are_members():
         *[("currency_2024", (), "currency in 2024", ""), ("Edispl", (), "engine displacement", "")],
         *[("kg_per_hour", (), "number of kg per hour", ""), ("E-Mail", (), "e-mail address", "")],
         *[("boiling_c", (), "boiling point", "degrees Celsius"), ("rid", (), "ID", "")],
+        *[("Umsatz_EUR", (), "turnover", "euros"), ("größe", (), "size", "")],
         *[("hrs_wk", (), "hours per week", ""), ("TV_Channel", (), "TV channel", "")],
     ],
 )
@@ -149,7 +150,7 @@ def test_a_column_is_called_this(name, table, said, unit):
 
 @pytest.mark.parametrize(
     "name",
-    ["x7", "fld_03", "col12", "line_2", "qqz", "größe", "名前", "q3_resp", "size_m2_x", ""],
+    ["x7", "fld_03", "col12", "line_2", "qqz", "größte", "名前", "q3_resp", "size_m2_x", ""],
 )
 def test_a_name_that_cannot_be_read_is_quoted(name):
     noun = column_noun(name, (), is_number=True)
