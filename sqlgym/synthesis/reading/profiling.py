@@ -269,8 +269,10 @@ def _is_measured(words: tuple[str, ...], fields: list[Field]) -> bool:
         return False
     many = english.plural(words[-1])
     measures = [field.noun for field in fields if field.role is Role.QUANTITY]
-    counted = [f for f in fields if f.role in (Role.QUANTITY, Role.CODE) and f.distinct > 1]
-    return any(words_of(f.name) in (words, (*words[:-1], many)) for f in counted) or any(
+    heads = [f for f in fields if f.role is Role.CODE and words_of(f.name) == words]
+    if heads and words[-1] in lexicon.GROUPS:
+        return True  # a number of people that is named after them
+    return any(
         noun.counts.split(" ")[-1:] == [many]
         or ("total" in noun.one and {words[-1], many} & set(noun.one.split(" ")))
         for noun in measures

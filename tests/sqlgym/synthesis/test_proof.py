@@ -80,6 +80,9 @@ REJECTED = {
     "in_question": ask("Is the price 65.0 or not?", ONE),
     "seen_at_once": ask("q", "SELECT name FROM hall WHERE id = 2", "hall"),
     "unparsed": ask("q", "this is no SQL"),
+    "idle_join": ask(
+        "q", "SELECT T1.name FROM room AS T1 JOIN hall AS T2 ON T1.beds = T2.id WHERE T2.id = 2"
+    ),
 }
 
 
@@ -181,9 +184,23 @@ def test_so_many_wait_and_no_more(database, monkeypatch):
     assert report.rejected["level_full"] == len(easy) - WAITING
 
 
+def test_a_table_with_few_shapes_has_few_of_the_questions(database, monkeypatch):
+    wide = [
+        ask(f"q{i}", f"SELECT price, {i} AS c{i} FROM room WHERE id = {i}") for i in range(20, 90)
+    ]
+    small = [
+        ask(f"p{i}", f"SELECT a.name FROM hall AS a, room AS b WHERE b.id = {i}", "hall")
+        for i in range(20, 90)
+    ]
+    monkeypatch.setattr(engine, "FAIR", 0.4)
+    _, report = searched(database, monkeypatch, [*wide, *small])
+
+    assert report.rejected["table_full"] > 0
+
+
 def test_every_code_is_reached_by_a_test_and_no_other_exists():
     here = REJECTED.keys() | {"unfit", "asked_before", "near_duplicate", "same_question"}
-    here |= {"skeleton_full", "common_answer", "level_full"}
+    here |= {"skeleton_full", "common_answer", "level_full", "table_full"}
 
     assert here == REJECTIONS.keys()
 
