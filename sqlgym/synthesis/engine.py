@@ -24,7 +24,7 @@ from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.proof import Rejected, prove
-from sqlgym.synthesis.reading.profiling import profile
+from sqlgym.synthesis.reading.profiling import LARGE, profile
 from sqlgym.synthesis.reading.world import World
 from sqlgym.synthesis.rephrasing import LITERAL, Rephraser, solved_by_expert
 from sqlgym.synthesis.report import LEVELS, Synthesis, SynthesisReport, SynthTask
@@ -188,7 +188,12 @@ class Search:
         return task
 
     def _keys(self) -> float:
-        """How often rows are spoken of by their keys: seldom where some have names."""
+        """How often rows are spoken of by their keys: seldom where some have names.
+
+        Where nothing was found for long, and where a draft of a large table costs much, a key will do.
+        """
+        if self.is_patient or any(entity.rows > LARGE for entity in self.world.entities):
+            return 1.0
         return KEYS if any(e.label and e.label.is_said for e in self.world.entities) else 1.0
 
     def _is_full(self, name: str, tables: tuple[str, ...]) -> bool:
