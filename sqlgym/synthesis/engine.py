@@ -190,7 +190,7 @@ class Search:
     def _keys(self) -> float:
         """How often rows are spoken of by their keys: seldom where some have names.
 
-        Where nothing was found for long, and where a draft of a large table costs much, a key will do.
+        Where nothing was found for long, and where a table is very large, a key will do.
         """
         if self.is_patient or any(entity.rows > LARGE for entity in self.world.entities):
             return 1.0
