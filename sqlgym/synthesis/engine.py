@@ -29,6 +29,7 @@ from sqlgym.synthesis.reading.world import World
 from sqlgym.synthesis.rephrasing import LITERAL, Rephraser, solved_by_expert
 from sqlgym.synthesis.report import LEVELS, Synthesis, SynthesisReport, SynthTask
 from sqlgym.synthesis.shapes import SHAPES
+from sqlgym.synthesis.small_copy import SmallCopy, small_copy
 from sqlgym.tasks.hardness import Hardness, hardness
 from sqlgym.tasks.splits import plain_question, skeleton
 from toolgym.errors import ConfigurationError, ToolError
@@ -62,6 +63,7 @@ class Search:
     rng: random.Random
     rephraser: Rephraser | None = None
     variants: int = VARIANTS
+    small: SmallCopy | None = None
     tried: Counter[str] = field(default_factory=Counter)
     fits: Counter[str] = field(default_factory=Counter)
     gave: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -174,7 +176,7 @@ class Search:
         candidate = replace(candidate, shape=name, question=question)
         entities = {entity.name: entity for entity in self.world.entities}
         try:
-            result = prove(self.database, candidate, entities)
+            result = prove(self.database, candidate, entities, self.small)
         except Rejected as reason:
             self.heavy[name, candidate.tables] += HOPELESS.get(reason.code, 0)
             raise
@@ -327,7 +329,20 @@ def stream(
     search = Search(opened, world, mix, report, rng, variants=variants)
     if rephrase is not None:
         search.rephraser = Rephraser(opened, rephrase, report, search.is_taken, solved_by_expert)
-    return search.tasks()
+    return _on_copies(search, tables)
+
+
+def _on_copies(search: Search, tables: Sequence[str] | None) -> Iterator[SynthTask]:
+    """The tasks of a search, which has a small copy of a large database meanwhile."""
+    search.small = small_copy(search.database, search.world)
+    if search.small is None:
+        yield from search.tasks()
+        return
+    try:
+        search.world = profile(search.database, tables, search.small.database)
+        yield from search.tasks()
+    finally:
+        search.small.close()
 
 
 def synthesize(

@@ -11,17 +11,20 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 
-from sqlgym.database.database import Database, QueryResult
+from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.database.limits import STEPS_PER_TICK
 from sqlgym.judging.answers import refusal
 from sqlgym.judging.results import compare
 from sqlgym.judging.several_results import several_results
+from sqlgym.judging.ties import tied_limit
 from sqlgym.synthesis.drafting import Candidate
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading import roles
 from sqlgym.synthesis.reading.profiling import LARGE
 from sqlgym.synthesis.reading.world import Entity
+from sqlgym.synthesis.small_copy import SmallCopy
 from toolgym.errors import ToolError
 
 LEAST_ROWS = 3
@@ -40,26 +43,77 @@ class Rejected(Exception):
         self.code = code
 
 
-def prove(database: Database, candidate: Candidate, entities: Mapping[str, Entity]) -> QueryResult:
+def prove(
+    database: Database,
+    candidate: Candidate,
+    entities: Mapping[str, Entity],
+    small: SmallCopy | None = None,
+) -> QueryResult:
     """The result of a candidate that is a fair task.
+
+    Args:
+        small: A small copy of a large database, on which it is tried first.
 
     Raises:
         Rejected: It is none; the first reason that is found.
     """
     if joins_idly(candidate.sql):
         raise Rejected("idle_join")
-    if any(entities[name].rows > LARGE for name in candidate.tables):
+    is_large = any(entities[name].rows > LARGE for name in candidate.tables)
+    shown = _try(small, candidate) if small is not None and is_large else None
+    if is_large:
         _check_start(database, candidate.sql)
-    result = _run(database, candidate.sql)
+    result = _run(_within_half(database) if is_large else database, candidate.sql)
     if result.ticks * STEPS_PER_TICK > database.limits.steps // 2:
         raise Rejected("gold_fails")
     _check_result(result, candidate)
     _check_guess(result, candidate, entities)
-    _check_conditions(database, result, candidate)
-    several = several_results(database, candidate.sql, result)
+    _check_conditions(database, result, candidate, shown or frozenset())
+    if shown is None:
+        several = several_results(database, candidate.sql, result)
+        if several is not None:
+            raise Rejected(several[0])
+    elif tied_limit(database, candidate.sql, result) is not None:
+        raise Rejected("tied_limit")
+    return result
+
+
+def _within_half(database: Database) -> Database:
+    """The same file, where a statement ends at half of the budget."""
+    limits = database.limits
+    return open_database(database.path, replace(limits, steps=limits.steps // 2))
+
+
+def _try(small: SmallCopy, candidate: Candidate) -> frozenset[str] | None:
+    """Try a candidate on a small copy, and tell which of its contrasts that settles.
+
+    A condition that leaves out a row of the copy leaves out that row of the file. So a count or a
+    list that is another without it is another on the file. Whether the order of rows leaves a
+    choice, but for ties at a LIMIT, is told by the copy too: that lies in how a query is written.
+
+    Returns:
+        None where the copy has no result, and so tells nothing.
+    """
+    sql = candidate.sql
+    result = _run(small.database, sql)
+    steps = small.ticks(result.ticks, candidate.tables) * STEPS_PER_TICK
+    if steps > small.database.limits.steps // 2:
+        raise Rejected("gold_fails")
+    if len(result.rows) > MOST_ROWS:
+        raise Rejected("too_long")
+    if not result.rows or result.rows == ((0,),):
+        return None
+    _check_conditions(small.database, result, replace(candidate, supports=()))
+    several = several_results(small.database, sql, result)
     if several is not None:
         raise Rejected(several[0])
-    return result
+    selected, _, rest = sql.partition(" FROM ")
+    is_of_rows = "(" not in selected.replace("count(*)", "") and "DISTINCT" not in selected
+    return frozenset(candidate.contrasts if is_of_rows and not _OF_MORE.search(rest) else ())
+
+
+_OF_MORE = re.compile(r"\bSELECT\b|\bGROUP BY\b|\bLIMIT\b")
+"""A query with one of these may have a result that no single row decides."""
 
 
 def joins_idly(sql: str) -> bool:
@@ -157,12 +211,19 @@ def _check_guess(result: QueryResult, candidate: Candidate, entities: Mapping[st
             raise Rejected("seen_at_once")
 
 
-def _check_conditions(database: Database, result: QueryResult, candidate: Candidate) -> None:
+def _check_conditions(
+    database: Database,
+    result: QueryResult,
+    candidate: Candidate,
+    shown: frozenset[str] = frozenset(),
+) -> None:
+    """That each condition matters, but for those of which it is shown, and that no other reading
+    of the question finds another result."""
     for sql in candidate.supports:
         if int(_run(database, sql).rows[0][0]) < 2:
             raise Rejected("one_row_only")
     for sql in candidate.contrasts:
-        if _is_same(result, _run(database, sql)):
+        if sql not in shown and _is_same(result, _run(database, sql)):
             raise Rejected("condition_without_effect")
     for sql in candidate.readings:
         if not _is_same(result, _run(database, sql)):

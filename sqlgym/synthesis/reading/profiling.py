@@ -52,8 +52,14 @@ class TableRead:
     is_among_large: bool = False
 
 
-def read_table(database: Database, table: Table, left_out: dict[str, str]) -> TableRead | None:
-    """The values of a table; None, with a reason in `left_out`, if it cannot be used."""
+def read_table(
+    database: Database, table: Table, left_out: dict[str, str], small: Database | None = None
+) -> TableRead | None:
+    """The values of a table; None, with a reason in `left_out`, if it cannot be used.
+
+    Args:
+        small: Holds some rows of each table; the values of large ones are taken from there.
+    """
     rows = database.count(table.name)
     if rows is None:
         left_out[table.name] = "It cannot be read within the budget of a query."
@@ -64,6 +70,8 @@ def read_table(database: Database, table: Table, left_out: dict[str, str]) -> Ta
     else:
         columns = table.columns[:MOST_COLUMNS]
         sample, first = _sample(database, table, columns, rows)
+        if small is not None and rows > READ_WHOLE:
+            sample = _copied(small, table, tuple(sample)) or sample
         if sample:
             nulls, distinct = _counts(database, table, sample, rows)
             return TableRead(table, rows, sample, nulls, distinct, first)
@@ -97,6 +105,24 @@ def _sample(
         if not result.truncated:
             sample[column.name] = tuple(row[0] for row in result.rows)
     return sample, frozenset()
+
+
+def _copied(small: Database, table: Table, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """The values of rows from all over a table of a small copy."""
+    rows = small.count(table.name) or 0
+    columns = ", ".join(map(quoted, names))
+    numbered = f'SELECT *, row_number() OVER () AS "toolgym place" FROM {quoted(table.name)}'
+    step = max(rows // READ_WHOLE, 1)
+    sql = (
+        f'SELECT {columns} FROM ({numbered}) WHERE "toolgym place" % {step} = 0 LIMIT {READ_WHOLE}'
+    )
+    try:
+        result = small.query(sql)
+    except ToolError:
+        return {}
+    if result.truncated or not result.rows:
+        return {}
+    return dict(zip(names, zip(*result.rows, strict=True), strict=True))
 
 
 def _spread(database: Database, table: Table, rows: int) -> str:
@@ -400,17 +426,20 @@ MOST_TABLES = 60
 """Tables that are used, from the first on."""
 
 
-def profile(database: Database, tables: Sequence[str] | None = None) -> World:
+def profile(
+    database: Database, tables: Sequence[str] | None = None, small: Database | None = None
+) -> World:
     """The profile of a database: all that questions can be about.
 
     Args:
         tables: The names of the tables to use; all, but for views, if None.
+        small: Holds some rows of each table; the values of large ones are taken from there.
     """
     left_out: dict[str, str] = {}
     read = [
         one
         for table in _chosen(database, tables, left_out)
-        if (one := read_table(database, table, left_out)) is not None
+        if (one := read_table(database, table, left_out, small)) is not None
     ]
     if any(one.rows > LARGE for one in read):
         read = [replace(one, is_among_large=True) for one in read]
