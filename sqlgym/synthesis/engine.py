@@ -175,6 +175,8 @@ class Search:
         question = english.sentence(english.one_number_style(candidate.question))
         candidate = replace(candidate, shape=name, question=question)
         entities = {entity.name: entity for entity in self.world.entities}
+        if self.small is not None:  # a proof costs more than to see whether it is worth it
+            self._canonical(candidate)
         try:
             result = prove(self.database, candidate, entities, self.small)
         except Rejected as reason:
@@ -220,7 +222,8 @@ class Search:
                 raise Rejected("unparsed") from None
         return self.levels[form]
 
-    def _distinct(self, candidate: Candidate, level: Hardness) -> SynthTask:
+    def _canonical(self, candidate: Candidate) -> tuple[str, str]:
+        """Its SQL in canonical form, with and without literals, if no kept task is too much alike."""
         try:
             canonical = canonical_sql(candidate.sql)
         except ValueError:
@@ -232,6 +235,10 @@ class Search:
             raise Rejected("skeleton_full")
         if self.is_taken(candidate.question):
             raise Rejected("same_question")
+        return canonical, form
+
+    def _distinct(self, candidate: Candidate, level: Hardness) -> SynthTask:
+        canonical, form = self._canonical(candidate)
         self.seen_canonical.add(canonical)
         self.skeletons[form] += 1
         return SynthTask(
