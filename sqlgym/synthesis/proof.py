@@ -108,7 +108,8 @@ def _try(small: SmallCopy, candidate: Candidate) -> frozenset[str] | None:
     if several is not None:
         raise Rejected(several[0])
     selected, _, rest = sql.partition(" FROM ")
-    is_of_rows = "count(*)" in selected or ("(" not in selected and "DISTINCT" not in selected)
+    is_count = "count(*)" in selected.removeprefix("SELECT ").split(", ")
+    is_of_rows = is_count or ("(" not in selected and "DISTINCT" not in selected)
     return frozenset(candidate.contrasts if is_of_rows and not _OF_MORE.search(rest) else ())
 
 
