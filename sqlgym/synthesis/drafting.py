@@ -16,6 +16,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any, TypeVar
 
 from sqlgym.synthesis.language import english
@@ -262,8 +263,13 @@ SHAPES: dict[str, Shape] = {}
 """All shapes, in the order in which they were added."""
 
 
-def shape(name: str) -> Callable[[Shape], Shape]:
+def shape(name: str, large: bool = True) -> Callable[[Shape], Shape]:
     """Add a function as the shape of this name.
+
+    Args:
+        name: What it is called in reports.
+        large: Whether its SQL is fit for a table that only part of was read; without it, what is
+            drafted about such tables is dropped.
 
     Raises:
         ConfigurationError: There is one of this name already.
@@ -272,7 +278,20 @@ def shape(name: str) -> Callable[[Shape], Shape]:
     def add(function: Shape) -> Shape:
         if name in SHAPES:
             raise ConfigurationError(f"there is a shape {name!r} already; take another name.")
-        SHAPES[name] = function
+        SHAPES[name] = function if large else _of_small_tables(function)
         return function
 
     return add
+
+
+def _of_small_tables(function: Shape) -> Shape:
+    """A shape that drafts nothing about large tables, which it would read too often."""
+
+    @wraps(function)
+    def drafted(draft: Draft) -> Candidate:
+        candidate = function(draft)
+        entities = draft.world.entities
+        draft.unless(any(e.is_large and e.name in candidate.tables for e in entities))
+        return candidate
+
+    return drafted

@@ -24,8 +24,8 @@ from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.proof import Rejected, prove
-from sqlgym.synthesis.reading.profiling import LARGE, profile
-from sqlgym.synthesis.reading.world import World
+from sqlgym.synthesis.reading.profiling import profile
+from sqlgym.synthesis.reading.world import LARGE, World
 from sqlgym.synthesis.rephrasing import LITERAL, Rephraser, solved_by_expert
 from sqlgym.synthesis.report import LEVELS, Synthesis, SynthesisReport, SynthTask
 from sqlgym.synthesis.shapes import SHAPES

@@ -22,8 +22,7 @@ from sqlgym.judging.ties import tied_limit
 from sqlgym.synthesis.drafting import Candidate
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading import roles
-from sqlgym.synthesis.reading.profiling import LARGE
-from sqlgym.synthesis.reading.world import Entity
+from sqlgym.synthesis.reading.world import LARGE, Entity
 from sqlgym.synthesis.small_copy import SmallCopy
 from toolgym.errors import ToolError
 

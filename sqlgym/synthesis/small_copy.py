@@ -21,8 +21,7 @@ from pathlib import Path
 
 from sqlgym.database.database import Database
 from sqlgym.database.sqlite_file import quoted
-from sqlgym.synthesis.reading.profiling import LARGE
-from sqlgym.synthesis.reading.world import Entity, Link, World
+from sqlgym.synthesis.reading.world import LARGE, Entity, Link, World
 from toolgym.errors import EnvironmentFault
 
 ROWS = 10_000

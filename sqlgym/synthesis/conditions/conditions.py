@@ -84,9 +84,15 @@ def _in_month(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form,
 
 def _in_year(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form, ...]]:
     year = draft.pick(years_of(field))
-    return f"{date_part(field, 'year', column)} = '{year}'", _date_forms(
-        field, draft.say(f"in {year}", f"in the year {year}")
-    )
+    return in_year(field, year, column, draft.say(f"in {year}", f"in the year {year}"))
+
+
+def in_year(
+    field: Field, year: str, column: str = "", when: str = ""
+) -> tuple[str, tuple[Form, ...]]:
+    """A date of a year: SQL, and the ways to say it."""
+    sql = f"{date_part(field, 'year', column or field.sql())} = '{year}'"
+    return sql, _date_forms(field, when or f"in {year}")
 
 
 def _before_year(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form, ...]]:
@@ -277,7 +283,7 @@ def _between(draft: Draft, field: Field, column: str) -> Condition:
 
 def _on_category(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
     column = field.sql(alias)
-    usable = _distinct_values(field)
+    usable = distinct_values(field)
     value = draft.pick(usable[: roles.FEW])
     way = draft.rng.random()
     if way < 0.12 and not field.nulls and len(usable) > 2:
@@ -292,7 +298,7 @@ def _on_category(draft: Draft, entity: Entity, field: Field, alias: str) -> Cond
     return Condition(f"{column} = {literal(value)}", wordings, field.name)
 
 
-def _distinct_values(field: Field) -> list[str]:
+def distinct_values(field: Field) -> list[str]:
     """Values that can be typed, and of which no other differs by its case only."""
     folded: dict[str, int] = {}
     for value in field.values:

@@ -28,13 +28,11 @@ from sqlgym.synthesis.language.nouns import (
 )
 from sqlgym.synthesis.reading import references, roles
 from sqlgym.synthesis.reading.roles import Sample
-from sqlgym.synthesis.reading.world import Entity, Field, Label, Role, World
+from sqlgym.synthesis.reading.world import LARGE, Entity, Field, Label, Role, World
 from toolgym.errors import ToolError
 
 READ_WHOLE = 2_000
 """Rows up to which a table is read whole; of others, about so many rows are looked at."""
-LARGE = 50_000
-"""Rows from which on a table is large: what reads all of it is thought over first."""
 MOST_COLUMNS = 60
 """Columns of a table that are looked at, from the first on."""
 

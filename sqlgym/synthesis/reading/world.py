@@ -21,6 +21,9 @@ from sqlgym.synthesis.language.lexicon import word_set
 from sqlgym.synthesis.language.nouns import Noun
 from toolgym.lazy import lazy
 
+LARGE = 50_000
+"""Rows from which on a table is large: what reads all of it is thought over first."""
+
 
 class Role(StrEnum):
     """The use of a column."""
@@ -149,6 +152,11 @@ class Entity:
     def having(self, *roles: Role) -> list[Field]:
         """Its columns of these roles."""
         return [field for field in self.fields if field.role in roles]
+
+    @property
+    def is_large(self) -> bool:
+        """It has so many rows that a query which reads them several times is too slow."""
+        return self.rows > LARGE
 
     @property
     def is_person(self) -> bool:

@@ -174,6 +174,11 @@ def _the(field: Field) -> str:
     return field.noun.one if field.noun.is_readable else f"the {field.noun.one}"
 
 
+def called_date(entity: Entity, field: Field) -> str:
+    """What a date is called: that of an order is its order date."""
+    return f"{entity.noun.one} date" if field.noun.one == "date" else field.noun.one
+
+
 def unit_text(field: Field) -> str:
     """Its unit as an addition to a question for it: ", in km"."""
     unit = field.noun.unit

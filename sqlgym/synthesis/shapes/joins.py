@@ -103,7 +103,7 @@ class Chain:
 
 def draw_chain(draft: Draft, length: int, fits: Callable[[Chain], Any] = bool) -> Chain:
     """References that lead on from each other, through no table twice."""
-    first = draft.pick(link for link in draft.world.links if _is_said(link))
+    first = draft.pick(link for link in draft.world.links if is_said(link))
     links = [first]
     while len(links) < length:
         seen = {first.child.name, *(link.parent.name for link in links)}
@@ -113,7 +113,7 @@ def draw_chain(draft: Draft, length: int, fits: Callable[[Chain], Any] = bool) -
                 for link in draft.world.links
                 if link.child.name == links[-1].parent.name
                 and link.parent.name not in seen
-                and _is_said(link)
+                and is_said(link)
             )
         )
     chain = Chain(tuple(links))
@@ -148,7 +148,7 @@ def has(link: Link, things: str) -> str:
 def draw_child_link(draft: Draft, fits: Callable[[Link], Any] = bool) -> Link:
     """A link that can be said from its parent's side."""
     return draft.pick(
-        link for link in draft.world.links if _is_said(link) and not link.is_single and fits(link)
+        link for link in draft.world.links if is_said(link) and not link.is_single and fits(link)
     )
 
 
@@ -180,7 +180,7 @@ def tables_of(bridge: Bridge) -> tuple[str, ...]:
     return bridge.left.parent.name, bridge.left.child.name, bridge.right.parent.name
 
 
-def _is_said(link: Link) -> bool:
+def is_said(link: Link) -> bool:
     """Whether the role of a link can be read."""
     return not link.role.startswith('"') and link.parent.noun.is_readable | link.is_plain
 

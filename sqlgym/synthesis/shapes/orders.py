@@ -109,14 +109,14 @@ def top(draft: Draft) -> Candidate:
     where, after, filters = conditions.perhaps(draft, 0.35, entity, besides=(field.name,))
     query = Query(columns(shown), entity.sql, where, order=_by(field, is_most), limit=number)
     how_many, many = english.number_word(number), entity.noun.many
-    superlative_ = f"with the {_tops(field, is_most)}"
+    superlative_ = f"with the {tops(field, is_most)}"
     sorted_ = asking.sorting(draft, field, is_most)
     question = asking.ask(
         draft,
         f"the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}",
         f"List the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}.",
         f"What are the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}?",
-        f"Which {how_many} {many}{after} have the {_tops(field, is_most)}? Give {the(shown)} of"
+        f"Which {how_many} {many}{after} have the {tops(field, is_most)}? Give {the(shown)} of"
         f" each, {sorted_}.",
     )
     contrasts = (*query.weaker(),)
@@ -174,7 +174,7 @@ def _by(field: Field, downwards: bool) -> str:
     return f"{field.value_sql()} {'DESC' if downwards else 'ASC'}"
 
 
-def _tops(field: Field, is_most: bool) -> str:
+def tops(field: Field, is_most: bool) -> str:
     """ "highest prices", "most beds", "earliest years"."""
     if field.noun.counts:
         return f"{'most' if is_most else 'fewest'} {field.noun.counts}"

@@ -20,6 +20,7 @@ from sqlgym.synthesis.drafting import (
     shape,
     the,
 )
+from sqlgym.synthesis.language.lexicon import PLACE_COLUMNS
 from sqlgym.synthesis.reading.world import Entity, Field, Link, Role
 from sqlgym.synthesis.shapes import asking, joins, per_parent
 
@@ -113,6 +114,64 @@ def values_in_either(draft: Draft) -> Candidate:
         f"List, each once, the {values} of the {a} and those of the {b}.",
     )
     return Candidate(question, sql, (entity.name,), contrasts)
+
+
+@shape("values-of-two-tables", large=False)
+def values_of_two_tables(draft: Draft) -> Candidate:
+    """Values of a column that two tables have: those in both, in one only, or in either."""
+    first, field, second, other = draft.pick(_shared(draft))
+    word = draft.pick(("INTERSECT", "EXCEPT", "UNION"))
+    own, after, _ = conditions.perhaps(draft, 0.35, second, besides=(other.name,))
+    sides = [
+        Query(columns((field,)), first.sql),
+        Query(columns((other,)), second.sql, own),
+    ]
+    sql = f" {word} ".join(side.sql() for side in sides)
+    values, one, two = field.noun.many, first.noun.many, f"{second.noun.many}{after}"
+    what = {
+        "INTERSECT": f"the {values} that occur both among the {one} and among the {two}",
+        "EXCEPT": f"the {values} that occur among the {one} but not among the {two}",
+        "UNION": f"the {values} that occur among the {one} or among the {two}, each only once",
+    }[word]
+    which = (
+        what.removeprefix("the ").replace("that occur", "occur").removesuffix(", each only once")
+    )
+    others = {
+        "INTERSECT": (f"Find the {values} that are shared by {one} and {two}.",),
+        "EXCEPT": (f"Which {values} have {one} but no {two}?",),
+        "UNION": (f"List, each once, the {values} of the {one} and those of the {two}.",),
+    }[word]
+    once = " Give each once." if word == "UNION" else ""
+    question = asking.ask(draft, what, f"Which {which}?{once}", *others)
+    alone = [replace(side, distinct=True).sql() for side in sides]
+    contrasts = alone[:1] if word == "EXCEPT" else alone
+    contrasts += [f" {word} ".join((sides[0].sql(), side)) for side in sides[1].weaker()]
+    return Candidate(question, sql, (first.name, second.name), tuple(contrasts))
+
+
+def _shared(draft: Draft) -> list[tuple[Entity, Field, Entity, Field]]:
+    """Columns of two tables that are called alike and have values in common, either way round."""
+    found = []
+    for first in draft.world.entities:
+        for second in draft.world.entities:
+            if first.name == second.name:
+                continue
+            for field in first.having(Role.CATEGORY, Role.YEAR):
+                found += [
+                    (first, field, second, other)
+                    for other in second.having(field.role)
+                    if field.noun.is_readable
+                    and field.noun.one == other.noun.one
+                    and field.noun.one in _SHARED_NOUNS
+                    and field.is_full
+                    and other.is_full
+                    and set(field.values) & set(other.values)
+                ]
+    return found
+
+
+_SHARED_NOUNS = PLACE_COLUMNS | {"year", "colour", "color", "language", "nationality"}
+"""Columns that mean the same in every table; two "types" are types of different things."""
 
 
 def _of_parents(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sqlgym.database.database import open_database
-from sqlgym.synthesis.reading.profiling import LARGE, profile
+from sqlgym.synthesis.reading.profiling import profile
 from sqlgym.synthesis.reading.roles import Sample, is_typable, role_of
-from sqlgym.synthesis.reading.world import Role
+from sqlgym.synthesis.reading.world import LARGE, Role
 
 
 def world_of(path: Path, script: str, **options):
