@@ -13,6 +13,7 @@ does that goes through `careful`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from sqlglot import Token, exp
@@ -59,6 +60,16 @@ def parse(sql: str, error_level: ErrorLevel | None = None) -> exp.Expr:
     several = len(trees) > 1 and hasattr(exp, "Block")  # as `sqlglot.parse_one` gives them
     tree: exp.Expr = exp.Block(expressions=trees) if several else trees[0]
     return tree
+
+
+@lru_cache(maxsize=16)
+def shared_tree(sql: str) -> exp.Expr:
+    """The tree of a text that several readers look at one after the other, and none changes.
+
+    Raises:
+        SqlglotError: As `parse`.
+    """
+    return parse(sql)
 
 
 def tokens_of(sql: str) -> list[Token]:

@@ -27,7 +27,7 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from sqlgym.database.database import Database, QueryResult
-from sqlgym.database.parsing import careful, parse, tokens_of
+from sqlgym.database.parsing import careful, shared_tree, tokens_of
 from sqlgym.database.schema import Schema
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.judging.bare_columns import OpenGroup, is_aggregate, open_group_of, sources_of
@@ -263,7 +263,7 @@ def _choice(database: Database, sql: str, result: QueryResult) -> str | None:
     lower = sql.lower()
     if not any(word in lower for word in _CHOOSING):
         return depends_on_reading(database, sql, result)
-    tree = parse(sql)
+    tree = shared_tree(sql)
     group = open_group_of(database, tree)
     if group.is_certain:
         return group.reason

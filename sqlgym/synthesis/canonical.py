@@ -13,7 +13,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sqlgym.database.parsing import careful, parse
+from sqlgym.database.parsing import careful, shared_tree
 from sqlgym.synthesis.reading.world import identifier
 
 _LARGEST: Final = 300
@@ -34,7 +34,7 @@ def canonical_sql(sql: str) -> str:
     'SELECT t1.name FROM singer AS t1 WHERE t1.age > 3 AND t1.x IN (1, 2)'
     """
     try:
-        tree = parse(sql)
+        tree = careful(lambda: shared_tree(sql).copy())
         _rename(tree)
         return careful(lambda: _sorted(tree).sql("sqlite"))
     except SqlglotError as error:

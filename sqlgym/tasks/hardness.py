@@ -27,7 +27,7 @@ from typing import Literal
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sqlgym.database.parsing import parse
+from sqlgym.database.parsing import shared_tree
 
 Hardness = Literal["easy", "medium", "hard", "extra"]
 
@@ -62,7 +62,7 @@ def hardness(sql: str) -> Hardness:
 
 def _parse(sql: str) -> exp.Query:
     try:
-        query = parse(sql)
+        query = shared_tree(sql)
     except SqlglotError as error:
         raise ValueError(f"This is not one query that can be parsed: {sql!r}") from error
     if not isinstance(query, exp.Query):

@@ -80,7 +80,8 @@ def _labels(field: Field) -> tuple[str, str]:
     adjectives = lexicon.SUPERLATIVES.get(field.noun.one)
     if adjectives:
         return adjectives[3], adjectives[2]
-    is_sized = field.noun.counts or asking.most_of(field, True) == "largest"
+    is_number = field.noun.counts and field.noun.counts not in ("stars", "points")
+    is_sized = is_number or asking.most_of(field, True) == "largest"
     return ("small", "large") if is_sized else ("low", "high")
 
 

@@ -25,10 +25,15 @@ def _dates(entity: Entity) -> list[Field]:
     ]
 
 
+def _spanned(entity: Entity) -> list[Field]:
+    """Dates between which days are counted; of a life they are too many."""
+    return [f for f in _dates(entity) if not {"birth", "death"} & set(f.noun.one.split(" "))]
+
+
 def _span(draft: Draft) -> tuple[Entity, Field, Field]:
     """Two dates of a table, the one that is mostly earlier first."""
-    entity = draft.entity(lambda e: len(_dates(e)) > 1)
-    first, second = draft.rng.sample(_dates(entity), 2)
+    entity = draft.entity(lambda e: len(_spanned(e)) > 1)
+    first, second = draft.rng.sample(_spanned(entity), 2)
     middle = [sorted(field.values)[len(field.values) // 2] for field in (first, second)]
     return (entity, first, second) if middle[0] <= middle[1] else (entity, second, first)
 
@@ -85,9 +90,21 @@ def days_apart(draft: Draft) -> Candidate:
     question = asking.list_or_count(
         draft, entity, shown, f"{after.strip()} {clause}".strip(), None if after else verb
     )
+    question = _of_each(question, entity, clause)
     candidate = asked(question, query, (entity.name,), *filters)
     others = (*candidate.readings, _in_order(query, first, second))
     return Candidate(question, candidate.sql, candidate.tables, candidate.contrasts, others)
+
+
+def _of_each(question: str, entity: Entity, clause: str) -> str:
+    """The question with its clause in the singular where it speaks of each row."""
+    one = entity.noun.one
+    if not any(f"{word} {one} " in question for word in ("each", "every")):
+        return question
+    single = clause.replace("that were ", "that was ", 1)
+    if not entity.is_person:
+        single = single.replace(" they were ", " it was ").replace(" they ", " it ")
+    return question.replace(clause, single)
 
 
 def _apart(

@@ -44,6 +44,7 @@ def more_than_own(draft: Draft) -> Candidate:
     verb, clause = _compared(draft, field, sign, f"their {link.role}")
     if own:
         draft.unless(after.startswith((" whose", " for which", " with")))
+        draft.unless(shown and clause.startswith("that "))
         clause, verb = f"{after.strip()} {clause}", ""
     question = asking.list_or_count(draft, entity, shown, clause, verb or None)
     question = _agreeing(question, link)
@@ -144,7 +145,8 @@ def without_parent(draft: Draft) -> Candidate:
     query = Query(columns(shown) or ("count(*)",), entity.sql, (*own, f"{column} IS NULL"))
     role = link.parent.noun.one if link.is_plain else link.role
     after = after.strip()
-    words = draft.say(f"without {english.a(role)}", f"that have no {role}")
+    without = f"without {english.a(role)}"
+    words = without if after else draft.say(without, f"that have no {role}")
     question = asking.list_or_count(
         draft, entity, shown, f"{after} {words}".strip(), None if after else f"have no {role}"
     )

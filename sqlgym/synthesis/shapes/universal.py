@@ -126,7 +126,7 @@ def parents_with_every_value(draft: Draft) -> Candidate:
     what = (
         f"of every {field.noun.one} that occurs among the {many}"
         if is_every
-        else f"of at least {number} different {nouns}"
+        else f"with at least {number} different {nouns} among them"
     )
     question = asking.ask(
         draft,
