@@ -329,6 +329,12 @@ def larger_of_values(draft: Draft) -> Candidate:
     return asked(question, query, (entity.name,), one_row=True)
 
 
+def _name(said: str, noun: str) -> str:
+    """A named row without its noun, where a name is all that is left."""
+    name = said.removeprefix(f"the {noun} ").removeprefix("named ")
+    return said if name.startswith(("with ", "whose ")) else name
+
+
 @shape("larger-of-parents", large=False)
 def larger_of_parents(draft: Draft) -> Candidate:
     """Which of two named parents has more children, and how many."""
@@ -347,9 +353,7 @@ def larger_of_parents(draft: Draft) -> Candidate:
     give = f" Give {the(first.fields)} and the number."
     noun, said = parent.noun.one, (first.said, second.said)
     question = draft.say(
-        f"Which {noun} {has}, {said[0]} or {said[1]}?{give}".replace(
-            f", the {noun} ", ", "
-        ).replace(f"or the {noun} ", "or "),
+        f"Which {noun} {has}, {_name(said[0], noun)} or {_name(said[1], noun)}?{give}",
         f"Which one {has}: {said[0]} or {said[1]}?{give}",
         f"Of {said[0]} and {said[1]}, which one {has}?{give}",
         f"Find out which one {has}, {said[0]} or {said[1]}.{give}",

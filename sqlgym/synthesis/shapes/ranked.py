@@ -43,7 +43,7 @@ def top_of_each_group(draft: Draft) -> Candidate:
     shown = columns((group, *label))
     query = Query((*shown, place), entity.sql, where)
     sql = f"SELECT {', '.join(shown)} FROM ({query.sql()}) WHERE place <= {number}"
-    draft.unless(number == 1 and after.startswith((" whose", " for which")))
+    draft.unless(after.startswith((" whose", " for which", " with")))
     if number == 1:
         sql = sql.replace("<= 1", "= 1")
         row = asking.the_most(draft, entity, field, is_most, after.strip())
