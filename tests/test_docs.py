@@ -252,17 +252,21 @@ def test_the_table_of_databases_is_the_data():
 
 
 def test_every_shape_has_an_example_that_is_a_fair_task_of_its_level():
-    (path,) = dataset_folder("bundled").rglob("town_library.sqlite")
-    database = open_database(path)
     rows = table_under("synthesis.md", "| shape | level | question | gold SQL |")
-    for _, level, question, written in rows:
+    rows = [[name, "town_library", *rest] for name, *rest in rows]
+    rows += table_under("synthesis.md", "| shape | database | level | question | gold SQL |")
+    for _, name, level, question, written in rows:
         sql = written.strip("`")
-        result = database.query(sql)
 
         assert level == hardness(sql), question
+        found = [*dataset_folder("bundled-2").rglob(f"{name}.sqlite")]
+        if not found:  # one of Spider's
+            continue
+        database = open_database(found[0])
+        result = database.query(sql)
         assert refusal(result, proof.MOST_ROWS) is None, question
         assert several_results(database, sql, result) is None, question
-    assert [name.strip("`") for name, *_ in rows] == list(SHAPES)
+    assert sorted(name.strip("`") for name, *_ in rows) == sorted(SHAPES)
 
 
 def test_every_reason_and_every_option_of_the_synthesis_is_told():
