@@ -26,6 +26,11 @@ def _otherwise(sql: str, *functions: str) -> tuple[str, ...]:
     return tuple(sql.replace("rank() OVER", f"{function}() OVER") for function in functions)
 
 
+def _has_place(entity: Entity) -> bool:
+    """Whether it has a column that is called as places are called here."""
+    return any(field.name.lower() == "place" for field in entity.fields)
+
+
 @shape("top-of-each-group", large=False)
 def top_of_each_group(draft: Draft) -> Candidate:
     """The first one, two or three rows of each value of a column."""
@@ -35,6 +40,7 @@ def top_of_each_group(draft: Draft) -> Candidate:
     group = groups.grouping(draft, entity)
     field = _ordering(draft, entity, group)
     number, is_most = draft.pick((1, 1, 2, 2, 3)), draft.chance(0.65)
+    draft.unless(_has_place(entity))
     draft.unless(group.distinct * number > groups.MOST_GROUPS or entity.rows < 3 * group.distinct)
     label = named(draft, entity)
     draft.unless({group.name, field.name} & {f.name for f in label})
@@ -144,7 +150,7 @@ def place_of_row(draft: Draft) -> Candidate:
     entity = draft.entity(lambda e: e.label and e.label.is_said and e.rows > 5)
     field, is_most = _ordering(draft, entity), draft.chance(0.7)
     row = drafting.row_of(draft, entity)
-    draft.unless(field in row.fields)
+    draft.unless(field in row.fields or _has_place(entity))
     partition, among = "", f"all {entity.noun.many}"
     if draft.chance(0.3):
         group = groups.grouping(draft, entity)
@@ -181,10 +187,9 @@ def place_of_row(draft: Draft) -> Candidate:
 @shape("above-own-group", large=False)
 def above_own_group(draft: Draft) -> Candidate:
     """Rows above or below the average of the rows that share a value with them."""
-    entity = draft.entity(
-        lambda e: e.label and e.having(Role.CATEGORY, Role.YEAR) and e.having(Role.QUANTITY)
-    )
+    entity = draft.entity(lambda e: e.label and e.having(Role.CATEGORY) and e.having(Role.QUANTITY))
     group = groups.grouping(draft, entity)
+    draft.unless(group.role is Role.YEAR)
     field = draft.pick(
         f
         for f in entity.having(Role.QUANTITY)

@@ -289,3 +289,18 @@ def test_a_tie_at_the_end_of_a_group_is_refused(tmp_path):
 
     assert kept(path, "top-of-each-group") == []
     assert kept(path, "place-of-row") == []
+
+
+def test_a_column_called_place_is_not_taken_for_the_place(tmp_path):
+    path = tmp_path / "places.db"
+    with sqlite3.connect(path) as connection:
+        columns = "id INTEGER PRIMARY KEY, name TEXT, place TEXT, size INT"
+        connection.execute(f"CREATE TABLE boat ({columns})")
+        for n in range(40):
+            row = (n, f"Boat {chr(65 + n % 26)}{n}", ("bay", "port")[n % 2], 7 * n + 90 * (n % 2))
+            connection.execute("INSERT INTO boat VALUES (?, ?, ?, ?)", row)
+    connection.close()
+
+    assert kept(path, "top-of-each-group") == []
+    assert kept(path, "place-of-row") == []
+    assert kept(path, "above-own-group")
