@@ -198,7 +198,8 @@ def on_weekday(draft: Draft) -> Candidate:
     else:
         number = draft.pick(range(7))
         test, when = f"{column} = '{number}'", f"on a {_DAYS[number]}"
-    own, after, filters = conditions.perhaps(draft, 0.3, entity, besides=(field.name,))
+    others = tuple(f.name for f in entity.having(Role.DATE))
+    own, after, filters = conditions.perhaps(draft, 0.3, entity, besides=others)
     draft.unless(after.startswith((" whose", " for which", " with")))
     query = Query(("count(*)",), entity.sql, (*own, test))
     events = event_forms(field, when)
