@@ -223,7 +223,7 @@ class Search:
         return self.levels[form]
 
     def _canonical(self, candidate: Candidate) -> tuple[str, str]:
-        """Its SQL in canonical form, with and without literals, if no kept task is too much alike."""
+        """Its SQL in canonical form, with literals and without, if no kept task is too like it."""
         try:
             canonical = canonical_sql(candidate.sql)
         except ValueError:

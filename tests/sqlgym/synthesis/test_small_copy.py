@@ -10,7 +10,8 @@ from sqlgym.database.database import Database, open_database
 from sqlgym.synthesis import proof, synthesize
 from sqlgym.synthesis.drafting import Candidate
 from sqlgym.synthesis.proof import Rejected, prove
-from sqlgym.synthesis.reading.profiling import LARGE, profile
+from sqlgym.synthesis.reading.profiling import profile
+from sqlgym.synthesis.reading.world import LARGE
 from sqlgym.synthesis.small_copy import ROWS, small_copy
 
 ORDERS, CUSTOMERS, SHOPS = LARGE + 10_000, 6_000, 12
