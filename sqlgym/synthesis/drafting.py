@@ -116,12 +116,16 @@ class Draft:
     Attributes:
         commas: Its numbers from a thousand on are written with commas.
         keys: How often rows without a name are spoken of by their keys.
+        style: "whose" or "with": how its conditions are said where both would do.
+        says_named: It says "the singer named Joe Sharp", not "the singer Joe Sharp".
     """
 
     world: World
     rng: random.Random
     commas: bool = False
     keys: float = 1.0
+    style: str = "whose"
+    says_named: bool = False
 
     def pick(self, options: Iterable[T]) -> T:
         """One of several things; `Unfit` if there are none."""
@@ -139,8 +143,10 @@ class Draft:
         return self.pick(wording for wording in wordings if wording)
 
     def entity(self, fits: Callable[[Entity], Any] = bool) -> Entity:
-        """A table that fits."""
-        return self.pick(entity for entity in self.world.entities if fits(entity))
+        """A table that fits; one that only links others is seldom taken."""
+        entity = self.pick(entity for entity in self.world.entities if fits(entity))
+        self.unless(entity.noun.last == "link" and self.chance(0.7))
+        return entity
 
     def unless(self, wrong: Any) -> None:
         """End the attempt if something is wrong."""
@@ -236,7 +242,7 @@ def _said(
     noun = entity.noun.one
     if len(fields) == 2:
         full = spoken_values.quoted_text(f"{cells[0]} {cells[1]}")
-        return draft.say(f"the {noun} {full}", f"the {noun} named {full}"), f"is {full}"
+        return f"the {noun} {'named ' * draft.says_named}{full}", f"is {full}"
     field, cell = fields[0], cells[0]
     shown = spoken_values.quoted_text(cell) if isinstance(cell, str) else f"{cell:.10g}"
     if not field.noun.is_readable:
@@ -247,8 +253,7 @@ def _said(
             clause = f"is {shown}" if isinstance(cell, str) else f"has the {field.noun.one} {shown}"
             return f"the {noun} with the {field.noun.one} {shown}", clause
         return f"the {noun} whose {field.noun.one} is {shown}", f"has the {field.noun.one} {shown}"
-    said = draft.say(f"the {noun} {shown}", f"the {noun} {shown}", f"the {noun} named {shown}")
-    return said, f"is {shown}"
+    return f"the {noun} {'named ' * draft.says_named}{shown}", f"is {shown}"
 
 
 def _has_twin(rows: tuple[tuple[Any, ...], ...], cells: tuple[Any, ...]) -> bool:

@@ -157,7 +157,15 @@ class Search:
         return gained / (1 + self.kept_shapes[name])
 
     def _attempt(self, name: str) -> SynthTask:
-        draft = Draft(self.world, self.rng, self.rng.random() < 0.5, self._keys())
+        commas, style, named = (self.rng.random() for _ in range(3))
+        draft = Draft(
+            self.world,
+            self.rng,
+            commas < 0.5,
+            self._keys(),
+            "whose" if style < 0.5 else "with",
+            named < 0.3,
+        )
         candidate = SHAPES[name](draft)
         if self.heavy[name, candidate.tables] >= 8:
             raise Unfit

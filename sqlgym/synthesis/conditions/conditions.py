@@ -122,6 +122,10 @@ def _day(draft: Draft, field: Field) -> date:
     return spoken_values.day_of(days[place])
 
 
+_SHORT = frozenset(["did", "be", "that", "owns"])
+"""Forms that people prefer where there are any: hired in 2014, older than 30, in Rome."""
+
+
 @dataclass(frozen=True)
 class Condition:
     """A condition on rows.
@@ -139,8 +143,13 @@ class Condition:
     def after(self, draft: Draft, *kinds: str) -> str:
         """Said behind a noun, in one of these kinds of form, or in any."""
         fitting = [form for form in self.forms if not kinds or form.kind in kinds]
-        events = [form for form in fitting if form.kind == "did"]
-        return draft.pick(events if events and draft.chance(0.8) else fitting).after()
+        short = [form for form in fitting if form.kind in _SHORT]
+        if short and draft.chance(0.8):
+            return draft.pick(short).after()
+        # A question that has said "with the city Rome" does not go on with "whose city is Oslo".
+        other = {"whose": "with", "with": "whose"}[draft.style]
+        alike = [form for form in fitting if form.kind != other]
+        return draft.pick(alike or fitting).after()
 
     def after_one(self, draft: Draft) -> str:
         """Said behind a noun in the singular."""

@@ -191,7 +191,7 @@ def other_than(entity: Entity, field: Field, value: str) -> tuple[Form, ...]:
 
 def one_of(entity: Entity, field: Field, texts: Sequence[str]) -> tuple[Form, ...]:
     """One of several texts."""
-    shown = english.join_words([spoken_values.quoted_text(text) for text in texts], "or")
+    shown = english.join_words(spoken_values.quoted_texts(texts), "or")
     forms = [Form("whose", f"{field.noun.one} {field.noun.be} {shown}")]
     if len(texts) == 2:
         forms.append(Form("whose", f"{field.noun.one} {field.noun.be} either {shown}"))
@@ -252,7 +252,8 @@ def presence(field: Field, is_known: bool) -> tuple[Form, ...]:
         shown = field.name.replace('"', '""')
         return (Form("which", f'column "{shown}" is {"not " if is_known else ""}empty'),)
     if is_known:
-        return Form("which", f"{noun.a} is recorded"), Form("with", f"a known {noun.one}")
+        known = f"known {noun.one}" if noun.is_plural else f"a known {noun.one}"
+        return Form("which", f"{noun.a} {noun.be} recorded"), Form("with", known)
     return Form("which", f"no {noun.one} is recorded"), Form("with", f"no recorded {noun.one}")
 
 

@@ -59,7 +59,12 @@ ABBREVIATIONS = _table("""
     fte: FTE; birthdate: date of birth; birthday: birthday; checkin: check-in date;
     checkout: check-out date; login: login; username: user name; bedtype: bed type; rid: ID;
     displ: displacement; edispl: engine displacement; pat: patient; ins: insurance;
-    dscr: description; un: UN
+    dscr: description; un: UN; itm: item; ln: line; stk: stock; mvmt: movement; mvt: movement;
+    fnm: first name; lnm: last name; hrly: hourly; rmrk: remark; rmk: remark; pref: preferred;
+    flg: flag; pstl: postal; cntct: contact; eml: e-mail address; reord: reorder; dflt: default;
+    cpm: CPM; ctr: CTR; hdr: header; cntr: counter; prc: price; shpmt: shipment;
+    whse: warehouse; ts: timestamp; invc: invoice; ctgry: category;
+    slsprsn: salesperson; rtng: rating
 """)
 """Parts of names and what they stand for; none that is usual for two things (`res`, `reg`)."""
 
@@ -108,6 +113,7 @@ COMPOUNDS = _table("""
     logged in: login date; handed in: hand-in date; moved in: move-in date;
     departs at: departure time; arrives at: arrival time; leaves at: departure time;
     accelerate: acceleration; melting: melting point; boiling: boiling point;
+    term date: termination date; term dt: termination date; lead: lead time;
     born year: year of birth; died year: year of death; year born: year of birth;
     year died: year of death; born on: date of birth; died on: date of death
 """)
@@ -155,7 +161,9 @@ NOT_NOUNS = word_set("""
 """)
 """Words that cannot stand alone as a noun: a column of that name is spoken of by its name."""
 
-ENTITY_SUFFIXES = word_set("list lists table tables tbl tb master tab rows rec recs")
+ENTITY_SUFFIXES = word_set(
+    "header headers hdr list lists table tables tbl tb master tab rows rec recs"
+)
 """Last parts of a table's name that say nothing about its rows."""
 ENTITY_PREFIXES = word_set("tbl t tb dim fact stg raw vw v app my lkp lkup lookup lu")
 NOMINAL = _table("""
@@ -202,6 +210,7 @@ PERSONS = word_set("""
     editor reader borrower student captain lawyer judge officer adviser advisor supplier
     vendor seller buyer participant applicant visitor pianist photographer sailor farmer
     keeper librarian president king queen faculty member people contestant host chef customer
+    pupil patron owner holder agent
     subscriber host referee entrepreneur investor party mayor governor
 """)
 """Nouns of whom one says "who" and "from France"."""
@@ -245,10 +254,31 @@ EVENTS = _table("""
     discovered: were discovered; discovery: were discovered; delivered: were delivered;
     delivery: were delivered; shipped: were shipped; paid: were paid; issued: were issued;
     purchased: were purchased; sold: were sold; made: were made; started: started; ended: ended;
+    issue: were issued; enrolment: enrolled; shipping: were shipped;
+    publish: were published; pickup: were picked up; report: were reported; ship: were shipped;
     planted: were planted; booked: were booked; enrolled: enrolled; submitted: were submitted;
     elected: were elected; invented: were invented; retired: retired; left: left
 """)
 """What happened at a date or year whose name is this word with date, year, on, at, in."""
+
+OCCASIONS = word_set("""
+    lesson flight call meeting session class course visit trip ride journey episode track song film
+    movie match game shift event show talk interview appointment treatment workout exercise stage
+""")
+"""What lasts: its minutes are its duration."""
+
+MEASURED = _table("""
+    kg: weight; g: weight; tonnes: weight; pounds: weight; grams: weight; km: distance;
+    miles: distance; minutes: duration; hours: duration; seconds: duration
+""")
+"""What a unit measures, for names that tell nothing else: `max_kg`."""
+
+DATES_OF = _table("""
+    due: due date; hired: hire date; registered: registration date; issued: issue date;
+    deceased: date of death; published: publication date; opened: opening date;
+    enrolled: enrolment date; ordered: order date; shipped: shipping date; delivered: delivery date
+""")
+"""What people call the date on which something happened, where it is not "date joined"."""
 
 ADDED = word_set("""
     number count quantity amount total sales population visits hours minutes salary cost

@@ -115,7 +115,7 @@ def _is_word(part: str) -> bool:
     lower = part.lower()
     if lower in lexicon.ABBREVIATIONS or lower in lexicon.UNITS or lower in lexicon.LINK_WORDS:
         return True
-    if lower in ("no", "m", "s", "min", "h", "km2", "m2", "day", "sex", "as", "per", "up"):
+    if lower in ("ad", "no", "m", "s", "min", "h", "km2", "m2", "day", "sex", "as", "per", "up"):
         return True
     if part.isupper() and part.isalpha() and 2 <= len(part) <= 4:
         return True  # an acronym, which is said as it is
@@ -151,6 +151,7 @@ def _once(words: list[str], double: list[str]) -> list[str]:
 
 
 _SAID_ALONE = frozenset(["field", "feature", "item", "attribute"])
+_LIMITS = frozenset(["maximum", "minimum", "average", "total"])
 _TIMES = frozenset(["hours", "days", "weeks", "months", "minutes", "seconds"])
 _SAY_NOTHING = lexicon.CRYPTIC | lexicon.NOT_NOUNS
 
@@ -234,11 +235,17 @@ def column_noun(
     if is_number:
         words, unit = _without_unit(words, parts_of(name))
     phrase = lexicon.COMPOUNDS.get(" ".join(words)) or _date_phrase(words, table_words)
+    if unit in ("minutes", "seconds") and words and words[-1] in lexicon.OCCASIONS:
+        phrase += " duration"
     if is_number and not unit and len(words) > 1 and len(parts_of(name)[-1]) == 1:
         return quoted_column(name)  # metres, minutes or millions
     phrase, counts = _count_phrase(phrase, is_number)
     if words[:1] and words[0] in lexicon.UNITS and words[1:2] == ("per",) and is_number:
         return _noun(*_number_of(" ".join(words)), unit)
+    if is_number and len(words) == 2 and english.is_participle(words[1]):
+        measured = lexicon.UNITS.get(words[0], "")
+        if measured in lexicon.MEASURED and words[0] not in _TIMES:
+            return _noun(f"{lexicon.MEASURED[measured]} {words[1]}", "", measured)
     alone = len(words) == 1 and english.is_participle(words[0])
     if kind == "value" and phrase in _SAID_ALONE:
         return _noun(phrase, "", "")
@@ -250,6 +257,8 @@ def column_noun(
         or phrase.split(" ")[-1] in lexicon.LINK_WORDS | lexicon.PREPOSITIONS
         or phrase.split(" ")[0] in lexicon.PREPOSITIONS
     ):
+        if len(words) == 1 and words[0] in _LIMITS and unit in lexicon.MEASURED:
+            return _noun(f"{words[0]} {lexicon.MEASURED[unit]}", "", unit)
         phrase = _named_after(words, kind)
         return _noun(phrase, "", unit) if phrase else quoted_column(name)
     return _noun(phrase, counts, unit)
@@ -332,7 +341,7 @@ def table_noun(name: str, has_names: bool = False) -> Noun:
         words.pop()
     words[-1] = lexicon.NOMINAL.get(words[-1], words[-1])
     last = words[-1]
-    if last in english.MASS or _is_activity(last) or last in lexicon.CRYPTIC:
+    if last in english.MASS or _is_activity(last) or last in lexicon.CRYPTIC - {"item"}:
         if len(words) == 1 and last in lexicon.CRYPTIC:
             return records
         kind = "member" if last in lexicon.GROUPS else "record"
@@ -391,6 +400,8 @@ def _date_phrase(words: tuple[str, ...], table: tuple[str, ...] = ()) -> str:
     """`joined_on` is the date joined, `date_order_placed` the date when the order was placed."""
     if len(words) == 2 and english.is_participle(words[0]):
         kind = {"on": "date", "at": "date", "in": "year"}.get(words[1], words[1])
+        if kind == "date" and words[0] in lexicon.DATES_OF:
+            return lexicon.DATES_OF[words[0]]
         if kind in ("date", "year", "time"):
             return f"{kind} {words[0]}"
     if len(words) == 2 and words[1] == "by" and words[0] in lexicon.AGENTS:

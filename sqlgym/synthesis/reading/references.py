@@ -20,7 +20,7 @@ from sqlgym.database.schema import Column, ForeignKey, Table
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.language.nouns import Noun, is_readable, quoted_table, words_of
-from sqlgym.synthesis.reading.world import Bridge, Entity, Link, Role
+from sqlgym.synthesis.reading.world import Bridge, Entity, Field, Link, Role
 from toolgym.errors import ToolError
 
 CHECKED = 500
@@ -227,8 +227,10 @@ def with_distinct_nouns(entities: list[Entity], keys: list[ForeignKey]) -> list[
         order = [key.to_table for key in keys if key.table == entity.name]
         linked = {table for table in order if table != entity.name}
         borrowed = set[str]().union(*(words[name] for name in linked))
-        is_borrowed = len(linked) > 1 and words[entity.name] <= borrowed
-        if is_borrowed or (len(linked) > 1 and not entity.noun.is_readable):
+        is_owned = any(words[entity.name] <= words[name] for name in linked)
+        is_borrowed = words[entity.name] <= borrowed and not is_owned
+        is_bare = not entity.noun.is_readable and len(_own_fields(entity)) <= 2
+        if len(linked) > 1 and (is_borrowed or is_bare):
             ends = [nouns[table] for table in dict.fromkeys(order) if table != entity.name]
             entity = replace(entity, noun=_link_noun(entity, ends))
         elif counts[entity.noun.one.lower()] > 1:
@@ -258,8 +260,13 @@ def _is_junction(entity: Entity, links: list[Link]) -> bool:
         return False
     if any(link.parent.name == entity.name for link in links):
         return False
-    others = [f for f in entity.fields if f.role not in (Role.REFERENCE, Role.KEY, Role.DATE)]
+    others = _own_fields(entity)
     return (len(others) <= 2 and entity.label is None) or len(others) == 0
+
+
+def _own_fields(entity: Entity) -> list[Field]:
+    """What a row says besides what it links, and when."""
+    return [f for f in entity.fields if f.role not in (Role.REFERENCE, Role.KEY, Role.DATE)]
 
 
 def _role(key: ForeignKey, parent: Entity) -> str:
@@ -275,6 +282,10 @@ def _role(key: ForeignKey, parent: Entity) -> str:
         return parent.noun.one
     if len(words) > 1 and words[0] in _ENDS:
         words[0] = _ENDS[words[0]]
+    own = parent.noun.one.split(" ")
+    before = words[: -len(own)]
+    if words[-len(own) :] == own and before and before[-1] in lexicon.PERSONS | _CHIEFS:
+        words = before  # `manager_employee_id` is of a manager
     role = " ".join(words)
     if lexicon.PREPOSITIONS & set(words):
         return ""

@@ -59,7 +59,8 @@ _SINCE = word_set("start from since founded built opened established begin end u
 
 _PLACES_IN_ORDER = word_set("""
     rank ranking position place standing line sequence step ordinal stop round row slot seat
-    chapter episode order lane track turn priority
+    chapter episode order lane track turn priority season period term week quarter phase stage
+    floor platform gate edition
 """)
 """Of these a whole number says which one, and not how much."""
 
@@ -196,6 +197,8 @@ def _role_of_numbers(sample: Sample) -> Role:
         return Role.YEAR
     if words[:2] == ("number", "of") or (words[:1] == ("number",) and len(words) > 1):
         return Role.QUANTITY
+    if whole and last == "by":
+        return Role.OTHER  # it tells who did it, by a number
     if last in _CODED or _CODED & set(words[-2:]) - {"number"}:
         return Role.CODE
     if last in _NAMED_THINGS or last in lexicon.PERSONS or last in lexicon.PLACES:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -53,6 +54,18 @@ def quoted_text(value: str) -> str:
     if _PROPER.fullmatch(value) and not value.isupper() and not value.endswith("."):
         return value
     return f'"{value}"' if "'" in value else f"'{value}'"
+
+
+def quoted_texts(values: Sequence[str]) -> list[str]:
+    """Several texts, all bare or all in quotes.
+
+    >>> quoted_texts(["Audi", "BMW"])
+    ["'Audi'", "'BMW'"]
+    """
+    said = [quoted_text(value) for value in values]
+    if said == list(values):
+        return said
+    return [f'"{value}"' if "'" in value else f"'{value}'" for value in values]
 
 
 def threshold(field: Field, rng: random.Random) -> float | None:

@@ -313,7 +313,7 @@ def larger_of_values(draft: Draft) -> Candidate:
         (field.sql(), "count(*)"), entity.sql, (where,), field.sql(), "", "count(*) DESC", 1
     )
     many, one, nouns = entity.noun.many, field.noun.one, field.noun.many
-    said = [spoken_values.quoted_text(value) for value in chosen]
+    said = spoken_values.quoted_texts(chosen)
     listed, either = english.join_words(said), english.join_words(said, "or")
     more = "more" if number == 2 else "the most"
     give = f" Give the {one} and its number of {many}."

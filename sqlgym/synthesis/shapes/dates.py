@@ -145,13 +145,14 @@ def average_days(draft: Draft) -> Candidate:
     things = f"{entity.noun.many}{after}"
     all_ = "the" if where else "all"
     rest = f"{_known(entity, first, second)}{figure.said}"
-    passed = {"avg": "on average", "max": "at most", "min": "at least"}[function]
     question = asking.ask(
         draft,
         f"the {word} number of days {between} of {all_} {things}",
-        f"How many days passed {passed} {between} of {all_} {things}?{rest}",
+        f"How many days passed on average {between} of {all_} {things}?{rest}"
+        if function == "avg"
+        else None,
         f"Over {all_} {things}, what is the {word} number of days {between}?{rest}",
-        f"For {all_} {things}, find the {word} number of days {between}.{rest}",
+        f"Among {all_} {things}, find the {word} number of days {between}.{rest}",
         is_many=False,
     )
     question += "" if not rest or question.endswith(rest) else rest

@@ -39,8 +39,7 @@ def count_per_year(draft: Draft) -> Candidate:
     many, when = entity.noun.many, _when(field)
     question = asking.ask(
         draft,
-        f"each {calendar}{',' * (part == 'month')} with the number of {many}{after} that {when}"
-        " in it",
+        f"the number of {many}{after} that {when} in each {calendar}, with the {part} first",
         f"How many {many}{after} {when} in each {calendar}? Give the {part} and the number.{how}",
         f"Count the {many}{after} that {when} in each {calendar}; show the {part} and the"
         f" count.{how}",
@@ -65,7 +64,7 @@ def year_with_most(draft: Draft) -> Candidate:
         f"the year in which the most {many}{after} {when}",
         f"In which year were the most {many}{after} {event}?" if event != when else None,
         f"In which year did the most {many}{after} fall, by their {field.noun.one}?"
-        if " when " not in field.noun.one
+        if event == when and " when " not in field.noun.one
         else None,
         f"Which year is the one in which the most {many}{after} {when}?" if event == when else None,
         is_many=False,
@@ -221,7 +220,7 @@ def group_most(draft: Draft) -> Candidate:
     question = asking.ask(
         draft,
         f"the {'most' if is_most else 'least'} common {one} among the {many}{after}"
-        f"{' and the number of those that have it' if with_count else ''}",
+        f"{f', with the number of these {many}' if with_count else ''}",
         f"Which {one} has the most {many}{after}{extra}?" if is_most else None,
         f"Which {one} occurs {'most' if is_most else 'least'} often among the {many}{after}{extra}?"
         if not with_count
@@ -229,7 +228,7 @@ def group_most(draft: Draft) -> Candidate:
         f" and how many of them have it?",
         f"What is the {'most' if is_most else 'least'} common {one} among the {many}{after}"
         f"{', and how many of them have it' if with_count else ''}?",
-        is_many=with_count,
+        is_many=False,
     )
     return asked(question, query, (entity.name,), *filters, one_row=True)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlgym.synthesis import drafting
 from sqlgym.synthesis.conditions import conditions
+from sqlgym.synthesis.conditions.forms import event_forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, names, shape, the
 from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.reading.world import Entity, Field, Role, identifier
@@ -63,7 +64,7 @@ def above_average_filtered(draft: Draft) -> Candidate:
     query = Query(columns(shown), entity.sql, (own.sql, test))
     word = {">": "above", "<": "below"}[sign]
     first, noun = own.after(draft), field.noun
-    link = " and" if first.startswith(("whose", "for which", "with")) else ""
+    link = " and" if first.startswith(("whose", "for which", "with", "that ")) else ""
     kind = "with" if first.startswith("with") else "whose"
     rest = {
         "whose": f"whose {noun.one} is {word} the average of all {entity.noun.many}",
@@ -84,7 +85,7 @@ def all_with_most(draft: Draft) -> Candidate:
     draft.unless(field in shown)
     query = Query(columns(shown), entity.sql, (f"{field.value_sql()} = ({inner})",))
     most, many = asking.most(field, is_most, draft), entity.noun.many
-    several = draft.say(f"List all {many} that share it.", "If there are several, give them all.")
+    several = "If there are several, give them all."
     whole = f"the {names(shown)} of the {many} whose {field.noun.one} is the {most} of all"
     question = asking.ask(
         draft,
@@ -123,6 +124,9 @@ def _compared(draft: Draft, field: Field, sign: str, said: str) -> tuple[str, st
     more = sign == ">"
     if field.role in (Role.DATE, Role.YEAR):
         word = "later" if more else "earlier"
+        events = event_forms(field, f"{word} than {said}")
+        if events:
+            return events[0].after(), events[0].text
         return (
             f"whose {noun.one} is {word} than that of {said}",
             f"have {english.a(word)} {noun.one} than {said}",

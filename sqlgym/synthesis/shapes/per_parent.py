@@ -62,7 +62,7 @@ def count_per_parent(draft: Draft) -> Candidate:
     question = asking.ask(
         draft,
         f"{the(label)} of each {parent.one} that {joins.has(link, at_least_one)}, with the number"
-        f" of such {link.child.noun.many}",
+        f" of these {link.child.noun.many}",
         f"How many {many} does each {parent.one} have? Give {the(label)} and the number.{without}"
         if link.is_plain
         else None,
@@ -127,7 +127,7 @@ def parent_with_most(draft: Draft) -> Candidate:
         f"Give {the(label)} of the {parent} that {joins.has(link, things)}"
         f"{', and how many these are' if with_count else ''}.",
         f"Find the {parent} that {joins.has(link, things)}. Show {the(label)}{extra}.",
-        is_many=len(select) > 1,
+        is_many=len(label) > 1,
     )
     return asked(question, query, _tables(link), *filters, one_row=True)
 
@@ -225,8 +225,7 @@ def count_per_parent_category(draft: Draft) -> Candidate:
             draft,
             f"the {one} whose {parents} have the most {many} in all",
             f"Which {one} of {parents} has the most {many}?",
-            f"Count the {many} by the {one} of their {link.parent.noun.one}. Which {one} has the"
-            f" most?",
+            f"Find the {one} whose {parents} have the most {many}.",
             is_many=False,
         )
         return Candidate(question, query.sql(), _tables(link), query.weaker(), one_row=True)

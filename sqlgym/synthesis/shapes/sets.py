@@ -79,9 +79,8 @@ def values_in_both(draft: Draft) -> Candidate:
     values = field.noun.many
     question = asking.ask(
         draft,
-        f"the {values} that occur both among the {a} and among the {b}",
-        f"Which {values} occur both among the {a} and among the {b}?",
-        f"Find the {values} that are shared by {a} and {b}.",
+        f"the {values} that have both {a} and {b}",
+        f"Which {values} have both {a} and {b}?",
         f"Which {values} have {a} as well as {b}?",
     )
     return Candidate(question, sql, (entity.name,), contrasts)
@@ -94,10 +93,9 @@ def values_in_one_only(draft: Draft) -> Candidate:
     values = field.noun.many
     question = asking.ask(
         draft,
-        f"the {values} that occur among the {a} but not among the {b}",
-        f"Which {values} occur among the {a} but not among the {b}?",
-        f"Find the {values} of the {a}, leaving out those that also occur among the {b}.",
+        f"the {values} that have {a} but no {b}",
         f"Which {values} have {a} but no {b}?",
+        f"Which {values} have {a}, but do not have any {b}?",
     )
     return Candidate(question, sql, (entity.name,), contrasts[:1])
 
@@ -109,8 +107,8 @@ def values_in_either(draft: Draft) -> Candidate:
     values = field.noun.many
     question = asking.ask(
         draft,
-        f"the {values} that occur among the {a} or among the {b}, each only once",
-        f"Which {values} occur among the {a} or among the {b}? List each once.",
+        f"the {values} that have {a} or {b}, each only once",
+        f"Which {values} have {a} or {b}? List each once.",
         f"List, each once, the {values} of the {a} and those of the {b}.",
     )
     return Candidate(question, sql, (entity.name,), contrasts)
@@ -129,16 +127,14 @@ def values_of_two_tables(draft: Draft) -> Candidate:
     sql = f" {word} ".join(side.sql() for side in sides)
     values, one, two = field.noun.many, first.noun.many, f"{second.noun.many}{after}"
     what = {
-        "INTERSECT": f"the {values} that occur both among the {one} and among the {two}",
-        "EXCEPT": f"the {values} that occur among the {one} but not among the {two}",
-        "UNION": f"the {values} that occur among the {one} or among the {two}, each only once",
+        "INTERSECT": f"the {values} that have both {one} and {two}",
+        "EXCEPT": f"the {values} that have {one} but no {two}",
+        "UNION": f"the {values} that have {one} or {two}, each only once",
     }[word]
-    which = (
-        what.removeprefix("the ").replace("that occur", "occur").removesuffix(", each only once")
-    )
+    which = what.removeprefix("the ").replace("that have", "have").removesuffix(", each only once")
     others = {
-        "INTERSECT": (f"Find the {values} that are shared by {one} and {two}.",),
-        "EXCEPT": (f"Which {values} have {one} but no {two}?",),
+        "INTERSECT": (f"Which {values} have {one} as well as {two}?",),
+        "EXCEPT": (f"Which {values} have {one}, but do not have any {two}?",),
         "UNION": (f"List, each once, the {values} of the {one} and those of the {two}.",),
     }[word]
     once = " Give each once." if word == "UNION" else ""

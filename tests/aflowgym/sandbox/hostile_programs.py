@@ -247,7 +247,7 @@ RESOURCES = [
         body("""
 kept = []
 while True:
-    kept.append('x' * 10**6)
+    kept.append('x' * 10**7)
 """),
     ),
     Hostile("map_memory", "(OSError|memory).*", body("import mmap\nmmap.mmap(-1, 4 << 30)")),
