@@ -70,7 +70,7 @@ def top_of_each_group(draft: Draft) -> Candidate:
         else None,
         f"For each {one}, what {'is' if which and len(label) == 1 else 'are'} {what}? Show the"
         f" {one} first.",
-        f"Find {what}, separately for each {one}. Give the {one}, too.",
+        f"Find {what}, separately for each {one}. Give the {one} first.",
         f"Separately for each {one}, list {what}. Show the {one} first.",
     )
     weaker = [sql.replace(query.sql(), other) for other in query.weaker()]
@@ -127,8 +127,8 @@ def top_of_each_parent(draft: Draft) -> Candidate:
         f"For each {one}, give {the(mine)} of the {one} and {the(shown)} of {its}.{without}",
         f"For every {one}, show {the(mine)} of the {one}, then {the(shown)} of {its}.{without}",
         f"What {'is' if len(shown) == 1 else 'are'} {the(shown)} of each"
-        f" {english.possessive(one)} {row.removeprefix('the ')}? Give {the(mine)} of the {one},"
-        f" too.{without}",
+        f" {english.possessive(one)} {row.removeprefix('the ')}? Give {the(mine)} of the {one}"
+        f" first.{without}",
         is_many=None,
         then=without,
     )
