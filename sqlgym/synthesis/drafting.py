@@ -145,7 +145,7 @@ class Draft:
     def entity(self, fits: Callable[[Entity], Any] = bool) -> Entity:
         """A table that fits; one that only links others is seldom taken."""
         entity = self.pick(entity for entity in self.world.entities if fits(entity))
-        self.unless(entity.noun.last == "link" and self.chance(0.7))
+        self.unless(entity.noun.last == "link" and self.chance(0.85))
         return entity
 
     def unless(self, wrong: Any) -> None:

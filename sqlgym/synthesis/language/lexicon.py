@@ -64,7 +64,9 @@ ABBREVIATIONS = _table("""
     flg: flag; pstl: postal; cntct: contact; eml: e-mail address; reord: reorder; dflt: default;
     cpm: CPM; ctr: CTR; hdr: header; cntr: counter; prc: price; shpmt: shipment;
     whse: warehouse; ts: timestamp; invc: invoice; ctgry: category;
-    slsprsn: salesperson; rtng: rating
+    slsprsn: salesperson; rtng: rating; clb: club; mbr: member; mtch: match; ven: venue;
+    sprt: sport; attnd: attendance; frst: first; frstnm: first name; shrt: short; sz: size;
+    tm: time; abv: ABV; ibu: IBU; ebc: EBC; resp: response
 """)
 """Parts of names and what they stand for; none that is usual for two things (`res`, `reg`)."""
 
@@ -140,7 +142,8 @@ SHORT_UNITS = _table("""
     m altitude: m; m height: m; m length: m; m width: m; m depth: m; m distance: m; m elevation: m;
     m aperture: m; m diameter: m; m beam: m; m draught: m; m size: m; m ascent: m; m summit: m;
     min duration: minutes; min delay: minutes; min time: minutes; min length: minutes;
-    min runtime: minutes; min wait: minutes; s duration: seconds; s exposure: seconds;
+    min runtime: minutes; min response: minutes; min boil: minutes;
+    min wait: minutes; s duration: seconds; s exposure: seconds;
     s time: seconds; s length: seconds; h duration: hours; h time: hours; g weight: g; g mass: g;
     t weight: tonnes; t mass: tonnes; l volume: litres; l capacity: litres; in height: inches;
     in length: inches; in width: inches; nm distance: nautical miles;
@@ -254,6 +257,8 @@ EVENTS = _table("""
     discovered: were discovered; discovery: were discovered; delivered: were delivered;
     delivery: were delivered; shipped: were shipped; paid: were paid; issued: were issued;
     purchased: were purchased; sold: were sold; made: were made; started: started; ended: ended;
+    start: started; end: ended;
+    occurred: occurred; happened: happened; began: began;
     issue: were issued; enrolment: enrolled; shipping: were shipped;
     publish: were published; pickup: were picked up; report: were reported; ship: were shipped;
     planted: were planted; booked: were booked; enrolled: enrolled; submitted: were submitted;
@@ -266,6 +271,9 @@ OCCASIONS = word_set("""
     movie match game shift event show talk interview appointment treatment workout exercise stage
 """)
 """What lasts: its minutes are its duration."""
+
+TIMED = word_set("response boil resolution lead turnaround cooking preparation setup cleaning idle")
+"""What takes time: its minutes are its time."""
 
 MEASURED = _table("""
     kg: weight; g: weight; tonnes: weight; pounds: weight; grams: weight; km: distance;

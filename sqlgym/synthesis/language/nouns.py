@@ -237,6 +237,8 @@ def column_noun(
     phrase = lexicon.COMPOUNDS.get(" ".join(words)) or _date_phrase(words, table_words)
     if unit in ("minutes", "seconds") and words and words[-1] in lexicon.OCCASIONS:
         phrase += " duration"
+    elif unit in ("minutes", "seconds", "hours") and words and words[-1] in lexicon.TIMED:
+        phrase += " time"
     if is_number and not unit and len(words) > 1 and len(parts_of(name)[-1]) == 1:
         return quoted_column(name)  # metres, minutes or millions
     phrase, counts = _count_phrase(phrase, is_number)
@@ -290,6 +292,9 @@ def _named_after(words: tuple[str, ...], kind: str) -> str:
         if word in lexicon.CRYPTIC:
             return ""
         return {"total": "total", "since": f"start {kind}"}.get(word, f"{word} {kind}")
+    if kind == "date" and words[-1] in ("at", "on") and len(words) > 2:
+        of = "" if english.is_participle(words[-2]) else "of "
+        return f"date {of}{' '.join(words[:-1])}"
     if words[0] == "date" and kind == "date":
         words = words[1:]
     is_clause = words[0] in lexicon.PREPOSITIONS or words[-1] in lexicon.LINK_WORDS | (
@@ -440,6 +445,8 @@ def _number_of(things: str) -> tuple[str, str]:
 def _noun(phrase: str, counts: str, unit: str) -> Noun:
     if counts:
         return Noun(phrase, phrase.replace("number of", "numbers of", 1), True, counts, unit)
+    if phrase.startswith("date "):
+        return Noun(phrase, f"dates {phrase.removeprefix('date ')}", True, "", unit)
     many = english.plural(english.singular(phrase))
     return Noun(phrase, many, True, "", unit)
 

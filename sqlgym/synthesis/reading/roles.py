@@ -40,6 +40,8 @@ _WORDY = word_set("""
     description comment comments details detail note notes text summary review abstract
     content address password URL bio remark remarks message body
 """)
+_PROSE = word_set("body text message content bio review abstract summary")
+"""Of these no value is one of a kind, even where some are written again and again."""
 _CODED = word_set("""
     ID code number key phone fax zip postal postcode isbn ISBN SKU SSN IBAN password email
     e-mail URL ZIP hash token barcode latitude longitude login version
@@ -219,7 +221,9 @@ def _role_of_texts(sample: Sample) -> Role:
     last = words[-1] if words else ""
     own = sample.table_words and words == sample.table_words[-len(words) :]
     repeats = sample.distinct <= 0.5 * sample.present
-    if last in _WORDY and not (sample.distinct <= FEW and repeats):
+    if last == "by" and (len(words) < 2 or words[-2] not in lexicon.AGENTS):
+        return Role.OTHER
+    if last in _PROSE or (last in _WORDY and not (sample.distinct <= FEW and repeats)):
         return Role.TEXT
     if last in _CODED and not (sample.distinct <= FEW and repeats and last == "code"):
         return Role.CODE

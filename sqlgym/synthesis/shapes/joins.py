@@ -147,9 +147,11 @@ def has(link: Link, things: str) -> str:
 
 def draw_child_link(draft: Draft, fits: Callable[[Link], Any] = bool) -> Link:
     """A link that can be said from its parent's side."""
-    return draft.pick(
+    link = draft.pick(
         link for link in draft.world.links if is_said(link) and not link.is_single and fits(link)
     )
+    draft.unless(link.child.noun.last == "link" and draft.chance(0.7))
+    return link
 
 
 def draw_bridge(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
