@@ -11,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 WHEREABOUTS = {
     f"data/{name}": f"{package}/_data/{name}"
-    for package, names in {"sqlgym": ("sql", "sql2"), "aflowgym": ("workflows",)}.items()
+    for package, names in {"sqlgym": ("sql", "sql2", "sql3"), "aflowgym": ("workflows",)}.items()
     for name in names
 }
 

@@ -1,11 +1,11 @@
 """The data sets that come with the package: finding them, and building them on first use.
 
-"bundled" and "bundled-2" are kept as text (see `sqlgym.datasets.text_source`), in the wheel under
-`sqlgym/_data`, in a checkout under `data`. Each is built into a folder in the Spider layout (see
-`sqlgym.datasets.layout`), in the cache, under a name that carries the hash of all its source files:
-an edited source is built anew, an unchanged one is there at once. A question keeps its `id` and
-`hardness` as extra keys. What was published under a name stays as it was, so that one seed keeps
-meaning one task: a set that grows gets a new name.
+"bundled", "bundled-2" and "bundled-3" are kept as text (see `sqlgym.datasets.text_source`), in the
+wheel under `sqlgym/_data`, in a checkout under `data`. Each is built into a folder in the Spider
+layout (see `sqlgym.datasets.layout`), in the cache, under a name that carries the hash of all its
+source files: an edited source is built anew, an unchanged one is there at once. A question keeps
+its `id` and `hardness` as extra keys. What was published under a name stays as it was, so that one
+seed keeps meaning one task: a set that grows gets a new name.
 
 "tiny" is generated (see `sqlgym.datasets.tiny_worlds`) into a folder of the same kind.
 """
@@ -22,10 +22,11 @@ from sqlgym.datasets import layout, text_source, tiny_worlds
 from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
-DATASETS: Final = ("bundled", "bundled-2", "tiny")
+DATASETS: Final = ("bundled", "bundled-2", "bundled-3", "tiny")
 _SOURCES: Final = {
     "bundled": "sql",
     "bundled-2": "sql2",
+    "bundled-3": "sql3",
 }  # name -> folder under data/, for those kept as text
 
 

@@ -125,7 +125,7 @@ def _compared(draft: Draft, field: Field, sign: str, said: str) -> tuple[str, st
     if field.role in (Role.DATE, Role.YEAR):
         word = "later" if more else "earlier"
         events = event_forms(field, f"{word} than {said}")
-        if events:
+        if events and field.role is Role.DATE:
             return events[0].after(), events[0].text
         return (
             f"whose {noun.one} is {word} than that of {said}",

@@ -50,6 +50,37 @@ def source(tmp_path):
     return newer
 
 
+def test_a_third_set_adds_questions_to_databases_of_both_older_ones(source, tmp_path):
+    third = tmp_path / "third"
+    (third / "questions").mkdir(parents=True)
+    for db_id in ("farm", "mill"):
+        added = [question(db_id, 201)]
+        (third / "questions" / f"{db_id}.json").write_text(json.dumps(added))
+    splits = {"train": ["farm", "mill"], "dev": ["zoo"], "test": ["port"]}
+    entry = {"splits": splits, "sources": ["../newer", "../older"]}
+    (third / "dataset.json").write_text(json.dumps(entry))
+
+    read = bundled.read(third)
+
+    assert [one["id"] for one in read.train] == [
+        *["farm-001", "farm-002", "farm-201"],
+        *["mill-001", "mill-201"],
+    ]
+    assert [one["id"] for one in (*read.dev, *read.test)] == ["zoo-001", "port-001"]
+
+
+def test_a_question_that_is_added_under_a_known_id_is_refused(source, tmp_path):
+    third = tmp_path / "third"
+    (third / "questions").mkdir(parents=True)
+    (third / "questions" / "farm.json").write_text(json.dumps([question("farm", 2)]))
+    splits = {"train": ["farm"], "dev": ["zoo"], "test": ["port"]}
+    entry = {"splits": splits, "sources": ["../newer", "../older"]}
+    (third / "dataset.json").write_text(json.dumps(entry))
+
+    with pytest.raises(EnvironmentFault, match="id 'farm-002' occurs twice"):
+        bundled.read(third)
+
+
 def test_each_split_has_the_questions_of_its_databases_wherever_they_lie(source, tmp_path):
     built = bundled.build(source, tmp_path / "cache")
     ids = {
