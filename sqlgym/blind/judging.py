@@ -1,0 +1,155 @@
+"""The judge: a question, a query and a database in, agreement and findings out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from sqlgym.blind.clauses import Clauses
+from sqlgym.blind.comparing import Comparison, Finding
+from sqlgym.blind.names import Names
+from sqlgym.blind.statements import Query, Unreadable, literals_of, query_of
+from sqlgym.blind.values import units_of
+from sqlgym.blind.words import MONTHS, Token, tokens_of
+from sqlgym.database import Database
+from sqlgym.database.schema import Schema
+from sqlgym.database.sqlite_file import quoted
+from toolgym.errors import ToolError
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a question and a query say the same, and where they do not."""
+
+    agrees: bool
+    findings: tuple[Finding, ...] = ()
+
+
+def judge(question: str, sql: str, database: Database) -> Verdict:
+    """Read a question and a query apart from each other, and compare what they say.
+
+    Args:
+        question: In English.
+        sql: One SELECT, in SQLite's dialect.
+        database: Its schema is read, and whether columns of dates hold times.
+
+    >>> import sqlite3, tempfile, pathlib
+    >>> from sqlgym.database import open_database
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "zoo.db"
+    >>> made = sqlite3.connect(path).execute("CREATE TABLE animal (name TEXT, age INT, kind TEXT)")
+    >>> zoo = open_database(path)
+    >>> judge("How many animals are older than 9?", "SELECT count(*) FROM animal WHERE age > 9", zoo)
+    Verdict(agrees=True, findings=())
+    >>> judge("How many animals are older than 9?", "SELECT count(*) FROM animal", zoo).findings
+    (Finding(kind='unexplained_condition', about='older than 9'),)
+    """
+    names = _names(database.schema)
+    try:
+        query = query_of(sql, names.schema, names.references)
+    except Unreadable as reason:
+        return Verdict(False, (Finding("unreadable", str(reason)),))
+    return _compared(question, query, names, database)
+
+
+def _compared(question: str, query: Query, names: Names, database: Database) -> Verdict:
+    tokens = _with_values(tokens_of(question), question, literals_of(query), names)
+    free = [t.kind in ("word", "number", "sign") for t in tokens]
+    row = units_of(tokens, names.mentions(tokens, free))
+    row.read()
+    clauses = Clauses(row)
+    clauses.read()
+
+    def has_times(table: str, column: str) -> bool:
+        return _holds_times(database, table, column)
+
+    findings = Comparison(names, query, row, clauses, has_times).compare()
+    return Verdict(not findings, tuple(findings))
+
+
+@lru_cache(maxsize=64)
+def _names(schema: Schema) -> Names:
+    return Names(schema)
+
+
+def _holds_times(database: Database, table: str, column: str) -> bool:
+    sql = (
+        f"SELECT 1 FROM {quoted(table)} WHERE typeof({quoted(column)}) = 'text' "
+        f"AND length({quoted(column)}) > 10 AND {quoted(column)} LIKE '____-__-__%' LIMIT 1"
+    )
+    try:
+        return bool(database.query(sql).rows)
+    except ToolError:
+        return False
+
+
+def _with_values(
+    tokens: Sequence[Token], text: str, literals: Sequence[str], names: Names
+) -> list[Token]:
+    """The tokens with each value in one: quotations, texts of the query, names with capitals."""
+    spans: list[tuple[int, int]] = []
+    for literal in literals:
+        if len(literal) < 1 or literal not in text:
+            continue
+        edge = re.compile(r"(?<!\w)" + re.escape(literal) + r"(?!\w)")
+        spans += [m.span() for m in edge.finditer(text) if _stands_for_value(text, m.span(), literal)]
+    merged = _merged(tokens, text, spans)
+    return _months(_capitals(merged, text, names))
+
+
+def _stands_for_value(text: str, span: tuple[int, int], literal: str) -> bool:
+    """Whether these letters of the text are a value, not a word that happens to be the same."""
+    before = text[: span[0]].rstrip(" ")[-12:].lower()
+    if text[span[0] - 1 : span[0]] in ("'", '"'):
+        return False
+    if not (literal[0].isupper() or literal[0].isdigit() or not literal[0].isalnum()):
+        return False
+    if len(literal) == 1:
+        return before.endswith(("with", "letter", "or", "is", "grade", "of"))
+    return bool(before)
+
+
+def _merged(tokens: Sequence[Token], text: str, spans: list[tuple[int, int]]) -> list[Token]:
+    result: list[Token] = []
+    ends = sorted(spans, key=lambda s: (s[0], -s[1]))
+    place = 0
+    for token in tokens:
+        while place < len(ends) and ends[place][1] <= token.start:
+            place += 1
+        inside = place < len(ends) and ends[place][0] <= token.start < ends[place][1]
+        if not inside or token.kind == "quote" or token.end > ends[place][1]:
+            result.append(token)
+        elif token.start == ends[place][0]:
+            start, end = ends[place]
+            result.append(Token("text", text[start:end], start, end, text[start:end]))
+    return result
+
+
+def _capitals(tokens: Sequence[Token], text: str, names: Names) -> list[Token]:
+    """Runs of words with capitals that no name of the schema explains, as values."""
+    result: list[Token] = []
+    begins = True
+    for token in tokens:
+        known = token.kind == "word" and (names.says(token.lower) or token.lower in MONTHS)
+        capital = token.kind == "word" and token.text[:1].isupper() and not begins and not known
+        if capital and token.text not in ("I", "ID", "IDs"):
+            last = result[-1] if result else None
+            if last is not None and last.kind == "text" and text[last.end : token.start] in (" ", "-"):
+                value = text[last.start : token.end]
+                result[-1] = replace(last, text=value, end=token.end, value=value)
+            else:
+                result.append(Token("text", token.text, token.start, token.end, token.text))
+        else:
+            result.append(token)
+        begins = token.text in (".", "?", "!", ":")
+    return result
+
+
+def _months(tokens: list[Token]) -> list[Token]:
+    """A month without a year, after "in" or "of", as a value."""
+    for place, token in enumerate(tokens[1:], 1):
+        if token.kind == "word" and token.text[:1].isupper() and token.lower in MONTHS:
+            if tokens[place - 1].lower in ("in", "of", "during", "from", "since"):
+                tokens[place] = replace(token, kind="month-name", value=f"{MONTHS[token.lower]:02}")
+    return tokens

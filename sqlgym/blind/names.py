@@ -1,0 +1,419 @@
+"""Names of a schema as nouns, and where a question mentions them.
+
+A name is cut into words (`emp_hire_dt`, `roomName`), usual abbreviations stand for what they
+shorten, units and the words of the table count for little. A reference whose column says more than
+its table (`home_port_id`) is a noun for the rows that it leads to, and a table that only links
+others may be called by their names.
+
+A mention is a span of tokens that fits nouns: each of its words is one of the noun's, or a filler
+such as "number" or "figure". All nouns that fit it are kept with how well they do, so that whoever
+compares can see that another column fits as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from sqlgym.blind.words import Token, alike, root, singular
+from sqlgym.database.schema import ForeignKey, Schema, Table
+
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+|\d+")
+_ABBREVIATIONS = {
+    word: tuple(written.split("|"))
+    for word, written in (
+        line.split()
+        for line in """
+        pct percentage|percent
+        qty quantity
+        amt amount
+        dt date
+        num number
+        nr number
+        no number
+        nbr number
+        cnt number|count
+        dept department
+        emp employee
+        cust customer
+        desc description
+        addr address
+        tel telephone|phone
+        acct account
+        avg average
+        min minimum|lowest
+        max maximum|highest
+        fname first+name
+        lname last+name
+        mname middle+name
+        fullname full+name
+        dob birth+date
+        yr year
+        lat latitude
+        lon longitude
+        lng longitude
+        pop population
+        loc location
+        cat category
+        prod product
+        stu student
+        mgr manager
+        org organization|organisation
+        tv tv|television
+        edispl engine+displacement
+        mpg mpg|miles+per+gallon
+        from from|start|origin|departure|beginning
+        to to|end|destination|arrival|until
+        since since|start|beginning
+        lead lead|leader
+        """.strip().splitlines()
+    )
+}
+_SMALL = frozenset("of by on at in is has the a an as and or with for into per deg".split())
+_KIND = frozenset("date year time number code value type".split())
+_UNITS = frozenset(
+    "m km cm mm kg g t nm s h min ms c kw w v l ml eur usd gbp km2 m2 m3 mg au deg pct day days"
+    " hours hour minutes years".split()
+)
+_HOLDERS = frozenset("data list info information table tbl record records detail details".split())
+FILLERS = frozenset("number figure value amount date year name code count percentage time".split())
+_ROWS = frozenset("record link member entry row item".split())
+SKIPPED = frozenset("of s".split())
+LONGEST = 10
+"""Tokens of a mention."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word of a noun: the ways to say it, and what it costs to leave it out."""
+
+    ways: tuple[str, ...]
+    missing: float
+
+    def fit(self, word: str) -> float:
+        """How well a word of the question says this one; 0 if not at all."""
+        return max(alike(word, way) for way in self.ways)
+
+
+@dataclass(frozen=True)
+class Noun:
+    """What can be mentioned: a column, a table, or the rows that a reference leads to (`role`)."""
+
+    kind: str
+    table: str
+    column: str
+    words: tuple[Word, ...]
+    naming: bool = False
+    dated: bool = False
+    counted: bool = False
+    reference: ForeignKey | None = None
+
+
+@dataclass(frozen=True)
+class Mention:
+    """Tokens `start` to `end` (not included) and the nouns they fit, the best first."""
+
+    start: int
+    end: int
+    fits: tuple[tuple[float, Noun], ...]
+
+    def of_kind(self, *kinds: str) -> list[tuple[float, Noun]]:
+        """The fits of some kinds."""
+        return [(score, noun) for score, noun in self.fits if noun.kind in kinds]
+
+    def is_column(self) -> bool:
+        """Whether a column is among the best fits."""
+        return bool(self.of_kind("column"))
+
+    def is_table(self) -> bool:
+        """Whether a table, or the rows of a reference, is among the fits."""
+        return bool(self.of_kind("table", "role"))
+
+
+def parts_of(identifier: str) -> list[str]:
+    """The words of a name in small letters.
+
+    >>> parts_of("emp_hireDate"), parts_of("TotalEnrollment_AY")
+    (['emp', 'hire', 'date'], ['total', 'enrollment', 'ay'])
+    """
+    return [part.lower() for part in _PARTS.findall(identifier)]
+
+
+@lru_cache(maxsize=65536)
+def _ways(part: str) -> tuple[tuple[str, ...], ...]:
+    """The words that a part stands for, each with its alternatives."""
+    written = _ABBREVIATIONS.get(part)
+    if written is None:
+        return ((part,),)
+    if any("+" in way for way in written):
+        long = next(way for way in written if "+" in way)
+        return tuple((word,) for word in long.split("+"))
+    return ((part, *written),)
+
+
+@dataclass
+class Names:
+    """The nouns of a schema, found by the words that they are made of."""
+
+    schema: Schema
+    nouns: list[Noun] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.references = list(references_of(self.schema))
+        leads: dict[tuple[str, str], list[ForeignKey]] = defaultdict(list)
+        for key in self.references:
+            leads[key.table.lower(), key.column.lower()].append(key)
+        self._by_root: dict[str, list[int]] = defaultdict(list)
+        self._known: dict[str, list[int]] = {}
+        for table in self.schema.tables:
+            self._add(_table_noun(table.name, _table_words(table.name)))
+            linked = [k.to_table for k in self.references if k.table == table.name]
+            if len(set(linked)) > 1:
+                words = [w for name in dict.fromkeys(linked) for w in _table_words(name)]
+                self._add(_table_noun(table.name, words))
+            for column in table.columns:
+                self._add(_column_noun(table, column.name, column.type))
+                for key in leads[table.name.lower(), column.name.lower()]:
+                    self._add(_role_noun(key))
+
+    def _add(self, noun: Noun | None) -> None:
+        if noun is None:
+            return
+        place = len(self.nouns)
+        self.nouns.append(noun)
+        if noun.naming:
+            self._by_root[root("name")].append(place)
+        for word in noun.words:
+            for way in word.ways:
+                self._by_root[root(way)].append(place)
+
+    def saying(self, word: str) -> list[int]:
+        """The nouns that a word may say part of."""
+        if word not in self._known:
+            same = [
+                way
+                for way in self._by_root
+                if way == root(word) or alike(word, way) > 0
+            ]
+            self._known[word] = sorted({n for way in same for n in self._by_root[way]})
+        return self._known[word]
+
+    def says(self, word: str) -> bool:
+        """Whether a word is one of the schema's own, whatever its ending."""
+        return any(
+            noun.words and max(w.fit(word) for w in noun.words) >= 0.8
+            for noun in (self.nouns[place] for place in self.saying(word))
+        )
+
+    def mentions(self, tokens: Sequence[Token], free: Sequence[bool]) -> list[Mention]:
+        """The mentions in a text, the longest first, none of which overlap.
+
+        Args:
+            tokens: The question.
+            free: Which tokens may be part of a mention: not those of values.
+        """
+        spans: dict[tuple[int, int], list[tuple[float, Noun]]] = defaultdict(list)
+        for start, token in enumerate(tokens):
+            if not free[start] or not _can_begin(token):
+                continue
+            for place in self._candidates(tokens, start):
+                for end, score in _spans(self.nouns[place], tokens, free, start):
+                    spans[start, end].append((score, self.nouns[place]))
+        return _chosen(spans, tokens)
+
+    def _candidates(self, tokens: Sequence[Token], start: int) -> list[int]:
+        own = self.saying(tokens[start].lower)
+        if singular(tokens[start].lower) not in FILLERS:
+            return own
+        for token in tokens[start + 1 : start + 4]:
+            if token.kind == "word" and token.lower not in SKIPPED:
+                return sorted({*own, *self.saying(token.lower)})
+        return own
+
+
+def references_of(schema: Schema) -> Iterable[ForeignKey]:
+    """The declared references, and those that a name tells: `parent_product_id` of products."""
+    declared = {(k.table, k.column) for t in schema.tables for k in t.foreign_keys}
+    keys = {}
+    for table in schema.tables:
+        yield from table.foreign_keys
+        primary = [c for c in table.columns if c.primary_key]
+        if len(primary) == 1:
+            keys[table.name] = primary[0].name
+    for table in schema.tables:
+        for column in table.columns:
+            if (table.name, column.name) in declared:
+                continue
+            for other, key in keys.items():
+                if (other, key) != (table.name, column.name) and _leads(column.name, other, key):
+                    yield ForeignKey(table.name, column.name, other, key)
+
+
+def _leads(column: str, table: str, key: str) -> bool:
+    """Whether a column's name ends with that of a table and its key."""
+    words, target = parts_of(column), parts_of(key)
+    bare = [singular(w) for w in parts_of(table)]
+    if target in (["id"], ["code"], ["number"]):
+        target = [*bare, *target]
+    if len(target) < 2 and len(parts_of(key)) < 2 and parts_of(key)[-1:] != ["id"]:
+        return False
+    return words[-len(target) :] == target
+
+
+def _table_words(name: str) -> list[Word]:
+    parts = parts_of(name)
+    kept = [p for p in parts if p not in _HOLDERS] or parts
+    words = []
+    for part in parts:
+        for ways in _ways(part) if part not in ("from", "to", "min", "max") else (((part,),)):
+            small = part not in kept or (part in _SMALL)
+            words.append(Word(ways, 0.0 if small else 0.6))
+    return words
+
+
+def _table_noun(name: str, words: list[Word]) -> Noun:
+    return Noun("table", name, "", tuple(words))
+
+
+def _column_noun(table: Table, column: str, kind: str) -> Noun:
+    parts = parts_of(column) or [column.lower()]
+    own = {singular(p) for p in parts_of(table.name)}
+    words = []
+    for place, part in enumerate(parts):
+        unit = part == "min" and place == len(parts) - 1
+        for ways in (("min", "minute"),) if unit else _ways(part):
+            words.append(Word(ways, _price(part, place, parts, own)))
+    counted = any(t in kind.upper() for t in ("INT", "REAL", "NUM", "DEC", "FLOA", "DOUB"))
+    naming = {singular(p) for p in parts} <= own and not counted
+    dated = bool({"date", "year", "since", "dt", "yr", "on", "at"} & set(parts)) or (
+        "DATE" in kind.upper() or "TIME" in kind.upper()
+    )
+    return Noun("column", table.name, column, tuple(words), naming, dated, counted)
+
+
+def _price(part: str, place: int, parts: list[str], own: set[str]) -> float:
+    """What it costs to leave a word of a column out."""
+    if part == "id":
+        return 0.6
+    if part in _SMALL:
+        return 0.0
+    if part in ("from", "to"):
+        return 0.3
+    if part in _UNITS and place > 0:
+        return 0.02
+    if singular(part) in own and len(parts) > 1:
+        return 0.05
+    if part in _KIND and len(parts) > 1:
+        return 0.15
+    return 0.5
+
+
+def _role_noun(key: ForeignKey) -> Noun | None:
+    parts = [p for p in parts_of(key.column) if p not in ("id", "code")]
+    target = {singular(p) for p in parts_of(key.to_table)}
+    extra = [p for p in parts if singular(p) not in target and singular(p) not in _KIND]
+    if not extra:
+        return None
+    words = []
+    for part in parts:
+        missing = 0.4 if part in extra else 0.05
+        words.extend(Word(ways, missing) for ways in _ways(part))
+    said = {singular(p) for p in parts}
+    for part in parts_of(key.to_table):
+        if singular(part) not in said:
+            words.extend(Word(ways, 0.0) for ways in _ways(part))
+    return Noun("role", key.to_table, "", tuple(words), reference=key)
+
+
+def _can_begin(token: Token) -> bool:
+    return token.kind == "number" or (token.kind == "word" and token.lower not in SKIPPED)
+
+
+def _spans(
+    noun: Noun, tokens: Sequence[Token], free: Sequence[bool], start: int
+) -> list[tuple[int, float]]:
+    """The ends at which a span from `start` fits a noun, with how well it does."""
+    left = list(noun.words)
+    ends: list[tuple[int, float]] = []
+    fitted, fillers, said, solid = 0.0, 0, 0, False
+    for place in range(start, min(len(tokens), start + LONGEST)):
+        token = tokens[place]
+        if not free[place]:
+            break
+        word = token.lower
+        if token.kind == "sign" or word in ("or", "and"):
+            if said and word in (",", "or", "'", "’", "-", "–") and len(noun.words) > 1:
+                continue
+            break
+        if token.kind not in ("word", "number"):
+            break
+        best = max(left, key=lambda w: w.fit(word), default=None)
+        fit = best.fit(word) if best else 0.0
+        if best and fit:
+            left.remove(best)
+            fitted += fit
+            said += 1
+            solid = solid or best.missing >= 0.05
+        elif word in SKIPPED and place > start:
+            continue
+        elif _is_filler(noun, word):
+            fillers += 1
+        else:
+            break
+        score = _score(noun, left, fitted, fillers, said, tokens[start:place + 1])
+        if score > 0 and (solid or not said):
+            ends.append((place + 1, score))
+    return ends
+
+
+def _is_filler(noun: Noun, word: str) -> bool:
+    plain = singular(word)
+    if noun.kind != "column":
+        return plain in _ROWS
+    if plain in ("date", "year"):
+        return noun.dated
+    if plain in ("name", "count"):
+        return False
+    return plain in FILLERS
+
+
+def _score(
+    noun: Noun, left: list[Word], fitted: float, fillers: int, said: int, span: Sequence[Token]
+) -> float:
+    missing = sum(word.missing for word in left)
+    if noun.kind == "column" and noun.naming and not said:
+        plain = [singular(t.lower) for t in span]
+        return 0.7 if plain in (["name"], ["title"]) else 0.0
+    if not said or (noun.kind == "role" and any(w.missing >= 0.4 for w in left)):
+        return 0.0
+    if noun.kind == "table":
+        required = [w for w in noun.words if w.missing]
+        missing = sum(w.missing for w in left)
+        if required and missing >= 0.6 * len(required):
+            return 0.0
+    return fitted - missing - 0.1 * fillers + (0.2 if noun.kind == "role" else 0.0)
+
+
+def _chosen(
+    spans: dict[tuple[int, int], list[tuple[float, Noun]]], tokens: Sequence[Token]
+) -> list[Mention]:
+    """The longest spans, those that fit better first, without overlaps."""
+
+    def weight(span: tuple[int, int]) -> tuple[float, float, int]:
+        best = max(score for score, _ in spans[span])
+        length = sum(tokens[i].lower not in SKIPPED for i in range(*span))
+        return (-length, -best, span[0])
+
+    taken: set[int] = set()
+    chosen = []
+    for span in sorted(spans, key=weight):
+        best = max(score for score, _ in spans[span])
+        if best < 0.25 or taken.intersection(range(*span)):
+            continue
+        taken.update(range(*span))
+        fits = sorted(spans[span], key=lambda fit: -fit[0])
+        chosen.append(Mention(*span, tuple(fits)))
+    return sorted(chosen, key=lambda mention: mention.start)

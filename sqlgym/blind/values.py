@@ -1,0 +1,521 @@
+"""Values in a question, and the comparisons around them: every condition that its words state.
+
+The question is a row of units: mentions of columns and tables, values, words and signs. Around each
+value the words of the comparison are read ("at least", "or earlier", "other than"), and then the
+column: before the comparison ("whose age is at most 30"), after the value ("with three beds"),
+in an adjective ("older than 30"), or none where a thing is called by its name ("the pier Old
+Quay") or only a year is said ("from before 1950"). What is compared with an aggregate or with
+another row is read in the same way, with "the average of ..." in the place of the value.
+
+What is read here is what the text says; whether it is so in the SQL is asked elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlgym.blind.names import Mention
+from sqlgym.blind.words import Token, singular
+
+AFTER_VALUE = {
+    ">=": "or more|or later|or above|or greater|or higher|or over|or longer|or after|or older"
+    "|or larger|or better|or heavier|onwards|onward|upwards|and later|and above|and over|or newer",
+    "<=": "or less|or fewer|or earlier|or before|or below|or lower|or under|or shorter|or younger"
+    "|or smaller|or lighter|and below|and earlier|or cheaper",
+}
+BEFORE_VALUE = {
+    ">=": "at least|no less than|not less than|no fewer than|not fewer than|a minimum of|minimum of"
+    "|on or after|no earlier than|not earlier than|not before|not below|not under|starting from"
+    "|in or after|as of|from at least|since",
+    "<=": "at most|no more than|not more than|up to|a maximum of|maximum of|on or before"
+    "|no later than|not later than|not after|not above|not over|in or before|until|by|does not exceed"
+    "|do not exceed|not exceeding",
+    ">": "more than|greater than|higher than|larger than|bigger than|over|above|exceeds|exceed"
+    "|exceeding|exceeded|later than|after|better than|beyond|past|in excess of|more recent than",
+    "<": "less than|fewer than|lower than|smaller than|under|below|before|earlier than|worse than"
+    "|prior to|short of",
+    "=": "exactly|equal to|equals|precisely|called|named|titled|just|on|in|during|known as|set to"
+    "|written as|identical to|valued at|equalling|namely",
+    "<>": "not|is not|are not|other than|different from|anything but|not equal to|except|isn t"
+    "|but not|except for|not called|not named|differs from|differ from|outside",
+    "prefix": "starts with|begins with|start with|begin with|starting with|beginning with"
+    "|starts with the letter|begins with the letter|start with the letter|begin with the letter"
+    "|starting with the letter|beginning with the letter",
+    "suffix": "ends with|ending with|end with|ends in|ending in",
+    "contains": "contains|contain|containing|includes|including|contains the word|contain the word"
+    "|containing the word|with the word|has the word|have the word|includes the word"
+    "|including the word|the word|mentions|mention|contains the text|with the text|has the text"
+    "|mentioning",
+}
+_ADJECTIVES = {
+    "older": ("age", ">"),
+    "younger": ("age", "<"),
+    "heavier": ("weight mass", ">"),
+    "lighter": ("weight mass", "<"),
+    "longer": ("length duration distance", ">"),
+    "shorter": ("length duration height distance", "<"),
+    "taller": ("height", ">"),
+    "cheaper": ("price cost fee fare", "<"),
+    "dearer": ("price cost fee fare", ">"),
+    "costlier": ("price cost fee fare", ">"),
+    "expensive": ("price cost fee fare", ">"),
+    "deeper": ("depth", ">"),
+    "shallower": ("depth", "<"),
+    "wider": ("width", ">"),
+    "narrower": ("width", "<"),
+    "faster": ("speed", ">"),
+    "slower": ("speed", "<"),
+    "richer": ("budget income wealth", ">"),
+    "bigger": ("size area population capacity", ">"),
+    "larger": ("size area population capacity", ">"),
+    "smaller": ("size area population capacity", "<"),
+    "higher": ("height altitude elevation", ">"),
+    "lower": ("height altitude elevation", "<"),
+    "newer": ("year", ">"),
+}
+"""Adjectives that say a column and a direction: what the column is about, and the comparison."""
+_GENERIC = {
+    **dict.fromkeys("more greater higher larger bigger later better".split(), ">"),
+    **dict.fromkeys("less fewer lower smaller earlier lesser worse".split(), "<"),
+}
+AGGREGATES = {
+    **dict.fromkeys("average mean".split(), "avg"),
+    **dict.fromkeys("total sum combined overall".split(), "sum"),
+    **dict.fromkeys("highest largest maximum greatest biggest latest longest newest top".split(), "max"),
+    **dict.fromkeys("lowest smallest minimum least earliest shortest fewest slowest".split(), "min"),
+}
+UNIT_WORDS = frozenset(
+    "m km cm mm kg g t nm s h ms kw mg au metre meter kilometre kilometer square cubic degree mile"
+    " nautical minute second hour tonne ton million billion thousand euro dollar pound percent"
+    " gram kilogram gramme centimetre millimetre litre liter celsius usd eur gbp kilowatt c day"
+    " milligram year month week unit astronomical".split()
+)
+_UNIT_SIGNS = frozenset("%€$£°²³")
+COPULAS = frozenset(
+    "is are was were be been being of has have had a an the that which with value s whose at either"
+    " any to both either equal as do does did must being it".split()
+)
+
+
+def _table(phrases: dict[str, str]) -> dict[tuple[str, ...], str]:
+    return {
+        tuple(phrase.split()): sign for sign, line in phrases.items() for phrase in line.split("|")
+    }
+
+
+_AFTER = _table(AFTER_VALUE)
+_BEFORE = _table(BEFORE_VALUE)
+
+
+@dataclass
+class Unit:
+    """A mention, a value, a word or a sign of the question; `used` once a fact explains it."""
+
+    kind: str
+    start: int
+    end: int
+    text: str
+    mention: Mention | None = None
+    value: tuple[str, str] = ("", "")
+    used: bool = False
+
+    @property
+    def word(self) -> str:
+        """The word in small letters; empty for what is no word."""
+        return self.text.lower() if self.kind == "word" else ""
+
+    def is_table(self) -> bool:
+        """Whether a table, or the rows of a reference, is mentioned here."""
+        return self.mention is not None and self.mention.is_table()
+
+    def is_column(self) -> bool:
+        """Whether a column is mentioned here."""
+        return self.mention is not None and self.mention.is_column()
+
+
+@dataclass
+class Condition:
+    """A comparison that the text states.
+
+    Attributes:
+        sign: `=`, `<>`, `<`, `<=`, `>`, `>=`, between, prefix, suffix, contains, null, known or flag.
+        values: Pairs of a kind (number, text, day, month, month-of-year, aggregate, row) and text.
+        column: Where the column is mentioned, if it is.
+        concept: What the column is about, where an adjective says it.
+        implied: "name" or "year" where nothing says the column.
+        function: The aggregation of the column, in a condition on groups.
+        at: The place of the first unit.
+    """
+
+    sign: str
+    values: tuple[tuple[str, str], ...]
+    at: int
+    column: Unit | None = None
+    concept: str = ""
+    implied: str = ""
+    function: str = ""
+    negated: bool = False
+    inner: Unit | None = None
+    table: Unit | None = None
+
+
+@dataclass
+class Units:
+    """The units of a question, with the conditions, row counts and limits found among them."""
+
+    units: list[Unit]
+    conditions: list[Condition] = field(default_factory=list)
+    counts: list[tuple[str, int, int]] = field(default_factory=list)
+    limits: list[tuple[int, int]] = field(default_factory=list)
+
+    def word(self, place: int) -> str:
+        """The word at a place, or an empty one."""
+        return self.units[place].word if 0 <= place < len(self.units) else ""
+
+    def use(self, start: int, end: int) -> None:
+        """Mark units as explained."""
+        for unit in self.units[max(0, start) : end]:
+            unit.used = True
+
+    def read(self) -> None:
+        """Find what the values of the question are compared with."""
+        for place in range(len(self.units)):
+            if self._is_value(place) and not self.units[place].used:
+                self._value_at(place)
+        for place in range(len(self.units)):
+            self._target_at(place)
+            self._state_at(place)
+
+    def _is_value(self, place: int) -> bool:
+        return 0 <= place < len(self.units) and self.units[place].kind == "value"
+
+    def _value_at(self, place: int) -> None:
+        last, sign, values = self._group(place)
+        after = self._skip_units(last + 1)
+        low = place
+        if sign == "between":
+            low = place - 1 if self.word(place - 1) in ("between", "from") else place
+            if low == place and values[0][0] == "number" and self.word(place + 1) == "and":
+                last, sign, values = place, "", values[:1]
+                after = self._skip_units(last + 1)
+        after, sign = self._after_sign(after, sign)
+        low, sign = self._before_sign(low, sign)
+        if sign == "between" or sign == "in":
+            after = self._skip_included(after)
+        self._attach(low, after, sign, values)
+
+    def _group(self, place: int) -> tuple[int, str, tuple[tuple[str, str], ...]]:
+        """The values that stand together: a range, a choice, or one alone."""
+        here = self.units[place].value
+        second = self._skip_units(place + 1)
+        if self.word(second) in ("and", "to", "through") and self._is_value(second + 1):
+            ranged = self.word(place - 1) in ("between", "from")
+            if ranged:
+                return second + 1, "between", (here, self.units[second + 1].value)
+        values, last, after = [here], place, place + 1
+        while True:
+            step = after
+            while self.units[step : step + 1] and (
+                self.units[step].text == "," or self.word(step) in ("or",)
+            ):
+                step += 1
+            if step == after or not self._is_value(step):
+                break
+            values.append(self.units[step].value)
+            last, after = step, step + 1
+        return last, "in" if len(values) > 1 else "", tuple(values)
+
+    def _skip_units(self, place: int) -> int:
+        """The place after the unit of a number."""
+        start = place
+        while place < len(self.units) and place < start + 3:
+            unit = self.units[place]
+            plain = singular(unit.word)
+            if unit.text in _UNIT_SIGNS or (plain in UNIT_WORDS and not (unit.kind == "mention")):
+                place += 1
+            else:
+                break
+        return place
+
+    def _skip_included(self, place: int) -> int:
+        texts = [u.text.lower() for u in self.units[place : place + 4]]
+        for phrase in (["(", "both", "included", ")"], ["inclusive"], [",", "inclusive"], ["(", "inclusive", ")"]):
+            if texts[: len(phrase)] == phrase:
+                return place + len(phrase)
+        return place
+
+    def _after_sign(self, after: int, sign: str) -> tuple[int, str]:
+        for length in (2, 1):
+            words = tuple(self.word(after + step) for step in range(length))
+            if words in _AFTER:
+                return after + length, _AFTER[words]
+        words = tuple(self.word(after + step) for step in range(3))
+        if words == ("of", "any", "year"):
+            return after + 3, "month-of-year"
+        return after, sign
+
+    def _before_sign(self, low: int, sign: str) -> tuple[int, str]:
+        """Where the words before a value begin, and the comparison that they say."""
+        for length in (5, 4, 3, 2, 1):
+            words = tuple(self.word(low - length + step) for step in range(length))
+            if words in _BEFORE:
+                said = _BEFORE[words]
+                if sign == "in" and said == "<>":
+                    return low - length, "not in"
+                return low - length, (said if not sign or said in ("<>",) else sign)
+        if self.word(low - 1) == "than":
+            return self._than(low, sign)
+        for words, step in ((("the", "year"), 2), (("year",), 1)):
+            if words == tuple(self.word(low - step + k) for k in range(step)):
+                return self._before_sign(low - step, sign)
+        return low, sign
+
+    def _than(self, low: int, sign: str) -> tuple[int, str]:
+        place = low - 2
+        if self.word(place) in _ADJECTIVES or self.word(place) in _GENERIC:
+            return place, sign
+        return low, sign
+
+    def _attach(
+        self, low: int, after: int, sign: str, values: tuple[tuple[str, str], ...]
+    ) -> None:
+        """Find the column of a comparison, and keep it as a condition, a count of rows or a limit."""
+        adjective = self.word(low)
+        found = Condition(sign or "=", values, low)
+        if adjective in _ADJECTIVES and self.word(low + 1) == "than":
+            concept, direction = _ADJECTIVES[adjective]
+            flips = self.word(low - 1) == "less"
+            found.concept, found.sign = concept, {">": "<", "<": ">"}[direction] if flips else direction
+            low -= int(self.word(low - 1) in ("more", "less"))
+        column, start = self._column_before(low, found)
+        if column is None and not found.concept and self._counts_rows(low, after, sign, values):
+            return
+        if column is None and not found.concept:
+            column, after = self._column_after(after, found)
+        if column is None and not found.concept and not found.implied:
+            if self.word(low - 1) in ("from", "of", "in", "since") or sign in (">", "<", ">=", "<="):
+                found.implied = "year"
+                start = low - 1 if self.word(low - 1) in ("from", "of", "in") else low
+            else:
+                return
+        found.column = column
+        self.use(min(start, low), after)
+        self.conditions.append(found)
+
+    def _column_before(self, low: int, found: Condition) -> tuple[Unit | None, int]:
+        place = low - 1
+        while place >= 0 and self.word(place) in COPULAS:
+            place -= 1
+        if self.word(place) == "not" and found.sign == "=":
+            found.sign, place = "<>", place - 1
+            while place >= 0 and self.word(place) in COPULAS:
+                place -= 1
+        if place < 0 or self.units[place].mention is None:
+            return None, low
+        unit = self.units[place]
+        if self._is_named(unit, found, place, low):
+            found.implied, found.table = "name", unit
+            return None, low
+        if unit.is_table() and self._of_group(place):
+            return self._aggregated(self._of_group(place) - 1, found)
+        if found.concept or not unit.is_column():
+            return None, low
+        if unit.used and found.sign in ("=", "in") and self.word(low - 1) not in ("is", "are"):
+            return None, low
+        return self._aggregated(place, found)
+
+    def _is_named(self, unit: Unit, found: Condition, place: int, low: int) -> bool:
+        if not unit.is_table() or found.sign not in ("=", "<>", "in", "not in"):
+            return found.sign in ("prefix", "contains") and unit.is_table() and not unit.is_column()
+        if found.values[0][0] not in ("text", "quote"):
+            return False
+        return True
+
+    def _of_group(self, place: int) -> int:
+        """The place of "of" in "average price of the products" before "above 5"; 0 if none."""
+        for step in range(1, 4):
+            if self.word(place - step) == "of" and place - step - 1 >= 0:
+                before = self.units[place - step - 1]
+                if before.is_column() and self._function_before(place - step - 1):
+                    return place - step
+        return 0
+
+    def _function_before(self, place: int) -> str:
+        return AGGREGATES.get(self.word(place - 1), "")
+
+    def _aggregated(self, place: int, found: Condition) -> tuple[Unit, int]:
+        found.function = self._function_before(place)
+        return self.units[place], place - bool(found.function)
+
+    def _counts_rows(
+        self, low: int, after: int, sign: str, values: tuple[tuple[str, str], ...]
+    ) -> bool:
+        """Whether the value is a number of rows: "at least two loans", "the three oldest"."""
+        if values[0][0] != "number" or len(values) > 1:
+            return False
+        place = after
+        number = int(float(values[0][1]))
+        follows = self.units[place] if place < len(self.units) else None
+        if follows is not None and (follows.word == "times" or follows.is_table()) and sign:
+            if follows.is_table() and follows.is_column() and not self._prefers_table(place):
+                return False
+            self.counts.append((sign, number, low))
+            self.use(low, after + (follows.word == "times"))
+            return True
+        if not sign and follows is not None:
+            self.limits.append((number, low))
+            self.use(low, after)
+            return True
+        return False
+
+    def _prefers_table(self, place: int) -> bool:
+        mention = self.units[place].mention
+        return mention is not None and mention.fits[0][1].kind != "column"
+
+    def _column_after(self, after: int, found: Condition) -> tuple[Unit | None, int]:
+        place = after
+        while self.word(place) in ("in", "the", "as", "their", "its", "a", "of", "for", "within"):
+            place += 1
+        if place < len(self.units) and self.units[place].is_column():
+            return self.units[place], place + 1
+        return None, after
+
+    def _target_at(self, place: int) -> None:
+        """Comparisons with an aggregate or with another row: "above the average of all boats"."""
+        if self.word(place) not in ("the", "that") or self.units[place].used:
+            return
+        low, sign, adjective, between = self._comparison_before(place)
+        if not sign and not adjective:
+            return
+        found = Condition(sign, (), low)
+        if self.word(place + 1) in AGGREGATES:
+            found.values = (("aggregate", AGGREGATES[self.word(place + 1)]),)
+            end = place + 2
+            if end < len(self.units) and self.units[end].is_column():
+                found.inner, end = self.units[end], end + 1
+        elif self.word(place) == "that" and self.word(place + 1) == "of":
+            found.values, end = (("row", ""),), place + 2
+        elif place + 1 < len(self.units) and self.units[place + 1].is_table():
+            found.values, end = (("row", ""),), place + 1
+        else:
+            return
+        if between is not None:
+            found.column = between
+            self.use(low, end)
+        elif adjective and adjective not in _GENERIC:
+            found.concept = _ADJECTIVES[adjective][0]
+            self.use(low - (self.word(low - 1) in ("more", "less")), end)
+        else:
+            column, start = self._column_before(low, found)
+            found.column = column
+            if column is None and adjective in _ADJECTIVES:
+                found.concept = _ADJECTIVES[adjective][0]
+            self.use(min(start, low), end)
+        self.conditions.append(found)
+
+    def _comparison_before(self, place: int) -> tuple[int, str, str, Unit | None]:
+        """Where the comparison before a place begins, its sign, adjective, and a column inside."""
+        if self.word(place - 1) == "than":
+            back = place - 2
+            between = None
+            if back >= 0 and self.units[back].is_column() and not self.units[back].used:
+                between, back = self.units[back], back - 1
+            adjective = self.word(back)
+            if adjective in _ADJECTIVES and (between is None or adjective not in _GENERIC):
+                sign = _ADJECTIVES[adjective][1]
+                if self.word(back - 1) == "less":
+                    sign = {">": "<", "<": ">"}[sign]
+                return back, _GENERIC.get(adjective, sign), adjective, between
+            if adjective in _GENERIC:
+                return back, _GENERIC[adjective], adjective, between
+            return place, "", "", None
+        for length in (3, 2, 1):
+            words = tuple(self.word(place - length + step) for step in range(length))
+            sign = _BEFORE.get(words, "")
+            if sign in ("<", ">", "<=", ">=") and words not in (("by",), ("until",), ("since",)):
+                return place - length, sign, "", None
+        return place, "", "", None
+
+    def _state_at(self, place: int) -> None:
+        """Columns that are, or are not, recorded; flags that are, or are not, so."""
+        unit = self.units[place]
+        if not unit.is_column() or unit.used:
+            return
+        before = [self.word(place - step) for step in (1, 2, 3, 4)]
+        after = [self.word(place + step) for step in (1, 2, 3)]
+        missing = {"recorded", "known", "given", "available", "listed", "specified"}
+        if before[0] in missing and before[1] in ("no", "a", "any"):
+            sign = "null" if before[1] == "no" else "known"
+            self._keep_state(sign, place, place - 2, place + 1)
+        elif before[0] == "no" and after[0] in ("is", "are") and after[1] in missing:
+            start = place - 3 if before[1:3] == ["which", "for"] else place - 1
+            self._keep_state("null", place, start, place + 3)
+        elif after[0] in ("is", "are") and after[1] in ("unknown", "missing", "empty", "blank"):
+            self._keep_state("null", place, place, place + 3)
+        elif after[0] in ("is", "are") and after[1] == "not" and after[2] in missing:
+            self._keep_state("null", place, place, place + 4)
+        elif after[0] in ("is", "are") and after[1] in missing:
+            self._keep_state("known", place, place, place + 3)
+        else:
+            self._flag_at(place, before)
+
+    def _flag_at(self, place: int, before: Sequence[str]) -> None:
+        step = 0
+        if before[0] in ("not",) and before[1] in ("are", "is", "was", "were"):
+            self._keep_state("flag", place, place - 2, place + 1, True)
+        elif before[0] in ("are", "is", "was", "were"):
+            self._keep_state("flag", place, place - 1, place + 1)
+        elif before[0] == "as" and before[1] == "marked":
+            negated = before[2] == "not"
+            step = 3 if negated else 2
+            self._keep_state("flag", place, place - step, place + 1, negated)
+        elif before[0] == "no" and before[1] in ("have", "has") and not self._prefers_table(place):
+            self._keep_state("flag", place, place - 2, place + 1, True)
+        elif before[0] in ("have", "has") and before[1] in ("that", "which"):
+            self._keep_state("flag", place, place - 1, place + 1)
+
+    def _keep_state(
+        self, sign: str, place: int, start: int, end: int, negated: bool = False
+    ) -> None:
+        column = self.units[place]
+        self.use(start, end)
+        self.conditions.append(Condition(sign, (), start, column, negated=negated))
+
+
+def units_of(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Units:
+    """The units of a question, from its tokens and the mentions among them."""
+    begins = {mention.start: mention for mention in mentions}
+    units: list[Unit] = []
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        mention = begins.get(place)
+        if mention is not None:
+            text = " ".join(t.text for t in tokens[place : mention.end])
+            units.append(Unit("mention", place, mention.end, text, mention))
+            place = mention.end
+            continue
+        units.append(_plain_unit(token, place, tokens[place - 1].lower if place else ""))
+        place += 1
+    return Units(units)
+
+
+_BEFORE_ONE = frozenset("least most than exactly only just with".split())
+"""After these, "one" is a number; elsewhere it stands for a noun."""
+
+
+def _plain_unit(token: Token, place: int, before: str) -> Unit:
+    number = token.number
+    if number is not None and (token.lower != "one" or before in _BEFORE_ONE):
+        return Unit("value", place, place + 1, token.text, value=("number", _plain(number)))
+    if token.kind in ("quote", "text", "day", "month"):
+        kind = "text" if token.kind == "quote" else token.kind
+        return Unit("value", place, place + 1, token.text, value=(kind, token.value))
+    if token.kind == "month-name":
+        return Unit("value", place, place + 1, token.text, value=("month-name", token.value))
+    return Unit(token.kind, place, place + 1, token.text)
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number == int(number) else repr(number)
