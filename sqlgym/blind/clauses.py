@@ -77,6 +77,7 @@ class Clauses:
     none: list[tuple[int, Unit]] = field(default_factory=list)
     splits: dict[str, int] = field(default_factory=dict)
     ties: bool = False
+    left_out: bool = False
     parts: list[tuple[str, int]] = field(default_factory=list)
 
     def read(self) -> None:
@@ -109,15 +110,8 @@ class Clauses:
         """Years and months that are counted: "in each year", "the year in which"."""
         unit = self.row.units[place]
         text = unit.text.lower()
-        before, after = self.row.word(place - 1), self.row.word(place + 1)
-        if text in ("year", "years"):
-            which = after in ("in", "with", "is") or self.row.word(place + 1) == "did"
-            if before in ("each", "every", "per", "what", "which") and self.row.word(place - 2) in ("in", "") or (
-                after == "in" and self.row.word(place + 2) == "which"
-            ) or (before == "which" and which and self._words(place + 1, "is", "the", "one")):
-                self.parts.append(("%Y", place))
-                unit.used = True
-        elif text in ("month", "months") and (before == "calendar" or "calendar" in text):
+        before = self.row.word(place - 1)
+        if text in ("month", "months") and (before == "calendar" or "calendar" in text):
             self.parts.append(("%m", place))
             self.row.use(place - 1, place + 1)
             for phrase in (("whatever", "the", "year"), ("of", "any", "year")):
@@ -218,8 +212,8 @@ class Clauses:
             self._keep_split("union", place, 3)
         elif words[:2] == ["both", "among"] or words[0] == "shared" or words[:2] == ["in", "both"]:
             self._keep_both(place)
-        elif words[0] == "and" and words[1] == "":
-            pass
+        elif words[:3] == ["and", "at", "least"] and any(n == 1 and at < place for _, n, at, _ in self.row.counts):
+            self._keep_split("intersect", place, 1)
 
     def _keep_split(self, kind: str, place: int, length: int) -> None:
         if kind not in self.splits:
@@ -244,7 +238,10 @@ class Clauses:
 
     def _ties_at(self, place: int) -> None:
         texts = [u.text.lower() for u in self.row.units[place : place + 6]]
-        if texts[:4] in (["if", "there", "are", "several"], ["if", "several", "share", "it"]):
+        if texts[:2] in (["leave", "out"], ["skip", "the"]) or texts[0] in ("omit", "ignore"):
+            self.left_out = True
+            self._use_sentence(place)
+        elif texts[:4] in (["if", "there", "are", "several"], ["if", "several", "share", "it"]):
             self.ties = True
             self._use_sentence(place)
         elif texts[0] == "all" and ("share" in texts or "tie" in texts or "tied" in texts):
@@ -263,6 +260,8 @@ class Clauses:
         """Rows that there must not be: "without any loans", "have no loans", "not ... of any"."""
         word = self.row.word(place)
         step = place + 1
+        if self.row.units[place].used and place not in self.splits.values():
+            return
         if word in ("no", "without", "never", "any", "not", "zero", "lack"):
             while self.row.word(step) in ("any", "a", "the", "have", "single", "of"):
                 step += 1
@@ -350,8 +349,9 @@ class Clauses:
     def _last_column(self, place: int) -> Unit | None:
         for step in range(place - 1, -1, -1):
             column = self._column(step)
-            if column is not None and not column.used:
-                return column
+            if column is not None and column.mention is not None and not column.used:
+                if column.mention.fits[0][1].kind == "column":
+                    return column
         return None
 
     def _averaged(self, place: int) -> bool:
@@ -369,6 +369,8 @@ class Clauses:
         elif word in ("number", "numbers"):
             self.counted.append(place)
             unit.used = True
+        elif word in ("share", "shared", "have") and self.row.counts:
+            unit.used = True
         elif word in _EACH:
             self.each.append(place)
             unit.used = True
@@ -383,7 +385,7 @@ STOP_WORDS = frozenset(
     only also just as than then so if not together along among over across out within between through
     via named called them linked link belonging belong respectively order value values each s exist
     exists occur occurs whatever figure figures part shown same first without records record entries
-    rows row display present provide identify retrieve determine s other about here asked letter word
+    rows row display present provide identify retrieve determine s other about here asked letter word but group grouped fall fell
     having result results question answer using
     """.split()
 )

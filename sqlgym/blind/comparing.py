@@ -111,11 +111,19 @@ class Comparison:
         elif value.function:
             self._aggregate(value, block)
         elif value.use is not None and value.use.part:
-            if not any(part == value.use.part for part, _ in self.clauses.parts):
-                self._find("missing_column", value.use.column)
+            self._part(value.use)
             self._plain(value.use, block, "missing_column")
         elif value.use is not None:
             self._plain(value.use, block, "missing_column")
+
+    def _part(self, use: ColumnUse) -> None:
+        """The year or the month of a date, asked for by that word."""
+        words = ("year", "years") if use.part == "%Y" else ("month", "months")
+        said = [unit for unit in self.row.units if unit.text.lower().split()[-1:][0] in words]
+        for unit in said:
+            unit.used = True
+        if not said:
+            self._find("missing_column", f"{words[0]} of {use.column}")
 
     def _count(self, value: Value, block: Block) -> None:
         if not self.clauses.counted:
@@ -123,37 +131,40 @@ class Comparison:
         if value.distinct and value.use is not None:
             if not self.clauses.once:
                 self._find("missing_once", value.use.column)
-            if not self._leads_to_table(value.use):
+            led = self._leads_to(value.use)
+            if led:
+                self.tables.add(led)
+            else:
                 self._plain(value.use, block, "missing_column")
 
-    def _leads_to_table(self, use: ColumnUse) -> bool:
-        """Whether the distinct values of a column are the rows of a table that the text names."""
+    def _leads_to(self, use: ColumnUse) -> str:
+        """The table whose rows the distinct values of a column are, if the text names it."""
         for key in self.names.references:
             if (key.table, key.column) == (use.source.table, use.column):
                 for unit in self.row.units:
                     if self._mentions_table(unit, key.to_table):
-                        return True
-        return False
+                        return key.to_table
+        return ""
 
     def _aggregate(self, value: Value, block: Block) -> None:
         use = value.use
         if use is None:
             return
-        wrong = ""
+        wrong, found = "", False
         for extreme in self.clauses.extremes:
             fits = self._extreme_fits(extreme, use)
             if fits == "" and extreme.function == value.function and not extreme.over:
-                extreme.concept = extreme.concept or "-"
                 self._take(extreme)
-                return
-            if fits == "":
+                found = True
+            elif fits == "":
                 wrong = "other_aggregation"
             elif extreme.function == value.function:
                 wrong = wrong or fits
         for function, _, unit in self.clauses.most:
             if unit is not None and function == value.function and not self._fit(unit, use):
-                return
-        self._find(wrong or "missing_aggregation", f"{value.function} of {use.column}")
+                found = unit.used = True
+        if not found:
+            self._find(wrong or "missing_aggregation", f"{value.function} of {use.column}")
 
     def _take(self, extreme: Extreme) -> None:
         if extreme.column is not None:
@@ -175,12 +186,7 @@ class Comparison:
         ]
         if use.column not in fitting:
             return "other_column"
-        return "" if len(set(fitting)) == 1 else self._most_literal(fitting, use, concept)
-
-    def _most_literal(self, fitting: list[str], use: ColumnUse, concept: str) -> str:
-        del concept
-        bare = [column for column in fitting if len(column) == min(map(len, fitting))]
-        return "" if bare == [use.column] and len(fitting) < 2 else "ambiguous_column"
+        return "" if len(set(fitting)) == 1 else "ambiguous_column"
 
     def _plain(self, use: ColumnUse, block: Block, kind: str) -> None:
         """A column that is asked for or grouped by needs a mention that is not a condition's."""
@@ -194,8 +200,19 @@ class Comparison:
                 unit.used = found = True
             elif fit == "ambiguous_column":
                 worst = fit
-        if not found:
+        if not found and not self._goes_without_saying(use, block):
             self._find(worst, f"{use.source.table}.{use.column}")
+
+    def _goes_without_saying(self, use: ColumnUse, block: Block) -> bool:
+        """Whether rows are asked for by their name alone: "Which teachers are over 40?"."""
+        if use.part or not any(self._mentions_table(u, use.source.table) for u in self.row.units):
+            return False
+        names = name_columns(self.names.schema, use.source.table)[:1]
+        whole = [v.use.column for v in block.selected if v.use and not v.function and v.use.source == use.source]
+        firsts = [c for c in whole if "first" in c.lower() or "fname" in c.lower()]
+        lasts = [c for c in whole if "last" in c.lower() or "lname" in c.lower()]
+        allowed = firsts + lasts if len(firsts) == len(lasts) == 1 else names
+        return use.column in allowed and all(column in allowed for column in whole)
 
     def _in_condition(self, unit: Unit) -> bool:
         return any(c.column is unit or c.inner is unit for c in self.row.conditions)
@@ -358,6 +375,12 @@ class Comparison:
             elif same == "" and column and wrong == "missing_condition":
                 wrong = column
         use = condition.left.use
+        for said in list(self.row.counts):
+            sign, number, at, unit = said
+            agrees = sign == condition.sign and _equal([("number", str(number))], condition.values)
+            if use and agrees and low <= at < high and unit.is_column() and not self._fit(unit, use):
+                self.row.counts.remove(said)
+                return
         self._find(wrong, f"{use.column if use else '*'} {condition.sign} {' '.join(condition.values)}")
 
     def _condition_column(self, said: Condition, condition: SqlCondition) -> str:
@@ -376,6 +399,8 @@ class Comparison:
             return self._named(said.table, use, condition)
         if said.implied == "year":
             return self._only_year(use, said)
+        if said.implied == "place":
+            return self._concept("city town country location region state place hometown", use, said.at)
         return "other_column"
 
     def _named(self, unit: Unit, use: ColumnUse, condition: SqlCondition) -> str:
@@ -648,7 +673,7 @@ class Comparison:
     def _rest(self) -> None:
         for said in self.left:
             self._find("unexplained_condition", " ".join(u.text for u in self.row.units[said.at : said.at + 4]))
-        for sign, number, _ in self.row.counts:
+        for sign, number, _, _ in self.row.counts:
             if not (sign == ">=" and number == 1):
                 self._find("unexplained_condition", f"{sign} {number} rows")
         if not self.spoken and [n for n, _ in self.row.limits if n != 1]:

@@ -11,7 +11,7 @@ from sqlgym.blind.clauses import Clauses
 from sqlgym.blind.comparing import Comparison, Finding
 from sqlgym.blind.names import Names
 from sqlgym.blind.statements import Query, Unreadable, literals_of, query_of
-from sqlgym.blind.values import units_of
+from sqlgym.blind.values import free_of_comparisons, units_of
 from sqlgym.blind.words import MONTHS, Token, tokens_of
 from sqlgym.database import Database
 from sqlgym.database.schema import Schema
@@ -55,8 +55,7 @@ def judge(question: str, sql: str, database: Database) -> Verdict:
 
 def _compared(question: str, query: Query, names: Names, database: Database) -> Verdict:
     tokens = _with_values(tokens_of(question), question, literals_of(query), names)
-    free = [t.kind in ("word", "number", "sign") for t in tokens]
-    row = units_of(tokens, names.mentions(tokens, free))
+    row = units_of(tokens, names.mentions(tokens, free_of_comparisons(tokens)))
     row.read()
     clauses = Clauses(row)
     clauses.read()

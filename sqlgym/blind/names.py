@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sqlgym.blind.words import Token, alike, root, singular
+from sqlgym.blind.words import Token, alike, singular
 from sqlgym.database.schema import ForeignKey, Schema, Table
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+|\d+")
@@ -44,8 +44,8 @@ _ABBREVIATIONS = {
         tel telephone|phone
         acct account
         avg average
-        min minimum|lowest
-        max maximum|highest
+        min minimum
+        max maximum
         fname first+name
         lname last+name
         mname middle+name
@@ -82,6 +82,10 @@ _HOLDERS = frozenset("data list info information table tbl record records detail
 FILLERS = frozenset("number figure value amount date year name code count percentage time".split())
 _ROWS = frozenset("record link member entry row item".split())
 SKIPPED = frozenset("of s".split())
+_PLAIN = frozenset("date year time number code value type name status kind".split())
+OWN = 0.05
+"""What it costs to leave out a column's word that its table has too."""
+_DATED = frozenset("date year since dt yr on at from to in out start end begin due day month".split())
 LONGEST = 10
 """Tokens of a mention."""
 
@@ -108,7 +112,8 @@ class Noun:
     words: tuple[Word, ...]
     naming: bool = False
     dated: bool = False
-    counted: bool = False
+    keyed: bool = False
+    primary: bool = False
     reference: ForeignKey | None = None
 
 
@@ -139,7 +144,11 @@ def parts_of(identifier: str) -> list[str]:
     >>> parts_of("emp_hireDate"), parts_of("TotalEnrollment_AY")
     (['emp', 'hire', 'date'], ['total', 'enrollment', 'ay'])
     """
-    return [part.lower() for part in _PARTS.findall(identifier)]
+    parts = [part.lower() for part in _PARTS.findall(identifier)]
+    for place in range(len(parts) - 1, 0, -1):
+        if parts[place] == "name" and parts[place - 1] in ("f", "l", "m"):
+            parts[place - 1 : place + 1] = [parts[place - 1] + "name"]
+    return parts
 
 
 @lru_cache(maxsize=65536)
@@ -166,7 +175,7 @@ class Names:
         leads: dict[tuple[str, str], list[ForeignKey]] = defaultdict(list)
         for key in self.references:
             leads[key.table.lower(), key.column.lower()].append(key)
-        self._by_root: dict[str, list[int]] = defaultdict(list)
+        self._by_way: dict[str, list[int]] = defaultdict(list)
         self._known: dict[str, list[int]] = {}
         for table in self.schema.tables:
             self._add(_table_noun(table.name, _table_words(table.name)))
@@ -184,21 +193,14 @@ class Names:
             return
         place = len(self.nouns)
         self.nouns.append(noun)
-        if noun.naming:
-            self._by_root[root("name")].append(place)
-        for word in noun.words:
-            for way in word.ways:
-                self._by_root[root(way)].append(place)
+        for way in [way for word in noun.words for way in word.ways] + ["name"] * noun.naming:
+            self._by_way[way].append(place)
 
     def saying(self, word: str) -> list[int]:
         """The nouns that a word may say part of."""
         if word not in self._known:
-            same = [
-                way
-                for way in self._by_root
-                if way == root(word) or alike(word, way) > 0
-            ]
-            self._known[word] = sorted({n for way in same for n in self._by_root[way]})
+            same = [way for way in self._by_way if alike(word, way) > 0]
+            self._known[word] = sorted({n for way in same for n in self._by_way[way]})
         return self._known[word]
 
     def says(self, word: str) -> bool:
@@ -288,10 +290,11 @@ def _column_noun(table: Table, column: str, kind: str) -> Noun:
             words.append(Word(ways, _price(part, place, parts, own)))
     counted = any(t in kind.upper() for t in ("INT", "REAL", "NUM", "DEC", "FLOA", "DOUB"))
     naming = {singular(p) for p in parts} <= own and not counted
-    dated = bool({"date", "year", "since", "dt", "yr", "on", "at"} & set(parts)) or (
-        "DATE" in kind.upper() or "TIME" in kind.upper()
-    )
-    return Noun("column", table.name, column, tuple(words), naming, dated, counted)
+    dated = bool(_DATED & set(parts)) or "DATE" in kind.upper() or "TIME" in kind.upper()
+    known = table.column(column)
+    primary = known is not None and known.primary_key
+    keyed = primary or any(key.column == column for key in table.foreign_keys)
+    return Noun("column", table.name, column, tuple(words), naming, dated, keyed, primary)
 
 
 def _price(part: str, place: int, parts: list[str], own: set[str]) -> float:
@@ -305,7 +308,7 @@ def _price(part: str, place: int, parts: list[str], own: set[str]) -> float:
     if part in _UNITS and place > 0:
         return 0.02
     if singular(part) in own and len(parts) > 1:
-        return 0.05
+        return OWN
     if part in _KIND and len(parts) > 1:
         return 0.15
     return 0.5
@@ -314,7 +317,12 @@ def _price(part: str, place: int, parts: list[str], own: set[str]) -> float:
 def _role_noun(key: ForeignKey) -> Noun | None:
     parts = [p for p in parts_of(key.column) if p not in ("id", "code")]
     target = {singular(p) for p in parts_of(key.to_table)}
-    extra = [p for p in parts if singular(p) not in target and singular(p) not in _KIND]
+    extra = [
+        p
+        for p in parts
+        if singular(p) not in _KIND
+        and not any(alike(way, t) for ways in _ways(p) for way in ways for t in target)
+    ]
     if not extra:
         return None
     words = []
@@ -329,7 +337,9 @@ def _role_noun(key: ForeignKey) -> Noun | None:
 
 
 def _can_begin(token: Token) -> bool:
-    return token.kind == "number" or (token.kind == "word" and token.lower not in SKIPPED)
+    if token.kind == "word":
+        return token.lower not in SKIPPED and token.lower not in ("from", "to", "by", "the", "each")
+    return token.kind == "number"
 
 
 def _spans(
@@ -338,35 +348,52 @@ def _spans(
     """The ends at which a span from `start` fits a noun, with how well it does."""
     left = list(noun.words)
     ends: list[tuple[int, float]] = []
-    fitted, fillers, said, solid = 0.0, 0, 0, False
+    fitted, fillers, said, solid, in_order = 0.0, 0, 0, False, len(noun.words) > 1
+    plain = True
+    lightest = min(0.1, max((w.missing for w in noun.words), default=0.0))
     for place in range(start, min(len(tokens), start + LONGEST)):
         token = tokens[place]
         if not free[place]:
             break
         word = token.lower
         if token.kind == "sign" or word in ("or", "and"):
-            if said and word in (",", "or", "'", "’", "-", "–") and len(noun.words) > 1:
+            if said and word in ("'", "’", "-", "–"):
+                continue
+            if said and word in (",", "or") and in_order:
                 continue
             break
         if token.kind not in ("word", "number"):
             break
         best = max(left, key=lambda w: w.fit(word), default=None)
         fit = best.fit(word) if best else 0.0
-        if best and fit:
+        if best and fit and best.missing == OWN and _stands_for_rows(tokens, place, said):
+            fit = 0.0
+        if best and fit and (said or best.missing):
+            in_order = in_order and noun.words.index(best) == said
             left.remove(best)
             fitted += fit
             said += 1
-            solid = solid or best.missing >= 0.05
+            solid = solid or best.missing >= lightest
+            plain = plain and singular(word) in _PLAIN
         elif word in SKIPPED and place > start:
             continue
         elif _is_filler(noun, word):
             fillers += 1
         else:
             break
-        score = _score(noun, left, fitted, fillers, said, tokens[start:place + 1])
+        score = _score(noun, left, fitted, fillers, said, tokens[start : place + 1])
+        if score < 0.8 and plain and said:
+            continue
         if score > 0 and (solid or not said):
             ends.append((place + 1, score))
     return ends
+
+
+def _stands_for_rows(tokens: Sequence[Token], place: int, said: int) -> bool:
+    """Whether a table's word is no part of a column: "orders placed", "the order's date"."""
+    after = tokens[place + 1].text if place + 1 < len(tokens) else ""
+    word = tokens[place].lower
+    return after in ("'", "’") or (not said and singular(word) != word)
 
 
 def _is_filler(noun: Noun, word: str) -> bool:
@@ -375,7 +402,11 @@ def _is_filler(noun: Noun, word: str) -> bool:
         return plain in _ROWS
     if plain in ("date", "year"):
         return noun.dated
-    if plain in ("name", "count"):
+    if plain in ("name", "title"):
+        return noun.naming
+    if plain == "id":
+        return noun.keyed
+    if noun.keyed or any("id" in w.ways for w in noun.words):
         return False
     return plain in FILLERS
 
@@ -394,7 +425,16 @@ def _score(
         missing = sum(w.missing for w in left)
         if required and missing >= 0.6 * len(required):
             return 0.0
-    return fitted - missing - 0.1 * fillers + (0.2 if noun.kind == "role" else 0.0)
+    extra = 0.2 if noun.kind == "role" else 0.0
+    if noun.primary and [t.lower for t in span] in (["id"], ["ids"]):
+        extra = 0.3
+    return fitted - missing - 0.1 * fillers + extra
+
+
+def _weight(word: str) -> float:
+    if word in SKIPPED:
+        return 0.0
+    return 0.5 if singular(word) in FILLERS or singular(word) in _ROWS else 1.0
 
 
 def _chosen(
@@ -404,9 +444,21 @@ def _chosen(
 
     def weight(span: tuple[int, int]) -> tuple[float, float, int]:
         best = max(score for score, _ in spans[span])
-        length = sum(tokens[i].lower not in SKIPPED for i in range(*span))
+        length = sum(_weight(tokens[i].lower) for i in range(*span))
         return (-length, -best, span[0])
 
+    for start, end in list(spans):
+        if tokens[start].lower in ("number", "numbers") and end - start > 2:
+            rows = [n.table for s, n in spans.get((start + 2, end), ()) if n.kind == "table" and s > 0.9]
+            kept = [
+                (score, noun)
+                for score, noun in spans[start, end]
+                if noun.table in rows or not rows or any("number" in w.ways for w in noun.words)
+            ]
+            if kept:
+                spans[start, end] = kept
+            else:
+                del spans[start, end]
     taken: set[int] = set()
     chosen = []
     for span in sorted(spans, key=weight):

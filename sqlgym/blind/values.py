@@ -106,6 +106,27 @@ def _table(phrases: dict[str, str]) -> dict[tuple[str, ...], str]:
 
 _AFTER = _table(AFTER_VALUE)
 _BEFORE = _table(BEFORE_VALUE)
+_ORDER_WORDS = frozenset("alphabetical descending ascending decreasing increasing this reverse".split())
+_LONG = {words for words in _BEFORE if len(words) > 1} | {
+    (word,) for word in ("contains", "containing", "named", "called", "titled")
+}
+
+
+def free_of_comparisons(tokens: Sequence[Token]) -> list[bool]:
+    """Which tokens may be part of a name: no value, and no part of a comparison's phrase."""
+    free = [token.kind in ("word", "number", "sign") for token in tokens]
+    for place in range(len(tokens)):
+        for length in (5, 4, 3, 2, 1):
+            words = tuple(token.lower for token in tokens[place : place + length])
+            if words in _LONG:
+                free[place : place + length] = [False] * length
+                break
+        words = tuple(token.lower for token in tokens[place : place + 3])
+        if words[1:2] == ("order",) and words[0] in _ORDER_WORDS:
+            free[place + 1] = False
+        if words[:1] and words[0] in AGGREGATES and words[1:] in (("of", "all"), ("of", "the")):
+            free[place] = False
+    return free
 
 
 @dataclass
@@ -166,7 +187,7 @@ class Units:
 
     units: list[Unit]
     conditions: list[Condition] = field(default_factory=list)
-    counts: list[tuple[str, int, int]] = field(default_factory=list)
+    counts: list[tuple[str, int, int, Unit]] = field(default_factory=list)
     limits: list[tuple[int, int]] = field(default_factory=list)
 
     def word(self, place: int) -> str:
@@ -186,6 +207,14 @@ class Units:
         for place in range(len(self.units)):
             self._target_at(place)
             self._state_at(place)
+            self._unit_at(place)
+
+    def _unit_at(self, place: int) -> None:
+        """A unit that an answer is wanted in: ", in km"."""
+        if self.word(place) == "in" and not self.units[place].used:
+            end = self._skip_units(place + 1)
+            if end > place + 1 and (end == len(self.units) or self.units[end].kind == "sign"):
+                self.use(place, end)
 
     def _is_value(self, place: int) -> bool:
         return 0 <= place < len(self.units) and self.units[place].kind == "value"
@@ -288,14 +317,24 @@ class Units:
             flips = self.word(low - 1) == "less"
             found.concept, found.sign = concept, {">": "<", "<": ">"}[direction] if flips else direction
             low -= int(self.word(low - 1) in ("more", "less"))
-        column, start = self._column_before(low, found)
-        if column is None and not found.concept and self._counts_rows(low, after, sign, values):
+            if adjective in _GENERIC and self._column_before(low, Condition("=", values, low))[0]:
+                found.concept = ""
+        if not found.concept and self._counts_rows(low, after, sign, values):
             return
+        column, start = None, low
+        if sign == "contains" and self.word(after) == "in":
+            column, after = self._column_after(after, found)
+        if column is None:
+            column, start = self._column_before(low, found)
         if column is None and not found.concept:
             column, after = self._column_after(after, found)
         if column is None and not found.concept and not found.implied:
-            if self.word(low - 1) in ("from", "of", "in", "since") or sign in (">", "<", ">=", "<="):
-                found.implied = "year"
+            if self.word(low - 1) == "the" and values[0][0] == "text":
+                low -= 1
+            if self.word(low - 1) in ("from", "in") and values[0][0] == "text" and sign in ("", "in"):
+                found.implied, start = "place", low - 1
+            elif self.word(low - 1) in ("from", "of", "in", "since") or sign in (">", "<", ">=", "<="):
+                found.implied = "year" if values[0][0] != "text" else "place"
                 start = low - 1 if self.word(low - 1) in ("from", "of", "in") else low
             else:
                 return
@@ -360,10 +399,10 @@ class Units:
         if follows is not None and (follows.word == "times" or follows.is_table()) and sign:
             if follows.is_table() and follows.is_column() and not self._prefers_table(place):
                 return False
-            self.counts.append((sign, number, low))
+            self.counts.append((sign, number, low, follows))
             self.use(low, after + (follows.word == "times"))
             return True
-        if not sign and follows is not None:
+        if not sign and follows is not None and follows.is_table() and self._prefers_table(place):
             self.limits.append((number, low))
             self.use(low, after)
             return True
@@ -461,7 +500,8 @@ class Units:
             self._flag_at(place, before)
 
     def _flag_at(self, place: int, before: Sequence[str]) -> None:
-        step = 0
+        if self.word(place + 1) in _NO_FLAG or self.word(place + 1) in AGGREGATES:
+            return
         if before[0] in ("not",) and before[1] in ("are", "is", "was", "were"):
             self._keep_state("flag", place, place - 2, place + 1, True)
         elif before[0] in ("are", "is", "was", "were"):
@@ -491,7 +531,7 @@ def units_of(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Units:
     while place < len(tokens):
         token = tokens[place]
         mention = begins.get(place)
-        if mention is not None:
+        if mention is not None and not _is_plain(mention, tokens):
             text = " ".join(t.text for t in tokens[place : mention.end])
             units.append(Unit("mention", place, mention.end, text, mention))
             place = mention.end
@@ -499,6 +539,21 @@ def units_of(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Units:
         units.append(_plain_unit(token, place, tokens[place - 1].lower if place else ""))
         place += 1
     return Units(units)
+
+
+_NO_FLAG = frozenset("most first last on before after in during of than at between".split())
+_NEVER_ALONE = frozenset("number numbers count first last middle full".split())
+
+
+def _is_plain(mention: Mention, tokens: Sequence[Token]) -> bool:
+    """Whether a mention of one word says an aggregation, a count or a place in an order."""
+    if mention.end - mention.start > 1:
+        return False
+    word = tokens[mention.start].lower
+    after = tokens[mention.end].lower if mention.end < len(tokens) else ""
+    if word in ("first", "last", "middle") and after in ("and", "or", ","):
+        return False
+    return word in AGGREGATES or word in _NEVER_ALONE
 
 
 _BEFORE_ONE = frozenset("least most than exactly only just with".split())

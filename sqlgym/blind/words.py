@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _TOKEN = re.compile(
-    r"'(?P<single>[^'\n]*(?:'(?=\w)[^'\n]*)*+)'(?!\w)"
+    r"(?<!\w)'(?P<single>[^'\n]*(?:'(?=\w)[^'\n]*)*+)'(?!\w)"
     r"|\"(?P<double>[^\"\n]*)\""
     r"|(?P<day>\d{4}-\d{2}-\d{2})(?!\d)"
     r"|(?P<number>(?:(?<![\w-])-)?\d++(?:,\d{3}(?!\d))*+(?:\.\d+)?)(?P<ordinal>(?:st|nd|rd|th)\b)?"
@@ -51,7 +51,6 @@ _SYNONYMS = (
     "pupil student",
     "boss manager",
     "given giver give",
-    "number no count",
     "kid child",
     "kind type",
     "people person",
@@ -235,7 +234,7 @@ _NONE: frozenset[int] = frozenset()
 def alike(one: str, other: str) -> float:
     """How alike two words are: 1 the same, 0.8 one root, 0.6 synonyms, 0 not alike."""
     first, second = singular(one), singular(other)
-    if first == second:
+    if first == second or one == other + "s" or other == one + "s":
         return 1.0
     if min(len(first), len(second)) >= 3 and root(first) == root(second):
         return 0.8
