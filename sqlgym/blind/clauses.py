@@ -34,7 +34,7 @@ _SUPERLATIVES = {
     "highest": ("height altitude elevation", "max"),
     "lowest": ("height altitude elevation", "min"),
     "longest": ("length duration distance", "max"),
-    "shortest": ("length duration height distance", "min"),
+    "shortest": ("length duration distance|height", "min"),
     "newest": ("year date", "max"),
     "latest": ("year date", "max"),
     "earliest": ("year date", "min"),
@@ -77,7 +77,6 @@ class Clauses:
     none: list[tuple[int, Unit]] = field(default_factory=list)
     splits: dict[str, int] = field(default_factory=dict)
     ties: bool = False
-    left_out: bool = False
     parts: list[tuple[str, int]] = field(default_factory=list)
 
     def read(self) -> None:
@@ -238,10 +237,7 @@ class Clauses:
 
     def _ties_at(self, place: int) -> None:
         texts = [u.text.lower() for u in self.row.units[place : place + 6]]
-        if texts[:2] in (["leave", "out"], ["skip", "the"]) or texts[0] in ("omit", "ignore"):
-            self.left_out = True
-            self._use_sentence(place)
-        elif texts[:4] in (["if", "there", "are", "several"], ["if", "several", "share", "it"]):
+        if texts[:4] in (["if", "there", "are", "several"], ["if", "several", "share", "it"]):
             self.ties = True
             self._use_sentence(place)
         elif texts[0] == "all" and ("share" in texts or "tie" in texts or "tied" in texts):
@@ -329,7 +325,7 @@ class Clauses:
             return
         column = self._column(step)
         unit = self._unit(step)
-        if column is not None and unit is not None and word in AGGREGATES:
+        if column is not None and word in AGGREGATES and (column.prefers_column() or not concept):
             self.extremes.append(Extreme(function, place, column))
         elif unit is not None and unit.is_table() and concept and step == place + 1:
             self.extremes.append(Extreme(function, place, None, concept))
@@ -369,7 +365,7 @@ class Clauses:
         elif word in ("number", "numbers"):
             self.counted.append(place)
             unit.used = True
-        elif word in ("share", "shared", "have") and self.row.counts:
+        elif unit.text.lower() in ("share", "shared", "have") and self.row.counts:
             unit.used = True
         elif word in _EACH:
             self.each.append(place)

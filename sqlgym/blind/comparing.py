@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from sqlgym.blind.clauses import STOP_WORDS, Clauses, Extreme
 from sqlgym.blind.dates import Interval, interval_of, interval_said
-from sqlgym.blind.names import Mention, Names, Noun
+from sqlgym.blind.names import Mention, Names, Noun, parts_of
 from sqlgym.blind.statements import Block, ColumnUse, Query, SqlCondition, Value, name_columns
 from sqlgym.blind.values import Condition, Unit, Units
 from sqlgym.blind.words import alike
@@ -179,11 +179,13 @@ class Comparison:
 
     def _concept(self, concept: str, use: ColumnUse, at: int) -> str:
         """Whether an adjective's meaning is this column, and no other of the table's."""
-        fitting = [
-            noun.column
-            for noun in self.names.nouns
-            if noun.kind == "column" and noun.table == use.source.table and _about(noun, concept)
-        ]
+        fitting: list[str] = []
+        for tier in concept.split("|"):
+            fitting = fitting or [
+                noun.column
+                for noun in self.names.nouns
+                if noun.kind == "column" and noun.table == use.source.table and _about(noun, tier)
+            ]
         if use.column not in fitting:
             return "other_column"
         return "" if len(set(fitting)) == 1 else "ambiguous_column"
@@ -200,8 +202,17 @@ class Comparison:
                 unit.used = found = True
             elif fit == "ambiguous_column":
                 worst = fit
+        if not found and any("number" in part for part in parts_of(use.column)):
+            found = self._number_said()
         if not found and not self._goes_without_saying(use, block):
             self._find(worst, f"{use.source.table}.{use.column}")
+
+    def _number_said(self) -> bool:
+        """Whether a word "numbers" is left that no count takes: "Give their numbers."."""
+        if self.clauses.counted and not self._counts():
+            self.clauses.counted = []
+            return True
+        return False
 
     def _goes_without_saying(self, use: ColumnUse, block: Block) -> bool:
         """Whether rows are asked for by their name alone: "Which teachers are over 40?"."""
@@ -392,7 +403,9 @@ class Comparison:
         if said.column is not None:
             if condition.second is not None:
                 return "other_column"
-            return self._fit(said.column, use, self._owners(self._place(said.column)))
+            owners = self._owners(self._place(said.column))
+            plain = bool(said.values) and said.values[0][0] in ("number", "day", "month")
+            return self._fit(said.column, use, owners, plain)
         if said.concept:
             return self._concept(said.concept, use, said.at)
         if said.implied == "name" and said.table is not None:
@@ -557,7 +570,13 @@ class Comparison:
     def _place(self, unit: Unit) -> int:
         return next(place for place, other in enumerate(self.row.units) if other is unit)
 
-    def _fit(self, unit: Unit, use: ColumnUse, owners: Sequence[str] | None = None) -> str:
+    def _fit(
+        self,
+        unit: Unit,
+        use: ColumnUse,
+        owners: Sequence[str] | None = None,
+        measured: bool = False,
+    ) -> str:
         """Whether a mention is this column: "" if it is, and nothing fits as well."""
         if unit.mention is None:
             return "other_column"
@@ -569,6 +588,8 @@ class Comparison:
         if not own:
             return "other_column"
         for score, noun in fits:
+            if measured and noun.keyed:
+                continue
             if noun.table == table and noun.column != use.column:
                 if score > own[0] + NEAR:
                     return "other_column"
@@ -650,6 +671,12 @@ class Comparison:
         ]
         if len(siblings) < 2:
             return
+        roles = [n.reference for n in self.names.nouns if n.kind == "role"]
+        if key not in roles:
+            others = [k for k in siblings if k in roles]
+            if any(self._role_said(u.mention, k) for u in self.row.units if u.mention for k in others):
+                self._find("other_join", about)
+            return
         if not any(self._role_said(unit.mention, key) for unit in self.row.units if unit.mention):
             self._find("other_join", about)
 
@@ -722,7 +749,7 @@ class Comparison:
 
 def _about(noun: Noun, concept: str) -> bool:
     return any(
-        alike(way, idea) >= 0.6 for word in noun.words for way in word.ways for idea in concept.split() if word.missing
+        alike(way, idea) in (0.6, 1.0) for word in noun.words for way in word.ways for idea in concept.split() if word.missing
     )
 
 

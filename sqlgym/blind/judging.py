@@ -11,12 +11,16 @@ from sqlgym.blind.clauses import Clauses
 from sqlgym.blind.comparing import Comparison, Finding
 from sqlgym.blind.names import Names
 from sqlgym.blind.statements import Query, Unreadable, literals_of, query_of
-from sqlgym.blind.values import free_of_comparisons, units_of
-from sqlgym.blind.words import MONTHS, Token, tokens_of
+from sqlgym.blind.values import UNIT_WORDS, free_of_comparisons, units_of
+from sqlgym.blind.words import MONTHS, Token, singular, tokens_of
 from sqlgym.database import Database
 from sqlgym.database.schema import Schema
 from sqlgym.database.sqlite_file import quoted
 from toolgym.errors import ToolError
+
+
+_PLAIN = re.compile(r"-?\d++(?:\.\d++)?|\d{4}-\d{2}(?:-\d{2})?", re.ASCII)
+"""Numbers and dates, which the text writes in its own ways."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def _with_values(
     """The tokens with each value in one: quotations, texts of the query, names with capitals."""
     spans: list[tuple[int, int]] = []
     for literal in literals:
-        if len(literal) < 1 or literal not in text:
+        if _PLAIN.fullmatch(literal) or not literal or literal not in text:
             continue
         edge = re.compile(r"(?<!\w)" + re.escape(literal) + r"(?!\w)")
         spans += [m.span() for m in edge.finditer(text) if _stands_for_value(text, m.span(), literal)]
@@ -132,6 +136,7 @@ def _capitals(tokens: Sequence[Token], text: str, names: Names) -> list[Token]:
     for token in tokens:
         known = token.kind == "word" and (names.says(token.lower) or token.lower in MONTHS)
         capital = token.kind == "word" and token.text[:1].isupper() and not begins and not known
+        capital = capital and singular(token.lower) not in UNIT_WORDS
         if capital and token.text not in ("I", "ID", "IDs"):
             last = result[-1] if result else None
             if last is not None and last.kind == "text" and text[last.end : token.start] in (" ", "-"):

@@ -114,6 +114,7 @@ class Noun:
     dated: bool = False
     keyed: bool = False
     primary: bool = False
+    numeric: bool = False
     reference: ForeignKey | None = None
 
 
@@ -282,7 +283,9 @@ def _table_noun(name: str, words: list[Word]) -> Noun:
 
 def _column_noun(table: Table, column: str, kind: str) -> Noun:
     parts = parts_of(column) or [column.lower()]
-    own = {singular(p) for p in parts_of(table.name)}
+    own = {
+        singular(way) for p in parts_of(table.name) for ways in _ways(p) for way in (p, *ways)
+    }
     words = []
     for place, part in enumerate(parts):
         unit = part == "min" and place == len(parts) - 1
@@ -294,7 +297,7 @@ def _column_noun(table: Table, column: str, kind: str) -> Noun:
     known = table.column(column)
     primary = known is not None and known.primary_key
     keyed = primary or any(key.column == column for key in table.foreign_keys)
-    return Noun("column", table.name, column, tuple(words), naming, dated, keyed, primary)
+    return Noun("column", table.name, column, tuple(words), naming, dated, keyed, primary, counted)
 
 
 def _price(part: str, place: int, parts: list[str], own: set[str]) -> float:
@@ -307,7 +310,9 @@ def _price(part: str, place: int, parts: list[str], own: set[str]) -> float:
         return 0.3
     if part in _UNITS and place > 0:
         return 0.02
-    if singular(part) in own and len(parts) > 1:
+    if len(parts) > 1 and (
+        singular(part) in own or any(way in own for ways in _ways(part) for way in ways)
+    ):
         return OWN
     if part in _KIND and len(parts) > 1:
         return 0.15
@@ -336,9 +341,12 @@ def _role_noun(key: ForeignKey) -> Noun | None:
     return Noun("role", key.to_table, "", tuple(words), reference=key)
 
 
+_NEVER_FIRST = frozenset("from to by the each out in on at up off as no with".split())
+
+
 def _can_begin(token: Token) -> bool:
     if token.kind == "word":
-        return token.lower not in SKIPPED and token.lower not in ("from", "to", "by", "the", "each")
+        return token.lower not in SKIPPED and token.lower not in _NEVER_FIRST
     return token.kind == "number"
 
 
@@ -393,7 +401,9 @@ def _stands_for_rows(tokens: Sequence[Token], place: int, said: int) -> bool:
     """Whether a table's word is no part of a column: "orders placed", "the order's date"."""
     after = tokens[place + 1].text if place + 1 < len(tokens) else ""
     word = tokens[place].lower
-    return after in ("'", "’") or (not said and singular(word) != word)
+    before = tokens[place - 1].lower if place else ""
+    many = singular(word) != word and (not said or before == "of")
+    return after in ("'", "’") or many or (not said and after.lower().endswith("ed"))
 
 
 def _is_filler(noun: Noun, word: str) -> bool:
@@ -404,6 +414,8 @@ def _is_filler(noun: Noun, word: str) -> bool:
         return noun.dated
     if plain in ("name", "title"):
         return noun.naming
+    if plain == "address":
+        return any("email" in w.ways for w in noun.words)
     if plain == "id":
         return noun.keyed
     if noun.keyed or any("id" in w.ways for w in noun.words):
@@ -453,8 +465,13 @@ def _chosen(
             kept = [
                 (score, noun)
                 for score, noun in spans[start, end]
-                if noun.table in rows or not rows or any("number" in w.ways for w in noun.words)
+                if (noun.table in rows and noun.numeric)
+                or not rows
+                or any("number" in w.ways for w in noun.words)
             ]
+            after = tokens[end].lower if end < len(tokens) else ""
+            if singular(after) in _ROWS:
+                kept = []
             if kept:
                 spans[start, end] = kept
             else:

@@ -54,7 +54,7 @@ _ADJECTIVES = {
     "heavier": ("weight mass", ">"),
     "lighter": ("weight mass", "<"),
     "longer": ("length duration distance", ">"),
-    "shorter": ("length duration height distance", "<"),
+    "shorter": ("length duration distance|height", "<"),
     "taller": ("height", ">"),
     "cheaper": ("price cost fee fare", "<"),
     "dearer": ("price cost fee fare", ">"),
@@ -108,8 +108,18 @@ _AFTER = _table(AFTER_VALUE)
 _BEFORE = _table(BEFORE_VALUE)
 _ORDER_WORDS = frozenset("alphabetical descending ascending decreasing increasing this reverse".split())
 _LONG = {words for words in _BEFORE if len(words) > 1} | {
-    (word,) for word in ("contains", "containing", "named", "called", "titled")
+    (word,) for word in ("contains", "containing", "named", "called", "titled", "shared")
 }
+
+
+_SHORT_UNITS = frozenset("m km cm mm kg g t nm ms kw mg au km2 m2".split())
+
+
+def _without_unit(tokens: Sequence[Token], place: int, free: list[bool]) -> None:
+    """A short unit after a number is no part of a name."""
+    after = tokens[place + 1].lower if place + 1 < len(tokens) else ""
+    if place < len(tokens) and tokens[place].lower in _SHORT_UNITS and after not in ("per", "of"):
+        free[place] = False
 
 
 def free_of_comparisons(tokens: Sequence[Token]) -> list[bool]:
@@ -122,6 +132,8 @@ def free_of_comparisons(tokens: Sequence[Token]) -> list[bool]:
                 free[place : place + length] = [False] * length
                 break
         words = tuple(token.lower for token in tokens[place : place + 3])
+        if tokens[place].kind == "number" or tokens[place].lower == "in":
+            _without_unit(tokens, place + 1, free)
         if words[1:2] == ("order",) and words[0] in _ORDER_WORDS:
             free[place + 1] = False
         if words[:1] and words[0] in AGGREGATES and words[1:] in (("of", "all"), ("of", "the")):
@@ -145,6 +157,10 @@ class Unit:
     def word(self) -> str:
         """The word in small letters; empty for what is no word."""
         return self.text.lower() if self.kind == "word" else ""
+
+    def prefers_column(self) -> bool:
+        """Whether what fits best is a column."""
+        return self.mention is not None and self.mention.fits[0][1].kind == "column"
 
     def is_table(self) -> bool:
         """Whether a table, or the rows of a reference, is mentioned here."""
@@ -202,12 +218,22 @@ class Units:
     def read(self) -> None:
         """Find what the values of the question are compared with."""
         for place in range(len(self.units)):
+            self._aside_at(place)
+        for place in range(len(self.units)):
             if self._is_value(place) and not self.units[place].used:
                 self._value_at(place)
         for place in range(len(self.units)):
             self._target_at(place)
             self._state_at(place)
             self._unit_at(place)
+
+    def _aside_at(self, place: int) -> None:
+        """Sentences that ask nothing: rows to leave out that a join leaves out, how to write."""
+        texts = tuple(u.text.lower() for u in self.units[place : place + 3])
+        if texts[:2] in _ASIDES or texts in _ASIDES:
+            while place < len(self.units) and self.units[place].text not in (".", "?", "!"):
+                self.units[place].used = True
+                place += 1
 
     def _unit_at(self, place: int) -> None:
         """A unit that an answer is wanted in: ", in km"."""
@@ -261,11 +287,20 @@ class Units:
         while place < len(self.units) and place < start + 3:
             unit = self.units[place]
             plain = singular(unit.word)
-            if unit.text in _UNIT_SIGNS or (plain in UNIT_WORDS and not (unit.kind == "mention")):
+            if unit.text in _UNIT_SIGNS or plain in UNIT_WORDS:
+                place += 1
+            elif singular(unit.text.lower()) in UNIT_WORDS and self._has_column(start - 1):
                 place += 1
             else:
                 break
         return place
+
+    def _has_column(self, place: int) -> bool:
+        """Whether the column of a value stands before it: then a unit after it is no column."""
+        if place < 0:
+            return False
+        low, sign = self._before_sign(place, "")
+        return self._column_before(low, Condition(sign or "=", (("number", ""),), low))[0] is not None
 
     def _skip_included(self, place: int) -> int:
         texts = [u.text.lower() for u in self.units[place : place + 4]]
@@ -356,10 +391,14 @@ class Units:
         if self._is_named(unit, found, place, low):
             found.implied, found.table = "name", unit
             return None, low
-        if unit.is_table() and self._of_group(place):
+        near = place == low - 1 or self.word(low - 1) in ("is", "are", "was", "were", "of")
+        if unit.is_table() and near and not found.concept and self._of_group(place):
             return self._aggregated(self._of_group(place) - 1, found)
         if found.concept or not unit.is_column():
             return None, low
+        if self._prefers_table(place) and found.sign not in ("prefix", "suffix", "contains"):
+            if unit.is_table() and not (self.word(low - 1) in ("is", "are", "of") or place == low - 1):
+                return None, low
         if unit.used and found.sign in ("=", "in") and self.word(low - 1) not in ("is", "are"):
             return None, low
         return self._aggregated(place, found)
@@ -500,6 +539,9 @@ class Units:
             self._flag_at(place, before)
 
     def _flag_at(self, place: int, before: Sequence[str]) -> None:
+        mention = self.units[place].mention
+        if mention is not None and mention.of_kind("column")[0][1].dated:
+            return
         if self.word(place + 1) in _NO_FLAG or self.word(place + 1) in AGGREGATES:
             return
         if before[0] in ("not",) and before[1] in ("are", "is", "was", "were"):
@@ -541,7 +583,8 @@ def units_of(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Units:
     return Units(units)
 
 
-_NO_FLAG = frozenset("most first last on before after in during of than at between".split())
+_ASIDES = {("leave", "out"), ("skip", "the"), ("write", "the", "month"), ("do", "not", "list")}
+_NO_FLAG = frozenset("most first last least than".split())
 _NEVER_ALONE = frozenset("number numbers count first last middle full".split())
 
 

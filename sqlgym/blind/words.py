@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     r"|\"(?P<double>[^\"\n]*)\""
     r"|(?P<day>\d{4}-\d{2}-\d{2})(?!\d)"
     r"|(?P<number>(?:(?<![\w-])-)?\d++(?:,\d{3}(?!\d))*+(?:\.\d+)?)(?P<ordinal>(?:st|nd|rd|th)\b)?"
-    r"|(?P<word>[^\W\d_]+)"
+    r"|(?P<word>[eE]-mails?\b|[^\W\d_]+)"
     r"|(?P<sign>[^\s\w])"
 )
 MONTHS = {
@@ -54,6 +54,8 @@ _SYNONYMS = (
     "kid child",
     "kind type",
     "people person",
+    "admission admitted",
+    "enrolment enrolled enrollment",
 )
 _ENDINGS = tuple(
     "ations ation ators ator ates ated ating ate ions ion ings ing ments ment ages age ers er ors "
@@ -118,7 +120,8 @@ class Token:
     @property
     def lower(self) -> str:
         """The text in small letters."""
-        return self.text.lower()
+        lower = self.text.lower()
+        return lower.replace("-", "") if self.kind == "word" else lower
 
     @property
     def number(self) -> float | None:
@@ -215,7 +218,7 @@ def root(word: str) -> str:
     """
     word = singular(word)
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
+        if word.endswith(ending) and len(word) - len(ending) >= (6 if ending == "y" else 3):
             word = word[: -len(ending)]
             break
     if len(word) > 3 and word[-1] == word[-2]:
