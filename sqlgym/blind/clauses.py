@@ -209,7 +209,7 @@ class Clauses:
             self._keep_split("union", place, 2)
         elif words[:3] == ["and", "those", "of"]:
             self._keep_split("union", place, 3)
-        elif words[:2] == ["both", "among"] or words[0] == "shared" or words[:2] == ["in", "both"]:
+        elif words[:2] == ["both", "among"] or words[0] == "shared" or words[:2] == ["in", "both"] or words[:3] == ["as", "well", "as"]:
             self._keep_both(place)
         elif words[:3] == ["and", "at", "least"] and any(n == 1 and at < place for _, n, at, _ in self.row.counts):
             self._keep_split("intersect", place, 1)
@@ -222,6 +222,9 @@ class Clauses:
     def _keep_both(self, place: int) -> None:
         """The "and" that parts what is in both lists: the last one before a table."""
         if "intersect" in self.splits:
+            return
+        if self.row.word(place) == "as":
+            self._keep_split("intersect", place, 3)
             return
         for step in range(place + 1, len(self.row.units)):
             if self.row.word(step) != "and":
@@ -289,12 +292,18 @@ class Clauses:
 
     def _verb_before(self, place: int) -> bool:
         column = self._column(place - 1)
+        before = self._unit(place - 2)
+        if column is not None and before is not None and before.is_table():
+            return True
         return column is not None and self.row.word(place - 2) in ("was", "were", "is", "that", "which")
 
     def _most_at(self, place: int, function: str) -> None:
-        after = self.row.word(place + 1)
+        follows = self._unit(place + 1)
+        after = follows.text.lower() if follows is not None else ""
         if after == "recent" or after == "recently":
             column = self._column(place + 2) if after == "recent" else self._column(place - 1)
+            if column is None:
+                column = self._last_column(place)
             self.extremes.append(Extreme("max" if function == "max" else "min", place, column))
             self.row.use(place, place + 2)
         elif after == "expensive":
@@ -304,7 +313,6 @@ class Clauses:
             self.most.append((function, place, None))
             self.row.use(place, place + 2)
         else:
-            follows = self._unit(place + 1)
             if follows is not None and follows.mention is not None:
                 self.most.append((function, place, follows))
                 self.row.units[place].used = True
@@ -325,7 +333,9 @@ class Clauses:
             return
         column = self._column(step)
         unit = self._unit(step)
-        if column is not None and word in AGGREGATES and (column.prefers_column() or not concept):
+        if column is not None and word in AGGREGATES and (
+            column.prefers_column() or column.text.lower().startswith("number") or not concept
+        ):
             self.extremes.append(Extreme(function, place, column))
         elif unit is not None and unit.is_table() and concept and step == place + 1:
             self.extremes.append(Extreme(function, place, None, concept))
@@ -381,7 +391,7 @@ STOP_WORDS = frozenset(
     only also just as than then so if not together along among over across out within between through
     via named called them linked link belonging belong respectively order value values each s exist
     exists occur occurs whatever figure figures part shown same first without records record entries
-    rows row display present provide identify retrieve determine s other about here asked letter word but group grouped fall fell
+    rows row display present provide identify retrieve determine s other about here asked letter word but group grouped fall fell column table
     having result results question answer using
     """.split()
 )

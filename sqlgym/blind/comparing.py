@@ -9,8 +9,9 @@ else the table named last before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from sqlgym.blind.clauses import STOP_WORDS, Clauses, Extreme
 from sqlgym.blind.dates import Interval, interval_of, interval_said
@@ -19,6 +20,10 @@ from sqlgym.blind.statements import Block, ColumnUse, Query, SqlCondition, Value
 from sqlgym.blind.values import Condition, Unit, Units
 from sqlgym.blind.words import alike
 
+_PLACES = (
+    "city town country location region state place hometown continent island district nation zone"
+    " county province area origin"
+)
 NEAR = 0.04
 """Two fits nearer than this are equally good."""
 
@@ -37,6 +42,16 @@ class Finding:
     about: str
 
 
+class Data(Protocol):
+    """What has to be looked up in the rows."""
+
+    def has_times(self, table: str, column: str) -> bool:
+        """Whether dates of this column have times of the day."""
+
+    def holds(self, table: str, column: str, value: str) -> bool:
+        """Whether a value occurs in this column."""
+
+
 class Comparison:
     """One question against one query; `findings` fill up as its parts are compared."""
 
@@ -46,10 +61,10 @@ class Comparison:
         query: Query,
         row: Units,
         clauses: Clauses,
-        has_times: Callable[[str, str], bool],
+        data: Data,
     ) -> None:
         self.names, self.query, self.row, self.clauses = names, query, row, clauses
-        self.has_times = has_times
+        self.data = data
         self.findings: list[Finding] = []
         self.left = list(row.conditions)
         self.tables = {s.table for block in query.blocks() for s in block.sources}
@@ -126,7 +141,10 @@ class Comparison:
             self._find("missing_column", f"{words[0]} of {use.column}")
 
     def _count(self, value: Value, block: Block) -> None:
-        if not self.clauses.counted:
+        rows = [u for u in self.row.units if u.is_table() and u.text.lower().startswith("number")]
+        for unit in rows:
+            unit.used = True
+        if not self.clauses.counted and not rows:
             self._find("missing_count", "number of rows")
         if value.distinct and value.use is not None:
             if not self.clauses.once:
@@ -172,7 +190,7 @@ class Comparison:
 
     def _extreme_fits(self, extreme: Extreme, use: ColumnUse) -> str:
         if extreme.column is not None:
-            return self._fit(extreme.column, use)
+            return self._fit(extreme.column, use, None, True)
         if extreme.concept.strip("-"):
             return self._concept(extreme.concept, use, extreme.at)
         return ""
@@ -413,8 +431,21 @@ class Comparison:
         if said.implied == "year":
             return self._only_year(use, said)
         if said.implied == "place":
-            return self._concept("city town country location region state place hometown", use, said.at)
+            return self._placed(use, said)
         return "other_column"
+
+    def _placed(self, use: ColumnUse, said: Condition) -> str:
+        """Whether "from Oslo" is about this column: the only place that holds such a value."""
+        value = said.values[0][1]
+        fitting = {
+            noun.column
+            for noun in self.names.nouns
+            if noun.kind == "column" and noun.table == use.source.table and _about(noun, _PLACES)
+        }
+        if use.column not in fitting:
+            return "other_column"
+        holding = {c for c in fitting if self.data.holds(use.source.table, c, value)}
+        return "" if holding == {use.column} or len(fitting) == 1 else "ambiguous_column"
 
     def _named(self, unit: Unit, use: ColumnUse, condition: SqlCondition) -> str:
         if not self._mentions_table(unit, use.source.table):
@@ -451,7 +482,7 @@ class Comparison:
             return "wrong_comparison"
         use = condition.left.use
         if use is not None:
-            wanted = interval_of(condition, use.part, self.has_times(use.source.table, use.column))
+            wanted = interval_of(condition, use.part, self.data.has_times(use.source.table, use.column))
             if wanted is not None:
                 stated = interval_said(said.sign, said.values)
                 if stated is None or stated != wanted:
@@ -674,11 +705,25 @@ class Comparison:
         roles = [n.reference for n in self.names.nouns if n.kind == "role"]
         if key not in roles:
             others = [k for k in siblings if k in roles]
-            if any(self._role_said(u.mention, k) for u in self.row.units if u.mention for k in others):
+            if any(self._says_role(k) for k in others):
                 self._find("other_join", about)
             return
-        if not any(self._role_said(unit.mention, key) for unit in self.row.units if unit.mention):
+        if not self._says_role(key):
             self._find("other_join", about)
+
+    def _says_role(self, key: object) -> bool:
+        """Whether the text says which of several references is meant.
+
+        Where the rows that refer are called as the reference is ("the influence of the most
+        influences"), it takes two mentions.
+        """
+        said = [u.mention for u in self.row.units if u.mention and self._role_said(u.mention, key)]
+        shared = [
+            mention
+            for mention in said
+            if any(s >= 1 and n.table == key.table for s, n in mention.of_kind("table"))  # type: ignore[attr-defined]
+        ]
+        return len(said) > len(shared) or len(shared) > 1
 
     @staticmethod
     def _role_said(mention: Mention, key: object) -> bool:

@@ -64,10 +64,7 @@ def _compared(question: str, query: Query, names: Names, database: Database) -> 
     clauses = Clauses(row)
     clauses.read()
 
-    def has_times(table: str, column: str) -> bool:
-        return _holds_times(database, table, column)
-
-    findings = Comparison(names, query, row, clauses, has_times).compare()
+    findings = Comparison(names, query, row, clauses, _Rows(database)).compare()
     return Verdict(not findings, tuple(findings))
 
 
@@ -76,15 +73,30 @@ def _names(schema: Schema) -> Names:
     return Names(schema)
 
 
-def _holds_times(database: Database, table: str, column: str) -> bool:
-    sql = (
-        f"SELECT 1 FROM {quoted(table)} WHERE typeof({quoted(column)}) = 'text' "
-        f"AND length({quoted(column)}) > 10 AND {quoted(column)} LIKE '____-__-__%' LIMIT 1"
-    )
-    try:
-        return bool(database.query(sql).rows)
-    except ToolError:
-        return False
+@dataclass(frozen=True)
+class _Rows:
+    """What is looked up in the rows of a database."""
+
+    database: Database
+
+    def has_times(self, table: str, column: str) -> bool:
+        """Whether dates of this column have times of the day."""
+        name = quoted(column)
+        return self._any(
+            f"SELECT 1 FROM {quoted(table)} WHERE typeof({name}) = 'text' AND length({name}) > 10 "
+            f"AND {name} LIKE '____-__-__%' LIMIT 1"
+        )
+
+    def holds(self, table: str, column: str, value: str) -> bool:
+        """Whether a value occurs in this column."""
+        text = "'" + value.replace("'", "''") + "'"
+        return self._any(f"SELECT 1 FROM {quoted(table)} WHERE {quoted(column)} = {text} LIMIT 1")
+
+    def _any(self, sql: str) -> bool:
+        try:
+            return bool(self.database.query(sql).rows)
+        except ToolError:
+            return False
 
 
 def _with_values(

@@ -79,7 +79,7 @@ _UNITS = frozenset(
     " hours hour minutes years".split()
 )
 _HOLDERS = frozenset("data list info information table tbl record records detail details".split())
-FILLERS = frozenset("number figure value amount date year name code count percentage time".split())
+FILLERS = frozenset("number figure value amount date year name code percentage time point".split())
 _ROWS = frozenset("record link member entry row item".split())
 SKIPPED = frozenset("of s".split())
 _PLAIN = frozenset("date year time number code value type name status kind".split())
@@ -178,6 +178,7 @@ class Names:
             leads[key.table.lower(), key.column.lower()].append(key)
         self._by_way: dict[str, list[int]] = defaultdict(list)
         self._known: dict[str, list[int]] = {}
+        self._quoted: dict[str, list[Noun]] = defaultdict(list)
         for table in self.schema.tables:
             self._add(_table_noun(table.name, _table_words(table.name)))
             linked = [k.to_table for k in self.references if k.table == table.name]
@@ -194,6 +195,8 @@ class Names:
             return
         place = len(self.nouns)
         self.nouns.append(noun)
+        if noun.kind != "role":
+            self._quoted[(noun.column or noun.table).lower()].append(noun)
         for way in [way for word in noun.words for way in word.ways] + ["name"] * noun.naming:
             self._by_way[way].append(place)
 
@@ -220,6 +223,9 @@ class Names:
         """
         spans: dict[tuple[int, int], list[tuple[float, Noun]]] = defaultdict(list)
         for start, token in enumerate(tokens):
+            before = tokens[start - 1].lower if start else ""
+            if token.kind == "quote" and before in ("column", "columns", "table") and token.value.lower() in self._quoted:
+                spans[start, start + 1] = [(2.0, n) for n in self._quoted[token.value.lower()]]
             if not free[start] or not _can_begin(token):
                 continue
             for place in self._candidates(tokens, start):
@@ -341,7 +347,10 @@ def _role_noun(key: ForeignKey) -> Noun | None:
     return Noun("role", key.to_table, "", tuple(words), reference=key)
 
 
-_NEVER_FIRST = frozenset("from to by the each out in on at up off as no with".split())
+_NEVER_FIRST = frozenset(
+    "from to by the each out in on at up off as no with higher lower greater less more fewer larger"
+    " smaller older younger longer shorter later earlier".split()
+)
 
 
 def _can_begin(token: Token) -> bool:
@@ -365,16 +374,20 @@ def _spans(
             break
         word = token.lower
         if token.kind == "sign" or word in ("or", "and"):
-            if said and word in ("'", "’", "-", "–"):
+            if said and word in ("-", "–"):
                 continue
-            if said and word in (",", "or") and in_order:
-                continue
+            follows = tokens[place + 1].lower if place + 1 < len(tokens) else ""
+            if said and word in (",", "or") and in_order and follows not in _NEVER_FIRST:
+                if singular(follows) not in FILLERS:
+                    continue
             break
         if token.kind not in ("word", "number"):
             break
         best = max(left, key=lambda w: w.fit(word), default=None)
         fit = best.fit(word) if best else 0.0
-        if best and fit and best.missing == OWN and _stands_for_rows(tokens, place, said):
+        if noun.kind == "table" and fit < 1 and word.endswith("ed"):
+            fit = 0.0
+        if fit and best and noun.kind == "column" and best.missing == OWN and _stands_for_rows(tokens, place, said):
             fit = 0.0
         if best and fit and (said or best.missing):
             in_order = in_order and noun.words.index(best) == said
@@ -391,6 +404,8 @@ def _spans(
             break
         score = _score(noun, left, fitted, fillers, said, tokens[start : place + 1])
         if score < 0.8 and plain and said:
+            continue
+        if best and fit and not best.missing:
             continue
         if score > 0 and (solid or not said):
             ends.append((place + 1, score))
@@ -472,7 +487,9 @@ def _chosen(
             after = tokens[end].lower if end < len(tokens) else ""
             if singular(after) in _ROWS:
                 kept = []
-            if kept:
+            if kept and rows:
+                spans[start, end] = kept + [f for f in spans[start + 2, end] if f[1].kind == "table"]
+            elif kept:
                 spans[start, end] = kept
             else:
                 del spans[start, end]
@@ -483,6 +500,6 @@ def _chosen(
         if best < 0.25 or taken.intersection(range(*span)):
             continue
         taken.update(range(*span))
-        fits = sorted(spans[span], key=lambda fit: -fit[0])
+        fits = sorted(spans[span], key=lambda fit: (-fit[0], fit[1].kind == "column"))
         chosen.append(Mention(*span, tuple(fits)))
     return sorted(chosen, key=lambda mention: mention.start)

@@ -107,7 +107,7 @@ def _table(phrases: dict[str, str]) -> dict[tuple[str, ...], str]:
 _AFTER = _table(AFTER_VALUE)
 _BEFORE = _table(BEFORE_VALUE)
 _ORDER_WORDS = frozenset("alphabetical descending ascending decreasing increasing this reverse".split())
-_LONG = {words for words in _BEFORE if len(words) > 1} | {
+_LONG = {words for words in _BEFORE if len(words) > 1} | {("leaving", "out"), ("leave", "out")} | {
     (word,) for word in ("contains", "containing", "named", "called", "titled", "shared")
 }
 
@@ -304,7 +304,9 @@ class Units:
 
     def _skip_included(self, place: int) -> int:
         texts = [u.text.lower() for u in self.units[place : place + 4]]
-        for phrase in (["(", "both", "included", ")"], ["inclusive"], [",", "inclusive"], ["(", "inclusive", ")"]):
+        if texts[:2] == ["(", "both"] and "included" in texts and len(texts) > 3:
+            return place + len(texts) - (")" not in texts) * 0 + (")" not in texts)
+        for phrase in ( ["inclusive"], [",", "inclusive"], ["(", "inclusive", ")"]):
             if texts[: len(phrase)] == phrase:
                 return place + len(phrase)
         return place
@@ -352,7 +354,7 @@ class Units:
             flips = self.word(low - 1) == "less"
             found.concept, found.sign = concept, {">": "<", "<": ">"}[direction] if flips else direction
             low -= int(self.word(low - 1) in ("more", "less"))
-            if adjective in _GENERIC and self._column_before(low, Condition("=", values, low))[0]:
+            if adjective in _GENERIC and self._column_before(low, Condition("=", values, low), True)[0]:
                 found.concept = ""
         if not found.concept and self._counts_rows(low, after, sign, values):
             return
@@ -366,7 +368,9 @@ class Units:
         if column is None and not found.concept and not found.implied:
             if self.word(low - 1) == "the" and values[0][0] == "text":
                 low -= 1
-            if self.word(low - 1) in ("from", "in") and values[0][0] == "text" and sign in ("", "in"):
+            if self.word(low) == "in" and values[0][0] == "text":
+                found.implied, start = "place", low
+            elif self.word(low - 1) in ("from", "in") and values[0][0] == "text" and sign in ("", "in"):
                 found.implied, start = "place", low - 1
             elif self.word(low - 1) in ("from", "of", "in", "since") or sign in (">", "<", ">=", "<="):
                 found.implied = "year" if values[0][0] != "text" else "place"
@@ -377,7 +381,9 @@ class Units:
         self.use(min(start, low), after)
         self.conditions.append(found)
 
-    def _column_before(self, low: int, found: Condition) -> tuple[Unit | None, int]:
+    def _column_before(
+        self, low: int, found: Condition, adjective: bool = False
+    ) -> tuple[Unit | None, int]:
         place = low - 1
         while place >= 0 and self.word(place) in COPULAS:
             place -= 1
@@ -390,14 +396,15 @@ class Units:
         unit = self.units[place]
         if self._is_named(unit, found, place, low):
             found.implied, found.table = "name", unit
+            unit.used = True
             return None, low
         near = place == low - 1 or self.word(low - 1) in ("is", "are", "was", "were", "of")
-        if unit.is_table() and near and not found.concept and self._of_group(place):
+        if unit.is_table() and near and not adjective and not found.concept and self._of_group(place):
             return self._aggregated(self._of_group(place) - 1, found)
         if found.concept or not unit.is_column():
             return None, low
         if self._prefers_table(place) and found.sign not in ("prefix", "suffix", "contains"):
-            if unit.is_table() and not (self.word(low - 1) in ("is", "are", "of") or place == low - 1):
+            if unit.is_table() and self.word(low - 1) not in ("is", "are"):
                 return None, low
         if unit.used and found.sign in ("=", "in") and self.word(low - 1) not in ("is", "are"):
             return None, low
@@ -596,6 +603,9 @@ def _is_plain(mention: Mention, tokens: Sequence[Token]) -> bool:
     after = tokens[mention.end].lower if mention.end < len(tokens) else ""
     if word in ("first", "last", "middle") and after in ("and", "or", ","):
         return False
+    before = tokens[mention.start - 1].lower if mention.start else ""
+    if word == "year" and (after[:4].isdecimal() or before == "any"):
+        return True
     return word in AGGREGATES or word in _NEVER_ALONE
 
 

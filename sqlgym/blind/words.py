@@ -59,10 +59,14 @@ _SYNONYMS = (
 )
 _ENDINGS = tuple(
     "ations ation ators ator ates ated ating ate ions ion ings ing ments ment ages age ers er ors "
-    "or ies ied y ed en es ten ten s e n t al ance ence".split()
+    "or ures ure ies ied y ed en es ten s e n al ance ence".split()
 )
 _IRREGULAR = {
     "people": "person",
+    "shelves": "shelf",
+    "halves": "half",
+    "lives": "life",
+    "country": "country",
     "children": "child",
     "men": "man",
     "women": "woman",
