@@ -209,7 +209,7 @@ class Clauses:
             self._keep_split("union", place, 2)
         elif words[:3] == ["and", "those", "of"]:
             self._keep_split("union", place, 3)
-        elif words[:2] == ["both", "among"] or words[0] == "shared" or words[:2] == ["in", "both"] or words[:3] == ["as", "well", "as"]:
+        elif words[:2] == ["both", "among"] or (words[0] == "shared" and not self.row.counts) or words[:2] == ["in", "both"] or words[:3] == ["as", "well", "as"]:
             self._keep_both(place)
         elif words[:3] == ["and", "at", "least"] and any(n == 1 and at < place for _, n, at, _ in self.row.counts):
             self._keep_split("intersect", place, 1)
@@ -334,7 +334,7 @@ class Clauses:
         column = self._column(step)
         unit = self._unit(step)
         if column is not None and word in AGGREGATES and (
-            column.prefers_column() or column.text.lower().startswith("number") or not concept
+            column.may_be_column() or column.text.lower().startswith("number") or not concept
         ):
             self.extremes.append(Extreme(function, place, column))
         elif unit is not None and unit.is_table() and concept and step == place + 1:

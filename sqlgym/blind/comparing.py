@@ -48,8 +48,8 @@ class Data(Protocol):
     def has_times(self, table: str, column: str) -> bool:
         """Whether dates of this column have times of the day."""
 
-    def holds(self, table: str, column: str, value: str) -> bool:
-        """Whether a value occurs in this column."""
+    def same_rows(self, table: str, column: str, other: str, value: str) -> bool:
+        """Whether a value stands in `other` in no rows, or in those where it stands in `column`."""
 
 
 class Comparison:
@@ -409,6 +409,7 @@ class Comparison:
             agrees = sign == condition.sign and _equal([("number", str(number))], condition.values)
             if use and agrees and low <= at < high and unit.is_column() and not self._fit(unit, use):
                 self.row.counts.remove(said)
+                unit.used = True
                 return
         self._find(wrong, f"{use.column if use else '*'} {condition.sign} {' '.join(condition.values)}")
 
@@ -444,8 +445,12 @@ class Comparison:
         }
         if use.column not in fitting:
             return "other_column"
-        holding = {c for c in fitting if self.data.holds(use.source.table, c, value)}
-        return "" if holding == {use.column} or len(fitting) == 1 else "ambiguous_column"
+        rivals = [
+            column
+            for column in sorted(fitting - {use.column})
+            if not self.data.same_rows(use.source.table, use.column, column, value)
+        ]
+        return "ambiguous_column" if rivals else ""
 
     def _named(self, unit: Unit, use: ColumnUse, condition: SqlCondition) -> str:
         if not self._mentions_table(unit, use.source.table):
@@ -656,10 +661,18 @@ class Comparison:
                 return self._tables_of(units[back])
         if not sentence:
             return sorted({t for u in units if u.is_table() for t in self._tables_of(u)})
-        for unit in units[place + 1 :]:
-            if unit.is_table():
-                return self._tables_of(unit)
-        return []
+        return self._following(place)
+
+    def _following(self, place: int) -> list[str]:
+        """The first table after a place, and those said to be its: "each kind with ... of its"."""
+        found: list[str] = []
+        for step in range(place + 1, len(self.row.units)):
+            unit = self.row.units[step]
+            if unit.text in (".", "?", "!"):
+                break
+            if unit.is_table() and (not found or self.row.word(step - 1) in ("its", "their", "whose")):
+                found += self._tables_of(unit)
+        return found
 
     def _tables_of(self, unit: Unit) -> list[str]:
         if unit.mention is None:
@@ -774,14 +787,23 @@ class Comparison:
             self._find("other_aggregation", extreme.function)
         if self.clauses.most and not orders and not self.clauses.ties and not {"min", "max"} & done:
             self._find("missing_order", "most")
-        if self.clauses.counted and not self._counts():
+        if self.clauses.counted and not self._counts() and not self._asks_number():
             self._find("missing_count", "said, but not done")
+
+    def _asks_number(self) -> bool:
+        """Whether "how many" asks for a column: "How many beds does the room have?"."""
+        uses = [v.use for v in self.query.first.selected if v.use and not v.function]
+        for place in self.clauses.counted:
+            unit = self.row.units[place + 1] if place + 1 < len(self.row.units) else None
+            if unit is not None and any(not self._fit(unit, use) for use in uses):
+                return True
+        return False
 
     def _counts(self) -> bool:
         return any(
-            v.function in ("count", "sum") or (v.use and v.function)
+            v.function == "count"
             for b in self.query.blocks()
-            for v in (*b.selected, *(x for x, _ in b.order))
+            for v in (*b.selected, *(x for x, _ in b.order), *(c.left for c in b.having))
         )
 
     def _is_harmless(self, unit: Unit, place: int) -> bool:

@@ -87,10 +87,14 @@ class _Rows:
             f"AND {name} LIKE '____-__-__%' LIMIT 1"
         )
 
-    def holds(self, table: str, column: str, value: str) -> bool:
-        """Whether a value occurs in this column."""
+    def same_rows(self, table: str, column: str, other: str, value: str) -> bool:
+        """Whether a value stands in `other` in no rows, or in those where it stands in `column`."""
         text = "'" + value.replace("'", "''") + "'"
-        return self._any(f"SELECT 1 FROM {quoted(table)} WHERE {quoted(column)} = {text} LIMIT 1")
+        one, two = f"({quoted(column)} IS {text})", f"({quoted(other)} IS {text})"
+        name = quoted(table)
+        if not self._any(f"SELECT 1 FROM {name} WHERE {two} LIMIT 1"):
+            return True
+        return not self._any(f"SELECT 1 FROM {name} WHERE {one} <> {two} LIMIT 1")
 
     def _any(self, sql: str) -> bool:
         try:

@@ -387,6 +387,8 @@ def _spans(
         fit = best.fit(word) if best else 0.0
         if noun.kind == "table" and fit < 1 and word.endswith("ed"):
             fit = 0.0
+        if noun.kind == "role" and (fit < 0.8 or word == "born" or word.endswith("ed")):
+            fit = 0.0
         if fit and best and noun.kind == "column" and best.missing == OWN and _stands_for_rows(tokens, place, said):
             fit = 0.0
         if best and fit and (said or best.missing):
@@ -394,9 +396,9 @@ def _spans(
             left.remove(best)
             fitted += fit
             said += 1
-            solid = solid or best.missing >= lightest
+            solid = solid or (best.missing >= lightest and token.kind == "word")
             plain = plain and singular(word) in _PLAIN
-        elif word in SKIPPED and place > start:
+        elif word in SKIPPED and place > start and noun.kind == "column":
             continue
         elif _is_filler(noun, word):
             fillers += 1
@@ -480,7 +482,7 @@ def _chosen(
             kept = [
                 (score, noun)
                 for score, noun in spans[start, end]
-                if (noun.table in rows and noun.numeric)
+                if noun.numeric
                 or not rows
                 or any("number" in w.ways for w in noun.words)
             ]

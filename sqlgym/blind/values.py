@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sqlgym.blind.names import Mention
-from sqlgym.blind.words import Token, singular
+from sqlgym.blind.words import NUMBER_WORDS, Token, singular
 
 AFTER_VALUE = {
     ">=": "or more|or later|or above|or greater|or higher|or over|or longer|or after|or older"
@@ -107,11 +107,13 @@ def _table(phrases: dict[str, str]) -> dict[tuple[str, ...], str]:
 _AFTER = _table(AFTER_VALUE)
 _BEFORE = _table(BEFORE_VALUE)
 _ORDER_WORDS = frozenset("alphabetical descending ascending decreasing increasing this reverse".split())
-_LONG = {words for words in _BEFORE if len(words) > 1} | {("leaving", "out"), ("leave", "out")} | {
+_LONG = {words for words in _BEFORE if len(words) > 1} | {("leaving", "out"), ("leave", "out"), ("marked", "as")} | {
     (word,) for word in ("contains", "containing", "named", "called", "titled", "shared")
 }
 
 
+_BEFORE_ONE = frozenset("least most than exactly only just with".split())
+"""After these, "one" is a number; elsewhere it stands for a noun."""
 _SHORT_UNITS = frozenset("m km cm mm kg g t nm ms kw mg au km2 m2".split())
 
 
@@ -132,6 +134,8 @@ def free_of_comparisons(tokens: Sequence[Token]) -> list[bool]:
                 free[place : place + length] = [False] * length
                 break
         words = tuple(token.lower for token in tokens[place : place + 3])
+        if tokens[place].lower in NUMBER_WORDS and place and tokens[place - 1].lower in _BEFORE_ONE:
+            free[place] = False
         if tokens[place].kind == "number" or tokens[place].lower == "in":
             _without_unit(tokens, place + 1, free)
         if words[1:2] == ("order",) and words[0] in _ORDER_WORDS:
@@ -161,6 +165,13 @@ class Unit:
     def prefers_column(self) -> bool:
         """Whether what fits best is a column."""
         return self.mention is not None and self.mention.fits[0][1].kind == "column"
+
+    def may_be_column(self) -> bool:
+        """Whether a column fits about as well as anything."""
+        if self.mention is None:
+            return False
+        columns = self.mention.of_kind("column")
+        return bool(columns) and columns[0][0] > self.mention.fits[0][0] - 0.15
 
     def is_table(self) -> bool:
         """Whether a table, or the rows of a reference, is mentioned here."""
@@ -247,13 +258,13 @@ class Units:
 
     def _value_at(self, place: int) -> None:
         last, sign, values = self._group(place)
-        after = self._skip_units(last + 1)
+        after = self._skip_units(last + 1, place)
         low = place
         if sign == "between":
             low = place - 1 if self.word(place - 1) in ("between", "from") else place
             if low == place and values[0][0] == "number" and self.word(place + 1) == "and":
                 last, sign, values = place, "", values[:1]
-                after = self._skip_units(last + 1)
+                after = self._skip_units(last + 1, place)
         after, sign = self._after_sign(after, sign)
         low, sign = self._before_sign(low, sign)
         if sign == "between" or sign == "in":
@@ -263,7 +274,7 @@ class Units:
     def _group(self, place: int) -> tuple[int, str, tuple[tuple[str, str], ...]]:
         """The values that stand together: a range, a choice, or one alone."""
         here = self.units[place].value
-        second = self._skip_units(place + 1)
+        second = self._skip_units(place + 1, place)
         if self.word(second) in ("and", "to", "through") and self._is_value(second + 1):
             ranged = self.word(place - 1) in ("between", "from")
             if ranged:
@@ -281,7 +292,7 @@ class Units:
             last, after = step, step + 1
         return last, "in" if len(values) > 1 else "", tuple(values)
 
-    def _skip_units(self, place: int) -> int:
+    def _skip_units(self, place: int, first: int = -1) -> int:
         """The place after the unit of a number."""
         start = place
         while place < len(self.units) and place < start + 3:
@@ -289,7 +300,7 @@ class Units:
             plain = singular(unit.word)
             if unit.text in _UNIT_SIGNS or plain in UNIT_WORDS:
                 place += 1
-            elif singular(unit.text.lower()) in UNIT_WORDS and self._has_column(start - 1):
+            elif singular(unit.text.lower()) in UNIT_WORDS and self._has_column(first):
                 place += 1
             else:
                 break
@@ -300,6 +311,7 @@ class Units:
         if place < 0:
             return False
         low, sign = self._before_sign(place, "")
+        low -= self.word(low - 1) in ("from", "between") and not sign
         return self._column_before(low, Condition(sign or "=", (("number", ""),), low))[0] is not None
 
     def _skip_included(self, place: int) -> int:
@@ -358,6 +370,8 @@ class Units:
                 found.concept = ""
         if not found.concept and self._counts_rows(low, after, sign, values):
             return
+        if self.word(low) == "in" and self.word(low - 1) == "not":
+            found.sign = "<>"
         column, start = None, low
         if sign == "contains" and self.word(after) == "in":
             column, after = self._column_after(after, found)
@@ -369,9 +383,11 @@ class Units:
             if self.word(low - 1) == "the" and values[0][0] == "text":
                 low -= 1
             if self.word(low) == "in" and values[0][0] == "text":
-                found.implied, start = "place", low
+                found.implied, start = "place", low - (found.sign == "<>")
             elif self.word(low - 1) in ("from", "in") and values[0][0] == "text" and sign in ("", "in"):
                 found.implied, start = "place", low - 1
+                if self.word(low - 2) == "not":
+                    found.sign, start = "<>", low - 2
             elif self.word(low - 1) in ("from", "of", "in", "since") or sign in (">", "<", ">=", "<="):
                 found.implied = "year" if values[0][0] != "text" else "place"
                 start = low - 1 if self.word(low - 1) in ("from", "of", "in") else low
@@ -398,19 +414,23 @@ class Units:
             found.implied, found.table = "name", unit
             unit.used = True
             return None, low
-        near = place == low - 1 or self.word(low - 1) in ("is", "are", "was", "were", "of")
+        near = found.sign in ("<", ">", "<=", ">=", "between") and not unit.prefers_column()
+        near = near and (place == low - 1 or self.word(low - 1) in ("is", "are", "was", "were", "of"))
         if unit.is_table() and near and not adjective and not found.concept and self._of_group(place):
             return self._aggregated(self._of_group(place) - 1, found)
         if found.concept or not unit.is_column():
             return None, low
-        if self._prefers_table(place) and found.sign not in ("prefix", "suffix", "contains"):
-            if unit.is_table() and self.word(low - 1) not in ("is", "are"):
+        beside = place == low - 1 or self.word(low - 1) in ("is", "are", "of")
+        if unit.is_table() and found.sign not in ("prefix", "suffix", "contains"):
+            if not unit.may_be_column() or not beside:
                 return None, low
         if unit.used and found.sign in ("=", "in") and self.word(low - 1) not in ("is", "are"):
             return None, low
         return self._aggregated(place, found)
 
     def _is_named(self, unit: Unit, found: Condition, place: int, low: int) -> bool:
+        if self.word(low) == "in" or self.word(low - 1) == "from":
+            return False
         if not unit.is_table() or found.sign not in ("=", "<>", "in", "not in"):
             return found.sign in ("prefix", "contains") and unit.is_table() and not unit.is_column()
         if found.values[0][0] not in ("text", "quote"):
@@ -527,7 +547,9 @@ class Units:
         unit = self.units[place]
         if not unit.is_column() or unit.used:
             return
-        before = [self.word(place - step) for step in (1, 2, 3, 4)]
+        before = [
+            self.units[place - step].text.lower() if place >= step else "" for step in (1, 2, 3, 4)
+        ]
         after = [self.word(place + step) for step in (1, 2, 3)]
         missing = {"recorded", "known", "given", "available", "listed", "specified"}
         if before[0] in missing and before[1] in ("no", "a", "any"):
@@ -540,6 +562,8 @@ class Units:
             self._keep_state("null", place, place, place + 3)
         elif after[0] in ("is", "are") and after[1] == "not" and after[2] in missing:
             self._keep_state("null", place, place, place + 4)
+        elif after[0] in ("is", "are") and after[1] == "not" and after[2] in ("empty", "missing"):
+            self._keep_state("known", place, place, place + 4)
         elif after[0] in ("is", "are") and after[1] in missing:
             self._keep_state("known", place, place, place + 3)
         else:
@@ -559,7 +583,7 @@ class Units:
             negated = before[2] == "not"
             step = 3 if negated else 2
             self._keep_state("flag", place, place - step, place + 1, negated)
-        elif before[0] == "no" and before[1] in ("have", "has") and not self._prefers_table(place):
+        elif before[0] == "no" and before[1] in ("have", "has", "with") and not self._prefers_table(place):
             self._keep_state("flag", place, place - 2, place + 1, True)
         elif before[0] in ("have", "has") and before[1] in ("that", "which"):
             self._keep_state("flag", place, place - 1, place + 1)
@@ -607,10 +631,6 @@ def _is_plain(mention: Mention, tokens: Sequence[Token]) -> bool:
     if word == "year" and (after[:4].isdecimal() or before == "any"):
         return True
     return word in AGGREGATES or word in _NEVER_ALONE
-
-
-_BEFORE_ONE = frozenset("least most than exactly only just with".split())
-"""After these, "one" is a number; elsewhere it stands for a noun."""
 
 
 def _plain_unit(token: Token, place: int, before: str) -> Unit:
