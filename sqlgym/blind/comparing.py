@@ -159,8 +159,9 @@ class Comparison:
         """The table whose rows the distinct values of a column are, if the text names it."""
         for key in self.names.references:
             if (key.table, key.column) == (use.source.table, use.column):
-                for unit in self.row.units:
-                    if self._mentions_table(unit, key.to_table):
+                for place in self.clauses.once:
+                    following = (u for u in self.row.units[place:] if u.mention is not None)
+                    if self._mentions_table(next(following, self.row.units[place]), key.to_table):
                         return key.to_table
         return ""
 
@@ -215,7 +216,8 @@ class Comparison:
         for place, unit in enumerate(self.row.units):
             if not unit.is_column() or self._in_condition(unit):
                 continue
-            fit = self._fit(unit, use, self._owners(place))
+            owners = [use.source.table] if self.row.word(place - 1) == "each" else self._owners(place)
+            fit = self._fit(unit, use, owners)
             if fit == "":
                 unit.used = found = True
             elif fit == "ambiguous_column":
@@ -236,6 +238,8 @@ class Comparison:
         """Whether rows are asked for by their name alone: "Which teachers are over 40?"."""
         if use.part or not any(self._mentions_table(u, use.source.table) for u in self.row.units):
             return False
+        if block.groups and not any(g.source == use.source and self._is_key(g) for g in block.groups):
+            return False
         names = name_columns(self.names.schema, use.source.table)[:1]
         whole = [v.use.column for v in block.selected if v.use and not v.function and v.use.source == use.source]
         firsts = [c for c in whole if "first" in c.lower() or "fname" in c.lower()]
@@ -248,6 +252,13 @@ class Comparison:
 
     def _groups(self, block: Block) -> None:
         counted = any(v.function for v in block.selected)
+        if len({(v.function, v.use, v.distinct) for v in block.selected}) < len(block.selected):
+            self._find("other_column", "selected twice")
+        keyed = {g.source for g in block.groups if self._is_key(g)}
+        for value in block.selected:
+            loose = block.groups and value.use is not None and not value.function
+            if loose and value.use not in block.groups and value.use.source not in keyed:
+                self._find("missing_grouping", f"{value.use.column} is not grouped by")
         if block.groups:
             for use in block.groups:
                 if any(v.use == use and not v.function for v in block.selected):
@@ -462,7 +473,7 @@ class Comparison:
         texts = [use.column] if not columns else columns[:1]
         if use.column in texts:
             return ""
-        return "" if use.column in columns and unit.is_column() else "other_column"
+        return self._fit(unit, use) if use.column in columns else "other_column"
 
     def _only_year(self, use: ColumnUse, said: Condition) -> str:
         dated = [
@@ -641,7 +652,7 @@ class Comparison:
         """The tables that a column mentioned here may belong to, by the words around it."""
         step = place + 1
         units = self.row.units
-        while step < len(units) and (units[step].is_column() or units[step].text in (",", "and", "or")) and not units[step - 1].used:
+        while step < len(units) and (units[step].is_column() or units[step].text in (",", "and", "or", "the")) and not units[step - 1].used:
             step += 1
         if self.row.word(step) in ("of", "among", "in", "for"):
             step += 1
@@ -766,12 +777,15 @@ class Comparison:
         if self.clauses.orders and not any(b.order for b in self.query.blocks()):
             self._find("missing_order", "said, but not done")
         self._functions_left()
+        inner = [c for b in self.query.blocks() for c in b.conditions if c.sign == "not in"]
+        if self.clauses.none and self.query.operation != "except" and not inner:
+            self._find("unexplained_condition", f"no {self.clauses.none[0][1].text}")
         for place, unit in enumerate(self.row.units):
             if unit.used or unit.kind == "sign":
                 continue
             if unit.kind == "word" and unit.word in STOP_WORDS:
                 continue
-            if unit.mention is not None and self._is_harmless(unit, place):
+            if unit.mention is not None and self._is_harmless(unit):
                 continue
             self._find("unexplained_words", unit.text)
 
@@ -806,12 +820,9 @@ class Comparison:
             for v in (*b.selected, *(x for x, _ in b.order), *(c.left for c in b.having))
         )
 
-    def _is_harmless(self, unit: Unit, place: int) -> bool:
+    def _is_harmless(self, unit: Unit) -> bool:
         """Whether a mention repeats what is asked for anyway: a table, a reference's words."""
-        if unit.is_table() and set(self._tables_of(unit)) & self.tables:
-            return True
-        words = unit.text.lower().split()
-        return all(word in STOP_WORDS for word in words)
+        return unit.is_table() and bool(set(self._tables_of(unit)) & self.tables)
 
 
 def _about(noun: Noun, concept: str) -> bool:

@@ -398,6 +398,8 @@ def _spans(
             said += 1
             solid = solid or (best.missing >= lightest and token.kind == "word")
             plain = plain and singular(word) in _PLAIN
+        elif word == "in" and any(w.ways[0].isdecimal() for w in left):
+            continue
         elif word in SKIPPED and place > start and noun.kind == "column":
             continue
         elif _is_filler(noun, word):

@@ -616,6 +616,7 @@ def units_of(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Units:
 
 _ASIDES = {("leave", "out"), ("skip", "the"), ("write", "the", "month"), ("do", "not", "list")}
 _NO_FLAG = frozenset("most first last least than".split())
+_REQUESTS = frozenset("give show list find tell return report write look need want".split())
 _NEVER_ALONE = frozenset("number numbers count first last middle full".split())
 
 
@@ -625,9 +626,13 @@ def _is_plain(mention: Mention, tokens: Sequence[Token]) -> bool:
         return False
     word = tokens[mention.start].lower
     after = tokens[mention.end].lower if mention.end < len(tokens) else ""
+    if word in _REQUESTS:
+        return True
     if word in ("first", "last", "middle") and after in ("and", "or", ","):
         return False
     before = tokens[mention.start - 1].lower if mention.start else ""
+    if word == "name" and (before in ("", ".", ":", ",") and after in ("the", "all", "every")):
+        return True
     if word == "year" and (after[:4].isdecimal() or before == "any"):
         return True
     return word in AGGREGATES or word in _NEVER_ALONE

@@ -243,7 +243,7 @@ def alike(one: str, other: str) -> float:
     first, second = singular(one), singular(other)
     if first == second or one == other + "s" or other == one + "s":
         return 1.0
-    if min(len(first), len(second)) >= 3 and root(first) == root(second):
+    if len(root(first)) >= 4 and root(first) == root(second):
         return 0.8
     if _GROUPS.get(first, _NONE) & _GROUPS.get(second, _NONE):
         return 0.6
