@@ -49,7 +49,7 @@ _DIRECTIONS = {
 }
 _SORTED = frozenset("sorted ordered ranked arranged sort order rank listed".split())
 _SORTED_BY = ("by", "on")
-_ARTICLES = frozenset("the a an of its their his her".split())
+_ARTICLES = frozenset("the a an of its their his her value values in column".split())
 
 
 @dataclass

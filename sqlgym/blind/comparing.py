@@ -654,6 +654,8 @@ class Comparison:
         units = self.row.units
         while step < len(units) and (units[step].is_column() or units[step].text in (",", "and", "or", "the")) and not units[step - 1].used:
             step += 1
+        if self.row.word(step) in ("number", "count") and self.row.word(step + 1) == "of":
+            step += 3
         if self.row.word(step) in ("of", "among", "in", "for"):
             step += 1
             while self.row.word(step) in ("the", "each", "every", "all", "its", "their", "that", "those", "a", "any", "this", "an"):

@@ -112,7 +112,7 @@ _LONG = {words for words in _BEFORE if len(words) > 1} | {("leaving", "out"), ("
 }
 
 
-_BEFORE_ONE = frozenset("least most than exactly only just with".split())
+_BEFORE_ONE = frozenset("least most than exactly only just with over under above".split())
 """After these, "one" is a number; elsewhere it stands for a noun."""
 _SHORT_UNITS = frozenset("m km cm mm kg g t nm ms kw mg au km2 m2".split())
 
@@ -250,6 +250,8 @@ class Units:
         """A unit that an answer is wanted in: ", in km"."""
         if self.word(place) == "in" and not self.units[place].used:
             end = self._skip_units(place + 1)
+            if end == place + 1 and end < len(self.units):
+                end += singular(self.units[end].text.lower()) in UNIT_WORDS
             if end > place + 1 and (end == len(self.units) or self.units[end].kind == "sign"):
                 self.use(place, end)
 
@@ -377,7 +379,8 @@ class Units:
             column, after = self._column_after(after, found)
         if column is None:
             column, start = self._column_before(low, found)
-        if column is None and not found.concept:
+        from_place = self.word(low - 1) == "from" and values[0][0] == "text"
+        if column is None and not found.concept and not from_place:
             column, after = self._column_after(after, found)
         if column is None and not found.concept and not found.implied:
             if self.word(low - 1) == "the" and values[0][0] == "text":
@@ -616,7 +619,9 @@ def units_of(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Units:
 
 _ASIDES = {("leave", "out"), ("skip", "the"), ("write", "the", "month"), ("do", "not", "list")}
 _NO_FLAG = frozenset("most first last least than".split())
-_REQUESTS = frozenset("give show list find tell return report write look need want".split())
+_REQUESTS = frozenset(
+    "give show list find tell return report write look need want them they one ones me these".split()
+)
 _NEVER_ALONE = frozenset("number numbers count first last middle full".split())
 
 
@@ -631,7 +636,7 @@ def _is_plain(mention: Mention, tokens: Sequence[Token]) -> bool:
     if word in ("first", "last", "middle") and after in ("and", "or", ","):
         return False
     before = tokens[mention.start - 1].lower if mention.start else ""
-    if word == "name" and (before in ("", ".", ":", ",") and after in ("the", "all", "every")):
+    if word in ("name", "group", "count") and (before in ("", ".", ":", ",") and after in ("the", "all", "every")):
         return True
     if word == "year" and (after[:4].isdecimal() or before == "any"):
         return True

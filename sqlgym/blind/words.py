@@ -243,7 +243,9 @@ def alike(one: str, other: str) -> float:
     first, second = singular(one), singular(other)
     if first == second or one == other + "s" or other == one + "s":
         return 1.0
-    if len(root(first)) >= 4 and root(first) == root(second):
+    if root(first) == root(second) and (
+        len(root(first)) >= 4 or root(first) + "e" in (first, second)
+    ):
         return 0.8
     if _GROUPS.get(first, _NONE) & _GROUPS.get(second, _NONE):
         return 0.6
