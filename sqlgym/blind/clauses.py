@@ -52,6 +52,20 @@ _SORTED_BY = ("by", "on")
 _ARTICLES = frozenset("the a an of its their his her value values in column".split())
 
 
+HOW = {
+    "long": "length duration distance",
+    "old": "age",
+    "tall": "height",
+    "high": "height altitude elevation",
+    "heavy": "weight mass",
+    "deep": "depth",
+    "wide": "width",
+    "fast": "speed",
+    "expensive": "price cost fee fare",
+}
+"""What is asked for by "how" and an adjective."""
+
+
 @dataclass
 class Extreme:
     """An aggregation or an extreme that the text asks for; `over` if it is one of aggregations."""
@@ -125,6 +139,8 @@ class Clauses:
     def _order_at(self, place: int) -> None:
         row = self.row
         word = row.word(place)
+        if row.units[place].used:
+            return
         if word in _DIRECTIONS and row.word(place + 1) == "order":
             column, end = self._of_column(place + 2)
             self._keep_order(_DIRECTIONS[word], "", place, column, place, end)
@@ -262,7 +278,7 @@ class Clauses:
         if self.row.units[place].used and place not in self.splits.values():
             return
         if word in ("no", "without", "never", "any", "not", "zero", "lack"):
-            while self.row.word(step) in ("any", "a", "the", "have", "single", "of"):
+            while self.row.word(step) in ("any", "a", "the", "have", "had", "single", "of"):
                 step += 1
             unit = self._unit(step)
             if unit is not None and unit.is_table() and (word != "any" or self._negated(place)):
@@ -391,7 +407,7 @@ STOP_WORDS = frozenset(
     only also just as than then so if not together along among over across out within between through
     via named called them linked link belonging belong respectively order value values each s exist
     exists occur occurs whatever figure figures part shown same first without records record entries
-    rows row display present provide identify retrieve determine s other about here asked letter word but group grouped fall fell column table
+    rows row display present provide identify retrieve determine s other about here asked letter word but group grouped fall fell come comes column table
     having result results question answer using
     """.split()
 )

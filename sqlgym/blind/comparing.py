@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sqlgym.blind.clauses import STOP_WORDS, Clauses, Extreme
+from sqlgym.blind.clauses import HOW, STOP_WORDS, Clauses, Extreme
 from sqlgym.blind.dates import Interval, interval_of, interval_said
 from sqlgym.blind.names import Mention, Names, Noun, parts_of
 from sqlgym.blind.statements import Block, ColumnUse, Query, SqlCondition, Value, name_columns
@@ -222,10 +222,20 @@ class Comparison:
                 unit.used = found = True
             elif fit == "ambiguous_column":
                 worst = fit
+        found = found or self._asked_how(use)
         if not found and any("number" in part for part in parts_of(use.column)):
             found = self._number_said()
         if not found and not self._goes_without_saying(use, block):
             self._find(worst, f"{use.source.table}.{use.column}")
+
+    def _asked_how(self, use: ColumnUse) -> bool:
+        """Whether "how long" or the like asks for this column."""
+        for place, unit in enumerate(self.row.units):
+            concept = HOW.get(unit.word, "")
+            if concept and self.row.word(place - 1) == "how" and not self._concept(concept, use, place):
+                unit.used = True
+                return True
+        return False
 
     def _number_said(self) -> bool:
         """Whether a word "numbers" is left that no count takes: "Give their numbers."."""
@@ -367,9 +377,8 @@ class Comparison:
                 fits = self._fit(unit, value.use)
             else:
                 selected = [v.use for v in self.query.first.selected if v.use]
-                fits = "" if selected and selected[0] == value.use else "other_column"
-                if kind != "text" and fits:
-                    fits = ""
+                first = bool(selected) and selected[0] == value.use
+                fits = "" if first and (kind == "text" or len(selected) == 1) else "other_column"
             if fits == "" and said == direction:
                 if unit is not None:
                     unit.used = True
@@ -740,16 +749,17 @@ class Comparison:
     def _says_role(self, key: object) -> bool:
         """Whether the text says which of several references is meant.
 
-        Where the rows that refer are called as the reference is ("the influence of the most
-        influences"), it takes two mentions.
+        Where the rows that refer are called as the reference is, only "the influence of" and
+        "whose influence" say it.
         """
-        said = [u.mention for u in self.row.units if u.mention and self._role_said(u.mention, key)]
-        shared = [
-            mention
-            for mention in said
-            if any(s >= 1 and n.table == key.table for s, n in mention.of_kind("table"))  # type: ignore[attr-defined]
-        ]
-        return len(said) > len(shared) or len(shared) > 1
+        for place, unit in enumerate(self.row.units):
+            if unit.mention is None or not self._role_said(unit.mention, key):
+                continue
+            shared = any(s >= 1 and n.table == key.table for s, n in unit.mention.of_kind("table"))  # type: ignore[attr-defined]
+            alone = self.row.word(place + 1) == "of" or self.row.word(place - 1) == "whose"
+            if not shared or alone:
+                return True
+        return False
 
     @staticmethod
     def _role_said(mention: Mention, key: object) -> bool:
@@ -759,7 +769,8 @@ class Comparison:
     def _tables(self) -> None:
         for block in self.query.blocks():
             for source in block.sources:
-                if not any(self._mentions_table(u, source.table) for u in self.row.units):
+                said = (self._mentions_table(u, source.table) for u in self.row.units)
+                if not any(said) and not self._said_in_column(source.table):
                     self._find("missing_table", source.table)
         for unit in self.row.units:
             if unit.is_table() and not unit.used:
@@ -767,6 +778,17 @@ class Comparison:
                     unit.used = True
                 elif not unit.is_column():
                     self._find("other_table", unit.text)
+
+    def _said_in_column(self, table: str) -> bool:
+        """Whether a column is called with its table's name: "boat names"."""
+        words = parts_of(table)
+        for unit in self.row.units:
+            fits = unit.mention.of_kind("column") if unit.mention else []
+            if fits and fits[0][1].table == table:
+                said = unit.text.lower().split()
+                if any(alike(one, other) == 1 for one in said for other in words):
+                    return True
+        return False
 
     def _rest(self) -> None:
         for said in self.left:

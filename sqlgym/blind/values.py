@@ -79,6 +79,10 @@ _GENERIC = {
     **dict.fromkeys("more greater higher larger bigger later better".split(), ">"),
     **dict.fromkeys("less fewer lower smaller earlier lesser worse".split(), "<"),
 }
+_STRONGEST = frozenset(
+    "most least expensive oldest youngest cheapest heaviest lightest tallest fastest slowest deepest"
+    " biggest newest richest widest".split()
+)
 AGGREGATES = {
     **dict.fromkeys("average mean".split(), "avg"),
     **dict.fromkeys("total sum combined overall".split(), "sum"),
@@ -164,7 +168,10 @@ class Unit:
 
     def prefers_column(self) -> bool:
         """Whether what fits best is a column."""
-        return self.mention is not None and self.mention.fits[0][1].kind == "column"
+        if self.mention is None:
+            return False
+        counted = self.is_column() and self.text.lower().startswith("number")
+        return counted or self.mention.fits[0][1].kind == "column"
 
     def may_be_column(self) -> bool:
         """Whether a column fits about as well as anything."""
@@ -464,6 +471,8 @@ class Units:
             return False
         place = after
         number = int(float(values[0][1]))
+        while not sign and (self.word(place) in AGGREGATES or self.word(place) in _STRONGEST):
+            place += 1
         follows = self.units[place] if place < len(self.units) else None
         if follows is not None and (follows.word == "times" or follows.is_table()) and sign:
             if follows.is_table() and follows.is_column() and not self._prefers_table(place):
@@ -558,6 +567,8 @@ class Units:
         if before[0] in missing and before[1] in ("no", "a", "any"):
             sign = "null" if before[1] == "no" else "known"
             self._keep_state(sign, place, place - 2, place + 1)
+        elif before[0] == "no" and after[0] in missing:
+            self._keep_state("null", place, place - 1, place + 2)
         elif before[0] == "no" and after[0] in ("is", "are") and after[1] in missing:
             start = place - 3 if before[1:3] == ["which", "for"] else place - 1
             self._keep_state("null", place, start, place + 3)

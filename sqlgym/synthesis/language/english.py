@@ -242,7 +242,7 @@ def _head(noun: str) -> tuple[str, str]:
 
 def _plural_word(word: str) -> str:
     lower = word.lower()
-    if lower in INVARIABLE:
+    if lower in INVARIABLE or lower == "times":  # "times per day" counts something already
         return word
     if lower in _MANY:
         return _cased(word, _MANY[lower])
