@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sqlgym.blind.values import AGGREGATES, Unit, Units
+from sqlgym.blind.values import AGGREGATES, REACH, Unit, Units
 
 _SUPERLATIVES = {
     "oldest": ("age birth born founded built opened", "max"),
@@ -156,7 +156,7 @@ class Clauses:
 
     def _of_column(self, place: int) -> tuple[Unit | None, int]:
         end = place
-        while self.row.word(end) in ("of", "the", "by", "their", "its"):
+        while end < place + REACH and self.row.word(end) in ("of", "the", "by", "their", "its"):
             end += 1
         column = self._column(end)
         return (column, end + 1) if column is not None else (None, place)
@@ -172,7 +172,7 @@ class Clauses:
         if column is None:
             return
         step = end
-        while (unit := self._unit(step)) and (unit.text in (",", "(") or unit.word in ("in", "from", "with", "the")):
+        while step < end + REACH and (unit := self._unit(step)) and (unit.text in (",", "(") or unit.word in ("in", "from", "with", "the")):
             step += 1
         word = self.row.word(step)
         if self.row.word(step) == "most" and self.row.word(step + 1) == "recent":
@@ -187,7 +187,7 @@ class Clauses:
             direction = _DIRECTIONS[word]
         if direction:
             stop = step + 2
-            while stop < len(self.row.units) and self._trailing(stop):
+            while stop < min(len(self.row.units), step + REACH) and self._trailing(stop):
                 stop += 1
             self._keep_order(direction, "", place, column, place, stop)
         else:
@@ -227,7 +227,7 @@ class Clauses:
             self._keep_split("union", place, 3)
         elif words[:2] == ["both", "among"] or (words[0] == "shared" and not self.row.counts) or words[:2] == ["in", "both"] or words[:3] == ["as", "well", "as"]:
             self._keep_both(place)
-        elif words[:3] == ["and", "at", "least"] and any(n == 1 and at < place for _, n, at, _ in self.row.counts):
+        elif words[:3] == ["and", "at", "least"] and any(n == 1 and at < place for _, n, at, _ in self.row.counts[:9]):
             self._keep_split("intersect", place, 1)
 
     def _keep_split(self, kind: str, place: int, length: int) -> None:
@@ -242,7 +242,7 @@ class Clauses:
         if self.row.word(place) == "as":
             self._keep_split("intersect", place, 3)
             return
-        for step in range(place + 1, len(self.row.units)):
+        for step in range(place + 1, min(len(self.row.units), place + 3 * REACH)):
             if self.row.word(step) != "and":
                 continue
             after = step + 1
@@ -267,6 +267,8 @@ class Clauses:
             self.row.use(place, place + 2)
 
     def _use_sentence(self, place: int) -> None:
+        if self.row.units[place].used:
+            return
         while place < len(self.row.units) and self.row.units[place].text not in (".", "?", "!"):
             self.row.units[place].used = True
             place += 1
@@ -278,7 +280,7 @@ class Clauses:
         if self.row.units[place].used and place not in self.splits.values():
             return
         if word in ("no", "without", "never", "any", "not", "zero", "lack"):
-            while self.row.word(step) in ("any", "a", "the", "have", "had", "single", "of"):
+            while step < place + REACH and self.row.word(step) in ("any", "a", "the", "have", "had", "single", "of"):
                 step += 1
             unit = self._unit(step)
             if unit is not None and unit.is_table() and (word != "any" or self._negated(place)):
@@ -339,7 +341,7 @@ class Clauses:
     def _aggregate_at(self, place: int, word: str) -> None:
         function = AGGREGATES.get(word) or _SUPERLATIVES[word][1]
         step = place + 1
-        while self.row.word(step) in _ARTICLES and not self._is_all(step):
+        while step < place + REACH and self.row.word(step) in _ARTICLES and not self._is_all(step):
             step += 1
         second = AGGREGATES.get(self.row.word(step), "")
         concept = _SUPERLATIVES.get(word, ("", ""))[0]
@@ -369,7 +371,7 @@ class Clauses:
         return self._words(place, "of", "all") or self._words(place, "of", "the")
 
     def _last_column(self, place: int) -> Unit | None:
-        for step in range(place - 1, -1, -1):
+        for step in range(place - 1, max(-1, place - REACH), -1):
             column = self._column(step)
             if column is not None and column.mention is not None and not column.used:
                 if column.mention.fits[0][1].kind == "column":
@@ -377,7 +379,7 @@ class Clauses:
         return None
 
     def _averaged(self, place: int) -> bool:
-        return any(e.function in ("avg", "sum") and e.at < place for e in self.extremes)
+        return any(e.function in ("avg", "sum") and e.at < place for e in self.extremes[-9:])
 
     def _word_at(self, place: int) -> None:
         unit = self.row.units[place]

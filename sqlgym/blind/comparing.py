@@ -17,7 +17,7 @@ from sqlgym.blind.clauses import HOW, STOP_WORDS, Clauses, Extreme
 from sqlgym.blind.dates import Interval, interval_of, interval_said
 from sqlgym.blind.names import Mention, Names, Noun, parts_of
 from sqlgym.blind.statements import Block, ColumnUse, Query, SqlCondition, Value, name_columns
-from sqlgym.blind.values import Condition, Unit, Units
+from sqlgym.blind.values import REACH, Condition, Unit, Units
 from sqlgym.blind.words import alike
 
 _PLACES = (
@@ -65,7 +65,10 @@ class Comparison:
     ) -> None:
         self.names, self.query, self.row, self.clauses = names, query, row, clauses
         self.data = data
-        self.findings: list[Finding] = []
+        self.findings: dict[Finding, None] = {}
+        self.places = {id(unit): place for place, unit in enumerate(row.units)}
+        self.taken = {id(c.column) for c in row.conditions} | {id(c.inner) for c in row.conditions}
+        self.spoken_tables: list[str] | None = None
         self.left = list(row.conditions)
         self.tables = {s.table for block in query.blocks() for s in block.sources}
         self.spoken = False
@@ -91,16 +94,14 @@ class Comparison:
         self._joins()
         self._tables()
         self._rest()
-        return self.findings
+        return list(self.findings)
 
     def _find(self, kind: str, about: str) -> None:
-        finding = Finding(kind, about)
-        if finding not in self.findings:
-            self.findings.append(finding)
+        self.findings[Finding(kind, about)] = None
 
     def _split_is_plain(self) -> bool:
         """Whether what looked like a second list is none: "leave out pets without any"."""
-        return set(self.clauses.splits) <= {"union"} and False
+        return set(self.clauses.splits) <= set()
 
     @staticmethod
     def _shape(block: Block) -> list[tuple[str, str, str]]:
@@ -258,7 +259,7 @@ class Comparison:
         return use.column in allowed and all(column in allowed for column in whole)
 
     def _in_condition(self, unit: Unit) -> bool:
-        return any(c.column is unit or c.inner is unit for c in self.row.conditions)
+        return id(unit) in self.taken
 
     def _groups(self, block: Block) -> None:
         counted = any(v.function for v in block.selected)
@@ -624,7 +625,7 @@ class Comparison:
     # Names: which column a mention is, and whose.
 
     def _place(self, unit: Unit) -> int:
-        return next(place for place, other in enumerate(self.row.units) if other is unit)
+        return self.places[id(unit)]
 
     def _fit(
         self,
@@ -661,13 +662,13 @@ class Comparison:
         """The tables that a column mentioned here may belong to, by the words around it."""
         step = place + 1
         units = self.row.units
-        while step < len(units) and (units[step].is_column() or units[step].text in (",", "and", "or", "the")) and not units[step - 1].used:
+        while step < min(len(units), place + REACH) and (units[step].is_column() or units[step].text in (",", "and", "or", "the")) and not units[step - 1].used:
             step += 1
         if self.row.word(step) in ("number", "count") and self.row.word(step + 1) == "of":
             step += 3
         if self.row.word(step) in ("of", "among", "in", "for"):
             step += 1
-            while self.row.word(step) in ("the", "each", "every", "all", "its", "their", "that", "those", "a", "any", "this", "an"):
+            while step < place + 2 * REACH and self.row.word(step) in ("the", "each", "every", "all", "its", "their", "that", "those", "a", "any", "this", "an"):
                 step += 1
             if step < len(units) and units[step].is_table():
                 return self._tables_of(units[step])
@@ -675,20 +676,23 @@ class Comparison:
         if self.row.word(before) == "s":
             before -= 2
         sentence = True
-        for back in range(before, -1, -1):
+        for back in range(before, max(-1, before - 3 * REACH), -1):
             if units[back].text in (".", "?", "!"):
                 sentence = False
                 break
             if units[back].is_table():
                 return self._tables_of(units[back])
         if not sentence:
-            return sorted({t for u in units if u.is_table() for t in self._tables_of(u)})
+            if self.spoken_tables is None:
+                tables = {t for u in units if u.is_table() for t in self._tables_of(u)}
+                self.spoken_tables = sorted(tables)
+            return self.spoken_tables
         return self._following(place)
 
     def _following(self, place: int) -> list[str]:
         """The first table after a place, and those said to be its: "each kind with ... of its"."""
         found: list[str] = []
-        for step in range(place + 1, len(self.row.units)):
+        for step in range(place + 1, min(len(self.row.units), place + 3 * REACH)):
             unit = self.row.units[step]
             if unit.text in (".", "?", "!"):
                 break

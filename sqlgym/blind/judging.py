@@ -114,7 +114,8 @@ def _with_values(
         edge = re.compile(r"(?<!\w)" + re.escape(literal) + r"(?!\w)")
         spans += [m.span() for m in edge.finditer(text) if _stands_for_value(text, m.span(), literal)]
     merged = _merged(tokens, text, spans)
-    return _months(_capitals(merged, text, names))
+    found = _months(_capitals(merged, text, names))
+    return [replace(token, kind="text") if token.kind == "literal" else token for token in found]
 
 
 def _stands_for_value(text: str, span: tuple[int, int], literal: str) -> bool:
@@ -141,29 +142,51 @@ def _merged(tokens: Sequence[Token], text: str, spans: list[tuple[int, int]]) ->
             result.append(token)
         elif token.start == ends[place][0]:
             start, end = ends[place]
-            result.append(Token("text", text[start:end], start, end, text[start:end]))
+            result.append(Token("literal", text[start:end], start, end, text[start:end]))
     return result
 
 
 def _capitals(tokens: Sequence[Token], text: str, names: Names) -> list[Token]:
     """Runs of words with capitals that no name of the schema explains, as values."""
     result: list[Token] = []
-    begins = True
+    begins, run = True, 0
     for token in tokens:
-        known = token.kind == "word" and (names.says(token.lower) or token.lower in MONTHS)
-        capital = token.kind == "word" and token.text[:1].isupper() and not begins and not known
-        capital = capital and singular(token.lower) not in UNIT_WORDS
-        if capital and token.text not in ("I", "ID", "IDs"):
-            last = result[-1] if result else None
-            if last is not None and last.kind == "text" and text[last.end : token.start] in (" ", "-"):
-                value = text[last.start : token.end]
-                result[-1] = replace(last, text=value, end=token.end, value=value)
+        if _is_strange(token, begins, names):
+            last = result[-1] if run else None
+            if last is not None and text[last.end : token.start] in (" ", "-"):
+                run += 1
             else:
-                result.append(Token("text", token.text, token.start, token.end, token.text))
+                run = 1
+            result.append(Token("text", token.text, token.start, token.end, str(run)))
         else:
+            run = 0
             result.append(token)
         begins = token.text in (".", "?", "!", ":")
-    return result
+    return _joined(result, text)
+
+
+def _is_strange(token: Token, begins: bool, names: Names) -> bool:
+    """Whether a word has a capital, begins no sentence, and is not the schema's."""
+    if token.kind != "word" or begins or not token.text[:1].isupper():
+        return False
+    plain = singular(token.lower) in UNIT_WORDS or token.text in ("I", "ID", "IDs")
+    return not plain and token.lower not in MONTHS and not names.says(token.lower)
+
+
+def _joined(tokens: Sequence[Token], text: str) -> list[Token]:
+    """Each run of strange words as one value; `value` holds the place of a word in its run."""
+    result: list[Token] = []
+    for token in tokens:
+        if token.kind == "text" and token.value.isdecimal() and int(token.value) > 1:
+            result[-1] = replace(result[-1], end=token.end)
+        else:
+            result.append(token)
+    return [
+        replace(t, text=text[t.start : t.end], value=text[t.start : t.end])
+        if t.kind == "text"
+        else t
+        for t in result
+    ]
 
 
 def _months(tokens: list[Token]) -> list[Token]:

@@ -86,6 +86,8 @@ _PLAIN = frozenset("date year time number code value type name status kind".spli
 OWN = 0.05
 """What it costs to leave out a column's word that its table has too."""
 _DATED = frozenset("date year since dt yr on at from to in out start end begin due day month".split())
+MOST_KNOWN = 20_000
+"""Words of questions whose nouns are remembered."""
 LONGEST = 10
 """Tokens of a mention."""
 
@@ -177,7 +179,7 @@ class Names:
         for key in self.references:
             leads[key.table.lower(), key.column.lower()].append(key)
         self._by_way: dict[str, list[int]] = defaultdict(list)
-        self._known: dict[str, list[int]] = {}
+        self._known: dict[str, tuple[int, ...]] = {}
         self._quoted: dict[str, list[Noun]] = defaultdict(list)
         for table in self.schema.tables:
             self._add(_table_noun(table.name, _table_words(table.name)))
@@ -200,12 +202,16 @@ class Names:
         for way in [way for word in noun.words for way in word.ways] + ["name"] * noun.naming:
             self._by_way[way].append(place)
 
-    def saying(self, word: str) -> list[int]:
+    def saying(self, word: str) -> Sequence[int]:
         """The nouns that a word may say part of."""
-        if word not in self._known:
+        found = self._known.get(word)
+        if found is None:
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
             same = [way for way in self._by_way if alike(word, way) > 0]
-            self._known[word] = sorted({n for way in same for n in self._by_way[way]})
-        return self._known[word]
+            found = tuple(sorted({n for way in same for n in self._by_way[way]}))
+            self._known[word] = found
+        return found
 
     def says(self, word: str) -> bool:
         """Whether a word is one of the schema's own, whatever its ending."""
@@ -233,7 +239,7 @@ class Names:
                     spans[start, end].append((score, self.nouns[place]))
         return _chosen(spans, tokens)
 
-    def _candidates(self, tokens: Sequence[Token], start: int) -> list[int]:
+    def _candidates(self, tokens: Sequence[Token], start: int) -> Sequence[int]:
         own = self.saying(tokens[start].lower)
         if singular(tokens[start].lower) not in FILLERS:
             return own

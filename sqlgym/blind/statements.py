@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlgym.blind.names import parts_of
 from sqlgym.blind.words import singular
+from sqlgym.database.parsing import careful, parse
 from sqlgym.database.schema import ForeignKey, Schema
 
-_SIGNS: dict[type[exp.Expression], str] = {
+_SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.LT: "<",
@@ -28,7 +28,7 @@ _SIGNS: dict[type[exp.Expression], str] = {
     exp.GTE: ">=",
 }
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_FUNCTIONS: dict[type[exp.Expression], str] = {
+_FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Avg: "avg",
     exp.Sum: "sum",
     exp.Min: "min",
@@ -133,13 +133,17 @@ def query_of(sql: str, schema: Schema, references: list[ForeignKey]) -> Query:
         Unreadable: It is no SQL, names what the schema lacks, or does what is not read here.
     """
     try:
-        trees = sqlglot.parse(sql, read="sqlite")
-    except (SqlglotError, RecursionError, ValueError) as error:
+        tree = parse(sql)
+    except (SqlglotError, ValueError) as error:
         raise Unreadable("no SQL") from error
-    if len(trees) != 1 or trees[0] is None:
-        raise Unreadable("not one statement")
     reader = _Reader(schema, references)
-    tree = trees[0]
+    try:
+        return careful(lambda: _query(tree, reader))
+    except SqlglotError as error:
+        raise Unreadable("too deep") from error
+
+
+def _query(tree: exp.Expr, reader: _Reader) -> Query:
     for kind, name in ((exp.Union, "union"), (exp.Intersect, "intersect"), (exp.Except, "except")):
         if isinstance(tree, kind):
             if tree.args.get("order") or tree.args.get("limit") or not tree.args.get("distinct"):
@@ -155,7 +159,7 @@ class _Reader:
     def __init__(self, schema: Schema, references: list[ForeignKey]) -> None:
         self.schema, self.references = schema, references
 
-    def block(self, tree: exp.Expression) -> Block:
+    def block(self, tree: exp.Expr) -> Block:
         if not isinstance(tree, exp.Select):
             raise Unreadable(type(tree).__name__)
         extra = [name for name, value in tree.args.items() if value and name not in _READ]
@@ -179,6 +183,8 @@ class _Reader:
         if limit:
             if not isinstance(limit.expression, exp.Literal) or limit.args.get("offset"):
                 raise Unreadable("limit")
+            if not str(limit.expression.this).isdecimal() or len(str(limit.expression.this)) > 9:
+                raise Unreadable("limit")
             block.limit = int(limit.expression.this)
         return block
 
@@ -199,7 +205,7 @@ class _Reader:
                 raise Unreadable("join condition")
             block.joins.append(self._join(left, right))
 
-    def _source(self, tree: exp.Expression, block: Block) -> Source:
+    def _source(self, tree: exp.Expr, block: Block) -> Source:
         if not isinstance(tree, exp.Table):
             raise Unreadable("a table that is a query")
         table = self.schema.get(tree.name)
@@ -221,7 +227,7 @@ class _Reader:
                     return Join(child.source, parent.source, key)
         return Join(left.source, right.source, None)
 
-    def use(self, tree: exp.Expression, block: Block) -> ColumnUse:
+    def use(self, tree: exp.Expr, block: Block) -> ColumnUse:
         tree = _bare(tree)
         if isinstance(tree, (exp.TimeToStr, exp.Anonymous)):
             return self._part(tree, block)
@@ -236,7 +242,7 @@ class _Reader:
                 return ColumnUse(source, column.name)
         raise Unreadable(f"column {tree.name[:40]!r}")
 
-    def _part(self, tree: exp.Expression, block: Block) -> ColumnUse:
+    def _part(self, tree: exp.Expr, block: Block) -> ColumnUse:
         if isinstance(tree, exp.TimeToStr):
             form, inner = tree.args["format"], tree.this
         elif tree.name.lower() == "strftime" and len(tree.expressions) == 2:
@@ -251,7 +257,7 @@ class _Reader:
             raise Unreadable("date format")
         return ColumnUse(plain.source, plain.column, written)
 
-    def value(self, tree: exp.Expression, block: Block) -> Value:
+    def value(self, tree: exp.Expr, block: Block) -> Value:
         tree = _bare(tree)
         for kind, name in _FUNCTIONS.items():
             if isinstance(tree, kind):
@@ -266,7 +272,7 @@ class _Reader:
         return Value(self.use(tree, block))
 
     def conditions(
-        self, tree: exp.Expression, block: Block, alternative: bool = False
+        self, tree: exp.Expr, block: Block, alternative: bool = False
     ) -> Iterator[SqlCondition]:
         while isinstance(tree, exp.Paren):
             tree = tree.this
@@ -281,7 +287,7 @@ class _Reader:
         else:
             yield self._condition(tree, block, alternative)
 
-    def _condition(self, tree: exp.Expression, block: Block, alternative: bool) -> SqlCondition:
+    def _condition(self, tree: exp.Expr, block: Block, alternative: bool) -> SqlCondition:
         negated = isinstance(tree, exp.Not)
         if negated:
             tree = tree.this
@@ -347,13 +353,13 @@ class _Reader:
         return SqlCondition(sign, left, (body,), None, alternative)
 
 
-def _bare(tree: exp.Expression) -> exp.Expression:
+def _bare(tree: exp.Expr) -> exp.Expr:
     while isinstance(tree, (exp.Cast, exp.Paren)):
         tree = tree.this
     return tree
 
 
-def _literal(tree: exp.Expression) -> str:
+def _literal(tree: exp.Expr) -> str:
     tree = _bare(tree)
     if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal):
         return "-" + str(tree.this.this)

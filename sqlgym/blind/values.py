@@ -223,6 +223,7 @@ class Units:
     conditions: list[Condition] = field(default_factory=list)
     counts: list[tuple[str, int, int, Unit]] = field(default_factory=list)
     limits: list[tuple[int, int]] = field(default_factory=list)
+    grouped: int = -1
 
     def word(self, place: int) -> str:
         """The word at a place, or an empty one."""
@@ -238,7 +239,7 @@ class Units:
         for place in range(len(self.units)):
             self._aside_at(place)
         for place in range(len(self.units)):
-            if self._is_value(place) and not self.units[place].used:
+            if self._is_value(place) and place > self.grouped and not self.units[place].used:
                 self._value_at(place)
         for place in range(len(self.units)):
             self._target_at(place)
@@ -248,6 +249,8 @@ class Units:
     def _aside_at(self, place: int) -> None:
         """Sentences that ask nothing: rows to leave out that a join leaves out, how to write."""
         texts = tuple(u.text.lower() for u in self.units[place : place + 3])
+        if self.units[place].used:
+            return
         if texts[:2] in _ASIDES or texts in _ASIDES:
             while place < len(self.units) and self.units[place].text not in (".", "?", "!"):
                 self.units[place].used = True
@@ -267,12 +270,14 @@ class Units:
 
     def _value_at(self, place: int) -> None:
         last, sign, values = self._group(place)
+        self.grouped = last
         after = self._skip_units(last + 1, place)
         low = place
         if sign == "between":
             low = place - 1 if self.word(place - 1) in ("between", "from") else place
             if low == place and values[0][0] == "number" and self.word(place + 1) == "and":
                 last, sign, values = place, "", values[:1]
+                self.grouped = last
                 after = self._skip_units(last + 1, place)
         after, sign = self._after_sign(after, sign)
         low, sign = self._before_sign(low, sign)
@@ -411,11 +416,11 @@ class Units:
         self, low: int, found: Condition, adjective: bool = False
     ) -> tuple[Unit | None, int]:
         place = low - 1
-        while place >= 0 and self.word(place) in COPULAS:
+        while place >= max(0, low - REACH) and self.word(place) in COPULAS:
             place -= 1
         if self.word(place) == "not" and found.sign == "=":
             found.sign, place = "<>", place - 1
-            while place >= 0 and self.word(place) in COPULAS:
+            while place >= max(0, low - REACH) and self.word(place) in COPULAS:
                 place -= 1
         if place < 0 or self.units[place].mention is None:
             return None, low
@@ -633,6 +638,8 @@ _NO_FLAG = frozenset("most first last least than".split())
 _REQUESTS = frozenset(
     "give show list find tell return report write look need want them they one ones me these".split()
 )
+REACH = 60
+"""Units that words may stand apart and still belong together."""
 _NEVER_ALONE = frozenset("number numbers count first last middle full".split())
 
 

@@ -10,17 +10,23 @@ All is one pass over the text: the expression of a token has no nested repetitio
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 
 _TOKEN = re.compile(
-    r"(?<!\w)'(?P<single>[^'\n]*(?:'(?=\w)[^'\n]*)*+)'(?!\w)"
+    r"(?P<open>(?<!\w)')"
     r"|\"(?P<double>[^\"\n]*)\""
     r"|(?P<day>\d{4}-\d{2}-\d{2})(?!\d)"
     r"|(?P<number>(?:(?<![\w-])-)?\d++(?:,\d{3}(?!\d))*+(?:\.\d+)?)(?P<ordinal>(?:st|nd|rd|th)\b)?"
     r"|(?P<word>[eE]-mails?\b|[^\W\d_]+)"
     r"|(?P<sign>[^\s\w])"
 )
+_CLOSING = re.compile(r"'(?!\w)")
+LONGEST_NUMBER = 25
+"""Characters of a number; what is longer counts nothing that a database holds."""
+LONGEST_WORD = 60
+"""Characters of a word that is taken apart; a longer one is like itself alone."""
 MONTHS = {
     name: number
     for number, name in enumerate(
@@ -142,17 +148,33 @@ def tokens_of(text: str) -> list[Token]:
     [('word', 'born'), ('word', 'on'), ('day', '1960-05-03'), ('sign', ','), ('word', 'over'), ('number', '1200')]
     """
     plain: list[Token] = []
-    for found in _TOKEN.finditer(text):
-        kind = str(found.lastgroup)
-        if kind in ("single", "double"):
-            plain.append(Token("quote", found[0], found.start(), found.end(), found[kind]))
+    closing = [found.start() for found in _CLOSING.finditer(text)]
+    lines = [place for place, sign in enumerate(text) if sign == "\n"]
+    at = 0
+    while found := _TOKEN.search(text, at):
+        kind, at = str(found.lastgroup), found.end()
+        start, value = found.start(), ""
+        if kind == "open":
+            end = _after(closing, start)
+            if end > 0 and not 0 < _after(lines, start) < end:
+                kind, value, at = "quote", text[start + 1 : end], end + 1
+            else:
+                kind = "sign"
+        elif kind == "double":
+            kind, value = "quote", found["double"]
         elif kind in ("number", "ordinal"):
             value = found["number"].replace(",", "")
-            plain.append(Token("number", found[0], found.start(), found.end(), value))
-        else:
-            value = found[0] if kind == "day" else ""
-            plain.append(Token(kind, found[0], found.start(), found.end(), value))
+            kind = "number" if len(value) <= LONGEST_NUMBER else "word"
+        elif kind == "day":
+            value = found[0]
+        plain.append(Token(kind, text[start:at], start, at, value))
     return _with_dates(plain)
+
+
+def _after(places: list[int], start: int) -> int:
+    """The first of some sorted places behind another; -1 if there is none."""
+    found = bisect_right(places, start)
+    return places[found] if found < len(places) else -1
 
 
 def _with_dates(plain: list[Token]) -> list[Token]:
@@ -189,13 +211,17 @@ def _date_at(plain: list[Token], place: int) -> tuple[int, str]:
     return 0, ""
 
 
-@lru_cache(maxsize=65536)
 def singular(word: str) -> str:
     """A noun without its plural ending, a verb of ours in its plain form.
 
     >>> singular("cities"), singular("classes"), singular("lent"), singular("boxes")
     ('city', 'class', 'lend', 'box')
     """
+    return _singular(word) if len(word) <= LONGEST_WORD else word
+
+
+@lru_cache(maxsize=65536)
+def _singular(word: str) -> str:
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     for ending, instead, shortest in (
@@ -237,9 +263,15 @@ for _place, _line in enumerate(_SYNONYMS):
 _NONE: frozenset[int] = frozenset()
 
 
-@lru_cache(maxsize=65536)
 def alike(one: str, other: str) -> float:
     """How alike two words are: 1 the same, 0.8 one root, 0.6 synonyms, 0 not alike."""
+    if max(len(one), len(other)) > LONGEST_WORD:
+        return float(one == other)
+    return _alike(one, other)
+
+
+@lru_cache(maxsize=65536)
+def _alike(one: str, other: str) -> float:
     first, second = singular(one), singular(other)
     if first == second or one == other + "s" or other == one + "s":
         return 1.0
