@@ -152,9 +152,7 @@ def _value(sql: str, database: Database, draw: random.Random) -> Iterator[str]:
     def change(node: exp.Expression, place: int) -> bool:
         if not isinstance(node, exp.Literal) or node.find_ancestor(exp.Limit, exp.Having):
             return False
-        holder = node.find_ancestor(
-            *_COMPARISONS, exp.EQ, exp.NEQ, exp.Between, exp.In, exp.Like
-        )
+        holder = node.find_ancestor(*_COMPARISONS, exp.EQ, exp.NEQ, exp.Between, exp.In, exp.Like)
         if holder is None or node.find_ancestor(exp.TimeToStr) or not holder.find(exp.Column):
             return False
         other = _other_value(node, holder, database, draw)
@@ -176,13 +174,17 @@ def _other_value(
     if isinstance(holder, exp.Like):
         body = node.this.strip("%")
         if len(body) == 1:
-            return str(node.this).replace(body, draw.choice("ABCDEFGHKLMNPRSTW".replace(body.upper(), "")))
+            return str(node.this).replace(
+                body, draw.choice("ABCDEFGHKLMNPRSTW".replace(body.upper(), ""))
+            )
         if body[:4].isdecimal():
             return str(node.this).replace(body[:4], str(int(body[:4]) + 1))
     stamped = holder.find(exp.TimeToStr)
     if stamped is not None:
         text = str(node.this)
-        return f"{int(text[:2]) % 12 + 1:02}" if len(text) == 2 else str(int(text[:4]) + 1) + text[4:]
+        return (
+            f"{int(text[:2]) % 12 + 1:02}" if len(text) == 2 else str(int(text[:4]) + 1) + text[4:]
+        )
     for name in _tables(column).values():
         table = database.schema.get(name)
         if table is None or table.column(column.name) is None:
@@ -193,8 +195,15 @@ def _other_value(
         ).rows
         others = [str(v) for (v,) in rows if not _same(str(v), str(node.this))]
         if isinstance(holder, exp.Like):
-            words = [w for text in others for w in text.split() if w.isalpha() and w not in str(node.this)]
-            return str(node.this).replace(node.this.strip("%"), draw.choice(words)) if words else None
+            words = [
+                w
+                for text in others
+                for w in text.split()
+                if w.isalpha() and w not in str(node.this)
+            ]
+            return (
+                str(node.this).replace(node.this.strip("%"), draw.choice(words)) if words else None
+            )
         if not node.is_string:
             others = [o for o in others if _number(o) is not None]
         return draw.choice(others) if others else None

@@ -148,7 +148,9 @@ class Clauses:
             reverse = row.word(place - 1) in ("reverse", "reversed")
             end = place + 1 + (row.word(place + 1) == "order")
             column, end = self._of_column(end)
-            self._keep_order("desc" if reverse else "asc", "text", place, column, place - reverse, end)
+            self._keep_order(
+                "desc" if reverse else "asc", "text", place, column, place - reverse, end
+            )
         elif word in _SORTED and row.word(place + 1) in _SORTED_BY:
             self._sorted_at(place)
         elif word == "from" and row.word(place + 1) == "the":
@@ -172,7 +174,11 @@ class Clauses:
         if column is None:
             return
         step = end
-        while step < end + REACH and (unit := self._unit(step)) and (unit.text in (",", "(") or unit.word in ("in", "from", "with", "the")):
+        while (
+            step < end + REACH
+            and (unit := self._unit(step))
+            and (unit.text in (",", "(") or unit.word in ("in", "from", "with", "the"))
+        ):
             step += 1
         word = self.row.word(step)
         if self.row.word(step) == "most" and self.row.word(step + 1) == "recent":
@@ -221,13 +227,20 @@ class Clauses:
             self._keep_split("except", place, 3 if words[1] == "of" else 2)
         elif words[:2] == ["leaving", "out"] or words[0] in ("excluding", "except"):
             self._keep_split("except", place, 2 if words[1] == "out" else 1)
-        elif words[0] == "or" and words[1] in ("among", "by", "of") :
+        elif words[0] == "or" and words[1] in ("among", "by", "of"):
             self._keep_split("union", place, 2)
         elif words[:3] == ["and", "those", "of"]:
             self._keep_split("union", place, 3)
-        elif words[:2] == ["both", "among"] or (words[0] == "shared" and not self.row.counts) or words[:2] == ["in", "both"] or words[:3] == ["as", "well", "as"]:
+        elif (
+            words[:2] == ["both", "among"]
+            or (words[0] == "shared" and not self.row.counts)
+            or words[:2] == ["in", "both"]
+            or words[:3] == ["as", "well", "as"]
+        ):
             self._keep_both(place)
-        elif words[:3] == ["and", "at", "least"] and any(n == 1 and at < place for _, n, at, _ in self.row.counts[:9]):
+        elif words[:3] == ["and", "at", "least"] and any(
+            n == 1 and at < place for _, n, at, _ in self.row.counts[:9]
+        ):
             self._keep_split("intersect", place, 1)
 
     def _keep_split(self, kind: str, place: int, length: int) -> None:
@@ -280,7 +293,15 @@ class Clauses:
         if self.row.units[place].used and place not in self.splits.values():
             return
         if word in ("no", "without", "never", "any", "not", "zero", "lack"):
-            while step < place + REACH and self.row.word(step) in ("any", "a", "the", "have", "had", "single", "of"):
+            while step < place + REACH and self.row.word(step) in (
+                "any",
+                "a",
+                "the",
+                "have",
+                "had",
+                "single",
+                "of",
+            ):
                 step += 1
             unit = self._unit(step)
             if unit is not None and unit.is_table() and (word != "any" or self._negated(place)):
@@ -313,7 +334,13 @@ class Clauses:
         before = self._unit(place - 2)
         if column is not None and before is not None and before.is_table():
             return True
-        return column is not None and self.row.word(place - 2) in ("was", "were", "is", "that", "which")
+        return column is not None and self.row.word(place - 2) in (
+            "was",
+            "were",
+            "is",
+            "that",
+            "which",
+        )
 
     def _most_at(self, place: int, function: str) -> None:
         follows = self._unit(place + 1)
@@ -351,8 +378,10 @@ class Clauses:
             return
         column = self._column(step)
         unit = self._unit(step)
-        if column is not None and word in AGGREGATES and (
-            column.may_be_column() or column.text.lower().startswith("number") or not concept
+        if (
+            column is not None
+            and word in AGGREGATES
+            and (column.may_be_column() or column.text.lower().startswith("number") or not concept)
         ):
             self.extremes.append(Extreme(function, place, column))
         elif unit is not None and unit.is_table() and concept and step == place + 1:
@@ -360,7 +389,9 @@ class Clauses:
         elif word not in AGGREGATES:
             self.extremes.append(Extreme(function, place, None, concept))
         elif function in ("min", "max"):
-            self.extremes.append(Extreme(function, place, self._last_column(place), concept, self._averaged(place)))
+            self.extremes.append(
+                Extreme(function, place, self._last_column(place), concept, self._averaged(place))
+            )
         elif self._is_all(step):
             self.extremes.append(Extreme(function, place))
         else:

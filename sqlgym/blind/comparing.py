@@ -217,7 +217,9 @@ class Comparison:
         for place, unit in enumerate(self.row.units):
             if not unit.is_column() or self._in_condition(unit):
                 continue
-            owners = [use.source.table] if self.row.word(place - 1) == "each" else self._owners(place)
+            owners = (
+                [use.source.table] if self.row.word(place - 1) == "each" else self._owners(place)
+            )
             fit = self._fit(unit, use, owners)
             if fit == "":
                 unit.used = found = True
@@ -233,7 +235,11 @@ class Comparison:
         """Whether "how long" or the like asks for this column."""
         for place, unit in enumerate(self.row.units):
             concept = HOW.get(unit.word, "")
-            if concept and self.row.word(place - 1) == "how" and not self._concept(concept, use, place):
+            if (
+                concept
+                and self.row.word(place - 1) == "how"
+                and not self._concept(concept, use, place)
+            ):
                 unit.used = True
                 return True
         return False
@@ -249,10 +255,16 @@ class Comparison:
         """Whether rows are asked for by their name alone: "Which teachers are over 40?"."""
         if use.part or not any(self._mentions_table(u, use.source.table) for u in self.row.units):
             return False
-        if block.groups and not any(g.source == use.source and self._is_key(g) for g in block.groups):
+        if block.groups and not any(
+            g.source == use.source and self._is_key(g) for g in block.groups
+        ):
             return False
         names = name_columns(self.names.schema, use.source.table)[:1]
-        whole = [v.use.column for v in block.selected if v.use and not v.function and v.use.source == use.source]
+        whole = [
+            v.use.column
+            for v in block.selected
+            if v.use and not v.function and v.use.source == use.source
+        ]
         firsts = [c for c in whole if "first" in c.lower() or "fname" in c.lower()]
         lasts = [c for c in whole if "last" in c.lower() or "lname" in c.lower()]
         allowed = firsts + lasts if len(firsts) == len(lasts) == 1 else names
@@ -348,12 +360,18 @@ class Comparison:
             if extreme.function not in ("min", "max") or extreme.over != bool(value.function):
                 continue
             turned = self._turned(extreme, use)
-            fits = "" if extreme.over and extreme.column is None else self._extreme_fits(extreme, use)
-            function = {"min": "max", "max": "min"}[extreme.function] if turned else extreme.function
+            fits = (
+                "" if extreme.over and extreme.column is None else self._extreme_fits(extreme, use)
+            )
+            function = (
+                {"min": "max", "max": "min"}[extreme.function] if turned else extreme.function
+            )
             if fits == "" and function == wanted:
                 self._take(extreme)
                 return
-            wrong = "wrong_direction" if fits == "" else (wrong if wrong == "wrong_direction" else fits)
+            wrong = (
+                "wrong_direction" if fits == "" else (wrong if wrong == "wrong_direction" else fits)
+            )
         for function, _, unit in self.clauses.most:
             if unit is not None and unit.is_column() and not self._fit(unit, use):
                 if function == wanted:
@@ -366,7 +384,9 @@ class Comparison:
         """Whether the oldest has the smallest value: a date of birth, a year of founding."""
         if "age" not in extreme.concept.split():
             return False
-        nouns = [n for n in self.names.nouns if (n.table, n.column) == (use.source.table, use.column)]
+        nouns = [
+            n for n in self.names.nouns if (n.table, n.column) == (use.source.table, use.column)
+        ]
         return bool(nouns) and not any(w.fit("age") >= 1 for n in nouns for w in n.words)
 
     def _listed(self, value: Value, direction: str) -> None:
@@ -428,11 +448,19 @@ class Comparison:
         for said in list(self.row.counts):
             sign, number, at, unit = said
             agrees = sign == condition.sign and _equal([("number", str(number))], condition.values)
-            if use and agrees and low <= at < high and unit.is_column() and not self._fit(unit, use):
+            if (
+                use
+                and agrees
+                and low <= at < high
+                and unit.is_column()
+                and not self._fit(unit, use)
+            ):
                 self.row.counts.remove(said)
                 unit.used = True
                 return
-        self._find(wrong, f"{use.column if use else '*'} {condition.sign} {' '.join(condition.values)}")
+        self._find(
+            wrong, f"{use.column if use else '*'} {condition.sign} {' '.join(condition.values)}"
+        )
 
     def _condition_column(self, said: Condition, condition: SqlCondition) -> str:
         use = condition.left.use
@@ -508,14 +536,18 @@ class Comparison:
             return "wrong_comparison"
         use = condition.left.use
         if use is not None:
-            wanted = interval_of(condition, use.part, self.data.has_times(use.source.table, use.column))
+            wanted = interval_of(
+                condition, use.part, self.data.has_times(use.source.table, use.column)
+            )
             if wanted is not None:
                 stated = interval_said(said.sign, said.values)
                 if stated is None or stated != wanted:
                     return _interval_fault(stated, wanted)
                 return ""
         if said.sign != condition.sign:
-            return "wrong_comparison" if _equal(said.values, condition.values) else "missing_condition"
+            return (
+                "wrong_comparison" if _equal(said.values, condition.values) else "missing_condition"
+            )
         if condition.sign in ("in", "not in"):
             told = sorted(text for _, text in said.values)
             return "" if told == sorted(condition.values) else "wrong_value"
@@ -571,9 +603,7 @@ class Comparison:
             f"{selected.column} = {outer.column}",
         )
 
-    def _extreme_of_all(
-        self, condition: SqlCondition, inner: Block, low: int, high: int
-    ) -> None:
+    def _extreme_of_all(self, condition: SqlCondition, inner: Block, low: int, high: int) -> None:
         value = inner.selected[0]
         if value.function not in ("min", "max") or value.use is None or condition.left.use is None:
             self._find("unreadable", "sub-query")
@@ -582,9 +612,7 @@ class Comparison:
             self._find("other_column", value.use.column)
         if not self.clauses.ties:
             self._find("missing_condition", "all that share an extreme")
-        self._extreme_order(
-            Value(condition.left.use), "desc" if value.function == "max" else "asc"
-        )
+        self._extreme_order(Value(condition.left.use), "desc" if value.function == "max" else "asc")
         for nested in inner.conditions:
             self._condition(nested, inner, low, high)
 
@@ -612,7 +640,11 @@ class Comparison:
             if said.inner is not None and target is not None and self._fit(said.inner, target):
                 wrong = "other_column"
                 continue
-            if target is None or condition.left.use is None or target.column != condition.left.use.column:
+            if (
+                target is None
+                or condition.left.use is None
+                or target.column != condition.left.use.column
+            ):
                 if said.inner is None:
                     wrong = "other_column"
                     continue
@@ -620,7 +652,9 @@ class Comparison:
             for nested in inner.conditions:
                 self._condition(nested, inner, said.at, high)
             return
-        self._find(wrong, f"{condition.left.use.column if condition.left.use else ''} {condition.sign}")
+        self._find(
+            wrong, f"{condition.left.use.column if condition.left.use else ''} {condition.sign}"
+        )
 
     # Names: which column a mention is, and whose.
 
@@ -662,13 +696,30 @@ class Comparison:
         """The tables that a column mentioned here may belong to, by the words around it."""
         step = place + 1
         units = self.row.units
-        while step < min(len(units), place + REACH) and (units[step].is_column() or units[step].text in (",", "and", "or", "the")) and not units[step - 1].used:
+        while (
+            step < min(len(units), place + REACH)
+            and (units[step].is_column() or units[step].text in (",", "and", "or", "the"))
+            and not units[step - 1].used
+        ):
             step += 1
         if self.row.word(step) in ("number", "count") and self.row.word(step + 1) == "of":
             step += 3
         if self.row.word(step) in ("of", "among", "in", "for"):
             step += 1
-            while step < place + 2 * REACH and self.row.word(step) in ("the", "each", "every", "all", "its", "their", "that", "those", "a", "any", "this", "an"):
+            while step < place + 2 * REACH and self.row.word(step) in (
+                "the",
+                "each",
+                "every",
+                "all",
+                "its",
+                "their",
+                "that",
+                "those",
+                "a",
+                "any",
+                "this",
+                "an",
+            ):
                 step += 1
             if step < len(units) and units[step].is_table():
                 return self._tables_of(units[step])
@@ -696,7 +747,9 @@ class Comparison:
             unit = self.row.units[step]
             if unit.text in (".", "?", "!"):
                 break
-            if unit.is_table() and (not found or self.row.word(step - 1) in ("its", "their", "whose")):
+            if unit.is_table() and (
+                not found or self.row.word(step - 1) in ("its", "their", "whose")
+            ):
                 found += self._tables_of(unit)
         return found
 
@@ -796,7 +849,10 @@ class Comparison:
 
     def _rest(self) -> None:
         for said in self.left:
-            self._find("unexplained_condition", " ".join(u.text for u in self.row.units[said.at : said.at + 4]))
+            self._find(
+                "unexplained_condition",
+                " ".join(u.text for u in self.row.units[said.at : said.at + 4]),
+            )
         for sign, number, _, _ in self.row.counts:
             if not (sign == ">=" and number == 1):
                 self._find("unexplained_condition", f"{sign} {number} rows")
@@ -818,7 +874,9 @@ class Comparison:
             self._find("unexplained_words", unit.text)
 
     def _functions_left(self) -> None:
-        done = {v.function for b in self.query.blocks() for v in (*b.selected, *(x for x, _ in b.order))}
+        done = {
+            v.function for b in self.query.blocks() for v in (*b.selected, *(x for x, _ in b.order))
+        }
         done |= {c.left.function for b in self.query.blocks() for c in b.having}
         orders = [d for b in self.query.blocks() for _, d in b.order]
         for extreme in self.clauses.extremes:
@@ -855,7 +913,11 @@ class Comparison:
 
 def _about(noun: Noun, concept: str) -> bool:
     return any(
-        alike(way, idea) in (0.6, 1.0) for word in noun.words for way in word.ways for idea in concept.split() if word.missing
+        alike(way, idea) in (0.6, 1.0)
+        for word in noun.words
+        for way in word.ways
+        for idea in concept.split()
+        if word.missing
     )
 
 
@@ -877,5 +939,7 @@ def _same_value(said: str, wanted: str) -> bool:
 def _interval_fault(stated: Interval | None, wanted: Interval) -> str:
     if stated is None:
         return "missing_condition"
-    same_side = (stated.low == "") == (wanted.low == "") and (stated.high == "") == (wanted.high == "")
+    same_side = (stated.low == "") == (wanted.low == "") and (stated.high == "") == (
+        wanted.high == ""
+    )
     return "wrong_value" if same_side else "wrong_comparison"

@@ -112,7 +112,9 @@ def _with_values(
         if _PLAIN.fullmatch(literal) or not literal or literal not in text:
             continue
         edge = re.compile(r"(?<!\w)" + re.escape(literal) + r"(?!\w)")
-        spans += [m.span() for m in edge.finditer(text) if _stands_for_value(text, m.span(), literal)]
+        spans += [
+            m.span() for m in edge.finditer(text) if _stands_for_value(text, m.span(), literal)
+        ]
     merged = _merged(tokens, text, spans)
     found = _months(_capitals(merged, text, names))
     return [replace(token, kind="text") if token.kind == "literal" else token for token in found]

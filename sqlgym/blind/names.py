@@ -85,7 +85,9 @@ SKIPPED = frozenset("of s".split())
 _PLAIN = frozenset("date year time number code value type name status kind".split())
 OWN = 0.05
 """What it costs to leave out a column's word that its table has too."""
-_DATED = frozenset("date year since dt yr on at from to in out start end begin due day month".split())
+_DATED = frozenset(
+    "date year since dt yr on at from to in out start end begin due day month".split()
+)
 MOST_KNOWN = 20_000
 """Words of questions whose nouns are remembered."""
 LONGEST = 10
@@ -230,7 +232,11 @@ class Names:
         spans: dict[tuple[int, int], list[tuple[float, Noun]]] = defaultdict(list)
         for start, token in enumerate(tokens):
             before = tokens[start - 1].lower if start else ""
-            if token.kind == "quote" and before in ("column", "columns", "table") and token.value.lower() in self._quoted:
+            if (
+                token.kind == "quote"
+                and before in ("column", "columns", "table")
+                and token.value.lower() in self._quoted
+            ):
                 spans[start, start + 1] = [(2.0, n) for n in self._quoted[token.value.lower()]]
             if not free[start] or not _can_begin(token):
                 continue
@@ -295,9 +301,7 @@ def _table_noun(name: str, words: list[Word]) -> Noun:
 
 def _column_noun(table: Table, column: str, kind: str) -> Noun:
     parts = parts_of(column) or [column.lower()]
-    own = {
-        singular(way) for p in parts_of(table.name) for ways in _ways(p) for way in (p, *ways)
-    }
+    own = {singular(way) for p in parts_of(table.name) for ways in _ways(p) for way in (p, *ways)}
     words = []
     for place, part in enumerate(parts):
         unit = part == "min" and place == len(parts) - 1
@@ -395,7 +399,13 @@ def _spans(
             fit = 0.0
         if noun.kind == "role" and (fit < 0.8 or word == "born" or word.endswith("ed")):
             fit = 0.0
-        if fit and best and noun.kind == "column" and best.missing == OWN and _stands_for_rows(tokens, place, said):
+        if (
+            fit
+            and best
+            and noun.kind == "column"
+            and best.missing == OWN
+            and _stands_for_rows(tokens, place, said)
+        ):
             fit = 0.0
         if best and fit and (said or best.missing):
             in_order = in_order and noun.words.index(best) == said
@@ -486,19 +496,21 @@ def _chosen(
 
     for start, end in list(spans):
         if tokens[start].lower in ("number", "numbers") and end - start > 2:
-            rows = [n.table for s, n in spans.get((start + 2, end), ()) if n.kind == "table" and s > 0.9]
+            rows = [
+                n.table for s, n in spans.get((start + 2, end), ()) if n.kind == "table" and s > 0.9
+            ]
             kept = [
                 (score, noun)
                 for score, noun in spans[start, end]
-                if noun.numeric
-                or not rows
-                or any("number" in w.ways for w in noun.words)
+                if noun.numeric or not rows or any("number" in w.ways for w in noun.words)
             ]
             after = tokens[end].lower if end < len(tokens) else ""
             if singular(after) in _ROWS:
                 kept = []
             if kept and rows:
-                spans[start, end] = kept + [f for f in spans[start + 2, end] if f[1].kind == "table"]
+                spans[start, end] = kept + [
+                    f for f in spans[start + 2, end] if f[1].kind == "table"
+                ]
             elif kept:
                 spans[start, end] = kept
             else:

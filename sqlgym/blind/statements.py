@@ -152,7 +152,21 @@ def _query(tree: exp.Expr, reader: _Reader) -> Query:
     return Query(reader.block(tree))
 
 
-_READ = frozenset(("expressions", "from", "from_", "joins", "where", "group", "having", "order", "limit", "distinct", "kind"))
+_READ = frozenset(
+    (
+        "expressions",
+        "from",
+        "from_",
+        "joins",
+        "where",
+        "group",
+        "having",
+        "order",
+        "limit",
+        "distinct",
+        "kind",
+    )
+)
 
 
 class _Reader:
@@ -195,7 +209,11 @@ class _Reader:
         self._source(start.this, block)
         for join in tree.args.get("joins") or ():
             source = self._source(join.this, block)
-            if join.args.get("side") or join.args.get("kind") not in (None, "", "INNER") or not join.args.get("on"):
+            if (
+                join.args.get("side")
+                or join.args.get("kind") not in (None, "", "INNER")
+                or not join.args.get("on")
+            ):
                 raise Unreadable("join")
             on = join.args["on"]
             if not isinstance(on, exp.EQ):
@@ -300,7 +318,9 @@ class _Reader:
             return self._membership(tree, block, negated, alternative)
         if isinstance(tree, exp.Between) and not negated:
             values = (_literal(tree.args["low"]), _literal(tree.args["high"]))
-            return SqlCondition("between", self.value(tree.this, block), values, alternative=alternative)
+            return SqlCondition(
+                "between", self.value(tree.this, block), values, alternative=alternative
+            )
         if isinstance(tree, exp.Like):
             return self._like(tree, block, negated, alternative)
         sign = _SIGNS.get(type(tree))
@@ -328,15 +348,18 @@ class _Reader:
         values = tuple(_literal(e) for e in tree.expressions)
         return SqlCondition(sign, self.value(tree.this, block), values, None, alternative)
 
-    def _like(
-        self, tree: exp.Like, block: Block, negated: bool, alternative: bool
-    ) -> SqlCondition:
+    def _like(self, tree: exp.Like, block: Block, negated: bool, alternative: bool) -> SqlCondition:
         pattern = _literal(tree.expression)
         left = self.value(tree.this, block)
         body = pattern.strip("%")
         if negated or "%" in body or "_" in body or not body:
             raise Unreadable("LIKE")
-        if pattern == body + "%" and len(body) in (5, 8) and body[-1] == "-" and body[:4].isdecimal():
+        if (
+            pattern == body + "%"
+            and len(body) in (5, 8)
+            and body[-1] == "-"
+            and body[:4].isdecimal()
+        ):
             if left.use is None:
                 raise Unreadable("LIKE")
             part = "%Y" if len(body) == 5 else "%Y-%m"
@@ -370,12 +393,19 @@ def _literal(tree: exp.Expr) -> str:
 
 def _whole_names(conditions: list[SqlCondition]) -> list[SqlCondition]:
     """First and last name, both given, as one condition on a whole name."""
-    plain = [c for c in conditions if c.sign == "=" and c.values and c.left.use and not c.alternative]
+    plain = [
+        c for c in conditions if c.sign == "=" and c.values and c.left.use and not c.alternative
+    ]
     by_end: dict[str, SqlCondition] = {}
     for condition in plain:
         use = condition.left.use
         name = use.column.lower() if use else ""
-        for mark, kind in (("first", "first"), ("fname", "first"), ("last", "last"), ("lname", "last")):
+        for mark, kind in (
+            ("first", "first"),
+            ("fname", "first"),
+            ("last", "last"),
+            ("lname", "last"),
+        ):
             if mark in name:
                 by_end[kind] = condition
     first, last = by_end.get("first"), by_end.get("last")

@@ -86,8 +86,12 @@ _STRONGEST = frozenset(
 AGGREGATES = {
     **dict.fromkeys("average mean".split(), "avg"),
     **dict.fromkeys("total sum combined overall".split(), "sum"),
-    **dict.fromkeys("highest largest maximum greatest biggest latest longest newest top".split(), "max"),
-    **dict.fromkeys("lowest smallest minimum least earliest shortest fewest slowest".split(), "min"),
+    **dict.fromkeys(
+        "highest largest maximum greatest biggest latest longest newest top".split(), "max"
+    ),
+    **dict.fromkeys(
+        "lowest smallest minimum least earliest shortest fewest slowest".split(), "min"
+    ),
 }
 UNIT_WORDS = frozenset(
     "m km cm mm kg g t nm s h ms kw mg au metre meter kilometre kilometer square cubic degree mile"
@@ -110,10 +114,14 @@ def _table(phrases: dict[str, str]) -> dict[tuple[str, ...], str]:
 
 _AFTER = _table(AFTER_VALUE)
 _BEFORE = _table(BEFORE_VALUE)
-_ORDER_WORDS = frozenset("alphabetical descending ascending decreasing increasing this reverse".split())
-_LONG = {words for words in _BEFORE if len(words) > 1} | {("leaving", "out"), ("leave", "out"), ("marked", "as")} | {
-    (word,) for word in ("contains", "containing", "named", "called", "titled", "shared")
-}
+_ORDER_WORDS = frozenset(
+    "alphabetical descending ascending decreasing increasing this reverse".split()
+)
+_LONG = (
+    {words for words in _BEFORE if len(words) > 1}
+    | {("leaving", "out"), ("leave", "out"), ("marked", "as")}
+    | {(word,) for word in ("contains", "containing", "named", "called", "titled", "shared")}
+)
 
 
 _BEFORE_ONE = frozenset("least most than exactly only just with over under above".split())
@@ -326,13 +334,15 @@ class Units:
             return False
         low, sign = self._before_sign(place, "")
         low -= self.word(low - 1) in ("from", "between") and not sign
-        return self._column_before(low, Condition(sign or "=", (("number", ""),), low))[0] is not None
+        return (
+            self._column_before(low, Condition(sign or "=", (("number", ""),), low))[0] is not None
+        )
 
     def _skip_included(self, place: int) -> int:
         texts = [u.text.lower() for u in self.units[place : place + 4]]
         if texts[:2] == ["(", "both"] and "included" in texts and len(texts) > 3:
             return place + len(texts) - (")" not in texts) * 0 + (")" not in texts)
-        for phrase in ( ["inclusive"], [",", "inclusive"], ["(", "inclusive", ")"]):
+        for phrase in (["inclusive"], [",", "inclusive"], ["(", "inclusive", ")"]):
             if texts[: len(phrase)] == phrase:
                 return place + len(phrase)
         return place
@@ -369,18 +379,22 @@ class Units:
             return place, sign
         return low, sign
 
-    def _attach(
-        self, low: int, after: int, sign: str, values: tuple[tuple[str, str], ...]
-    ) -> None:
+    def _attach(self, low: int, after: int, sign: str, values: tuple[tuple[str, str], ...]) -> None:
         """Find the column of a comparison, and keep it as a condition, a count of rows or a limit."""
         adjective = self.word(low)
         found = Condition(sign or "=", values, low)
         if adjective in _ADJECTIVES and self.word(low + 1) == "than":
             concept, direction = _ADJECTIVES[adjective]
             flips = self.word(low - 1) == "less"
-            found.concept, found.sign = concept, {">": "<", "<": ">"}[direction] if flips else direction
+            found.concept, found.sign = (
+                concept,
+                {">": "<", "<": ">"}[direction] if flips else direction,
+            )
             low -= int(self.word(low - 1) in ("more", "less"))
-            if adjective in _GENERIC and self._column_before(low, Condition("=", values, low), True)[0]:
+            if (
+                adjective in _GENERIC
+                and self._column_before(low, Condition("=", values, low), True)[0]
+            ):
                 found.concept = ""
         if not found.concept and self._counts_rows(low, after, sign, values):
             return
@@ -399,11 +413,20 @@ class Units:
                 low -= 1
             if self.word(low) == "in" and values[0][0] == "text":
                 found.implied, start = "place", low - (found.sign == "<>")
-            elif self.word(low - 1) in ("from", "in") and values[0][0] == "text" and sign in ("", "in"):
+            elif (
+                self.word(low - 1) in ("from", "in")
+                and values[0][0] == "text"
+                and sign in ("", "in")
+            ):
                 found.implied, start = "place", low - 1
                 if self.word(low - 2) == "not":
                     found.sign, start = "<>", low - 2
-            elif self.word(low - 1) in ("from", "of", "in", "since") or sign in (">", "<", ">=", "<="):
+            elif self.word(low - 1) in ("from", "of", "in", "since") or sign in (
+                ">",
+                "<",
+                ">=",
+                "<=",
+            ):
                 found.implied = "year" if values[0][0] != "text" else "place"
                 start = low - 1 if self.word(low - 1) in ("from", "of", "in") else low
             else:
@@ -430,8 +453,16 @@ class Units:
             unit.used = True
             return None, low
         near = found.sign in ("<", ">", "<=", ">=", "between") and not unit.prefers_column()
-        near = near and (place == low - 1 or self.word(low - 1) in ("is", "are", "was", "were", "of"))
-        if unit.is_table() and near and not adjective and not found.concept and self._of_group(place):
+        near = near and (
+            place == low - 1 or self.word(low - 1) in ("is", "are", "was", "were", "of")
+        )
+        if (
+            unit.is_table()
+            and near
+            and not adjective
+            and not found.concept
+            and self._of_group(place)
+        ):
             return self._aggregated(self._of_group(place) - 1, found)
         if found.concept or not unit.is_column():
             return None, low
@@ -602,7 +633,11 @@ class Units:
             negated = before[2] == "not"
             step = 3 if negated else 2
             self._keep_state("flag", place, place - step, place + 1, negated)
-        elif before[0] == "no" and before[1] in ("have", "has", "with") and not self._prefers_table(place):
+        elif (
+            before[0] == "no"
+            and before[1] in ("have", "has", "with")
+            and not self._prefers_table(place)
+        ):
             self._keep_state("flag", place, place - 2, place + 1, True)
         elif before[0] in ("have", "has") and before[1] in ("that", "which"):
             self._keep_state("flag", place, place - 1, place + 1)
@@ -654,7 +689,9 @@ def _is_plain(mention: Mention, tokens: Sequence[Token]) -> bool:
     if word in ("first", "last", "middle") and after in ("and", "or", ","):
         return False
     before = tokens[mention.start - 1].lower if mention.start else ""
-    if word in ("name", "group", "count") and (before in ("", ".", ":", ",") and after in ("the", "all", "every")):
+    if word in ("name", "group", "count") and (
+        before in ("", ".", ":", ",") and after in ("the", "all", "every")
+    ):
         return True
     if word == "year" and (after[:4].isdecimal() or before == "any"):
         return True

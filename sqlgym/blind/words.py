@@ -30,8 +30,7 @@ LONGEST_WORD = 60
 MONTHS = {
     name: number
     for number, name in enumerate(
-        "january february march april may june july august september october november december"
-        .split(),
+        "january february march april may june july august september october november december".split(),
         1,
     )
 }
@@ -199,7 +198,10 @@ def _date_at(plain: list[Token], place: int) -> tuple[int, str]:
     here = plain[place : place + 4]
     months = [MONTHS.get(t.lower, 0) if t.text[:1].isupper() else 0 for t in here]
     years = [t.value if t.kind == "number" and len(t.value) == 4 else "" for t in here]
-    days = [int(t.value) if t.kind == "number" and t.value.isdecimal() and len(t.value) < 3 else 0 for t in here]
+    days = [
+        int(t.value) if t.kind == "number" and t.value.isdecimal() and len(t.value) < 3 else 0
+        for t in here
+    ]
     if len(here) >= 3 and days[0] and months[1] and years[2]:
         return 3, f"{years[2]}-{months[1]:02}-{days[0]:02}"
     if len(here) >= 3 and months[0] and days[1] and years[2]:
