@@ -1,9 +1,9 @@
 """What the judge of questions finds in questions that were written, and which faults it sees.
 
-For each database, tasks are written by `sqlgym.synthesis` and judged by `sqlgym.blind`, which shares
-no module with it. The table tells how many do not agree, by finding. Then faults are seeded into the
-gold SQL of questions that agree, one of each kind that fits a query, and the second table tells how
-many of each kind are caught. All is fixed by the seed.
+For each database, tasks are written by `sqlgym.synthesis` and judged by `sqlgym.blind`, which
+shares no module with it. The table tells how many do not agree, by finding. Then faults are seeded
+into the gold SQL of questions that agree, one of each kind that fits a query, and the second table
+tells how many of each kind are caught. All is fixed by the seed.
 
     python benchmarks/blind.py FILE_OR_FOLDER [...] [--n 300] [--seed 0] [--faults 1000] [--show 20]
 """
@@ -87,7 +87,8 @@ def main() -> None:
     agreed, mismatches, total = [], [], 0
     for path in files(chosen.paths):
         kinds, wrong, n = Counter[str](), 0, 0
-        for n, (task, verdict) in enumerate(judged(path, chosen.n, chosen.seed), 1):
+        for task, verdict in judged(path, chosen.n, chosen.seed):
+            n += 1
             if verdict.agrees:
                 agreed.append((task, open_database(path)))
             else:

@@ -6,7 +6,7 @@ compares the two. Read `words` and `names` first (what may be mentioned), then `
 `clauses` (what the text says), `statements` (what the SQL does), and `comparing`.
 """
 
-from sqlgym.blind.comparing import Finding
+from sqlgym.blind.fitting import Finding
 from sqlgym.blind.judging import Verdict, judge
 
 __all__ = ["Finding", "Verdict", "judge"]

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sqlgym.blind.values import AGGREGATES, REACH, Unit, Units
+from sqlgym.blind.phrases import AGGREGATES, REACH, Unit
+from sqlgym.blind.values import Units
+from sqlgym.blind.words import word_list, word_set
 
 _SUPERLATIVES = {
     "oldest": ("age birth born founded built opened", "max"),
@@ -40,16 +42,16 @@ _SUPERLATIVES = {
     "earliest": ("year date", "min"),
     "strongest": ("strength power", "max"),
 }
-_ONCE = frozenset("different distinct once unique repeating repeats duplicates repetition".split())
-_COUNTED = frozenset("count counted counts counting".split())
-_EACH = frozenset("each every per by whichever".split())
+_ONCE = word_set("different distinct once unique repeating repeats duplicates repetition")
+_COUNTED = word_set("count counted counts counting")
+_EACH = word_set("each every per by whichever")
 _DIRECTIONS = {
-    **dict.fromkeys("descending decreasing falling".split(), "desc"),
-    **dict.fromkeys("ascending increasing rising".split(), "asc"),
+    **dict.fromkeys(word_list("descending decreasing falling"), "desc"),
+    **dict.fromkeys(word_list("ascending increasing rising"), "asc"),
 }
-_SORTED = frozenset("sorted ordered ranked arranged sort order rank listed".split())
+_SORTED = word_set("sorted ordered ranked arranged sort order rank listed")
 _SORTED_BY = ("by", "on")
-_ARTICLES = frozenset("the a an of its their his her value values in column".split())
+_ARTICLES = word_set("the a an of its their his her value values in column")
 
 
 HOW = {
@@ -269,10 +271,9 @@ class Clauses:
 
     def _ties_at(self, place: int) -> None:
         texts = [u.text.lower() for u in self.row.units[place : place + 6]]
-        if texts[:4] in (["if", "there", "are", "several"], ["if", "several", "share", "it"]):
-            self.ties = True
-            self._use_sentence(place)
-        elif texts[0] == "all" and ("share" in texts or "tie" in texts or "tied" in texts):
+        several = (["if", "there", "are", "several"], ["if", "several", "share", "it"])
+        shared = texts[0] == "all" and bool({"share", "tie", "tied"} & set(texts))
+        if texts[:4] in several or shared:
             self.ties = True
             self._use_sentence(place)
         elif texts[:2] in (["including", "ties"], ["with", "ties"]):
@@ -354,6 +355,9 @@ class Clauses:
         elif after == "expensive":
             self.extremes.append(Extreme(function, place, None, "price cost fee fare"))
             self.row.use(place, place + 2)
+        elif after in HOW:
+            self.extremes.append(Extreme(function, place, None, HOW[after]))
+            self.row.use(place, place + 2)
         elif after in ("common", "frequent", "often", "frequently", "popular"):
             self.most.append((function, place, None))
             self.row.use(place, place + 2)
@@ -377,16 +381,13 @@ class Clauses:
             self.row.units[place].used = True
             return
         column = self._column(step)
-        unit = self._unit(step)
         if (
             column is not None
             and word in AGGREGATES
             and (column.may_be_column() or column.text.lower().startswith("number") or not concept)
         ):
             self.extremes.append(Extreme(function, place, column))
-        elif unit is not None and unit.is_table() and concept and step == place + 1:
-            self.extremes.append(Extreme(function, place, None, concept))
-        elif word not in AGGREGATES:
+        elif word not in AGGREGATES or (concept and self._is_table(step) and step == place + 1):
             self.extremes.append(Extreme(function, place, None, concept))
         elif function in ("min", "max"):
             self.extremes.append(
@@ -398,15 +399,18 @@ class Clauses:
             return
         self.row.units[place].used = True
 
+    def _is_table(self, place: int) -> bool:
+        unit = self._unit(place)
+        return unit is not None and unit.is_table()
+
     def _is_all(self, place: int) -> bool:
         return self._words(place, "of", "all") or self._words(place, "of", "the")
 
     def _last_column(self, place: int) -> Unit | None:
         for step in range(place - 1, max(-1, place - REACH), -1):
             column = self._column(step)
-            if column is not None and column.mention is not None and not column.used:
-                if column.mention.fits[0][1].kind == "column":
-                    return column
+            if column is not None and not column.used and column.prefers_column():
+                return column
         return None
 
     def _averaged(self, place: int) -> bool:
@@ -431,17 +435,18 @@ class Clauses:
             unit.used = True
 
 
-STOP_WORDS = frozenset(
+STOP_WORDS = word_set(
     """
-    a an the of for to in on at by with from into and or that which who whose whom what where when how
-    many is are was were be been being do does did has have had there their its his her it they them
-    these those this such i me my you your we us our please can could would will tell give show list find
-    name get return report write look up need want know see me all each every any both either one ones
-    only also just as than then so if not together along among over across out within between through
-    via named called them linked link belonging belong respectively order value values each s exist
-    exists occur occurs whatever figure figures part shown same first without records record entries
-    rows row display present provide identify retrieve determine s other about here asked letter word but group grouped fall fell come comes column table
-    having result results question answer using
-    """.split()
+    a an the of for to in on at by with from into and or that which who whose whom what where
+    when how many is are was were be been being do does did has have had there their its his
+    her it they them these those this such i me my you your we us our please can could would
+    will tell give show list find name get return report write look up need want know see all
+    each every any both either one ones only also just as than then so if not together along
+    among over across out within between through via named called linked link belonging belong
+    respectively order value values s exist exists occur occurs whatever figure figures part
+    shown same first without records record entries rows row display present provide identify
+    retrieve determine other about here asked letter word but group grouped fall fell come
+    comes column table having result results question answer using
+    """
 )
 """Words that say nothing by themselves, or nothing that a schema could answer."""

@@ -1,4 +1,10 @@
-"""The judge: a question, a query and a database in, agreement and findings out."""
+"""The judge: a question, a query and a database in, agreement and findings out.
+
+The values of a question are found first: quotations, texts of the query where the question has
+them, and words with capitals that no name of the schema explains. Then its names are looked for,
+its conditions and clauses are read, and all is compared with the query. The rows are asked for two
+things only: whether dates have times, and whether a place stands in two columns.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +14,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sqlgym.blind.clauses import Clauses
-from sqlgym.blind.comparing import Comparison, Finding
+from sqlgym.blind.comparing import Comparison
+from sqlgym.blind.fitting import Finding
 from sqlgym.blind.names import Names
+from sqlgym.blind.phrases import UNIT_WORDS, free_of_comparisons
 from sqlgym.blind.statements import Query, Unreadable, literals_of, query_of
-from sqlgym.blind.values import UNIT_WORDS, free_of_comparisons, units_of
+from sqlgym.blind.values import units_of
 from sqlgym.blind.words import MONTHS, Token, singular, tokens_of
 from sqlgym.database import Database
 from sqlgym.database.schema import Schema
 from sqlgym.database.sqlite_file import quoted
 from toolgym.errors import ToolError
-
 
 _PLAIN = re.compile(r"-?\d++(?:\.\d++)?|\d{4}-\d{2}(?:-\d{2})?", re.ASCII)
 """Numbers and dates, which the text writes in its own ways."""
@@ -44,9 +51,10 @@ def judge(question: str, sql: str, database: Database) -> Verdict:
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "zoo.db"
     >>> made = sqlite3.connect(path).execute("CREATE TABLE animal (name TEXT, age INT, kind TEXT)")
     >>> zoo = open_database(path)
-    >>> judge("How many animals are older than 9?", "SELECT count(*) FROM animal WHERE age > 9", zoo)
+    >>> question = "How many animals are older than 9?"
+    >>> judge(question, "SELECT count(*) FROM animal WHERE age > 9", zoo)
     Verdict(agrees=True, findings=())
-    >>> judge("How many animals are older than 9?", "SELECT count(*) FROM animal", zoo).findings
+    >>> judge(question, "SELECT count(*) FROM animal", zoo).findings
     (Finding(kind='unexplained_condition', about='older than 9'),)
     """
     names = _names(database.schema)
@@ -194,7 +202,7 @@ def _joined(tokens: Sequence[Token], text: str) -> list[Token]:
 def _months(tokens: list[Token]) -> list[Token]:
     """A month without a year, after "in" or "of", as a value."""
     for place, token in enumerate(tokens[1:], 1):
-        if token.kind == "word" and token.text[:1].isupper() and token.lower in MONTHS:
-            if tokens[place - 1].lower in ("in", "of", "during", "from", "since"):
-                tokens[place] = replace(token, kind="month-name", value=f"{MONTHS[token.lower]:02}")
+        month = token.kind == "word" and token.text[:1].isupper() and token.lower in MONTHS
+        if month and tokens[place - 1].lower in ("in", "of", "during", "from", "since"):
+            tokens[place] = replace(token, kind="month-name", value=f"{MONTHS[token.lower]:02}")
     return tokens

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sqlgym.blind.words import Token, alike, singular
+from sqlgym.blind.words import Token, alike, singular, word_set
 from sqlgym.database.schema import ForeignKey, Schema, Table
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+|\d+")
@@ -72,22 +72,20 @@ _ABBREVIATIONS = {
         """.strip().splitlines()
     )
 }
-_SMALL = frozenset("of by on at in is has the a an as and or with for into per deg".split())
-_KIND = frozenset("date year time number code value type".split())
-_UNITS = frozenset(
+_SMALL = word_set("of by on at in is has the a an as and or with for into per deg")
+_KIND = word_set("date year time number code value type")
+_UNITS = word_set(
     "m km cm mm kg g t nm s h min ms c kw w v l ml eur usd gbp km2 m2 m3 mg au deg pct day days"
-    " hours hour minutes years".split()
+    " hours hour minutes years"
 )
-_HOLDERS = frozenset("data list info information table tbl record records detail details".split())
-FILLERS = frozenset("number figure value amount date year name code percentage time point".split())
-_ROWS = frozenset("record link member entry row item".split())
-SKIPPED = frozenset("of s".split())
-_PLAIN = frozenset("date year time number code value type name status kind".split())
+_HOLDERS = word_set("data list info information table tbl record records detail details")
+FILLERS = word_set("number figure value amount date year name code percentage time point")
+_ROWS = word_set("record link member entry row item")
+SKIPPED = word_set("of s")
+_PLAIN = word_set("date year time number code value type name status kind")
 OWN = 0.05
 """What it costs to leave out a column's word that its table has too."""
-_DATED = frozenset(
-    "date year since dt yr on at from to in out start end begin due day month".split()
-)
+_DATED = word_set("date year since dt yr on at from to in out start end begin due day month")
 MOST_KNOWN = 20_000
 """Words of questions whose nouns are remembered."""
 LONGEST = 10
@@ -346,7 +344,7 @@ def _role_noun(key: ForeignKey) -> Noun | None:
     ]
     if not extra:
         return None
-    words = []
+    words: list[Word] = []
     for part in parts:
         missing = 0.4 if part in extra else 0.05
         words.extend(Word(ways, missing) for ways in _ways(part))
@@ -357,9 +355,9 @@ def _role_noun(key: ForeignKey) -> Noun | None:
     return Noun("role", key.to_table, "", tuple(words), reference=key)
 
 
-_NEVER_FIRST = frozenset(
+_NEVER_FIRST = word_set(
     "from to by the each out in on at up off as no with higher lower greater less more fewer larger"
-    " smaller older younger longer shorter later earlier".split()
+    " smaller older younger longer shorter later earlier"
 )
 
 
@@ -387,9 +385,9 @@ def _spans(
             if said and word in ("-", "–"):
                 continue
             follows = tokens[place + 1].lower if place + 1 < len(tokens) else ""
-            if said and word in (",", "or") and in_order and follows not in _NEVER_FIRST:
-                if singular(follows) not in FILLERS:
-                    continue
+            opens = follows not in _NEVER_FIRST and singular(follows) not in FILLERS
+            if said and word in (",", "or") and in_order and opens:
+                continue
             break
         if token.kind not in ("word", "number"):
             break
@@ -414,9 +412,9 @@ def _spans(
             said += 1
             solid = solid or (best.missing >= lightest and token.kind == "word")
             plain = plain and singular(word) in _PLAIN
-        elif word == "in" and any(w.ways[0].isdecimal() for w in left):
-            continue
-        elif word in SKIPPED and place > start and noun.kind == "column":
+        elif (word == "in" and any(w.ways[0].isdecimal() for w in left)) or (
+            word in SKIPPED and place > start and noun.kind == "column"
+        ):
             continue
         elif _is_filler(noun, word):
             fillers += 1

@@ -69,7 +69,7 @@ class Value:
 
 @dataclass(frozen=True)
 class SqlCondition:
-    """One comparison; `inner` is the block of a sub-query, `alternative` that OR stands before it."""
+    """One comparison; `inner` is the block of a sub-query, `alternative` marks a side of OR."""
 
     sign: str
     left: Value
@@ -323,8 +323,8 @@ class _Reader:
             )
         if isinstance(tree, exp.Like):
             return self._like(tree, block, negated, alternative)
-        sign = _SIGNS.get(type(tree))
-        if sign is None or negated:
+        sign = _SIGNS.get(type(tree), "")
+        if not sign or negated:
             raise Unreadable(type(tree).__name__)
         left, right = tree.this, tree.expression
         if isinstance(_bare(left), exp.Literal):
@@ -370,8 +370,8 @@ class _Reader:
             "%" + body: "suffix",
             "%" + body + "%": "contains",
             body: "=",
-        }.get(pattern)
-        if sign is None:
+        }.get(pattern, "")
+        if not sign:
             raise Unreadable("LIKE")
         return SqlCondition(sign, left, (body,), None, alternative)
 

@@ -16,185 +16,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sqlgym.blind.names import Mention
-from sqlgym.blind.words import NUMBER_WORDS, Token, singular
-
-AFTER_VALUE = {
-    ">=": "or more|or later|or above|or greater|or higher|or over|or longer|or after|or older"
-    "|or larger|or better|or heavier|onwards|onward|upwards|and later|and above|and over|or newer",
-    "<=": "or less|or fewer|or earlier|or before|or below|or lower|or under|or shorter|or younger"
-    "|or smaller|or lighter|and below|and earlier|or cheaper",
-}
-BEFORE_VALUE = {
-    ">=": "at least|no less than|not less than|no fewer than|not fewer than|a minimum of|minimum of"
-    "|on or after|no earlier than|not earlier than|not before|not below|not under|starting from"
-    "|in or after|as of|from at least|since",
-    "<=": "at most|no more than|not more than|up to|a maximum of|maximum of|on or before"
-    "|no later than|not later than|not after|not above|not over|in or before|until|by|does not exceed"
-    "|do not exceed|not exceeding",
-    ">": "more than|greater than|higher than|larger than|bigger than|over|above|exceeds|exceed"
-    "|exceeding|exceeded|later than|after|better than|beyond|past|in excess of|more recent than",
-    "<": "less than|fewer than|lower than|smaller than|under|below|before|earlier than|worse than"
-    "|prior to|short of",
-    "=": "exactly|equal to|equals|precisely|called|named|titled|just|on|in|during|known as|set to"
-    "|written as|identical to|valued at|equalling|namely",
-    "<>": "not|is not|are not|other than|different from|anything but|not equal to|except|isn t"
-    "|but not|except for|not called|not named|differs from|differ from|outside",
-    "prefix": "starts with|begins with|start with|begin with|starting with|beginning with"
-    "|starts with the letter|begins with the letter|start with the letter|begin with the letter"
-    "|starting with the letter|beginning with the letter",
-    "suffix": "ends with|ending with|end with|ends in|ending in",
-    "contains": "contains|contain|containing|includes|including|contains the word|contain the word"
-    "|containing the word|with the word|has the word|have the word|includes the word"
-    "|including the word|the word|mentions|mention|contains the text|with the text|has the text"
-    "|mentioning",
-}
-_ADJECTIVES = {
-    "older": ("age", ">"),
-    "younger": ("age", "<"),
-    "heavier": ("weight mass", ">"),
-    "lighter": ("weight mass", "<"),
-    "longer": ("length duration distance", ">"),
-    "shorter": ("length duration distance|height", "<"),
-    "taller": ("height", ">"),
-    "cheaper": ("price cost fee fare", "<"),
-    "dearer": ("price cost fee fare", ">"),
-    "costlier": ("price cost fee fare", ">"),
-    "expensive": ("price cost fee fare", ">"),
-    "deeper": ("depth", ">"),
-    "shallower": ("depth", "<"),
-    "wider": ("width", ">"),
-    "narrower": ("width", "<"),
-    "faster": ("speed", ">"),
-    "slower": ("speed", "<"),
-    "richer": ("budget income wealth", ">"),
-    "bigger": ("size area population capacity", ">"),
-    "larger": ("size area population capacity", ">"),
-    "smaller": ("size area population capacity", "<"),
-    "higher": ("height altitude elevation", ">"),
-    "lower": ("height altitude elevation", "<"),
-    "newer": ("year", ">"),
-}
-"""Adjectives that say a column and a direction: what the column is about, and the comparison."""
-_GENERIC = {
-    **dict.fromkeys("more greater higher larger bigger later better".split(), ">"),
-    **dict.fromkeys("less fewer lower smaller earlier lesser worse".split(), "<"),
-}
-_STRONGEST = frozenset(
-    "most least expensive oldest youngest cheapest heaviest lightest tallest fastest slowest deepest"
-    " biggest newest richest widest".split()
+from sqlgym.blind.phrases import (
+    ADJECTIVES,
+    AFTER,
+    AGGREGATES,
+    BEFORE,
+    COPULAS,
+    GENERIC,
+    REACH,
+    STRONGEST,
+    UNIT_SIGNS,
+    UNIT_WORDS,
+    Unit,
+    plain_unit,
+    says_no_name,
 )
-AGGREGATES = {
-    **dict.fromkeys("average mean".split(), "avg"),
-    **dict.fromkeys("total sum combined overall".split(), "sum"),
-    **dict.fromkeys(
-        "highest largest maximum greatest biggest latest longest newest top".split(), "max"
-    ),
-    **dict.fromkeys(
-        "lowest smallest minimum least earliest shortest fewest slowest".split(), "min"
-    ),
-}
-UNIT_WORDS = frozenset(
-    "m km cm mm kg g t nm s h ms kw mg au metre meter kilometre kilometer square cubic degree mile"
-    " nautical minute second hour tonne ton million billion thousand euro dollar pound percent"
-    " gram kilogram gramme centimetre millimetre litre liter celsius usd eur gbp kilowatt c day"
-    " milligram year month week unit astronomical".split()
-)
-_UNIT_SIGNS = frozenset("%€$£°²³")
-COPULAS = frozenset(
-    "is are was were be been being of has have had a an the that which with value s whose at either"
-    " any to both either equal as do does did must being it".split()
-)
+from sqlgym.blind.words import Token, singular, word_set
 
-
-def _table(phrases: dict[str, str]) -> dict[tuple[str, ...], str]:
-    return {
-        tuple(phrase.split()): sign for sign, line in phrases.items() for phrase in line.split("|")
-    }
-
-
-_AFTER = _table(AFTER_VALUE)
-_BEFORE = _table(BEFORE_VALUE)
-_ORDER_WORDS = frozenset(
-    "alphabetical descending ascending decreasing increasing this reverse".split()
-)
-_LONG = (
-    {words for words in _BEFORE if len(words) > 1}
-    | {("leaving", "out"), ("leave", "out"), ("marked", "as")}
-    | {(word,) for word in ("contains", "containing", "named", "called", "titled", "shared")}
-)
-
-
-_BEFORE_ONE = frozenset("least most than exactly only just with over under above".split())
-"""After these, "one" is a number; elsewhere it stands for a noun."""
-_SHORT_UNITS = frozenset("m km cm mm kg g t nm ms kw mg au km2 m2".split())
-
-
-def _without_unit(tokens: Sequence[Token], place: int, free: list[bool]) -> None:
-    """A short unit after a number is no part of a name."""
-    after = tokens[place + 1].lower if place + 1 < len(tokens) else ""
-    if place < len(tokens) and tokens[place].lower in _SHORT_UNITS and after not in ("per", "of"):
-        free[place] = False
-
-
-def free_of_comparisons(tokens: Sequence[Token]) -> list[bool]:
-    """Which tokens may be part of a name: no value, and no part of a comparison's phrase."""
-    free = [token.kind in ("word", "number", "sign") for token in tokens]
-    for place in range(len(tokens)):
-        for length in (5, 4, 3, 2, 1):
-            words = tuple(token.lower for token in tokens[place : place + length])
-            if words in _LONG:
-                free[place : place + length] = [False] * length
-                break
-        words = tuple(token.lower for token in tokens[place : place + 3])
-        if tokens[place].lower in NUMBER_WORDS and place and tokens[place - 1].lower in _BEFORE_ONE:
-            free[place] = False
-        if tokens[place].kind == "number" or tokens[place].lower == "in":
-            _without_unit(tokens, place + 1, free)
-        if words[1:2] == ("order",) and words[0] in _ORDER_WORDS:
-            free[place + 1] = False
-        if words[:1] and words[0] in AGGREGATES and words[1:] in (("of", "all"), ("of", "the")):
-            free[place] = False
-    return free
-
-
-@dataclass
-class Unit:
-    """A mention, a value, a word or a sign of the question; `used` once a fact explains it."""
-
-    kind: str
-    start: int
-    end: int
-    text: str
-    mention: Mention | None = None
-    value: tuple[str, str] = ("", "")
-    used: bool = False
-
-    @property
-    def word(self) -> str:
-        """The word in small letters; empty for what is no word."""
-        return self.text.lower() if self.kind == "word" else ""
-
-    def prefers_column(self) -> bool:
-        """Whether what fits best is a column."""
-        if self.mention is None:
-            return False
-        counted = self.is_column() and self.text.lower().startswith("number")
-        return counted or self.mention.fits[0][1].kind == "column"
-
-    def may_be_column(self) -> bool:
-        """Whether a column fits about as well as anything."""
-        if self.mention is None:
-            return False
-        columns = self.mention.of_kind("column")
-        return bool(columns) and columns[0][0] > self.mention.fits[0][0] - 0.15
-
-    def is_table(self) -> bool:
-        """Whether a table, or the rows of a reference, is mentioned here."""
-        return self.mention is not None and self.mention.is_table()
-
-    def is_column(self) -> bool:
-        """Whether a column is mentioned here."""
-        return self.mention is not None and self.mention.is_column()
+_ASIDES = {("leave", "out"), ("skip", "the"), ("write", "the", "month"), ("do", "not", "list")}
+_NO_FLAG = word_set("most first last least than")
 
 
 @dataclass
@@ -202,7 +42,8 @@ class Condition:
     """A comparison that the text states.
 
     Attributes:
-        sign: `=`, `<>`, `<`, `<=`, `>`, `>=`, between, prefix, suffix, contains, null, known or flag.
+        sign: `=`, `<>`, `<`, `<=`, `>`, `>=`, between, in, prefix, suffix, contains, null, known,
+            month-of-year or flag.
         values: Pairs of a kind (number, text, day, month, month-of-year, aggregate, row) and text.
         column: Where the column is mentioned, if it is.
         concept: What the column is about, where an adjective says it.
@@ -319,13 +160,11 @@ class Units:
         start = place
         while place < len(self.units) and place < start + 3:
             unit = self.units[place]
-            plain = singular(unit.word)
-            if unit.text in _UNIT_SIGNS or plain in UNIT_WORDS:
-                place += 1
-            elif singular(unit.text.lower()) in UNIT_WORDS and self._has_column(first):
-                place += 1
-            else:
+            measured = unit.text in UNIT_SIGNS or singular(unit.word) in UNIT_WORDS
+            named = singular(unit.text.lower()) in UNIT_WORDS
+            if not measured and not (named and self._has_column(first)):
                 break
+            place += 1
         return place
 
     def _has_column(self, place: int) -> bool:
@@ -350,8 +189,8 @@ class Units:
     def _after_sign(self, after: int, sign: str) -> tuple[int, str]:
         for length in (2, 1):
             words = tuple(self.word(after + step) for step in range(length))
-            if words in _AFTER:
-                return after + length, _AFTER[words]
+            if words in AFTER:
+                return after + length, AFTER[words]
         words = tuple(self.word(after + step) for step in range(3))
         if words == ("of", "any", "year"):
             return after + 3, "month-of-year"
@@ -361,8 +200,8 @@ class Units:
         """Where the words before a value begin, and the comparison that they say."""
         for length in (5, 4, 3, 2, 1):
             words = tuple(self.word(low - length + step) for step in range(length))
-            if words in _BEFORE:
-                said = _BEFORE[words]
+            if words in BEFORE:
+                said = BEFORE[words]
                 if sign == "in" and said == "<>":
                     return low - length, "not in"
                 return low - length, (said if not sign or said in ("<>",) else sign)
@@ -375,16 +214,16 @@ class Units:
 
     def _than(self, low: int, sign: str) -> tuple[int, str]:
         place = low - 2
-        if self.word(place) in _ADJECTIVES or self.word(place) in _GENERIC:
+        if self.word(place) in ADJECTIVES or self.word(place) in GENERIC:
             return place, sign
         return low, sign
 
     def _attach(self, low: int, after: int, sign: str, values: tuple[tuple[str, str], ...]) -> None:
-        """Find the column of a comparison, and keep it as a condition, a count of rows or a limit."""
+        """Find the column of a comparison; keep it as a condition, a count of rows or a limit."""
         adjective = self.word(low)
         found = Condition(sign or "=", values, low)
-        if adjective in _ADJECTIVES and self.word(low + 1) == "than":
-            concept, direction = _ADJECTIVES[adjective]
+        if adjective in ADJECTIVES and self.word(low + 1) == "than":
+            concept, direction = ADJECTIVES[adjective]
             flips = self.word(low - 1) == "less"
             found.concept, found.sign = (
                 concept,
@@ -392,7 +231,7 @@ class Units:
             )
             low -= int(self.word(low - 1) in ("more", "less"))
             if (
-                adjective in _GENERIC
+                adjective in GENERIC
                 and self._column_before(low, Condition("=", values, low), True)[0]
             ):
                 found.concept = ""
@@ -467,9 +306,9 @@ class Units:
         if found.concept or not unit.is_column():
             return None, low
         beside = place == low - 1 or self.word(low - 1) in ("is", "are", "of")
-        if unit.is_table() and found.sign not in ("prefix", "suffix", "contains"):
-            if not unit.may_be_column() or not beside:
-                return None, low
+        partial = found.sign in ("prefix", "suffix", "contains")
+        if unit.is_table() and not partial and not (unit.may_be_column() and beside):
+            return None, low
         if unit.used and found.sign in ("=", "in") and self.word(low - 1) not in ("is", "are"):
             return None, low
         return self._aggregated(place, found)
@@ -479,9 +318,7 @@ class Units:
             return False
         if not unit.is_table() or found.sign not in ("=", "<>", "in", "not in"):
             return found.sign in ("prefix", "contains") and unit.is_table() and not unit.is_column()
-        if found.values[0][0] not in ("text", "quote"):
-            return False
-        return True
+        return found.values[0][0] in ("text", "quote")
 
     def _of_group(self, place: int) -> int:
         """The place of "of" in "average price of the products" before "above 5"; 0 if none."""
@@ -507,7 +344,7 @@ class Units:
             return False
         place = after
         number = int(float(values[0][1]))
-        while not sign and (self.word(place) in AGGREGATES or self.word(place) in _STRONGEST):
+        while not sign and (self.word(place) in AGGREGATES or self.word(place) in STRONGEST):
             place += 1
         follows = self.units[place] if place < len(self.units) else None
         if follows is not None and (follows.word == "times" or follows.is_table()) and sign:
@@ -556,14 +393,14 @@ class Units:
         if between is not None:
             found.column = between
             self.use(low, end)
-        elif adjective and adjective not in _GENERIC:
-            found.concept = _ADJECTIVES[adjective][0]
+        elif adjective and adjective not in GENERIC:
+            found.concept = ADJECTIVES[adjective][0]
             self.use(low - (self.word(low - 1) in ("more", "less")), end)
         else:
             column, start = self._column_before(low, found)
             found.column = column
-            if column is None and adjective in _ADJECTIVES:
-                found.concept = _ADJECTIVES[adjective][0]
+            if column is None and adjective in ADJECTIVES:
+                found.concept = ADJECTIVES[adjective][0]
             self.use(min(start, low), end)
         self.conditions.append(found)
 
@@ -575,17 +412,17 @@ class Units:
             if back >= 0 and self.units[back].is_column() and not self.units[back].used:
                 between, back = self.units[back], back - 1
             adjective = self.word(back)
-            if adjective in _ADJECTIVES and (between is None or adjective not in _GENERIC):
-                sign = _ADJECTIVES[adjective][1]
+            if adjective in ADJECTIVES and (between is None or adjective not in GENERIC):
+                sign = ADJECTIVES[adjective][1]
                 if self.word(back - 1) == "less":
                     sign = {">": "<", "<": ">"}[sign]
-                return back, _GENERIC.get(adjective, sign), adjective, between
-            if adjective in _GENERIC:
-                return back, _GENERIC[adjective], adjective, between
+                return back, GENERIC.get(adjective, sign), adjective, between
+            if adjective in GENERIC:
+                return back, GENERIC[adjective], adjective, between
             return place, "", "", None
         for length in (3, 2, 1):
             words = tuple(self.word(place - length + step) for step in range(length))
-            sign = _BEFORE.get(words, "")
+            sign = BEFORE.get(words, "")
             if sign in ("<", ">", "<=", ">=") and words not in (("by",), ("until",), ("since",)):
                 return place - length, sign, "", None
         return place, "", "", None
@@ -639,7 +476,9 @@ class Units:
             and not self._prefers_table(place)
         ):
             self._keep_state("flag", place, place - 2, place + 1, True)
-        elif before[0] in ("have", "has") and before[1] in ("that", "which"):
+        elif before[0] in ("have", "has") and (
+            before[1] in ("that", "which") or (place > 1 and self.units[place - 2].is_table())
+        ):
             self._keep_state("flag", place, place - 1, place + 1)
 
     def _keep_state(
@@ -658,57 +497,11 @@ def units_of(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Units:
     while place < len(tokens):
         token = tokens[place]
         mention = begins.get(place)
-        if mention is not None and not _is_plain(mention, tokens):
+        if mention is not None and not says_no_name(mention, tokens):
             text = " ".join(t.text for t in tokens[place : mention.end])
             units.append(Unit("mention", place, mention.end, text, mention))
             place = mention.end
             continue
-        units.append(_plain_unit(token, place, tokens[place - 1].lower if place else ""))
+        units.append(plain_unit(token, place, tokens[place - 1].lower if place else ""))
         place += 1
     return Units(units)
-
-
-_ASIDES = {("leave", "out"), ("skip", "the"), ("write", "the", "month"), ("do", "not", "list")}
-_NO_FLAG = frozenset("most first last least than".split())
-_REQUESTS = frozenset(
-    "give show list find tell return report write look need want them they one ones me these".split()
-)
-REACH = 60
-"""Units that words may stand apart and still belong together."""
-_NEVER_ALONE = frozenset("number numbers count first last middle full".split())
-
-
-def _is_plain(mention: Mention, tokens: Sequence[Token]) -> bool:
-    """Whether a mention of one word says an aggregation, a count or a place in an order."""
-    if mention.end - mention.start > 1:
-        return False
-    word = tokens[mention.start].lower
-    after = tokens[mention.end].lower if mention.end < len(tokens) else ""
-    if word in _REQUESTS:
-        return True
-    if word in ("first", "last", "middle") and after in ("and", "or", ","):
-        return False
-    before = tokens[mention.start - 1].lower if mention.start else ""
-    if word in ("name", "group", "count") and (
-        before in ("", ".", ":", ",") and after in ("the", "all", "every")
-    ):
-        return True
-    if word == "year" and (after[:4].isdecimal() or before == "any"):
-        return True
-    return word in AGGREGATES or word in _NEVER_ALONE
-
-
-def _plain_unit(token: Token, place: int, before: str) -> Unit:
-    number = token.number
-    if number is not None and (token.lower != "one" or before in _BEFORE_ONE):
-        return Unit("value", place, place + 1, token.text, value=("number", _plain(number)))
-    if token.kind in ("quote", "text", "day", "month"):
-        kind = "text" if token.kind == "quote" else token.kind
-        return Unit("value", place, place + 1, token.text, value=(kind, token.value))
-    if token.kind == "month-name":
-        return Unit("value", place, place + 1, token.text, value=("month-name", token.value))
-    return Unit(token.kind, place, place + 1, token.text)
-
-
-def _plain(number: float) -> str:
-    return str(int(number)) if number == int(number) else repr(number)

@@ -284,6 +284,8 @@ def _placed(entity: Entity, field: Field, shown: str, negation: str = "") -> tup
     """ "from France" of people, "in France" of places."""
     if field.noun.one not in lexicon.PLACE_COLUMNS or "'" in shown:
         return ()
+    if any(f.noun.one.endswith(f" {field.noun.one}") for f in entity.fields):
+        return ()  # beside a birth country, "from France" may be either
     if _WITH_ARTICLE.match(shown):
         shown = f"the {shown}"
     if entity.is_person and field.noun.one != "hometown":

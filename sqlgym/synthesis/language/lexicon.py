@@ -236,7 +236,7 @@ SUPERLATIVES = {
     "cost": ("most expensive", "cheapest", "more expensive", "cheaper"),
     "weight": ("heaviest", "lightest", "heavier", "lighter"),
     "length": ("longest", "shortest", "longer", "shorter"),
-    "height": ("tallest", "shortest", "taller", "shorter"),
+    "height": ("tallest", "least tall", "taller", "less tall"),  # "shorter" is of length
     "altitude": ("highest", "lowest", "higher", "lower"),
     "elevation": ("highest", "lowest", "higher", "lower"),
     "depth": ("deepest", "shallowest", "deeper", "shallower"),

@@ -1,10 +1,10 @@
+# ruff: noqa: E501 (a query is easier to read as it is)
 """The judge of questions on pairs that were written by hand, in words that no generator uses.
 
 A pair agrees where a person who knows the tables would write that query; the others have one thing
 wrong each: a column, a value, a comparison, an aggregation, an order, a limit, a join.
 """
 
-import random
 import sqlite3
 
 import pytest
