@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot.errors import SqlglotError
 
+from sqlgym import blind
 from sqlgym.database import diagnosis, dialect, functions, render, statement_size, written_out
 from sqlgym.database.database import Database, Limits
 from sqlgym.database.description import describe_table
@@ -91,6 +92,11 @@ NAME_MARKS = (
     "Km",
     "2",
 )
+ASKED_MARKS = (
+    "'", "'a ", '"', "Ab ", "age ", "name of ", "older than ", "the average of ", "highest ",
+    "1 or ", "3 May 2019 ", "2019-05-03 ", "1,000,", "not ", "no ", "sorted by ", "shared by ", "singers ",
+    "between 1 and ", "number of ", "leave out ", "if there are several ", "in ", ", ", "- ", "\n",
+)  # fmt: skip
 QUESTION_MARKS = ("'", "''", '"', "1", "1.5", "select ", " from ", "?", "5,000")
 
 
@@ -190,6 +196,28 @@ READERS = [
         "sqlgym.judging.cells.same_cell of a gold text",
         lambda text: (cells.same_cell(text, "Joe"), cells.same_cell(text, 1)),
         before=("-", "1"),
+    ),
+    Reader(
+        "sqlgym.blind.judge of a question",
+        lambda text: blind.judge(text, "SELECT name FROM singer WHERE age > 43", SINGERS),
+        marks=ASKED_MARKS,
+        before=("How many singers ", "Singers older than ", "'", '"'),
+        after=("?", "'", '"', " of all singers?", " (both included)"),
+        covers=(
+            "sqlgym.blind.dates",
+            "sqlgym.blind.judging",
+            "sqlgym.blind.names",
+            "sqlgym.blind.words",
+        ),
+    ),
+    Reader(
+        "sqlgym.blind.judge of a value of the query",
+        lambda text: blind.judge(
+            text,
+            f"SELECT age FROM singer WHERE name = '{text[:50_000].replace(chr(39), chr(39) * 2)}'",
+            SINGERS,
+        ),
+        marks=("Joe ", "'", "Ann, ", "or "),
     ),
     Reader(
         "sqlgym.database.render.parse_rendered",
