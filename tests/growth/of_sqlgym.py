@@ -94,7 +94,8 @@ NAME_MARKS = (
 )
 ASKED_MARKS = (
     "'", "'a ", '"', "Ab ", "age ", "name of ", "older than ", "the average of ", "highest ",
-    "1 or ", "3 May 2019 ", "2019-05-03 ", "1,000,", "not ", "no ", "sorted by ", "shared by ", "singers ",
+    "1 or ", "3 May 2019 ", "2019-05-03 ", "1,000,", "not ", "no ",
+    "sorted by ", "shared by ", "singers ",
     "between 1 and ", "number of ", "leave out ", "if there are several ", "in ", ", ", "- ", "\n",
 )  # fmt: skip
 QUESTION_MARKS = ("'", "''", '"', "1", "1.5", "select ", " from ", "?", "5,000")
