@@ -1,7 +1,8 @@
 """What the judge of questions finds in questions that were written, and which faults it sees.
 
 For each database, tasks are written by `sqlgym.synthesis` and judged by `sqlgym.blind`, which
-shares no module with it. The table tells how many do not agree, by finding. Then faults are seeded
+shares no module with it. The table tells how many it cannot read, and how many do not agree, by
+finding. Then faults are seeded
 into the gold SQL of questions that agree, one of each kind that fits a query, and the second table
 tells how many of each kind are caught. All is fixed by the seed.
 
@@ -65,6 +66,9 @@ def _try(task: SynthTask, fault: Fault, database: Database, count: Count) -> Non
         count.caught += 1
 
 
+COLUMNS = ("tasks", "unreadable", "mismatches")
+
+
 def files(paths: list[Path]) -> list[Path]:
     """The database files that are named, or lie in the folders that are."""
     found = [path for path in paths if path.is_file()]
@@ -83,22 +87,24 @@ def main() -> None:
     parser.add_argument("--show", type=int, default=20, help="mismatches and misses to print")
     chosen = parser.parse_args()
     console = Console(width=130)
-    table = Table("database", "tasks", "mismatches", "findings")
-    agreed, mismatches, total = [], [], 0
+    table = Table("database", "tasks", "unreadable", "mismatches", "findings")
+    agreed, mismatches, totals = [], [], Counter[str]()
     for path in files(chosen.paths):
-        kinds, wrong, n = Counter[str](), 0, 0
+        kinds, counts = Counter[str](), Counter[str]()
         for task, verdict in judged(path, chosen.n, chosen.seed):
-            n += 1
+            counts["tasks"] += 1
             if verdict.agrees:
                 agreed.append((task, open_database(path)))
+            elif verdict.findings[0].kind == "unreadable":
+                counts["unreadable"] += 1
             else:
-                wrong += 1
+                counts["mismatches"] += 1
                 kinds.update({finding.kind for finding in verdict.findings})
                 mismatches.append((path.stem, task, verdict))
-        total += n
+        totals.update(counts)
         found = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-        table.add_row(path.stem, str(n), str(wrong), found)
-    table.add_row("all", str(total), str(len(mismatches)), "")
+        table.add_row(path.stem, *(str(counts[name]) for name in COLUMNS), found)
+    table.add_row("all", *(str(totals[name]) for name in COLUMNS), "")
     console.print(table)
     for name, task, verdict in mismatches[: chosen.show]:
         console.print(

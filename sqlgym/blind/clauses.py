@@ -51,6 +51,7 @@ _DIRECTIONS = {
 }
 _SORTED = word_set("sorted ordered ranked arranged sort order rank listed")
 _SORTED_BY = ("by", "on")
+_OF_NONE = word_set("any a an the have had single of")
 _ARTICLES = word_set("the a an of its their his her value values in column")
 
 
@@ -425,7 +426,7 @@ class Clauses:
         elif word in _COUNTED or (word == "many" and self.row.word(place - 1) == "how"):
             self.counted.append(place)
             self.row.use(place - (word == "many"), place + 1)
-        elif word in ("number", "numbers"):
+        elif word in ("number", "numbers") and not unit.used:
             self.counted.append(place)
             unit.used = True
         elif unit.text.lower() in ("share", "shared", "have") and self.row.counts:

@@ -21,6 +21,9 @@ class Comparison(Conditions):
 
     def compare(self) -> list[Finding]:
         """All disagreements."""
+        beyond = self._beyond()
+        if beyond:
+            return [Finding("unreadable", beyond)]
         end = len(self.row.units) + 1
         first, second = self.query.first, self.query.second
         middle = end
@@ -29,7 +32,7 @@ class Comparison(Conditions):
             if middle < 0:
                 self._find("missing_set", self.query.operation)
                 middle = end
-        elif self.clauses.splits and not self._split_is_plain():
+        elif self.clauses.splits:
             self._find("unexplained_words", "a second list")
         self._block(first, 0, middle)
         if second is not None:
@@ -42,9 +45,33 @@ class Comparison(Conditions):
         self._rest()
         return list(self.findings)
 
-    def _split_is_plain(self) -> bool:
-        """Whether what looked like a second list is none: "leave out pets without any"."""
-        return set(self.clauses.splits) <= set()
+    def _beyond(self) -> str:
+        """What the query does that no question is read for; empty if there is nothing such."""
+        first, second = self.query.first, self.query.second
+        for block in self.query.blocks():
+            if any(c.inner for c in block.having):
+                return "a sub-query under HAVING"
+            if any(c.left.distinct for c in block.having):
+                return "distinct values under HAVING"
+            if (
+                len({c.left.use.source for c in block.conditions if c.alternative and c.left.use})
+                > 1
+            ):
+                return "OR between rows of two tables"
+            named = [c for c in block.conditions if c.sign == "in" and c.values]
+            if named and block.groups and block.limit == 1 and self._chooses(block, named[0]):
+                return "a choice between groups that are named"
+        if second is not None:
+            if [s.table for s in first.sources[:1]] != [s.table for s in second.sources[:1]]:
+                return "lists of two tables"
+            if [j.reference for j in first.joins] != [j.reference for j in second.joins]:
+                return "lists by two references"
+        return ""
+
+    @staticmethod
+    def _chooses(block: Block, condition: SqlCondition) -> bool:
+        use = condition.left.use
+        return use in block.groups or any(v.use == use and not v.function for v in block.selected)
 
     @staticmethod
     def _shape(block: Block) -> list[tuple[str, str, str]]:

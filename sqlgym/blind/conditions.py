@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from sqlgym.blind.dates import Interval, interval_of, interval_said
 from sqlgym.blind.fitting import Fitting, is_about
+from sqlgym.blind.names import parts_of
 from sqlgym.blind.phrases import Unit
 from sqlgym.blind.statements import Block, ColumnUse, SqlCondition, Value, name_columns
 from sqlgym.blind.values import Condition
@@ -60,6 +61,8 @@ class Conditions(Fitting):
             elif same == "" and column and wrong == "missing_condition":
                 wrong = column
         use = condition.left.use
+        if condition.sign == "null" and use and self._without(use):
+            return
         for counted in list(self.row.counts):
             sign, number, at, unit = counted
             agrees = sign == condition.sign and _equal([("number", str(number))], condition.values)
@@ -76,6 +79,18 @@ class Conditions(Fitting):
         self._find(
             wrong, f"{use.column if use else '*'} {condition.sign} {' '.join(condition.values)}"
         )
+
+    def _without(self, use: ColumnUse) -> bool:
+        """Whether an empty reference is told as rows without what it refers to."""
+        for key in self.names.references:
+            if (key.table, key.column) != (use.source.table, use.column):
+                continue
+            for said in self.clauses.none:
+                if self._mentions_table(said[1], key.to_table):
+                    self.clauses.none.remove(said)
+                    said[1].used = True
+                    return True
+        return False
 
     def _condition_column(self, said: Condition, condition: SqlCondition) -> str:
         use = condition.left.use
@@ -95,9 +110,20 @@ class Conditions(Fitting):
             return self._named(said.table, use, condition)
         if said.implied == "year":
             return self._only_year(use, said)
+        if said.implied == "number":
+            return self._numbered(use)
         if said.implied == "place":
             return self._placed(use, said)
         return "other_column"
+
+    def _numbered(self, use: ColumnUse) -> str:
+        """Whether the number of a row is this column: its key, or the only number it has."""
+        table = self.names.schema.get(use.source.table)
+        columns = [c for c in table.columns if "number" in parts_of(c.name)] if table else []
+        keys = [c.name for c in columns if c.primary_key] or [c.name for c in columns]
+        if use.column not in keys:
+            return "other_column"
+        return "" if len(keys) == 1 else "ambiguous_column"
 
     def _placed(self, use: ColumnUse, said: Condition) -> str:
         """Whether "from Oslo" is about this column: the only place that holds such a value."""

@@ -319,7 +319,7 @@ def _price(part: str, place: int, parts: list[str], own: set[str]) -> float:
     if part == "id":
         return 0.6
     if part in _SMALL:
-        return 0.0
+        return 0.1 if part in ("at", "in", "on") and place == 0 and len(parts) > 1 else 0.0
     if part in ("from", "to"):
         return 0.3
     if part in _UNITS and place > 0:
@@ -356,7 +356,7 @@ def _role_noun(key: ForeignKey) -> Noun | None:
 
 
 _NEVER_FIRST = word_set(
-    "from to by the each out in on at up off as no with higher lower greater less more fewer larger"
+    "from to by the each out up off as no with higher lower greater less more fewer larger"
     " smaller older younger longer shorter later earlier"
 )
 

