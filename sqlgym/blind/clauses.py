@@ -295,15 +295,7 @@ class Clauses:
         if self.row.units[place].used and place not in self.splits.values():
             return
         if word in ("no", "without", "never", "any", "not", "zero", "lack"):
-            while step < place + REACH and self.row.word(step) in (
-                "any",
-                "a",
-                "the",
-                "have",
-                "had",
-                "single",
-                "of",
-            ):
+            while step < place + REACH and self.row.word(step) in _OF_NONE:
                 step += 1
             unit = self._unit(step)
             if unit is not None and unit.is_table() and (word != "any" or self._negated(place)):
