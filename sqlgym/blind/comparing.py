@@ -337,7 +337,9 @@ class Comparison(Conditions):
         for said in self.left:
             self._find(
                 "unexplained_condition",
-                " ".join(u.text for u in self.row.units[said.at : said.at + 4]),
+                " ".join(
+                    u.text for u in self.row.units[said.at : said.at + 4] if u.text not in ".?!"
+                ),
             )
         for sign, number, _, _ in self.row.counts:
             if not (sign == ">=" and number == 1):

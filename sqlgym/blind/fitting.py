@@ -276,7 +276,8 @@ class Fitting:
             return
         roles = [n.reference for n in self.names.nouns if n.kind == "role"]
         if key not in roles:
-            others = [k for k in siblings if k in roles]
+            joined = {j.reference for block in self.query.blocks() for j in block.joins}
+            others = [k for k in siblings if k in roles and k not in joined]
             if any(self._says_role(k) for k in others):
                 self._find("other_join", about)
             return
