@@ -225,17 +225,22 @@ class Clauses:
 
     def _split_at(self, place: int) -> None:
         """Where two lists meet, and how: both, either, one but not the other."""
-        words = [self.row.word(place + step) for step in range(4)]
-        if words[0] == "but" and words[1] in ("not", "no", "of", "never", "without"):
+        words = [self.row.word(place + step) for step in range(5)]
+        if words[:5] == ["but", "do", "not", "have", "any"]:
+            self._keep_split("except", place, 5)
+        elif words[0] == "but" and words[1] in ("not", "no", "of", "never", "without"):
             self._keep_split("except", place, 3 if words[1] == "of" else 2)
         elif words[:2] == ["leaving", "out"] or words[0] in ("excluding", "except"):
             self._keep_split("except", place, 2 if words[1] == "out" else 1)
         elif words[0] == "or" and words[1] in ("among", "by", "of"):
             self._keep_split("union", place, 2)
+        elif words[0] == "or" and self._is_again(place + 1):
+            self._keep_split("union", place, 1)
         elif words[:3] == ["and", "those", "of"]:
             self._keep_split("union", place, 3)
         elif (
             words[:2] == ["both", "among"]
+            or (words[0] == "both" and self._is_table(place + 1))
             or (words[0] == "shared" and not self.row.counts)
             or words[:2] == ["in", "both"]
             or words[:3] == ["as", "well", "as"]
@@ -245,6 +250,17 @@ class Clauses:
             n == 1 and at < place for _, n, at, _ in self.row.counts[:9]
         ):
             self._keep_split("intersect", place, 1)
+
+    def _is_table(self, place: int) -> bool:
+        unit = self._unit(place)
+        return unit is not None and unit.is_table()
+
+    def _is_again(self, place: int) -> bool:
+        """Whether a table stands here that stood before: "have loans in 2019 or loans of"."""
+        return self._is_table(place) and any(
+            unit.is_table() and unit.text.lower() == self.row.units[place].text.lower()
+            for unit in self.row.units[:place]
+        )
 
     def _keep_split(self, kind: str, place: int, length: int) -> None:
         if kind not in self.splits:
