@@ -66,7 +66,7 @@ _ABBREVIATIONS = {
         edispl engine+displacement
         mpg mpg|miles+per+gallon
         from from|start|origin|departure|beginning
-        to to|end|destination|arrival|until
+        to to|end|destination|arrival|until|ended|ends
         since since|start|beginning
         lead lead|leader
         """.strip().splitlines()

@@ -491,14 +491,16 @@ class Units:
             and not self._prefers_table(place)
         ):
             self._keep_state("flag", place, place - 2, place + 1, True)
-        elif before[0] in ("have", "has") and not self._is_their_table(place) and (
-            before[1] in ("that", "which") or (place > 1 and self.units[place - 2].is_table())
+        elif (
+            before[0] in ("have", "has")
+            and not self._is_their_table(place)
+            and (before[1] in ("that", "which") or (place > 1 and self.units[place - 2].is_table()))
         ):
             self._keep_state("flag", place, place - 1, place + 1)
 
     def _is_their_table(self, place: int) -> bool:
         """Whether rows are had here, of which more is said: "have singers with a known age"."""
-        return self.units[place].is_table() and self.word(place + 1) in _SAID_OF_ROWS
+        return self.units[place].is_table() and self.word(place + 1) not in _NO_MORE
 
     def _keep_state(
         self, sign: str, place: int, start: int, end: int, negated: bool = False
@@ -508,7 +510,7 @@ class Units:
         self.conditions.append(Condition(sign, (), start, column, negated=negated))
 
 
-_SAID_OF_ROWS = frozenset(["with", "whose", "that", "which", "in", "from", "for", "or", "and"])
+_NO_MORE = frozenset(["", ",", ".", "?", "!", ";"])
 
 
 def units_of(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Units:
