@@ -251,10 +251,6 @@ class Clauses:
         ):
             self._keep_split("intersect", place, 1)
 
-    def _is_table(self, place: int) -> bool:
-        unit = self._unit(place)
-        return unit is not None and unit.is_table()
-
     def _is_again(self, place: int) -> bool:
         """Whether a table stands here that stood before: "have loans in 2019 or loans of"."""
         return self._is_table(place) and any(

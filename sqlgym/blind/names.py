@@ -69,6 +69,14 @@ _ABBREVIATIONS = {
         to to|end|destination|arrival|until|ended|ends
         since since|start|beginning
         lead lead|leader
+        registered registered|registration
+        issued issued|issue
+        opened opened|opening
+        published published|publication
+        enrolled enrolled|enrolment|enrollment
+        deceased deceased|death|died
+        shipped shipped|shipping|shipment
+        delivered delivered|delivery
         """.strip().splitlines()
     )
 }

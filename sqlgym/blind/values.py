@@ -500,7 +500,8 @@ class Units:
 
     def _is_their_table(self, place: int) -> bool:
         """Whether rows are had here, of which more is said: "have singers with a known age"."""
-        return self.units[place].is_table() and self.word(place + 1) not in _NO_MORE
+        after = [unit.text for unit in self.units[place + 1 : place + 2]]
+        return self.units[place].is_table() and bool(after) and after[0] not in _NO_MORE
 
     def _keep_state(
         self, sign: str, place: int, start: int, end: int, negated: bool = False
@@ -510,7 +511,7 @@ class Units:
         self.conditions.append(Condition(sign, (), start, column, negated=negated))
 
 
-_NO_MORE = frozenset(["", ",", ".", "?", "!", ";"])
+_NO_MORE = frozenset([",", ".", "?", "!", ";"])
 
 
 def units_of(tokens: Sequence[Token], mentions: Sequence[Mention]) -> Units:
