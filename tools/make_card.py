@@ -32,14 +32,16 @@ def card_page() -> str:
 
 
 def statistics() -> str:
-    """The tables of both sets."""
-    older, newer = (bundled.bundled_dir(name) for name in ("bundled", "bundled-2"))
+    """The tables of the sets."""
+    older, newer, newest = (
+        bundled.bundled_dir(name) for name in ("bundled", "bundled-2", "bundled-3")
+    )
     source = bundled.read(newer)
     facts = set(text_source.entry_of(newer).facts)
     own = {one.db_id for one in bundled.read(older).databases}
     rows = [row for split in SPLITS for row in _rows(source, split, facts, own)]
     head = ("database", "split", "content", "set", "tables", "rows", "questions", *LEVELS)
-    return f"{table(head, rows)}\n\n{_sums(source, own)}"
+    return f"{table(head, rows)}\n\n{_sums(source, bundled.read(newest), own)}"
 
 
 def _rows(
@@ -61,17 +63,18 @@ def _rows(
     return rows
 
 
-def _sums(source: FolderSource, own: set[str]) -> str:
+def _sums(source: FolderSource, newest: FolderSource, own: set[str]) -> str:
     """The figures of each set, by split."""
     head = ("set", "split", "databases", "questions", *LEVELS)
     rows = []
-    for name, members in (("bundled", own), ("bundled-2", None)):
+    sets = (("bundled", source, own), ("bundled-2", source, None), ("bundled-3", newest, None))
+    for name, taken, members in sets:
         everything: list[str] = []
         for split in (*SPLITS, "all"):
             entries = [
                 entry
                 for part in (SPLITS if split == "all" else (split,))
-                for entry in getattr(source, part)
+                for entry in getattr(taken, part)
                 if members is None or entry["db_id"] in members
             ]
             everything = [entry["hardness"] for entry in entries]
