@@ -102,7 +102,8 @@ def test_the_article_follows_the_sound(noun, said):
         *[("singer_in_concert", 'record in "singer_in_concert"')],
         *[("Has_Pet", 'record in "Has_Pet"')],
         *[("t1", 'record in "t1"'), ("Größen", 'record in "Größen"')],
-        *[("order-items", "order item")],
+        *[("order-items", "order item"), ("itm", "item"), ("ord_hdr", "order")],
+        *[("stk_mvmt", "stock movement"), ("ord_ln", "order line"), ("tbl_ad_slot", "ad slot")],
         *[('a "b"', 'record in "a ""b"""'), ("x" * 200, f'record in "{"x" * 200}"')],
     ],
 )
@@ -139,6 +140,9 @@ def test_staff_with_names_are_members():
         *[("kg_per_hour", (), "number of kg per hour", ""), ("E-Mail", (), "e-mail address", "")],
         *[("boiling_c", (), "boiling point", "degrees Celsius"), ("rid", (), "ID", "")],
         *[("Umsatz_EUR", (), "turnover", "euros"), ("größe", (), "size", "")],
+        *[("max_kg", (), "maximum weight", "kg"), ("KmDriven", (), "distance driven", "km")],
+        *[("lesson_minutes", (), "lesson duration", "minutes"), ("due_on", (), "due date", "")],
+        *[("response_min", (), "response time", "minutes"), ("hired_on", (), "hire date", "")],
         *[("hrs_wk", (), "hours per week", ""), ("TV_Channel", (), "TV channel", "")],
     ],
 )
@@ -165,6 +169,8 @@ def test_a_name_that_cannot_be_read_is_quoted(name):
         *[("germinated", "figure", "number germinated"), ("returned", "value", "returned value")],
         *[("highest", "figure", "highest figure"), ("drives_on", "value", "drives-on value")],
         *[("since", "date", "start date"), ("field", "value", "field")],
+        *[("first_response_at", "date", "date of first response")],
+        *[("last_cleaned_on", "date", "date last cleaned")],
         *[("date_supplied_from", "date", "supplied-from date"), ("total", "figure", "total")],
     ],
 )

@@ -55,6 +55,11 @@ def role(name, values, *, rows=None, type_="", **more):
         ("customer_number", [5551234, 5552345, 5553456], Role.CODE),
         ("major", [600, 520, 550, 600], Role.CODE),
         ("weekly_rank", [43.0, 39.0, 50.0], Role.CODE),
+        ("season", [1, 2, 2, 3], Role.CODE),
+        ("period", [1, 4, 2, 6], Role.CODE),
+        ("read_by", [15, 3, 3, 8], Role.OTHER),
+        ("opened_by", ["portal", "phone", "portal", "phone"], Role.OTHER),
+        ("body", ["ok", "ok", "thanks", "thanks"], Role.TEXT),
         ("name", ["Ann", "Joe", "Bo"], Role.NAME),
         ("title", ["A", "B", "A"], Role.NAME),
         ("country", ["France", "France", "Peru", "Peru"], Role.CATEGORY),
@@ -163,6 +168,42 @@ def test_a_self_reference_is_a_role(tmp_path):
     (link,) = world_of(tmp_path / "a.db", script).links
 
     assert (link.role, link.is_plain, link.is_inferred) == ("manager", False, True)
+
+
+def test_who_is_referred_to_is_called_by_what_they_do(tmp_path):
+    script = "CREATE TABLE emp (emp_id INTEGER PRIMARY KEY, name TEXT,"
+    script += " mgr_emp_id INT REFERENCES emp);" + rows(
+        "emp", "1, 'A', NULL", "2, 'B', 1", "3, 'C', 1", "4, 'D', 2"
+    )
+
+    (link,) = world_of(tmp_path / "a.db", script).links
+
+    assert (link.role, link.child.noun.many) == ("manager", "employees")
+
+
+FLEET = """
+    CREATE TABLE branch (branch_id INTEGER PRIMARY KEY, name TEXT);
+    CREATE TABLE vehicle_class (class_code TEXT PRIMARY KEY, deposit INT);
+    CREATE TABLE vehicle (vehicle_id INTEGER PRIMARY KEY, plate TEXT, make TEXT,
+                          class_code TEXT REFERENCES vehicle_class,
+                          branch_id INT REFERENCES branch);
+    CREATE TABLE branch_vehicle_class (class_code TEXT REFERENCES vehicle_class,
+                                       branch_id INT REFERENCES branch);
+"""
+
+
+def test_a_row_is_a_link_only_where_its_table_has_no_name_of_its_own(tmp_path):
+    script = FLEET + (
+        rows("branch", "1, 'North'", "2, 'South'")
+        + rows("vehicle_class", "'A', 100", "'B', 200")
+        + rows("vehicle", "1, 'X 1', 'Audi', 'A', 1", "2, 'X 2', 'Opel', 'B', 2")
+        + rows("branch_vehicle_class", "'A', 1", "'B', 2")
+    )
+
+    nouns = {e.name: e.noun.many for e in world_of(tmp_path / "a.db", script).entities}
+
+    assert nouns["vehicle"] == "vehicles"
+    assert nouns["branch_vehicle_class"] == "vehicle class-branch links"
 
 
 def test_a_junction_is_a_bridge_both_ways(tmp_path):
