@@ -142,7 +142,7 @@ def names_of_both_ends(draft: Draft) -> Candidate:
         draft,
         f"{the(mine)} of each {one}, with {ends}, in this order",
         f"For each {one}, show {the(mine)}, then {ends}.",
-        f"For every {one}, give {the(mine)}, and {ends}, in this order.",
+        f"For every {one}, give {the(mine)}, then {ends}, in this order.",
         f"List the {child.many} {after}: {the(mine)}, then {ends}.",
         is_many=None,
     )
