@@ -142,7 +142,8 @@ SHORT_UNITS = _table("""
     m altitude: m; m height: m; m length: m; m width: m; m depth: m; m distance: m; m elevation: m;
     m aperture: m; m diameter: m; m beam: m; m draught: m; m size: m; m ascent: m; m summit: m;
     min duration: minutes; min delay: minutes; min time: minutes; min length: minutes;
-    min runtime: minutes; min response: minutes; min boil: minutes;
+    min runtime: minutes; min response: minutes;
+    min planned: minutes; min estimated: minutes; min boil: minutes;
     min wait: minutes; s duration: seconds; s exposure: seconds;
     s time: seconds; s length: seconds; h duration: hours; h time: hours; g weight: g; g mass: g;
     t weight: tonnes; t mass: tonnes; l volume: litres; l capacity: litres; in height: inches;

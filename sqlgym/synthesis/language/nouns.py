@@ -261,6 +261,8 @@ def column_noun(
     ):
         if len(words) == 1 and words[0] in _LIMITS and unit in lexicon.MEASURED:
             return _noun(f"{words[0]} {lexicon.MEASURED[unit]}", "", unit)
+        if alone and is_number and unit in lexicon.MEASURED:
+            return _noun(f"{words[0]} {lexicon.MEASURED[unit]}", "", unit)
         phrase = _named_after(words, kind)
         return _noun(phrase, "", unit) if phrase else quoted_column(name)
     return _noun(phrase, counts, unit)
@@ -445,6 +447,9 @@ def _number_of(things: str) -> tuple[str, str]:
 def _noun(phrase: str, counts: str, unit: str) -> Noun:
     if counts:
         return Noun(phrase, phrase.replace("number of", "numbers of", 1), True, counts, unit)
+    first, _, rest = phrase.partition(" ")
+    if first in _TIMES and english.is_participle(rest):
+        return Noun(phrase, phrase, True, "", unit)
     if phrase.startswith("date "):
         return Noun(phrase, f"dates {phrase.removeprefix('date ')}", True, "", unit)
     many = english.plural(english.singular(phrase))

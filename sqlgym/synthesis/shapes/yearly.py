@@ -154,14 +154,12 @@ def running_count(draft: Draft) -> Candidate:
     things = f"{entity.noun.many}{after}"
     question = asking.ask(
         draft,
-        f"each year in which any {things} {event}, with the number of those that {event} up to the"
-        " end of it",
-        f"For each year in which any {things} {event}, give the year and the number of {things}"
-        f" that {event} up to the end of it.",
-        f"How many {things} {event} up to the end of each year? Give the year and the running total"
-        f" for every year in which any {event}.",
-        f"For each year in which any {things} {event}, show the year and the running total of"
-        f" {things} that {event} until the end of it.",
+        f"the running total of {things} that {event}, year by year, with the year first",
+        f"For each year in which any {things} {event}, give the year and how many {event} in that"
+        " year and all years before.",
+        f"How many {things} {event} in each year and all years before it together? Give the year"
+        f" and this running total for every year in which any {event}.",
+        f"Show year by year the running total of {things} that {event}: the year, then the total.",
         is_many=None,
     )
     contrasts = [query.sql().replace("sum(count(*)) OVER", "max(count(*)) OVER")]
