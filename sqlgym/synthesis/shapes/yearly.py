@@ -154,12 +154,12 @@ def running_count(draft: Draft) -> Candidate:
     things = f"{entity.noun.many}{after}"
     question = asking.ask(
         draft,
-        f"the running total of {things} that {event}, year by year, with the year first",
+        f"the running count of {things} that {event}, year by year, with the year first",
         f"For each year in which any {things} {event}, give the year and how many {event} in that"
         " year and all years before.",
         f"How many {things} {event} in each year and all years before it together? Give the year"
-        f" and this running total for every year in which any {event}.",
-        f"Show year by year the running total of {things} that {event}: the year, then the total.",
+        f" and this running count for every year in which any {event}.",
+        f"Show year by year the running count of {things} that {event}: the year, then the count.",
         is_many=None,
     )
     contrasts = [query.sql().replace("sum(count(*)) OVER", "max(count(*)) OVER")]
