@@ -268,8 +268,8 @@ def _targets(
 # questions are `questions/<db_id>.json`. A database of a further folder is taken with those of its
 # questions there that name it, ids and all; a `questions/<db_id>.json` here adds to them. So a set
 # that grows out of an older one copies none of its text, and what was published under the older
-# name stays as it was. `facts` names the databases
-# that hold facts of the world, for the data card; a `SOURCE.md` beside one names their source.
+# name stays as it was. `facts` names the databases that hold facts of the world, for the data card;
+# a `SOURCE.md` beside one names their source.
 
 FILE: Final = "dataset.json"
 
@@ -341,26 +341,25 @@ def _place(source: Path, db_id: str) -> Path:
 
 def _questions(source: Path, place: Path, db_id: str) -> Iterator[QuestionEntry]:
     """The questions on one database: those of the folder in which it lies, then those added."""
-    if place != source and not is_composed(place):
+    if is_composed(place):
+        yield from _questions_in(_file_of(place, db_id), db_id)
+    else:
         for split in SPLITS:
             yield from (
                 question
                 for question in read_questions(place / f"{split}.json")
                 if question.db_id == db_id
             )
-    elif place != source:
-        yield from _added(place, db_id)
-    if place == source or _added_file(source, db_id).is_file():
-        yield from _added(source, db_id)
+    if place != source and _file_of(source, db_id).is_file():
+        yield from _questions_in(_file_of(source, db_id), db_id)
 
 
-def _added_file(folder: Path, db_id: str) -> Path:
+def _file_of(folder: Path, db_id: str) -> Path:
     return folder / "questions" / f"{db_id}.json"
 
 
-def _added(folder: Path, db_id: str) -> Iterator[QuestionEntry]:
-    """The questions on one database in the file that is named after it."""
-    path = _added_file(folder, db_id)
+def _questions_in(path: Path, db_id: str) -> Iterator[QuestionEntry]:
+    """The questions of a file that is named after their database."""
     for n, question in enumerate(read_questions(path)):
         if question.db_id != db_id:
             raise damaged(path, f"it is on {question.db_id!r}, not on {db_id!r}", str(n))

@@ -15,7 +15,7 @@ Of a large table `READ` rows are read, in windows over its row numbers, whatever
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
@@ -112,7 +112,7 @@ def read_source(path: Path) -> Source:
     """
     with closing(connect_readonly(path)) as connection:
         connection.text_factory = lenient_text
-        _bound(connection)
+        end_after(connection, _STEPS)
         try:
             return _read(connection)
         except sqlite3.Error as error:
@@ -126,7 +126,7 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
         NoInstance: The schema cannot be made, or rows break references that cannot be mended.
     """
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        _bound(connection)
+        end_after(connection, _STEPS)
         try:
             for pragma in ("journal_mode=OFF", "synchronous=OFF", f"encoding='{source.encoding}'"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
@@ -143,8 +143,9 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
             raise NoInstance(f"it cannot be written: {error}") from None
 
 
-def _bound(connection: sqlite3.Connection) -> None:
-    left = iter(range(_STEPS // 10_000))
+def end_after(connection: sqlite3.Connection, steps: int) -> None:
+    """End what a connection does once it has taken so many virtual-machine steps in all."""
+    left = iter(range(steps // 10_000))
     connection.set_progress_handler(lambda: next(left, None) is None, 10_000)
 
 
@@ -209,7 +210,9 @@ def _read(connection: sqlite3.Connection) -> Source:
         if kind == "index" and _owner(connection, name) in {each.lower() for each in names}
     ]
     views = [sql for kind, _, sql in plain if kind == "view"]
-    return Source(encoding, tuple(creates), tuple(views), tuple(_parents_first(tables)))
+    by_name = {table.name: table for table in tables}
+    order = parents_first({t.name: {r.to_table for r in t.references} for t in tables})
+    return Source(encoding, tuple(creates), tuple(views), tuple(by_name[name] for name in order))
 
 
 def _owner(connection: sqlite3.Connection, index: str) -> str:
@@ -350,17 +353,18 @@ def _same_named_key(
     return None
 
 
-def _parents_first(tables: Sequence[SourceTable]) -> list[SourceTable]:
-    """Each table behind those that it refers to, as far as references make no circle."""
-    ordered: list[SourceTable] = []
-    left = list(tables)
+def parents_first(parents: Mapping[str, Set[str]]) -> list[str]:
+    """Tables, each behind those that it refers to, as far as references make no circle.
+
+    Args:
+        parents: The tables that each table refers to, by name.
+    """
+    ordered: list[str] = []
+    left = dict.fromkeys(parents)
     while left:
-        waiting = {table.name for table in left}
-        ready = [
-            table
-            for table in left
-            if all(r.to_table not in waiting - {table.name} for r in table.references)
-        ] or left[:1]
+        ready = [name for name in left if not (parents[name] - {name}) & left.keys()]
+        ready = ready or [next(iter(left))]
         ordered += ready
-        left = [table for table in left if table not in ready]
+        for name in ready:
+            del left[name]
     return ordered

@@ -183,8 +183,8 @@ class Search:
         question = english.sentence(english.one_number_style(candidate.question))
         candidate = replace(candidate, shape=name, question=question)
         entities = {entity.name: entity for entity in self.world.entities}
-        if self.small is not None:  # a proof costs more than to see whether it is worth it
-            self._canonical(candidate)
+        # Of a large table a proof costs more than to see whether it is worth it.
+        forms = self._forms(candidate) if self.small is not None else None
         try:
             result = prove(self.database, candidate, entities, self.small)
         except Rejected as reason:
@@ -194,7 +194,7 @@ class Search:
         answer = str(rows[0][0]).casefold() if len(rows) == len(rows[0]) == 1 else ""
         if answer and self.answers[answer] >= max(3, COMMON * self.report.kept):
             raise Rejected("common_answer")
-        task = self._distinct(candidate, level)
+        task = self._distinct(candidate, level, *(forms or self._forms(candidate)))
         self.answers[answer] += 1
         self.heavy[name, candidate.tables] = 0
         return task
@@ -230,7 +230,7 @@ class Search:
                 raise Rejected("unparsed") from None
         return self.levels[form]
 
-    def _canonical(self, candidate: Candidate) -> tuple[str, str]:
+    def _forms(self, candidate: Candidate) -> tuple[str, str]:
         """Its SQL in canonical form, with literals and without, if no kept task is too like it."""
         try:
             canonical = canonical_sql(candidate.sql)
@@ -245,8 +245,9 @@ class Search:
             raise Rejected("same_question")
         return canonical, form
 
-    def _distinct(self, candidate: Candidate, level: Hardness) -> SynthTask:
-        canonical, form = self._canonical(candidate)
+    def _distinct(
+        self, candidate: Candidate, level: Hardness, canonical: str, form: str
+    ) -> SynthTask:
         self.seen_canonical.add(canonical)
         self.skeletons[form] += 1
         return SynthTask(

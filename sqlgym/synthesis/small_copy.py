@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlgym.database.database import Database
 from sqlgym.database.sqlite_file import quoted
+from sqlgym.judging.source_rows import end_after, parents_first
 from sqlgym.synthesis.reading.world import LARGE, Entity, Link, World
 from toolgym.errors import EnvironmentFault
 
@@ -70,8 +70,7 @@ def small_copy(original: Database, world: World) -> SmallCopy | None:
 
 
 def _fill(connection: sqlite3.Connection, original: Path, world: World) -> dict[str, float]:
-    left = iter(range(_STEPS // 100_000))
-    connection.set_progress_handler(lambda: next(left, None) is None, 100_000)
+    end_after(connection, _STEPS)
     for pragma in ("journal_mode=OFF", "synchronous=OFF", "trusted_schema=OFF"):
         connection.execute(f"PRAGMA {pragma}").fetchall()
     uri = f"{original.absolute().as_uri()}?mode=ro&immutable=1"
@@ -79,9 +78,14 @@ def _fill(connection: sqlite3.Connection, original: Path, world: World) -> dict[
     connection.execute("BEGIN")
     for entity in world.entities:
         _create(connection, entity)
-    for entity in _parents_first(world):
+    entities = {entity.name: entity for entity in world.entities}
+    parents: dict[str, set[str]] = {name: set() for name in entities}
+    for link in world.links:
+        parents[link.child.name].add(link.parent.name)
+    order = [entities[name] for name in parents_first(parents)]
+    for entity in order:
         _copy(connection, entity, _rows_of(connection, entity, world))
-    for entity in reversed(_parents_first(world)):
+    for entity in reversed(order):
         for link in world.links:
             if link.child is entity and link.parent is not entity:
                 _copy(connection, link.parent, _referred(link))
@@ -168,23 +172,3 @@ def _spread(connection: sqlite3.Connection, entity: Entity, wanted: int) -> str:
     step = -(-(last - first + 1) // wanted)
     numbers = f"SELECT {first} UNION ALL SELECT n + {step} FROM places WHERE n + {step} <= {last}"
     return f"WHERE rowid IN (WITH RECURSIVE places(n) AS ({numbers}) SELECT n FROM places)"
-
-
-def _parents_first(world: World) -> list[Entity]:
-    """The tables, each behind those that it refers to, as far as references make no circle."""
-
-    def ordered() -> Iterator[Entity]:
-        left = list(world.entities)
-        while left:
-            ready = [
-                entity
-                for entity in left
-                if not any(
-                    link.child is entity and link.parent is not entity and link.parent in left
-                    for link in world.links
-                )
-            ] or left[:1]
-            yield from ready
-            left = [entity for entity in left if entity not in ready]
-
-    return list(ordered())

@@ -115,7 +115,7 @@ COMPOUNDS = _table("""
     logged in: login date; handed in: hand-in date; moved in: move-in date;
     departs at: departure time; arrives at: arrival time; leaves at: departure time;
     accelerate: acceleration; melting: melting point; boiling: boiling point;
-    term date: termination date; term dt: termination date; lead: lead time;
+    term date: termination date; term dt: termination date;
     born year: year of birth; died year: year of death; year born: year of birth;
     year died: year of death; born on: date of birth; died on: date of death
 """)

@@ -235,19 +235,14 @@ def column_noun(
     if is_number:
         words, unit = _without_unit(words, parts_of(name))
     phrase = lexicon.COMPOUNDS.get(" ".join(words)) or _date_phrase(words, table_words)
-    if unit in ("minutes", "seconds") and words and words[-1] in lexicon.OCCASIONS:
-        phrase += " duration"
-    elif unit in ("minutes", "seconds", "hours") and words and words[-1] in lexicon.TIMED:
-        phrase += " time"
+    phrase += _what_lasts(words, unit)
     if is_number and not unit and len(words) > 1 and len(parts_of(name)[-1]) == 1:
         return quoted_column(name)  # metres, minutes or millions
     phrase, counts = _count_phrase(phrase, is_number)
     if words[:1] and words[0] in lexicon.UNITS and words[1:2] == ("per",) and is_number:
         return _noun(*_number_of(" ".join(words)), unit)
-    if is_number and len(words) == 2 and english.is_participle(words[1]):
-        measured = lexicon.UNITS.get(words[0], "")
-        if measured in lexicon.MEASURED and words[0] not in _TIMES:
-            return _noun(f"{lexicon.MEASURED[measured]} {words[1]}", "", measured)
+    if is_number and (measured := _of_unit(words, unit)) is not None:
+        return measured
     alone = len(words) == 1 and english.is_participle(words[0])
     if kind == "value" and phrase in _SAID_ALONE:
         return _noun(phrase, "", "")
@@ -259,13 +254,30 @@ def column_noun(
         or phrase.split(" ")[-1] in lexicon.LINK_WORDS | lexicon.PREPOSITIONS
         or phrase.split(" ")[0] in lexicon.PREPOSITIONS
     ):
-        if len(words) == 1 and words[0] in _LIMITS and unit in lexicon.MEASURED:
-            return _noun(f"{words[0]} {lexicon.MEASURED[unit]}", "", unit)
-        if alone and is_number and unit in lexicon.MEASURED:
-            return _noun(f"{words[0]} {lexicon.MEASURED[unit]}", "", unit)
         phrase = _named_after(words, kind)
         return _noun(phrase, "", unit) if phrase else quoted_column(name)
     return _noun(phrase, counts, unit)
+
+
+def _what_lasts(words: tuple[str, ...], unit: str) -> str:
+    """What is said behind a noun of which the time is measured: "lesson duration"."""
+    if unit in ("minutes", "seconds") and words and words[-1] in lexicon.OCCASIONS:
+        return " duration"
+    is_timed = unit in ("minutes", "seconds", "hours", "days") and words
+    return " time" if is_timed and words[-1] in lexicon.TIMED else ""
+
+
+def _of_unit(words: tuple[str, ...], unit: str) -> Noun | None:
+    """The noun of a name that tells a unit and not what it measures: `max_kg`, `km_driven`."""
+    if len(words) == 2 and english.is_participle(words[1]) and words[0] not in _TIMES:
+        unit = lexicon.UNITS.get(words[0], "")
+        form = "{} " + words[1]
+    elif len(words) == 1 and (words[0] in _LIMITS or english.is_participle(words[0])):
+        form = words[0] + " {}"
+    else:
+        return None
+    measure = lexicon.MEASURED.get(unit)
+    return _noun(form.format(measure), "", unit) if measure else None
 
 
 def _with_ranges(words: tuple[str, ...]) -> tuple[str, ...]:

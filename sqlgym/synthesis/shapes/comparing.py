@@ -132,8 +132,8 @@ def share_of(draft: Draft) -> Candidate:
         f"Of {whole}, what percentage {verb}?{figure.said}",
         f"What share of {whole}, in percent, {verb}?{figure.said}",
         is_many=False,
+        then=figure.said,
     )
-    question += "" if figure.said in question else figure.said
     base = Query(("count(*)",), entity.sql, where).sql()
     return Candidate(
         question,
@@ -179,8 +179,8 @@ def share_per_group(draft: Draft) -> Candidate:
         f"For each {one}, find the percentage of the {many} that {verb}. Show the {one} first."
         f"{figure.said}",
         is_many=None,
+        then=figure.said,
     )
-    question += "" if figure.said in question else figure.said
     plain = query.sql().replace(counted(test.sql), "count(*)")
     nudged = (*_nudged(query, figure), *readings(query, test))
     return Candidate(question, query.sql(), (entity.name,), (plain,), nudged, several=True)
@@ -205,8 +205,8 @@ def share_of_total(draft: Draft) -> Candidate:
         f"Of the {total} of all {many}, what percentage comes from those {after}?{figure.said}",
         f"What percentage of the {total} of all {many} do those {after} account for?{figure.said}",
         is_many=False,
+        then=figure.said,
     )
-    question += "" if figure.said in question else figure.said
     alike = f"SELECT round(100.0 * {counted(test.sql)} / count(*), 2) FROM {entity.sql}"
     return Candidate(
         question,
@@ -235,8 +235,8 @@ def ratio(draft: Draft) -> Candidate:
         f"How many {many} {first.after} are there for every {entity.noun.one}"
         f" {english.of_one(second.after)}?{figure.said}",
         is_many=False,
+        then=figure.said,
     )
-    question += "" if figure.said in question else figure.said
     contrasts = ("SELECT 0.0", "SELECT 1.0")
     return Candidate(question, query.sql(), (entity.name,), contrasts, _nudged(query, figure))
 
@@ -290,8 +290,8 @@ def difference_of_aggregates(draft: Draft) -> Candidate:
         else None,
         f"By how much is {one} above that {other}{unit}?{figure.said}",
         is_many=False,
+        then=figure.said,
     )
-    question += "" if figure.said in question else figure.said
     sql = f"SELECT {figure.sql}"
     supports = tuple(replace(side, select=("count(*)",)).sql() for side in sides)
     readings_ = (f"SELECT abs({figure.sql})", *(f"SELECT {nudged}" for nudged in figure.nudged))

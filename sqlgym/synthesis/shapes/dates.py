@@ -154,8 +154,8 @@ def average_days(draft: Draft) -> Candidate:
         f"Over {all_} {things}, what is the {word} number of days {between}?{rest}",
         f"Among {all_} {things}, find the {word} number of days {between}.{rest}",
         is_many=False,
+        then=rest,
     )
-    question += "" if not rest or question.endswith(rest) else rest
     count = Query((f"count(DISTINCT {_days(first, second)})",), entity.sql, where).sql()
     nudged = tuple(query.sql().replace(figure.sql, other, 1) for other in figure.nudged)
     others = (*readings(query, *filters), *nudged, _in_order(query, first, second))
