@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,19 @@ def by_kind(
     for task_id, (right, tries) in counts.items():
         task = tasks.get(task_id)
         if task is not None:
-            kinds = [f"level {task.hardness}", f"shape {task.extra.get('shape', '')}"]
+            shape = task.extra.get("shape")
+            kinds = [f"level {task.hardness}", *([f"shape {shape}"] if shape else [])]
             for kind in kinds:
                 sums[kind].append((1, right, tries))
     return sums
 
 
-def main() -> None:
-    """Read, join, print."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read, join, print.
+
+    Args:
+        arguments: Of the command line; None: those of this process.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("episodes", nargs="+", type=Path)
     parser.add_argument("--dataset", required=True)
@@ -61,7 +66,7 @@ def main() -> None:
         "--synthesis", default="{}", help="Its options as JSON, as of the episodes."
     )
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     synthesis = json.loads(options.synthesis) or None
     found = sqlgym.load_tasks(options.dataset, options.split, synthesis=synthesis)
     tasks = {task.id: task for task in found}

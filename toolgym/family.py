@@ -56,6 +56,27 @@ class SynthesisOrder:
     force: bool = False
 
 
+@dataclass(frozen=True)
+class Origin:
+    """The licence and the sources that a data set names; empty texts where it names none."""
+
+    licence: str = ""
+    sources: str = ""
+
+
+_LICENCES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "LICENCE.txt", "LICENCE.md")
+
+
+def folder_origin(folder: Path) -> Origin:
+    """What a data set in a folder says: the first line of its file LICENSE."""
+    for name in _LICENCES:
+        if (folder / name).is_file():
+            with (folder / name).open(encoding="utf-8", errors="replace") as file:
+                first = file.readline(200).strip()
+            return Origin(f"{first} ({name} in the folder of the data set)" if first else name)
+    return Origin()
+
+
 class TaskFamily:
     """The family of any task; a real one overrides what it knows."""
 
@@ -72,6 +93,12 @@ class TaskFamily:
             ConfigurationError: There is no such data set.
         """
         return ()
+
+    def origin(self, dataset: Any) -> Origin:
+        """The licence and the sources that a data set names."""
+        if not isinstance(dataset, str | Path):
+            return Origin()
+        return folder_origin(Path(dataset).expanduser())
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
         """The marks of a task: two tasks that share a mark are the same in this respect.
@@ -183,6 +210,22 @@ class TaskFamily:
             ConfigurationError: This family writes no tasks, or the order cannot be met.
         """
         raise ConfigurationError("the tasks of this environment cannot be written by a program.")
+
+    def invent(
+        self, out: Path, n: int, first: int = 0, progress: Progress | None = None
+    ) -> tuple[Path, ...]:
+        """Invent what tasks can be written for, and return its files, which `synthesize` takes.
+
+        Args:
+            out: The folder to write.
+            n: How many.
+            first: The number of the first one; a number is always the same one.
+
+        Raises:
+            ConfigurationError: This family invents nothing, or the files are there already.
+            EnvironmentFault: The folder cannot be written.
+        """
+        raise ConfigurationError("nothing can be invented that tasks of this environment are of.")
 
 
 def _told(value: Any) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import ConfigurationError
+from toolgym.records import EpisodeRecord, calls_text
 from toolgym.tools import ToolSpec
 
 if TYPE_CHECKING:
@@ -124,9 +125,9 @@ def _words() -> TemplateModule:
     return environment.from_string(TOOLS_IN_WORDS.read_text(encoding="utf-8")).module
 
 
-def user_prompt(env: ToolEnv[Any]) -> str:
-    """The question and the budget of the current episode."""
-    return f"{env.episode.question}\n{env.budget_line()}"
+def user_prompt(env: ToolEnv[Any], question: str | None = None) -> str:
+    """The question and the budget: of the current episode, or of a recorded one."""
+    return f"{env.episode.question if question is None else question}\n{env.budget_line()}"
 
 
 def prompt_messages(env: ToolEnv[Any]) -> list[Message]:
@@ -168,20 +169,56 @@ def turn_messages(turn: Turn, *, as_calls: bool = False) -> list[Message]:
     Args:
         as_calls: As for `episode_messages`.
     """
-    if isinstance(turn.action, str) and not (as_calls and turn.calls):
-        spoken: Message = {"role": "assistant", "content": turn.action}
-    else:
-        calls = [_as_tool_call(call) for call in turn.calls]
-        spoken = {"role": "assistant", "content": "", "tool_calls": calls}
-    if not turn.calls:
-        return [spoken, {"role": "user", "content": turn.observation}]
-    notice = turn.observation[len("\n\n".join(turn.results)) :]
-    texts = [*turn.results[:-1], turn.results[-1] + notice]
-    results = [
-        {"role": "tool", "name": call.name or "unknown", "content": text}
-        for call, text in zip(turn.calls, texts, strict=True)
+    text = turn.action if isinstance(turn.action, str) and not (as_calls and turn.calls) else None
+    return _messages_of(text, turn.calls, turn.results, turn.observation)
+
+
+def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]:
+    """The whole transcript of a recorded episode, as `episode_messages` gives it.
+
+    A turn that was given as calls was recorded as the text of these calls, and becomes
+    `tool_calls`; so does a text that is exactly that.
+
+    Args:
+        env: Made as it was for the episode; it need not be reset.
+        record: Of an episode of that environment.
+
+    Raises:
+        ConfigurationError: A turn has several calls, and was recorded without the result of each.
+    """
+    messages = [
+        {"role": "system", "content": system_prompt(env)},
+        {"role": "user", "content": user_prompt(env, record.question)},
     ]
-    return [spoken, *results]
+    for turn in record.turns:
+        calls = [ToolCall(call["name"], call["arguments"]) for call in turn["calls"]]
+        if len(calls) > 1 and "results" not in turn:
+            raise ConfigurationError(
+                f"a turn of {record.task_id} has {len(calls)} calls and not the result of each: an"
+                " older version recorded it. Play it again."
+            )
+        results = turn["results"] if len(calls) > 1 else [turn["observation"]] * len(calls)
+        text = None if calls and turn["action"] == calls_text(calls) else turn["action"]
+        messages += _messages_of(text, calls, results, turn["observation"])
+    return messages
+
+
+def _messages_of(
+    text: str | None, calls: Sequence[ToolCall], results: Sequence[str], observation: str
+) -> list[Message]:
+    """A turn's messages; without a text it was given as calls."""
+    spoken: Message = {"role": "assistant", "content": text or ""}
+    if text is None:
+        spoken["tool_calls"] = [_as_tool_call(call) for call in calls]
+    if not calls:
+        return [spoken, {"role": "user", "content": observation}]
+    notice = observation[len("\n\n".join(results)) :]
+    texts = [*results[:-1], results[-1] + notice]
+    told = [
+        {"role": "tool", "name": call.name or "unknown", "content": content}
+        for call, content in zip(calls, texts, strict=True)
+    ]
+    return [spoken, *told]
 
 
 def _as_tool_call(call: ToolCall) -> dict[str, Any]:

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "data" / "sql3" / "questions"
 FIRST = 201
 """The number of the first question that is added for a database."""
-DRAWN = 6
+DRAWN = 8
 """Tasks that are written for each that is taken."""
 _ODD = re.compile(
     r'column "|records? in "|\bIDs?\b|\bcodes?\b \S*\d|\w-\w+ links?\b|\b(figure|value)\b'
@@ -37,10 +37,8 @@ _ODD = re.compile(
 )
 
 
-def questions_of(
-    db_id: str, each: int, seed: int
-) -> tuple[str, list[dict[str, str]], Counter[str]]:
-    """The questions to add for a database, and why others were left out."""
+def questions_of(db_id: str, each: int, seed: int) -> tuple[str, list[SynthTask], Counter[str]]:
+    """The questions that may be added for a database, and why others were left out."""
     folder = bundled.dataset_folder("bundled-2")
     older = [
         entry
@@ -49,7 +47,7 @@ def questions_of(
         if entry["db_id"] == db_id
     ]
     path = folder / "database" / db_id / f"{db_id}.sqlite"
-    asked = {plain_question(entry["question"]) for entry in older}
+    asked = {plain_question(entry["question"]) for entry in older}  # of this database
     known = {canonical_sql(entry["query"]) for entry in older}
     written = synthesize(path, n=each * DRAWN, seed=seed, variants=2).tasks
     database = open_database(path)
@@ -67,8 +65,17 @@ def questions_of(
                 left_out["judge"] += 1
         else:
             good.append(task)
-    chosen = [task for level in LEVELS for task in _by_turns(good, level, each // len(LEVELS))]
-    entries = [
+    return db_id, good, left_out
+
+
+def entries_of(
+    db_id: str, good: list[SynthTask], each: int, taken: set[str]
+) -> list[dict[str, str]]:
+    """The questions to add for a database, none of which is taken; they are then."""
+    new = [task for task in good if plain_question(task.question) not in taken]
+    chosen = [task for level in LEVELS for task in _by_turns(new, level, each // len(LEVELS))]
+    taken.update(plain_question(task.question) for task in chosen)
+    return [
         {
             "id": f"{db_id}-{number}",
             "db_id": db_id,
@@ -78,7 +85,6 @@ def questions_of(
         }
         for number, task in enumerate(chosen, FIRST)
     ]
-    return db_id, entries, left_out
 
 
 def _by_turns(tasks: list[SynthTask], level: str, most: int) -> Iterator[SynthTask]:
@@ -103,7 +109,9 @@ def main() -> None:
     db_ids = [one.db_id for one in bundled.read(bundled.bundled_dir("bundled-2")).databases]
     work = partial(questions_of, each=chosen.each, seed=chosen.seed)
     with ProcessPoolExecutor(chosen.jobs) as pool:
-        for db_id, entries, left_out in pool.map(work, db_ids):
+        taken: set[str] = set()  # "How many towns are there?" may fit two databases
+        for db_id, good, left_out in pool.map(work, db_ids):
+            entries = entries_of(db_id, good, chosen.each, taken)
             lines = ",\n".join(f" {json.dumps(entry, ensure_ascii=False)}" for entry in entries)
             text = f"[\n{lines}\n]\n"
             (chosen.out / f"{db_id}.json").write_text(text, encoding="utf-8")

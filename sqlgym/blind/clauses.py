@@ -228,7 +228,7 @@ class Clauses:
         words = [self.row.word(place + step) for step in range(5)]
         if words[:5] == ["but", "do", "not", "have", "any"]:
             self._keep_split("except", place, 5)
-        elif words[0] == "but" and words[1] in ("not", "no", "of", "never", "without"):
+        elif words[0] == "but" and words[1] in ("not", "no", "of", "never", "without", "none"):
             self._keep_split("except", place, 3 if words[1] == "of" else 2)
         elif words[:2] == ["leaving", "out"] or words[0] in ("excluding", "except"):
             self._keep_split("except", place, 2 if words[1] == "out" else 1)
@@ -277,7 +277,7 @@ class Clauses:
             while self.row.word(after) in ("among", "the", "by", "a", "in", "of"):
                 after += 1
             unit = self._unit(after)
-            if unit is not None and unit.is_table():
+            if unit is not None and (unit.is_table() or unit.word == "those"):
                 self.splits["intersect"] = step
                 self.row.use(place, place + 1)
                 return
@@ -340,6 +340,9 @@ class Clauses:
         before = self._unit(place - 2)
         if column is not None and before is not None and before.is_table():
             return True
+        steps = range(max(0, place - REACH), place)
+        if column is not None and any(self._words(step, "which", "of", "the") for step in steps):
+            return True
         return column is not None and self.row.word(place - 2) in (
             "was",
             "were",
@@ -376,6 +379,10 @@ class Clauses:
 
     def _aggregate_at(self, place: int, word: str) -> None:
         function = AGGREGATES.get(word) or _SUPERLATIVES[word][1]
+        if shared := self._shared_column(place):
+            self.extremes.append(Extreme(function, place, shared))
+            self.row.units[place].used = True
+            return
         step = place + 1
         while step < place + REACH and self.row.word(step) in _ARTICLES and not self._is_all(step):
             step += 1
@@ -404,6 +411,17 @@ class Clauses:
             return
         self.row.units[place].used = True
 
+    def _shared_column(self, place: int) -> Unit | None:
+        """The column of "the mean and then the highest age", said of the second only."""
+        step = place + 1
+        if self.row.word(step) != "and":
+            return None
+        while self.row.word(step) in ("and", "then", "the"):
+            step += 1
+        if self._words(step, "most", "recent"):
+            return self._column(step + 2)
+        return self._column(step + 1) if self.row.word(step) in AGGREGATES else None
+
     def _is_table(self, place: int) -> bool:
         unit = self._unit(place)
         return unit is not None and unit.is_table()
@@ -430,7 +448,9 @@ class Clauses:
         elif word in _COUNTED or (word == "many" and self.row.word(place - 1) == "how"):
             self.counted.append(place)
             self.row.use(place - (word == "many"), place + 1)
-        elif word in ("number", "numbers") and not unit.used:
+        elif (word == "often" and self.row.word(place - 1) == "how") or (
+            word in ("number", "numbers") and not unit.used
+        ):
             self.counted.append(place)
             unit.used = True
         elif unit.text.lower() in ("share", "shared", "have") and self.row.counts:

@@ -13,7 +13,10 @@ from sqlgym.blind.fitting import Finding
 from sqlgym.blind.names import parts_of
 from sqlgym.blind.phrases import Unit
 from sqlgym.blind.statements import Block, ColumnUse, SqlCondition, Value, name_columns
-from sqlgym.blind.words import alike
+from sqlgym.blind.words import alike, word_set
+
+_OF_A_DATE = word_set("date dt day year time at on in when occurred happened")
+"""Words of a column's name that tell no more than that it is when a row was."""
 
 
 class Comparison(Conditions):
@@ -152,8 +155,14 @@ class Comparison(Conditions):
         found = found or self._asked_how(use)
         if not found and any("number" in part for part in parts_of(use.column)):
             found = self._number_said()
-        if not found and not self._goes_without_saying(use, block):
+        if not found and not self._goes_without_saying(use, block) and not self._own_date(use):
             self._find(worst, f"{use.source.table}.{use.column}")
+
+    def _own_date(self, use: ColumnUse) -> bool:
+        """Whether a year or month is that of the rows themselves: "in which year were there"."""
+        own = {part[:4] for part in parts_of(use.source.table)}
+        rest = [part for part in parts_of(use.column) if part not in _OF_A_DATE]
+        return bool(use.part) and all(part[:4] in own for part in rest)
 
     def _asked_how(self, use: ColumnUse) -> bool:
         """Whether "how long" or the like asks for this column."""
@@ -313,7 +322,11 @@ class Comparison(Conditions):
         for block in self.query.blocks():
             for source in block.sources:
                 said = (self._mentions_table(u, source.table) for u in self.row.units)
-                if not any(said) and not self._said_in_column(source.table):
+                if (
+                    not any(said)
+                    and not self._said_in_column(source.table)
+                    and not self._passed_through(source.table)
+                ):
                     self._find("missing_table", source.table)
         for unit in self.row.units:
             if unit.is_table() and not unit.used:

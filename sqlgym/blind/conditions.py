@@ -218,6 +218,12 @@ class Conditions(Fitting):
     def _membership(self, condition: SqlCondition, inner: Block, low: int, high: int) -> None:
         table = inner.sources[0].table
         places = [p for p, unit in self.clauses.none if self._mentions_table(unit, table)]
+        if not places and self._passed_through(table):  # "linked to no supplier"
+            outer = condition.left.use.source.table if condition.left.use else ""
+            for place, unit in self.clauses.none:
+                if any(self._mentions_table(unit, e) for e in self._linked_by(table) if e != outer):
+                    places.append(place)
+                    unit.used = True
         if condition.sign == "in" or not places:
             self._find("missing_condition", f"no {table}")
             return

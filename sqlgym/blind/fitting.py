@@ -177,6 +177,23 @@ class Fitting:
     def _mentions_table(self, unit: Unit, table: str) -> bool:
         return unit.is_table() and table in self._tables_of(unit)
 
+    def _linked_by(self, table: str) -> list[str]:
+        """The two tables that a table links, if nothing else does, and the text says "linked"."""
+        if not any(unit.word == "linked" for unit in self.row.units):
+            return []
+        targets: dict[str, set[str]] = {}
+        for key in self.names.references:
+            targets.setdefault(key.table, set()).add(key.to_table)
+        ends = targets.get(table, set())
+        ways = [one for one, found in targets.items() if len(ends) == 2 and ends <= found | {one}]
+        return sorted(ends) if ways == [table] else []
+
+    def _passed_through(self, table: str) -> bool:
+        """Whether the text speaks of both tables that a table links, and says that they are."""
+        ends = self._linked_by(table)
+        units = [unit for unit in self.row.units if unit.is_table()]
+        return bool(ends) and all(any(self._mentions_table(u, e) for u in units) for e in ends)
+
     def _concept(self, concept: str, use: ColumnUse, at: int) -> str:
         """Whether an adjective's meaning is this column, and no other of the table's."""
         columns = [

@@ -67,10 +67,26 @@ _ABBREVIATIONS = {
         mpg mpg|miles+per+gallon
         from from|start|origin|departure|beginning
         to to|end|destination|arrival|until|ended|ends
-        since since|start|beginning
+        since since|start|beginning|joining|joined
+        until until|end
+        valid valid|validity
+        member member|membership
+        yn yn|flag
+        cap cap|capacity
+        sc sc|score
+        fnd fnd|founded|founding
+        pd pd|paid|payment
+        nm name
+        typ type
+        abv alcohol+content
+        ibu bitterness
+        flg flag
+        prc price
+        tm time
         lead lead|leader
         registered registered|registration
         issued issued|issue
+        returned returned|return
         opened opened|opening
         published published|publication
         enrolled enrolled|enrolment|enrollment
@@ -93,6 +109,8 @@ SKIPPED = word_set("of s")
 _PLAIN = word_set("date year time number code value type name status kind")
 OWN = 0.05
 """What it costs to leave out a column's word that its table has too."""
+_SAID_OF_ROWS = 0.11
+"""What marks the word that says what rows did at their own date; it may be left out."""
 _DATED = word_set("date year since dt yr on at from to in out start end begin due day month")
 MOST_KNOWN = 20_000
 """Words of questions whose nouns are remembered."""
@@ -317,9 +335,31 @@ def _column_noun(table: Table, column: str, kind: str) -> Noun:
     naming = {singular(p) for p in parts} <= own and not counted
     dated = bool(_DATED & set(parts)) or "DATE" in kind.upper() or "TIME" in kind.upper()
     known = table.column(column)
+    held = set(parts) & _HELD
+    if dated and held:
+        words = [Word(tuple(sorted(own)), OWN) if held & set(w.ways) else w for w in words]
+    if dated and (held or "year" in parts or not counted) and _is_own_date(parts, own | held):
+        said = ("occurred",) if own & _ACCIDENTS else ()
+        words.append(Word((*_HAPPENED, *said), _SAID_OF_ROWS))
     primary = known is not None and known.primary_key
     keyed = primary or any(key.column == column for key in table.foreign_keys)
     return Noun("column", table.name, column, tuple(words), naming, dated, keyed, primary, counted)
+
+
+_HAPPENED = tuple(
+    sorted(word_set("made placed taken given issued posted written sent took held cast"))
+)
+"""What is said of rows at their own date: orders placed in May."""
+_HELD = word_set("made placed taken held given borrowed rented")
+"""Whose date is the date of the row: appointments are held at the appointment date."""
+_ACCIDENTS = word_set("incident accident event fault failure outage")
+"""Rows of which it is said that they occurred."""
+
+
+def _is_own_date(parts: list[str], own: set[str]) -> bool:
+    """Whether a date is called after nothing but its table, or not at all."""
+    others = [p for p in parts if p not in _DATED and p not in ("time", "timestamp")]
+    return all(any(alike(part, word) for word in own) for part in others)
 
 
 def _price(part: str, place: int, parts: list[str], own: set[str]) -> float:
@@ -383,7 +423,7 @@ def _spans(
     ends: list[tuple[int, float]] = []
     fitted, fillers, said, solid, in_order = 0.0, 0, 0, False, len(noun.words) > 1
     plain = True
-    lightest = min(0.1, max((w.missing for w in noun.words), default=0.0))
+    lightest = _lightest(noun)
     for place in range(start, min(len(tokens), start + LONGEST)):
         token = tokens[place]
         if not free[place]:
@@ -393,6 +433,8 @@ def _spans(
             if said and word in ("-", "–"):
                 continue
             follows = tokens[place + 1].lower if place + 1 < len(tokens) else ""
+            if said and word == "and" and singular(follows) == "time" and noun.dated:
+                continue
             opens = follows not in _NEVER_FIRST and singular(follows) not in FILLERS
             if said and word in (",", "or") and in_order and opens:
                 continue
@@ -420,12 +462,10 @@ def _spans(
             said += 1
             solid = solid or (best.missing >= lightest and token.kind == "word")
             plain = plain and singular(word) in _PLAIN
-        elif (word == "in" and any(w.ways[0].isdecimal() for w in left)) or (
-            word in SKIPPED and place > start and noun.kind == "column"
-        ):
+        elif _is_passed_over(noun, word, left, place > start):
             continue
-        elif _is_filler(noun, word):
-            fillers += 1
+        elif _is_filler(noun, word, tokens[place - 1].lower if place else ""):
+            fillers += word != "place"
         else:
             break
         score = _score(noun, left, fitted, fillers, said, tokens[start : place + 1])
@@ -438,17 +478,33 @@ def _spans(
     return ends
 
 
+def _lightest(noun: Noun) -> float:
+    """What a word has to cost at least if a mention may consist of it alone."""
+    costs = [w.missing for w in noun.words if w.missing != _SAID_OF_ROWS]
+    return min(0.1, max(costs, default=0.0))
+
+
+def _is_passed_over(noun: Noun, word: str, left: Sequence[Word], is_inside: bool) -> bool:
+    """Whether a word between those of a noun says nothing: "of", or "in" before a year."""
+    if word == "in" and any(w.ways[0].isdecimal() for w in left):
+        return True
+    return word in SKIPPED and is_inside and noun.kind == "column"
+
+
 def _stands_for_rows(tokens: Sequence[Token], place: int, said: int) -> bool:
     """Whether a table's word is no part of a column: "orders placed", "the order's date"."""
     after = tokens[place + 1].text if place + 1 < len(tokens) else ""
     word = tokens[place].lower
     before = tokens[place - 1].lower if place else ""
     many = singular(word) != word and (not said or before == "of")
-    return after in ("'", "’") or many or (not said and after.lower().endswith("ed"))
+    verb = after.lower().endswith("ed") or after.lower() in _HAPPENED
+    return after in ("'", "’") or many or (not said and verb)
 
 
-def _is_filler(noun: Noun, word: str) -> bool:
+def _is_filler(noun: Noun, word: str, before: str) -> bool:
     plain = singular(word)
+    if (before, word) == ("took", "place"):
+        return True
     if noun.kind != "column":
         return plain in _ROWS
     if plain in ("date", "year"):
@@ -459,6 +515,8 @@ def _is_filler(noun: Noun, word: str) -> bool:
         return any("email" in w.ways for w in noun.words)
     if plain == "id":
         return noun.keyed
+    if noun.dated and not noun.numeric and plain != "time":
+        return False
     if noun.keyed or any("id" in w.ways for w in noun.words):
         return False
     return plain in FILLERS
@@ -467,7 +525,7 @@ def _is_filler(noun: Noun, word: str) -> bool:
 def _score(
     noun: Noun, left: list[Word], fitted: float, fillers: int, said: int, span: Sequence[Token]
 ) -> float:
-    missing = sum(word.missing for word in left)
+    missing = sum(word.missing for word in left if word.missing != _SAID_OF_ROWS)
     if noun.kind == "column" and noun.naming and not said:
         plain = [singular(t.lower) for t in span]
         return 0.7 if plain in (["name"], ["title"]) else 0.0

@@ -158,8 +158,13 @@ class Units:
     def _skip_units(self, place: int, first: int = -1) -> int:
         """The place after the unit of a number."""
         start = place
-        while place < len(self.units) and place < start + 3:
+        while place < len(self.units) and place < start + 4:
             unit = self.units[place]
+            if unit.word == "per" and start < place:
+                after = self.units[place + 1].text.lower() if place + 1 < len(self.units) else ""
+                if singular(after) in UNIT_WORDS:
+                    place += 1
+                    continue
             measured = unit.text in UNIT_SIGNS or singular(unit.word) in UNIT_WORDS
             named = singular(unit.text.lower()) in UNIT_WORDS
             if not measured and not (named and self._has_column(first)):
@@ -252,6 +257,7 @@ class Units:
         from_place = self.word(low - 1) == "from" and values[0][0] == "text"
         if column is None and not found.concept and not from_place:
             column, after = self._column_after(after, found)
+            after = self._skip_included(after) if sign == "between" else after
         if column is None and not found.concept and not found.implied:
             if self.word(low - 1) == "the" and values[0][0] == "text":
                 low -= 1
@@ -358,6 +364,11 @@ class Units:
             return False
         place = after
         number = int(float(values[0][1]))
+        again = (sign, number) == (">=", 1) and self.word(low - 1) == "and" and self.counts
+        if again and not self.units[after].is_table():  # "and at least one with a price of 3"
+            self.counts.append((sign, number, low, self.counts[-1][3]))
+            self.use(low, after)
+            return True
         while not sign and (self.word(place) in AGGREGATES or self.word(place) in STRONGEST):
             place += 1
         follows = self.units[place] if place < len(self.units) else None
@@ -448,7 +459,7 @@ class Units:
         if not unit.is_column() or unit.used:
             return
         before = [
-            self.units[place - step].text.lower() if place >= step else "" for step in (1, 2, 3, 4)
+            self.units[place - step].text.lower() if place >= step else "" for step in range(1, 6)
         ]
         after = [self.word(place + step) for step in (1, 2, 3)]
         missing = {"recorded", "known", "given", "available", "listed", "specified"}
@@ -491,6 +502,9 @@ class Units:
             and not self._prefers_table(place)
         ):
             self._keep_state("flag", place, place - 2, place + 1, True)
+        elif before[0] in ("a", "an") and before[1] in ("have", "has"):
+            if before[2] in ("that", "which") and not self._is_their_table(place):
+                self._keep_state("flag", place, place - 2, place + 1)
         elif (
             before[0] in ("have", "has")
             and not self._is_their_table(place)

@@ -75,6 +75,31 @@ _SYNONYMS = (
     "people person",
     "admission admitted",
     "enrolment enrolled enrollment",
+    "built construction constructed",
+    "bought purchase purchased",
+    "sold sale",
+    "lent lending lend",
+    "paid payment",
+    "expired expiry",
+    "received receipt",
+    "resolved resolution",
+    "submitted submission",
+    "diagnosed diagnosis",
+    "decided decision",
+    "produced production",
+    "introduced introduction",
+    "modified changed edited change",
+    "added addition",
+    "identified identification",
+    "certified certification",
+    "verified verification",
+    "departed departure",
+    "begun began start",
+    "created creation",
+    "written writing",
+    "sent sending",
+    "used use",
+    "deceased death",
 )
 _ENDINGS = word_list(
     "ations ation ators ator ates ated ating ate ions ion ings ing ments ment ages age ers er ors "
@@ -295,6 +320,8 @@ def _alike(one: str, other: str) -> float:
         len(root(first)) >= 4 or root(first) + "e" in (first, second)
     ):
         return 0.8
+    if min(len(one), len(other)) > 3 and (one + "ed" == other or other + "ed" == one):
+        return 0.8  # "joined" and "did ... join"
     if _GROUPS.get(first, _NONE) & _GROUPS.get(second, _NONE):
         return 0.6
     return 0.0

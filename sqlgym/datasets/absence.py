@@ -22,7 +22,8 @@ from sqlgym.database.schema import Column, Table
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.nouns import Noun, column_noun, table_noun, words_of
+from sqlgym.synthesis.language.nouns import Noun, column_noun, table_noun
+from sqlgym.synthesis.language.parts import words_of
 from sqlgym.synthesis.reading.references import table_words
 from sqlgym.synthesis.reading.world import literal
 from toolgym.errors import ToolError

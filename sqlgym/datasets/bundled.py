@@ -75,6 +75,18 @@ def bundled_dir(name: str = "bundled") -> Path:
     )
 
 
+def facts_in(name: str) -> list[str]:
+    """The databases of a data set that hold facts of the world.
+
+    Args:
+        name: One of `DATASETS`.
+    """
+    source = bundled_dir(name) if name in _SOURCES else None
+    folders = (source, *text_source.others(source)) if source is not None else ()
+    composed = [folder for folder in folders if text_source.is_composed(folder)]
+    return sorted({db_id for folder in composed for db_id in text_source.entry_of(folder).facts})
+
+
 def build(source: Path, cache: Path | None = None) -> Path:
     """Build the text in a folder into the Spider layout, unless the cache has it already.
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from sqlgym.tasks.hardness import hardness
 from sqlgym.tasks.task import UnanswerableTask
 from toolgym.errors import TaskRefused
-from toolgym.family import Progress, SynthesisOrder, TaskFamily, WithTools
+from toolgym.family import Origin, Progress, SynthesisOrder, TaskFamily, WithTools
 
 _USUAL = ("train", "dev", "test")
 UNANSWERABLE = "no answer"
@@ -48,6 +48,16 @@ class SqlTaskFamily(TaskFamily):
         if bare_databases(path):
             return SPLITS[:-1]  # the last one is all of them
         return _splits_of_folder(spider_layout(path.resolve())) if path.is_dir() else ()
+
+    def origin(self, dataset: Any) -> Origin:
+        """Bundled data sets are licensed as this package; their facts have files with sources."""
+        from sqlgym.datasets.bundled import DATASETS, facts_in
+
+        if not isinstance(dataset, str) or dataset not in DATASETS:
+            return super().origin(dataset)
+        facts = ", ".join(facts_in(dataset))
+        told = f"; facts of the world in {facts}, their sources in the SOURCE.md of each"
+        return Origin("Apache-2.0", "written and generated for toolgym" + (told if facts else ""))
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
         """A task is its question and its SQL on its database; a shape is SQL without constants.
@@ -134,6 +144,19 @@ class SqlTaskFamily(TaskFamily):
         from sqlgym.datasets.synthesis_export import write_folder
 
         return write_folder(order, progress)
+
+    def invent(
+        self, out: Path, n: int, first: int = 0, progress: Progress | None = None
+    ) -> tuple[Path, ...]:
+        """Write invented databases; see `sqlgym.invention`.
+
+        Raises:
+            ConfigurationError: One is there already.
+            EnvironmentFault: The folder cannot be written.
+        """
+        from sqlgym.invention import invent_databases
+
+        return invent_databases(out, n, first, progress)
 
 
 def _splits_of_folder(folder: Path) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from sqlgym.datasets.synthesised import (
 from sqlgym.tasks.splits import Entry, check_shares, divide
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 from toolgym.family import Progress, SynthesisOrder
+from toolgym.runs.files import replace_folder
 
 NOTE: Final = "SYNTHESIS.md"
 _TITLE: Final = "# Synthesised tasks"
@@ -136,20 +137,7 @@ def _install(
             plain = [{k: v for k, v in entry.items() if k != "canonical"} for entry in entries]
             write_json(built / file, plain)
         (built / NOTE).write_text(note, "utf-8")
-        _exchange(built, out, Path(name) / "old")
-
-
-def _exchange(built: Path, out: Path, old: Path) -> None:
-    """Put a folder in its place; what is there goes to `old`, and comes back if that fails."""
-    had_one = out.exists()
-    if had_one:
-        out.rename(old)
-    try:
-        built.rename(out)
-    except OSError:
-        if had_one:
-            old.rename(out)
-        raise
+        replace_folder(built, out, Path(name) / "old")
 
 
 def schema_source(db_id: str, path: Path) -> DatabaseSource:

@@ -201,10 +201,18 @@ class ExploreEnv(ToolEnv[SqlTask]):
         self._exploration = _exploration_of(task, self._schema)
         if self._may_refuse:
             self.episode.ledger.mistake = ""
+        evidence = f"\nEvidence: {task.evidence}" if task.evidence else ""
+        return self._arranged(f"{task.question}{evidence}")
+
+    def _arranged(self, question: str) -> str:
+        """The question with what is told of the database."""
+        return f"{question}\n{self._table_names()}"
+
+    def _table_names(self) -> str:
+        """A line with the names of the tables, of eighty at most."""
         names = [table.name for table in self._schema.tables]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
-        evidence = f"\nEvidence: {task.evidence}" if task.evidence else ""
-        return f"{task.question}{evidence}\nTables: {', '.join(names[:_NAMED_TABLES])}{more}"
+        return f"Tables: {', '.join(names[:_NAMED_TABLES])}{more}"
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, Info]:  # type: ignore[override]
         """As `ToolEnv.step`; threads take their steps in turn, see `sqlgym.database.turnstile`."""

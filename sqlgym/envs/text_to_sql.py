@@ -47,6 +47,9 @@ class TextToSQLEnv(ExploreEnv):
             set when the first task of a database is drawn; see `sqlgym.compare`.
         tools: Those that the agent is offered, `answer` among them; all without it. Without
             `describe` the prompt holds the schema.
+        schema_first: Whether the prompt tells of the database before it asks. Prompts of one
+            database then begin alike, which whoever keeps what a model has read of a beginning can
+            use: a server with a prefix cache, and the warm-up of the reference trainer.
         dataset, split, step_limit, parsing, rewards, databases, synthesis, render,
             unanswerable, render_mode: As of `ExploreEnv`. A value that is missing is only asked
             for where there is `query` to look for it, and `cannot_answer` need not be named in
@@ -68,6 +71,7 @@ class TextToSQLEnv(ExploreEnv):
         *,
         match: Match = "sound",
         tools: Sequence[str] | None = None,
+        schema_first: bool = False,
         step_limit: int = 15,
         parsing: Literal["lenient", "strict"] = "lenient",
         rewards: RewardConfig | dict[str, Any] | None = None,
@@ -93,18 +97,29 @@ class TextToSQLEnv(ExploreEnv):
             render_mode=render_mode,
         )
         self.match = match
+        self.schema_first = schema_first
         self.judged: Judged | None = None
         if offered is not None:
             more = [CANNOT_ANSWER.name] if unanswerable else []
             self.tools = {name: self.tools[name] for name in [*offered, *more]}
 
     def begin(self, task: SqlTask) -> str:
-        """The question, and the tables by name, or in full where they cannot be described."""
+        """The question with what is told of the database."""
         asked = super().begin(task)
         self.judged = None
         if self.match == "suite":  # made now: no agent's time is spent on it
             self._suite()
-        return asked if "describe" in self.tools else f"{asked}\n{create_statements(self._schema)}"
+        return asked
+
+    def _arranged(self, question: str) -> str:
+        """The question, and the tables by name, or in full where they cannot be described."""
+        if "describe" in self.tools:
+            parts = [question, self._table_names()]
+            return "\n".join(reversed(parts) if self.schema_first else parts)
+        schema = create_statements(self._schema)
+        if self.schema_first:
+            return f"{schema}\n{question}"
+        return f"{question}\n{self._table_names()}\n{schema}"
 
     def expert(self) -> Generator[Any, str, None]:
         """Look at the gold's tables, run the gold SQL, and submit it."""

@@ -325,7 +325,7 @@ class _Candidate:
                 continue
             few = draw.sample(parents, max(1, len(parents) // 5))
             lonely = set(draw.sample(parents, round(style.lonely * len(parents))))
-            others = [parent for parent in parents if parent not in lonely]
+            others = [parent for parent in parents if parent not in lonely] or parents
             can_be_null = all(table.columns[place].has_nulls for place in reference.columns)
             for row in rows:
                 own = tuple(row[place] for place in reference.columns)

@@ -52,7 +52,10 @@ def leaves_choices(tree: exp.Expr, database: Database) -> bool:
     """Whether a query may leave a choice that is none of a group's columns."""
     if any(_is_by_order(node) for node in tree.find_all(exp.Func, exp.WindowSpec)):
         return True
-    if any(_takes_the_first(node) for node in tree.find_all(exp.Subquery)):
+    if any(
+        _takes_the_first(node) and not _has_one_row(node, tree, database)
+        for node in tree.find_all(exp.Subquery)
+    ):
         return True
     return tree.find(*_ONE_OF_SEVERAL) is not None and _is_collated(tree, database)
 
@@ -77,6 +80,18 @@ def _takes_the_first(subquery: exp.Subquery) -> bool:
         is_aggregate(node) for part in inner.expressions for node in part.find_all(exp.Func)
     )
     return not single
+
+
+def _has_one_row(subquery: exp.Subquery, tree: exp.Expr, database: Database) -> bool:
+    """Whether a subquery finds a single row, as can be seen where it stands by itself."""
+    columns = subquery.find_all(exp.Column)
+    if tree.find(exp.CTE) is not None or any(c.this.quoted and not c.table for c in columns):
+        return False  # by itself, SQLite takes a quoted name that it does not know for a text
+    inner = subquery.unnest().sql(dialect="sqlite")
+    try:
+        return len(database.query(f"SELECT 1 FROM ({inner}) LIMIT 2").rows) < 2
+    except ToolError:  # it refers to the query around it
+        return False
 
 
 def _is_collated(tree: exp.Expr, database: Database) -> bool:

@@ -143,10 +143,8 @@ class Draft:
         return self.pick(wording for wording in wordings if wording)
 
     def entity(self, fits: Callable[[Entity], Any] = bool) -> Entity:
-        """A table that fits; one that only links others is seldom taken."""
-        entity = self.pick(entity for entity in self.world.entities if fits(entity))
-        self.unless(entity.noun.last == "link" and self.chance(0.85))
-        return entity
+        """A table that fits, and does not only link others: nobody asks for such rows."""
+        return self.pick(e for e in self.world.entities if not e.is_link and fits(e))
 
     def unless(self, wrong: Any) -> None:
         """End the attempt if something is wrong."""
@@ -174,7 +172,8 @@ def bare(fields: Sequence[Field]) -> str:
 
 
 def _listed(fields: Sequence[Field], full_name: str, word: Callable[[Noun], str]) -> str:
-    nouns = [field.noun for field in fields]
+    is_clear = len(fields) < 2 or word(fields[0].noun).startswith("the ")
+    nouns = [field.shown if is_clear else field.noun for field in fields]
     if [noun.one for noun in nouns] == ["first name", "last name"]:
         return full_name
     return english.join_words(list(map(word, nouns)))
@@ -254,6 +253,17 @@ def _said(
             return f"the {noun} with the {field.noun.one} {shown}", clause
         return f"the {noun} whose {field.noun.one} is {shown}", f"has the {field.noun.one} {shown}"
     return f"the {noun} {'named ' * draft.says_named}{shown}", f"is {shown}"
+
+
+def said_alike(*rows: Named) -> list[str]:
+    """Rows by their labels, the names all bare or all in quotes."""
+    if any(len(row.cells) > 1 or not isinstance(row.cells[0], str) for row in rows):
+        return [row.said for row in rows]
+    names = [row.cells[0] for row in rows]
+    starts = [row.said.removesuffix(spoken_values.quoted_text(row.cells[0])) for row in rows]
+    return [
+        start + name for start, name in zip(starts, spoken_values.quoted_texts(names), strict=True)
+    ]
 
 
 def _has_twin(rows: tuple[tuple[Any, ...], ...], cells: tuple[Any, ...]) -> bool:

@@ -17,13 +17,15 @@ import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from sqlgym.database.database import Database, open_database
+from sqlgym.database.database import Database, QueryResult, open_database
+from sqlgym.synthesis.beside import Begun, Threads
 from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
 from sqlgym.synthesis.language import english
-from sqlgym.synthesis.proof import Rejected, prove
+from sqlgym.synthesis.proof import Rejected, first_look, prove_on_file
 from sqlgym.synthesis.reading.profiling import profile
 from sqlgym.synthesis.reading.world import LARGE, World
 from sqlgym.synthesis.rephrasing import LITERAL, Rephraser, solved_by_expert
@@ -44,12 +46,34 @@ COMMON = 0.04
 """Share of the kept tasks that may have the same single value as their answer; three always may."""
 KEYS = 0.04
 """How often a row without a name is spoken of by its key, where other tables have names."""
+ODD = 0.003
+"""How often a draft may speak of what nobody would say, such as a column with a cryptic name."""
 FAIR = 1.5
 """How many times its share of the shapes that fit, at most, a table has of the questions; more only
 after half of `PATIENCE` without a new task."""
 HOPELESS = {"gold_fails": 4, "too_long": 1}
 """What counts, and how much, against trying a shape on the same tables again; at 8 it is given up
 until something else of it is kept."""
+HOPELESS_WHERE_LARGE = {**HOPELESS, "several_readings": 1, "tied_limit": 1}
+"""The same for a database with a large table, where many rows tie, and each draft costs more."""
+AHEAD = 8
+"""Tasks by which the search is ahead of what it gives, where proofs are done beside it."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A task that was found.
+
+    Attributes:
+        form: Its canonical SQL without literals.
+        proof: Its proof on the file, where that is still under way.
+        drafts: How many were tried for it in vain.
+    """
+
+    task: SynthTask
+    form: str
+    proof: Begun[QueryResult] | None = None
+    drafts: int = 0
 
 
 @dataclass
@@ -64,6 +88,7 @@ class Search:
     rephraser: Rephraser | None = None
     variants: int = VARIANTS
     small: SmallCopy | None = None
+    beside: Threads | None = None
     tried: Counter[str] = field(default_factory=Counter)
     fits: Counter[str] = field(default_factory=Counter)
     gave: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -75,7 +100,9 @@ class Search:
     answers: Counter[str] = field(default_factory=Counter)
     heavy: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
     levels: dict[str, Hardness] = field(default_factory=dict)
-    waiting: dict[Hardness, deque[SynthTask]] = field(
+    chosen: Counter[Hardness] = field(default_factory=Counter)
+    in_vain: Counter[Hardness] = field(default_factory=Counter)
+    waiting: dict[Hardness, deque[Found]] = field(
         default_factory=lambda: {level: deque() for level in LEVELS}
     )
     given_up: set[Hardness] = field(default_factory=set)
@@ -85,27 +112,62 @@ class Search:
 
     def tasks(self) -> Iterator[SynthTask]:
         """All tasks that can be found, in the mix of levels as long as it can be had."""
+        ahead = AHEAD if self.beside is not None else 0
+        chosen: deque[Found] = deque()
         while True:
             level = self._next_level()
             if level is None:
-                return
-            task = self.waiting[level].popleft() if self.waiting[level] else self._find(level)
-            if task is None:
+                break
+            found = self.waiting[level].popleft() if self.waiting[level] else self._find(level)
+            if found is None:
                 self._give_up(level)
                 continue
-            if self.rephraser is not None:
-                task = self.rephraser.reword(task)
-                self.questions.add(plain_question(task.question))
-            self.report.kept += 1
-            self.report.by_hardness[level] += 1
-            self.report.by_shape[task.shape] += 1
+            self.chosen[level] += 1
             if level in self.given_up:  # found by chance, on the way to another level
                 self._give_up(level)
-            yield task
+            chosen.append(found)
+            if len(chosen) > ahead:
+                yield from self._proved(chosen.popleft())
+        while chosen:
+            yield from self._proved(chosen.popleft())
+
+    def _proved(self, found: Found) -> Iterator[SynthTask]:
+        """A task, unless its proof on the file has failed."""
+        task = found.task
+        try:
+            if found.proof is not None:
+                self._count(task, self._answer(found.proof.result()))
+        except Rejected as reason:
+            self._take_back(found, reason.code)
+            return
+        self.in_vain[task.hardness] = 0
+        if self.rephraser is not None:
+            task = self.rephraser.reword(task)
+            self.questions.add(plain_question(task.question))
+        self.report.kept += 1
+        self.report.by_hardness[task.hardness] += 1
+        self.report.by_shape[task.shape] += 1
+        yield task
+
+    def _take_back(self, found: Found, code: str) -> None:
+        """Go on as if a task had not been found."""
+        task = found.task
+        self.chosen[task.hardness] -= 1
+        self.kept_shapes[task.shape] -= 1
+        self.gave[task.shape][task.hardness] -= 1
+        self.asked.subtract(task.tables)
+        self.questions.discard(plain_question(task.question))
+        self.seen_canonical.discard(task.canonical)
+        self.skeletons[found.form] -= 1
+        self.in_vain[task.hardness] += found.drafts + 1
+        self._refuse(task.shape, task.tables, code)
+        self.report.rejected[code] += 1
+        if task.hardness in self.given_up:
+            self._give_up(task.hardness)
 
     def _next_level(self) -> Hardness | None:
         """The level that lacks most."""
-        kept = self.report.by_hardness
+        kept = self.chosen
         total = sum(kept.values()) + 1
         open_ = [
             level
@@ -116,7 +178,7 @@ class Search:
 
     def _give_up(self, level: Hardness) -> None:
         self.given_up.add(level)
-        kept = self.report.by_hardness[level]
+        kept = self.chosen[level]
         outcome = f"after {kept} tasks, no more were found" if kept else "none was found"
         self.report.missing[level] = f"{outcome} in {PATIENCE:,} drafts: {self._lacks(level)}"
 
@@ -125,29 +187,30 @@ class Search:
             return "no shape of this level fits the tables, their columns and their references."
         return "what the shapes of this level give here is known or cannot be proved."
 
-    def _find(self, level: Hardness) -> SynthTask | None:
+    def _find(self, level: Hardness) -> Found | None:
         names = list(SHAPES)
         weights = [self._weight(name, level) for name in names]
-        for drafts in range(PATIENCE):
+        for drafts in range(self.in_vain[level], PATIENCE):
             self.is_patient = drafts >= PATIENCE // 2
             place = self.rng.choices(range(len(names)), weights)[0]
             name = names[place]
             self.report.candidates += 1
             self.tried[name] += 1
             try:
-                task = self._attempt(name)
+                found = self._attempt(name)
             except Unfit:
                 self.report.rejected["unfit"] += 1
             except Rejected as reason:
                 self.report.rejected[reason.code] += 1
             else:
+                task = found.task
                 self.kept_shapes[task.shape] += 1
                 self.asked.update(task.tables)
                 self.gave[task.shape][task.hardness] += 1
                 self.questions.add(plain_question(task.question))
                 if task.hardness == level:
-                    return task
-                self.waiting[task.hardness].append(task)
+                    return replace(found, drafts=drafts - self.in_vain[level])
+                self.waiting[task.hardness].append(found)
             weights[place] = self._weight(name, level)  # a draft changes that of its shape only
         return None
 
@@ -156,10 +219,11 @@ class Search:
         gained = (self.gave[name][level] + 0.5) / (self.tried[name] + 2)
         return gained / (1 + self.kept_shapes[name])
 
-    def _attempt(self, name: str) -> SynthTask:
+    def _attempt(self, name: str) -> Found:
         commas, style, named = (self.rng.random() for _ in range(3))
+        is_plain = self.rng.random() >= ODD and not self.is_patient
         draft = Draft(
-            self.world,
+            self.world.plain if is_plain else self.world,
             self.rng,
             commas < 0.5,
             self._keys(),
@@ -186,18 +250,36 @@ class Search:
         # Of a large table a proof costs more than to see whether it is worth it.
         forms = self._forms(candidate) if self.small is not None else None
         try:
-            result = prove(self.database, candidate, entities, self.small)
+            shown = first_look(candidate, entities, self.small)
+            if shown is not None and self.beside is not None:
+                work = partial(prove_on_file, self.database, candidate, entities, shown)
+                task, form = self._distinct(candidate, level, forms)
+                return Found(task, form, self.beside.begin(work))
+            answer = self._answer(prove_on_file(self.database, candidate, entities, shown))
         except Rejected as reason:
-            self.heavy[name, candidate.tables] += HOPELESS.get(reason.code, 0)
+            self._refuse(name, candidate.tables, reason.code)
             raise
+        task, form = self._distinct(candidate, level, forms)
+        self._count(task, answer)
+        return Found(task, form)
+
+    def _answer(self, result: QueryResult) -> str:
+        """A single value that is the answer, if not too many have it; else an empty text."""
         rows = result.rows
         answer = str(rows[0][0]).casefold() if len(rows) == len(rows[0]) == 1 else ""
         if answer and self.answers[answer] >= max(3, COMMON * self.report.kept):
             raise Rejected("common_answer")
-        task = self._distinct(candidate, level, *(forms or self._forms(candidate)))
+        return answer
+
+    def _count(self, task: SynthTask, answer: str) -> None:
+        """Learn from a task that is proved."""
         self.answers[answer] += 1
-        self.heavy[name, candidate.tables] = 0
-        return task
+        self.heavy[task.shape, task.tables] = 0
+
+    def _refuse(self, name: str, tables: tuple[str, ...], code: str) -> None:
+        """Learn from a refusal."""
+        weights = HOPELESS if self.small is None else HOPELESS_WHERE_LARGE
+        self.heavy[name, tables] += weights.get(code, 0)
 
     def _keys(self) -> float:
         """How often rows are spoken of by their keys: seldom where some have names.
@@ -246,11 +328,13 @@ class Search:
         return canonical, form
 
     def _distinct(
-        self, candidate: Candidate, level: Hardness, canonical: str, form: str
-    ) -> SynthTask:
+        self, candidate: Candidate, level: Hardness, forms: tuple[str, str] | None
+    ) -> tuple[SynthTask, str]:
+        """The task of a candidate, and the form that too many may not have."""
+        canonical, form = forms or self._forms(candidate)
         self.seen_canonical.add(canonical)
         self.skeletons[form] += 1
-        return SynthTask(
+        task = SynthTask(
             candidate.question,
             candidate.sql,
             level,
@@ -258,6 +342,7 @@ class Search:
             candidate.tables,
             canonical,
         )
+        return task, form
 
     def is_taken(self, question: str) -> bool:
         """Whether a task has this question already."""
@@ -354,10 +439,12 @@ def _on_copies(search: Search, tables: Sequence[str] | None) -> Iterator[SynthTa
     if search.small is None:
         yield from search.tasks()
         return
+    search.beside = Threads()
     try:
         search.world = profile(search.database, tables, search.small.database)
         yield from search.tasks()
     finally:
+        search.beside.close()
         search.small.close()
 
 

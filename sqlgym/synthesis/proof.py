@@ -56,12 +56,40 @@ def prove(
     Raises:
         Rejected: It is none; the first reason that is found.
     """
+    return prove_on_file(database, candidate, entities, first_look(candidate, entities, small))
+
+
+def first_look(
+    candidate: Candidate, entities: Mapping[str, Entity], small: SmallCopy | None
+) -> frozenset[str] | None:
+    """What a small copy shows of a candidate about a large table, without asking the file.
+
+    Returns:
+        Its contrasts and supports that need not be asked any more; None where nothing is shown.
+
+    Raises:
+        Rejected: It is no fair task, or would cost too much.
+    """
     if joins_idly(candidate.sql):
         raise Rejected("idle_join")
-    is_large = any(entities[name].rows > LARGE for name in candidate.tables)
-    shown = _try(small, candidate) if small is not None and is_large else None
+    return _try(small, candidate) if small is not None and _is_large(candidate, entities) else None
+
+
+def _is_large(candidate: Candidate, entities: Mapping[str, Entity]) -> bool:
+    return any(entities[name].rows > LARGE for name in candidate.tables)
+
+
+def prove_on_file(
+    database: Database,
+    candidate: Candidate,
+    entities: Mapping[str, Entity],
+    shown: frozenset[str] | None,
+) -> QueryResult:
+    """The result of a candidate of which `first_look` has shown something; it raises as `prove`."""
+    is_large = _is_large(candidate, entities)
     if is_large:
         _check_start(database, candidate.sql)
+    is_cut_clearly = shown is not None and _cuts_clearly(database, candidate.sql)
     result = _run(_within_half(database) if is_large else database, candidate.sql)
     if result.ticks * STEPS_PER_TICK > database.limits.steps // 2:
         raise Rejected("gold_fails")
@@ -72,7 +100,7 @@ def prove(
         several = several_results(database, candidate.sql, result)
         if several is not None:
             raise Rejected(several[0])
-    elif tied_limit(database, candidate.sql, result) is not None:
+    elif not is_cut_clearly and tied_limit(database, candidate.sql, result) is not None:
         raise Rejected("tied_limit")
     return result
 
@@ -84,11 +112,10 @@ def _within_half(database: Database) -> Database:
 
 
 def _try(small: SmallCopy, candidate: Candidate) -> frozenset[str] | None:
-    """Try a candidate on a small copy, and tell which of its contrasts that settles.
+    """Try a candidate on a small copy, and tell which of its contrasts and supports that settles.
 
-    A condition that leaves out a row of the copy leaves out that row of the file. So a count or a
-    list that is another without it is another on the file. Whether the order of rows leaves a
-    choice, but for ties at a LIMIT, is told by the copy too: that lies in how a query is written.
+    Whether the order of rows leaves a choice, but for ties at a LIMIT, is told by the copy too:
+    that lies in how a query is written.
 
     Returns:
         None where the copy has no result, and so tells nothing.
@@ -106,14 +133,106 @@ def _try(small: SmallCopy, candidate: Candidate) -> frozenset[str] | None:
     several = several_results(small.database, sql, result)
     if several is not None:
         raise Rejected(several[0])
+    if not small.unlike.isdisjoint(candidate.tables):
+        return frozenset()
+    shown = [each for each in candidate.contrasts if _differs_by_rows(sql, each)]
+    shown += [
+        each
+        for each in candidate.supports
+        if _counts_rows(each) and int(_run(small.database, each).rows[0][0]) >= 2
+    ]
+    return frozenset(shown)
+
+
+def _differs_by_rows(sql: str, other: str) -> bool:
+    """Whether a list or a count that differs on some rows of a table differs on all of them.
+
+    That is so where it is without one of the conditions: each row of the copy that this lets in, or
+    leaves out, is one of the file, and nothing takes its place there.
+
+    >>> gold = "SELECT count(*) FROM loan WHERE day > 3 AND fine < 2"
+    >>> _differs_by_rows(gold, "SELECT count(*) FROM loan WHERE fine < 2")
+    True
+    >>> _differs_by_rows(gold, "SELECT count(*) FROM loan WHERE day < 3 AND fine < 2")
+    False
+    >>> _differs_by_rows("SELECT sum(fine) FROM loan WHERE day > 3", "SELECT sum(fine) FROM loan")
+    False
+    """
     selected, _, rest = sql.partition(" FROM ")
     is_count = "count(*)" in selected.removeprefix("SELECT ").split(", ")
-    is_of_rows = is_count or ("(" not in selected and "DISTINCT" not in selected)
-    return frozenset(candidate.contrasts if is_of_rows and not _OF_MORE.search(rest) else ())
+    is_list = "(" not in selected and "DISTINCT" not in selected
+    if not (is_count or is_list) or _OF_MORE.search(rest) or len(sql) <= len(other):
+        return False
+    pairs = enumerate(zip(sql, other, strict=False))
+    start = next((place for place, (a, b) in pairs if a != b), len(other))
+    end = len(sql) - (len(other) - start)
+    # Words that both sides of a condition share may lie on either side of the cut.
+    return sql[end:] == other[start:] and any(
+        _CONDITION.fullmatch(sql[start - back : end - back])
+        for back in range(min(start, end - start, _SHARED) + 1)
+        if sql[start - back : start] == sql[end - back : end]
+    )
 
 
-_OF_MORE = re.compile(r"\bSELECT\b|\bGROUP BY\b|\bLIMIT\b")
+_OF_MORE = re.compile(r"\b(?:SELECT|GROUP BY|HAVING|LIMIT|LEFT|RIGHT|FULL|NOT EXISTS)\b", re.I)
 """A query with one of these may have a result that no single row decides."""
+_CONDITION = re.compile(
+    r"(?!.* (?:JOIN|FROM|CASE) )(?: WHERE (?!.* WHERE ).*|(?: AND| OR) .*|.* (?:AND|OR) )"
+)
+"""What is left out with a condition."""
+_SHARED = 40
+"""Letters that the words before a condition may share with its last ones."""
+
+
+def _counts_rows(sql: str) -> bool:
+    """Whether a statement counts rows, or their values, and so never less where there are more.
+
+    >>> _counts_rows("SELECT count(DISTINCT day) FROM loan WHERE fine > 2")
+    True
+    >>> _counts_rows("SELECT count(*) FROM loan WHERE fine > (SELECT avg(fine) FROM loan)")
+    False
+    """
+    counted, _, rest = sql.partition(" FROM ")
+    return bool(_COUNT.fullmatch(counted)) and not _OF_MORE.search(rest)
+
+
+_COUNT = re.compile(r'SELECT count\((?:\*|(?:DISTINCT )?(?:\w+\.)?(?:\w+|"[^"()]*"))\)')
+
+
+def _cuts_clearly(database: Database, sql: str) -> bool:
+    """Whether the last row within a LIMIT and the first behind it are told apart by their order.
+
+    One look at these two says the same as two at all rows that come before, for a query of one
+    SELECT that orders by one thing. It comes before the gold: on a large table most rows tie.
+
+    Returns:
+        False where it is another query, of which nothing is told.
+
+    Raises:
+        Rejected: The two rows tie.
+    """
+    blank = _LITERAL.sub(lambda each: f"'{'_' * (len(each[0]) - 2)}'", sql)
+    ordered = _ORDERED.fullmatch(blank)
+    if ordered is None:
+        return False
+    key, source = sql[slice(*ordered.span("key"))], sql[slice(*ordered.span("source"))]
+    last = int(ordered["limit"]) - 1
+    rows = f"SELECT {key} AS place FROM {source} LIMIT 2 OFFSET {last}"
+    try:
+        tied = database.query(f"SELECT count(DISTINCT place) < count(*) FROM ({rows})").rows[0][0]
+    except ToolError:
+        return False
+    if tied:
+        raise Rejected("tied_limit")
+    return True
+
+
+_ORDERED = re.compile(
+    r"SELECT (?!DISTINCT )[^\s,\"]+(?:, [^\s,\"]+)*"  # without other names, which an order may mean
+    r" FROM (?P<source>(?:(?!SELECT|LIMIT|ORDER BY).)*"
+    r" ORDER BY (?P<key>(?!\d+ )(?:(?!SELECT|LIMIT)[^,])*) (?:ASC|DESC))"
+    r" LIMIT (?P<limit>[1-9]\d*)"
+)
 
 
 def joins_idly(sql: str) -> bool:
@@ -144,7 +263,7 @@ _ON = re.compile(r" ON T\d\.(?:\"[^\"]*\"|\w+) = T\d\.(?:\"[^\"]*\"|\w+)")
 
 def _check_start(database: Database, sql: str) -> None:
     """Whether a list is too long, told without reading all of a large table."""
-    if not any(word in sql for word in ("(", "GROUP BY", "ORDER BY", "LIMIT")):
+    if not any(word in sql for word in ("(", "GROUP BY", "ORDER BY", "LIMIT", "EXCEPT")):
         started = _run(database, f"SELECT * FROM ({sql}) LIMIT {MOST_ROWS + 1}")
         if len(started.rows) > MOST_ROWS:
             raise Rejected("too_long")
@@ -217,10 +336,13 @@ def _check_conditions(
     candidate: Candidate,
     shown: frozenset[str] = frozenset(),
 ) -> None:
-    """That each condition matters, but for those of which it is shown, and that no other reading
-    of the question finds another result."""
+    """That each condition matters, and that no other reading of the question finds another result.
+
+    Args:
+        shown: Contrasts and supports that need not be asked.
+    """
     for sql in candidate.supports:
-        if int(_run(database, sql).rows[0][0]) < 2:
+        if sql not in shown and int(_run(database, sql).rows[0][0]) < 2:
             raise Rejected("one_row_only")
     for sql in candidate.contrasts:
         if sql not in shown and _is_same(result, _run(database, sql)):

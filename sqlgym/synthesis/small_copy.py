@@ -38,10 +38,12 @@ class SmallCopy:
 
     Attributes:
         times: How many times the rows of the copy the file has, by table.
+        unlike: Tables that could not be made by their own words, and may compare texts differently.
     """
 
     database: Database
     times: dict[str, float]
+    unlike: frozenset[str]
     folder: tempfile.TemporaryDirectory[str] = field(repr=False)
 
     def ticks(self, ticks: int, tables: tuple[str, ...]) -> float:
@@ -62,22 +64,23 @@ def small_copy(original: Database, world: World) -> SmallCopy | None:
     path = Path(folder.name, original.path.name)
     try:
         with closing(sqlite3.connect(path, isolation_level=None, uri=True)) as connection:
-            times = _fill(connection, original.path, world)
-        return SmallCopy(Database(path, original.limits), times, folder)
+            times, unlike = _fill(connection, original.path, world)
+        return SmallCopy(Database(path, original.limits), times, unlike, folder)
     except (OSError, sqlite3.Error, sqlite3.Warning, EnvironmentFault):
         folder.cleanup()
         return None
 
 
-def _fill(connection: sqlite3.Connection, original: Path, world: World) -> dict[str, float]:
+def _fill(
+    connection: sqlite3.Connection, original: Path, world: World
+) -> tuple[dict[str, float], frozenset[str]]:
     end_after(connection, _STEPS)
     for pragma in ("journal_mode=OFF", "synchronous=OFF", "trusted_schema=OFF"):
         connection.execute(f"PRAGMA {pragma}").fetchall()
     uri = f"{original.absolute().as_uri()}?mode=ro&immutable=1"
     connection.execute("ATTACH ? AS original", (uri,))
     connection.execute("BEGIN")
-    for entity in world.entities:
-        _create(connection, entity)
+    unlike = frozenset(e.name for e in world.entities if not _create(connection, e))
     entities = {entity.name: entity for entity in world.entities}
     parents: dict[str, set[str]] = {name: set() for name in entities}
     for link in world.links:
@@ -94,11 +97,15 @@ def _fill(connection: sqlite3.Connection, original: Path, world: World) -> dict[
     for entity in world.entities:
         sql = f"SELECT count(*) FROM main.{quoted(entity.name)}"
         times[entity.name] = entity.rows / max(1, connection.execute(sql).fetchone()[0])
-    return times
+    return times, unlike
 
 
-def _create(connection: sqlite3.Connection, entity: Entity) -> None:
-    """Make a table as the file does, by its own words; else one of its columns and its key."""
+def _create(connection: sqlite3.Connection, entity: Entity) -> bool:
+    """Make a table as the file does, by its own words; else one of its columns and its key.
+
+    Returns:
+        Whether it was made by its own words.
+    """
     sql = "SELECT sql FROM original.sqlite_master WHERE type = 'table' AND name = ?"
     made = connection.execute(sql, (entity.name,)).fetchone()
     if made is not None and "virtual" not in made[0].lower()[:20]:
@@ -107,7 +114,7 @@ def _create(connection: sqlite3.Connection, entity: Entity) -> None:
         except (sqlite3.Error, sqlite3.Warning):  # a function or a collation that is not known here
             pass
         else:
-            return
+            return True
     info = connection.execute(f"PRAGMA original.table_xinfo({quoted(entity.name)})").fetchall()
     seen = [column for column in info if column[6] != 1]  # not what a virtual table hides
     columns = [f"{quoted(name)} {quoted(kind) if kind else ''}" for _, name, kind, *_ in seen]
@@ -115,6 +122,7 @@ def _create(connection: sqlite3.Connection, entity: Entity) -> None:
     if keys:
         columns.append(f"PRIMARY KEY ({', '.join(quoted(keys[place]) for place in sorted(keys))})")
     connection.execute(f"CREATE TABLE main.{quoted(entity.name)} ({', '.join(columns)})")
+    return False
 
 
 def _copy(connection: sqlite3.Connection, entity: Entity, which: str) -> None:

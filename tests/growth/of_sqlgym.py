@@ -30,7 +30,7 @@ from sqlgym.judging import (
 from sqlgym.judging.judge import check_answer, compare
 from sqlgym.synthesis import canonical, proof, rephrasing
 from sqlgym.synthesis.conditions import forms
-from sqlgym.synthesis.language import english, nouns
+from sqlgym.synthesis.language import english, nouns, parts
 from sqlgym.synthesis.reading import profiling, roles
 from sqlgym.synthesis.reading import spoken_values as cell_values
 from sqlgym.tasks import hardness, splits
@@ -109,7 +109,8 @@ def _as_file(text: str, read: Any, name: str = "a file") -> Any:
 
 def _described(text: str) -> str:
     """What the agent is told of a table whose names, types and defaults are this text."""
-    name = text.encode("utf-8", "replace").decode().replace("\0", "").replace('"', '""')[:400_000]
+    name = text.encode("utf-8", "replace").decode().replace("\0", "")[:200_000]
+    name = name.replace('"', '""')
     literal = name.replace("'", "''")
     file = _FOLDER / "named.sqlite"
     file.unlink(missing_ok=True)
@@ -428,6 +429,18 @@ READERS = [
         before=("'", '"', "1"),
         after=("'", '"'),
     ),
+    Reader(
+        "sqlgym.synthesis.proof, what a small copy shows",
+        lambda text: [
+            proof._differs_by_rows(
+                f"SELECT a FROM t WHERE {text} AND b > 1", f"SELECT a FROM t WHERE {text}"
+            ),
+            proof._counts_rows(f"SELECT count(*) FROM t WHERE {text}"),
+            proof._ORDERED.fullmatch(f"SELECT a FROM t WHERE {text} ORDER BY {text} ASC LIMIT 1"),
+        ],
+        marks=(" AND ", " WHERE ", " ORDER BY ", "'", " LIMIT "),
+        before=(" AND ", "'", " WHERE "),
+    ),
     Reader("sqlgym.database.schema.nearest", lambda text: nearest(text, ("singer", "concert"))),
     Reader(
         "sqlgym.database.schema.bare_name",
@@ -460,15 +473,15 @@ READERS = [
         before=("-", "1.", "1"),
     ),
     Reader(
-        "sqlgym.synthesis.language.nouns.words_of",
-        nouns.words_of,
+        "sqlgym.synthesis.language.parts.words_of",
+        parts.words_of,
         marks=NAME_MARKS,
         before=("customer_",),
-        covers=("sqlgym.synthesis.language.nouns",),
+        covers=("sqlgym.synthesis.language.parts",),
     ),
     Reader(
-        "sqlgym.synthesis.language.nouns.is_readable",
-        nouns.is_readable,
+        "sqlgym.synthesis.language.parts.is_readable",
+        lambda text: (parts.is_readable(text), parts.is_plain(text)),
         marks=NAME_MARKS,
         before=("a_",),
     ),

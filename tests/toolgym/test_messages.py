@@ -2,7 +2,10 @@
 
 import json
 
-from toolgym import messages, policies, rollout
+import pytest
+
+from toolgym import ConfigurationError, messages, policies, rollout
+from toolgym.records import EpisodeRecord
 
 
 def test_the_prompt_is_a_system_and_a_user_message(lock_env):
@@ -59,3 +62,22 @@ def test_several_calls_have_one_result_each_and_the_notice_is_in_the_last(lock_e
     assert [m["role"] for m in chat[2:]] == ["assistant", "tool", "tool"]
     assert "left" not in chat[3]["content"]
     assert chat[4]["content"].endswith("(1 call left)")
+
+
+def test_a_recorded_episode_is_the_chat_that_was_played(lock_env):
+    env = lock_env(step_limit=6)
+    env.reset(seed=0)
+    env.step([{"name": "peek", "arguments": {"dial": d}} for d in (0, 1)])
+    env.step('Hm. <tool_call>{"name": "peek", "arguments": {"dial": 0, "code": null}}</tool_call>')
+    env.step("no call here")
+    env.step({"name": "peek", "arguments": {"dial": 7}})
+    played = messages.episode_messages(env)
+    record = EpisodeRecord.of(env.episode, "lock")
+
+    again = EpisodeRecord.from_json(json.loads(json.dumps(record.to_json())))
+    assert messages.recorded_messages(lock_env(step_limit=6), again) == played
+    assert "results" not in record.turns[1]
+
+    del record.turns[0]["results"]
+    with pytest.raises(ConfigurationError, match="has 2 calls and not the result of each"):
+        messages.recorded_messages(env, record)

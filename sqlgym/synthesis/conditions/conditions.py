@@ -20,7 +20,7 @@ from typing import NamedTuple
 from sqlgym.synthesis.conditions import forms
 from sqlgym.synthesis.conditions.forms import Form, event_forms
 from sqlgym.synthesis.drafting import Draft, Unfit
-from sqlgym.synthesis.language import english
+from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.reading import roles, spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role, literal
 
@@ -30,7 +30,7 @@ def _date_condition(draft: Draft, field: Field, alias: str) -> tuple[str, tuple[
     ways = [_before, _after, _in_month]
     if len(years_of(field)) > 1:
         ways += [_in_year, _in_year, _before_year]
-    if len({value[5:7] for value in field.values}) > 2 and len(years_of(field)) > 1:
+    if len(field.months) > 2 and len(years_of(field)) > 1:
         ways.append(_in_month_of_any_year)
     return draft.pick(ways)(draft, field, field.sql(alias))
 
@@ -47,7 +47,7 @@ def date_part(field: Field, name: str, column: str) -> str:
 
 def years_of(field: Field) -> Sequence[str]:
     """The years that occur, in order."""
-    return sorted({value[:4] for value in field.values})
+    return field.years
 
 
 def _before(draft: Draft, field: Field, column: str) -> tuple[str, tuple[Form, ...]]:
@@ -107,10 +107,8 @@ def _in_month_of_any_year(draft: Draft, field: Field, column: str) -> tuple[str,
 
 
 def _date_forms(field: Field, when: str) -> tuple[Form, ...]:
-    if " when " in field.noun.one:
-        return tuple(event_forms(field, when))
     wordings = [Form("whose", f"{field.noun.one} is {when}"), *event_forms(field, when)]
-    if field.noun.is_readable:
+    if field.noun.is_readable and not field.noun.event and field.noun.one != "date":
         wordings.append(Form("with", f"{field.noun.a} {when}"))
     return tuple(wordings)
 
@@ -122,7 +120,11 @@ def _day(draft: Draft, field: Field) -> date:
     return spoken_values.day_of(days[place])
 
 
-_SHORT = frozenset(["did", "be", "that", "owns"])
+SHORT = ("be", "did")
+"""Kinds of form behind which another "with" may stand: "from Oslo", "hired in 2014"."""
+PHRASES = (*SHORT, "with")
+"""Kinds of form behind which a verb may stand."""
+_SHORT = frozenset(["did", "be", "that", "owns", "can"])
 """Forms that people prefer where there are any: hired in 2014, older than 30, in Rome."""
 
 
@@ -140,6 +142,12 @@ class Condition:
     column: str
     readings: tuple[str, ...] = ()
 
+    @property
+    def is_negative(self) -> bool:
+        """It says what is not so: behind another "no" nobody follows."""
+        texts = [form.text for form in self.forms]
+        return "<>" in self.sql or any(t.startswith(("no ", "not ")) for t in texts)
+
     def after(self, draft: Draft, *kinds: str) -> str:
         """Said behind a noun, in one of these kinds of form, or in any."""
         fitting = [form for form in self.forms if not kinds or form.kind in kinds]
@@ -151,13 +159,23 @@ class Condition:
         alike = [form for form in fitting if form.kind != other]
         return draft.pick(alike or fitting).after()
 
+    def shortly(self, draft: Draft, kinds: tuple[str, ...]) -> str:
+        """Said behind a noun without a clause; `Unfit` where it has no such form."""
+        short = [form.after() for form in self.forms if form.kind in kinds]
+        return draft.pick(text for text in short if not text.startswith("that "))
+
     def after_one(self, draft: Draft) -> str:
         """Said behind a noun in the singular."""
         return english.of_one(self.after(draft))
 
-    def of(self, draft: Draft, owner: str) -> str:
-        """Said of one thing, behind its noun as a clause; `Unfit` where it has no such form."""
-        return draft.pick(text for form in self.forms if (text := form.of(owner)))
+    def of(self, draft: Draft, owner: str, whose: bool = True) -> str:
+        """Said of one thing, behind its noun as a clause; `Unfit` where it has no such form.
+
+        Args:
+            whose: It may be the owner of what is said: "the club's year is 1990".
+        """
+        forms = [form for form in self.forms if whose or form.kind != "whose"]
+        return draft.pick(text for form in forms if (text := form.of(owner)))
 
     def verb(self, draft: Draft) -> str | None:
         """Said behind a noun in the plural as its verb; None where it has no such form."""
@@ -166,10 +184,24 @@ class Condition:
 
 
 def condition(
-    draft: Draft, entity: Entity, alias: str = "", besides: tuple[str, ...] = ()
+    draft: Draft,
+    entity: Entity,
+    alias: str = "",
+    besides: tuple[str, ...] = (),
+    *,
+    names: bool = False,
 ) -> Condition:
-    """Some condition on a table, on none of the columns `besides`."""
-    fields = [f for f in entity.fields if f.role in _MAKERS and f.name not in besides]
+    """Some condition on a table, on none of the columns `besides`.
+
+    Args:
+        names: It may be on the letters of a name. That is asked of rows that are looked for, and
+            hardly of rows that are grouped or added up.
+    """
+    fields = [
+        f
+        for f in entity.fields
+        if f.role in _MAKERS and f.name not in besides and (names or f.role is not Role.NAME)
+    ]
     weights = [_MAKERS[field.role][1] for field in fields]
     if not fields:
         raise Unfit
@@ -197,12 +229,19 @@ def perhaps(
     entity: Entity,
     alias: str = "",
     besides: tuple[str, ...] = (),
+    *,
+    kinds: tuple[str, ...] = (),
 ) -> Extra:
-    """With some probability a condition on a table, on none of the columns `besides`."""
+    """With some probability a condition on a table, on none of the columns `besides`.
+
+    Args:
+        kinds: Kinds of form, where more stands behind it, so that it can be no clause.
+    """
     if not draft.chance(probability):
         return Extra()
     extra = condition(draft, entity, alias, besides)
-    return Extra((extra.sql,), f" {extra.after(draft)}", (extra,))
+    after = extra.shortly(draft, kinds) if kinds else extra.after(draft)
+    return Extra((extra.sql,), f" {after}", (extra,))
 
 
 def on_field(draft: Draft, entity: Entity, field: Field, alias: str = "") -> Condition:
@@ -215,7 +254,7 @@ def on_field(draft: Draft, entity: Entity, field: Field, alias: str = "") -> Con
 
 def two_conditions(draft: Draft, entity: Entity, alias: str = "") -> tuple[Condition, Condition]:
     """Two conditions on different columns of a table."""
-    first = condition(draft, entity, alias)
+    first = condition(draft, entity, alias, names=True)
     return first, condition(draft, entity, alias, (first.column,))
 
 
@@ -223,7 +262,7 @@ def both(draft: Draft, first: Condition, second: Condition) -> tuple[str, str | 
     """Two conditions that both hold: behind a noun, and as a verb."""
     verbs = [first.verb(draft), second.verb(draft)]
     verb = _and(verbs[0], verbs[1]) if verbs[0] and verbs[1] else None
-    short, long = ("be", "did", "that", "owns"), ("whose", "with", "which")
+    short, long = ("be", "did", "that", "owns", "can"), ("whose", "with", "which")
     ways = []
     for one, other in ((first, second), (second, first)):
         if _has(one, short) and _has(other, long):
@@ -240,7 +279,10 @@ def _and(one: str, other: str) -> str:
     """Two verbs, their common first word said once."""
     start = one.partition(" ")[0]
     if start in ("have", "are") and other.startswith(f"{start} "):
-        other = other.removeprefix(f"{start} ")
+        first, other = one.removeprefix(f"{start} "), other.removeprefix(f"{start} ")
+        # Neither "the season 'winter' and over 46 events" nor "not from Peru and male".
+        if first.endswith("'") or first.startswith("not "):
+            return f"{start} {other} and {first}"
     return f"{one} and {other}"
 
 
@@ -250,7 +292,7 @@ def either(draft: Draft, first: Condition, second: Condition) -> str:
 
 
 def _same_kind(draft: Draft, first: Condition, second: Condition, word: str) -> list[str]:
-    every = ("whose", "with", "which", "that", "owns")
+    every = ("whose", "with", "which", "that", "owns", "can")
     kinds = [k for k in every if _has(first, (k,)) and _has(second, (k,))]
     return [f"{first.after(draft, kind)} {word} {second.after(draft, kind)}" for kind in kinds]
 
@@ -264,9 +306,7 @@ def _on_number(draft: Draft, entity: Entity, field: Field, alias: str) -> Condit
     if draft.chance(0.12):
         return _between(draft, field, column)
     if field.distinct <= 12 and field.is_whole and draft.chance(0.35):
-        value = spoken_values.number(
-            draft.pick(sorted({spoken_values.number(v) for v in field.values}))
-        )
+        value = spoken_values.number(draft.pick(field.distinct_numbers))
         sql = f"{column} = {spoken_values.number_sql(value)}"
         return Condition(sql, forms.equal_number(draft, field, value), field.name)
     limit = spoken_values.threshold(field, draft.rng)
@@ -292,6 +332,7 @@ def _between(draft: Draft, field: Field, column: str) -> Condition:
 
 def _on_category(draft: Draft, entity: Entity, field: Field, alias: str) -> Condition:
     column = field.sql(alias)
+    draft.unless(field.noun.last in lexicon.FREE_TEXTS)
     usable = distinct_values(field)
     value = draft.pick(usable[: roles.FEW])
     way = draft.rng.random()

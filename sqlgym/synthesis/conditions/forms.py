@@ -3,6 +3,7 @@
     with    singers with an age above 30        which singers have an age above 30?
     be      singers older than 30               which singers are older than 30?
     that    singers that are active             which singers are active?
+    can     birds that can fly                  which birds can fly?
     owns    planets that have rings             which planets have rings?
     did     singers born in 1984                which singers were born in 1984?
     whose   singers whose age is above 30       (behind a noun only)
@@ -19,17 +20,11 @@ from typing import Any, NamedTuple
 
 from sqlgym.synthesis.drafting import Draft
 from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.nouns import is_readable, words_of
+from sqlgym.synthesis.language.flags import flag_of
+from sqlgym.synthesis.language.parts import is_readable, words_of
 from sqlgym.synthesis.reading import spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 
-_ADJECTIVES = word_set("""
-    male female active available public private valid open closed new free alive visible
-    hidden internal external domestic foreign international national local official main
-    primary final full-time part-time online offline remote urgent optional mandatory current
-    former dead vegetarian vegan
-""")
 _MORE = {
     ">": ("above {}", "greater than {}", "over {}", "higher than {}"),
     "<": ("below {}", "less than {}", "under {}", "lower than {}"),
@@ -77,6 +72,8 @@ class Form(NamedTuple):
             return f"that {self.text}"
         if self.kind == "owns":
             return f"that have {self.text}"
+        if self.kind == "can":
+            return f"that {self.text}"
         return f"for which {self.text}" if self.kind == "which" else f"{self.kind} {self.text}"
 
     def of(self, owner: str) -> str:
@@ -85,12 +82,17 @@ class Form(NamedTuple):
             return f"{english.possessive(owner)} {self.text}"
         if self.kind == "did":
             return f"{owner} {self.text.replace('were ', 'was ', 1)}"
+        if self.kind == "can":
+            return f"{owner} {self.text}"
+        if self.kind == "that":
+            return f"{owner} {english.of_one(self.after()).removeprefix('that ')}"
         starts = {"with": "has", "be": "is", "that": "is", "owns": "has"}
         return f"{owner} {starts[self.kind]} {self.text}" if self.kind in starts else ""
 
     def verb(self) -> str:
         """As the verb of a noun in the plural; "" where it cannot be one."""
-        starts = {"with": "have ", "be": "are ", "that": "are ", "did": "", "owns": "have "}
+        starts = {"with": "have ", "be": "are ", "that": "are ", "owns": "have "}
+        starts |= {"did": "", "can": ""}
         return starts[self.kind] + self.text if self.kind in starts else ""
 
 
@@ -108,10 +110,10 @@ def comparison(draft: Draft, field: Field, sign: str, limit: float) -> tuple[For
         Form("whose", f"{noun.one} {draft.pick(_IS[sign]).format(text)}"),
         Form("with", f"{noun.a} {draft.pick(_MORE[sign]).format(text)}"),
     ]
-    words = lexicon.SUPERLATIVES.get(noun.one)
+    words = lexicon.SUPERLATIVES.get(noun.graded)
     if words and sign in "<>" and len(noun.one) > 1:
         comparative = words[2] if sign == ">" else words[3]
-        if noun.one not in ("price", "cost"):
+        if noun.graded not in ("price", "cost"):
             forms.append(Form("be", f"{comparative} than {text}"))
     return tuple(forms)
 
@@ -129,10 +131,10 @@ def _year_comparison(field: Field, sign: str, year: str) -> tuple[Form, ...]:
     noun, plain = field.noun.one, _YEAR[sign].format(year)
     when = f"in {plain}" if "=" in sign else plain
     forms = [Form("whose", f"{noun} is {plain}"), *event_forms(field, when)]
-    if field.noun.is_readable:
-        forms.append(Form("with", f"{field.noun.a} {'of ' if '=' in sign else ''}{plain}"))
     if noun == "year":
-        forms[-1] = Form("be", f"from {plain}")
+        forms.append(Form("be", f"from {plain}"))
+    elif field.noun.is_readable and not field.noun.event:
+        forms.append(Form("with", f"{field.noun.a} {'of ' if '=' in sign else ''}{plain}"))
     return tuple(forms)
 
 
@@ -144,7 +146,7 @@ def equal_number(draft: Draft, field: Field, value: float) -> tuple[Form, ...]:
         forms = [Form("whose", f"{noun.one} is {year}"), *event_forms(field, f"in {year}")]
         if noun.one == "year":
             return (*forms, Form("be", f"from {year}"), Form("be", f"of the year {year}"))
-        return (*forms, Form("with", f"{noun.a} of {year}"))
+        return (*forms, *[Form("with", f"{noun.a} of {year}")] * (not noun.event))
     text = spoken_values.amount(field, value, draft.commas)
     if noun.counts and not noun.unit and value == 0:
         return Form("with", f"no {noun.counts}"), Form("whose", f"{noun.one} is 0")
@@ -161,11 +163,17 @@ def between(draft: Draft, field: Field, low: float, high: float) -> tuple[Form, 
         ends = f"{int(low)} and {int(high)}"
         forms = [Form("whose", f"{noun.one} is between {ends} (both included)")]
         forms += event_forms(field, f"between {ends} (both years included)")
-        return (*forms, Form("with", f"{noun.a} between {ends} (both included)"))
+        with_ = Form("with", f"{noun.a} between {ends} (both included)")
+        return (*forms, *[with_] * (not noun.event))
     first, last = (
         spoken_values.digits(low, draft.commas),
         spoken_values.amount(field, high, draft.commas),
     )
+    if noun.counts and not noun.unit:
+        range_ = f"between {first} and {last} {noun.counts} (both included)"
+        return Form("with", range_), Form(
+            "whose", f"{noun.one} is between {first} and {last} (both included)"
+        )
     range_ = draft.say(f"between {first} and {last} (both included)", f"from {first} to {last}")
     return Form("with", f"{noun.a} {range_}"), Form("whose", f"{noun.one} is {range_}")
 
@@ -174,8 +182,7 @@ def equal_text(entity: Entity, field: Field, value: str) -> tuple[Form, ...]:
     """Exactly a text."""
     shown = spoken_values.quoted_text(value)
     forms = [Form("whose", f"{field.noun.one} {field.noun.be} {shown}")]
-    if field.noun.is_readable:
-        forms.append(Form("with", f"the {field.noun.one} {shown}"))
+    forms += _with(field, f"the {field.noun.one} {shown}")
     return (*forms, *_placed(entity, field, shown))
 
 
@@ -184,7 +191,7 @@ def other_than(entity: Entity, field: Field, value: str) -> tuple[Form, ...]:
     shown, noun = spoken_values.quoted_text(value), field.noun
     return (
         Form("whose", f"{noun.one} {noun.be} not {shown}"),
-        Form("with", f"{noun.a} other than {shown}"),
+        *_with(field, f"{noun.a} other than {shown}"),
         *_placed(entity, field, shown, "not "),
     )
 
@@ -217,32 +224,18 @@ def word_inside(field: Field, word: str) -> tuple[Form, ...]:
 
 
 def flag(field: Field, value: Any, is_yes: bool) -> tuple[Form, ...]:
-    """Yes or no: "that are active", "that have no rings", "marked as VIP"."""
+    """Yes or no: "that are active", "that have no rings"; "marked as VIP" where nothing fits."""
+    found = flag_of(field.name)
+    if found is not None:
+        return (Form(found.kind, found.yes if is_yes else found.no),)
     words = [word for word in words_of(field.name) if word not in ("flag", "indicator")]
     if not is_readable(field.name) or not words:
         return (Form("which", _equals(field, value)),)
+    if len(words) > 1 and words[0] in ("is", "was", "are", "does", "has", "have"):
+        words = words[1:]
     if len(words) > 2 and words[-1] == "".join(word[0] for word in words[:-1]).upper():
         words.pop()  # `pay_per_view_PPV` tells its name twice
-    start, *rest = words if len(words) > 1 else ("", *words)
-    negation = "" if is_yes else "not "
-    if start in ("has", "have") and not english.is_participle(rest[0]):
-        things = " ".join(rest)
-        return (Form("owns", f"{things if is_yes else f'no {things}'}"),)
-    if start not in ("is", "was", "are", ""):
-        rest = [start, *rest] if start not in ("has", "have") else rest
-    name = " ".join(rest)
-    together = "-".join(rest)
-    if len(rest) == 1 and _is_adjective(name):
-        return (Form("that", f"{negation}{name}"),)
-    if together in _ADJECTIVES:
-        return (Form("that", f"{negation}{together}"),)
-    marked = {"can": "able to ", "does": ""}.get(start, "")
-    return (Form("be", f"{negation}marked as {marked}{'-'.join(rest) if marked else name}"),)
-
-
-def _is_adjective(word: str) -> bool:
-    """Whether a word says what something is like, as far as its letters tell."""
-    return word in _ADJECTIVES or word.endswith(("ed", "able", "ible", "ive", "ous", "ful"))
+    return (Form("be", f"{'' if is_yes else 'not '}marked as {' '.join(words)}"),)
 
 
 def presence(field: Field, is_known: bool) -> tuple[Form, ...]:
@@ -251,6 +244,9 @@ def presence(field: Field, is_known: bool) -> tuple[Form, ...]:
     if not noun.is_readable:
         shown = field.name.replace('"', '""')
         return (Form("which", f'column "{shown}" is {"not " if is_known else ""}empty'),)
+    if noun.event and field.role is Role.DATE:
+        known = "is recorded" if is_known else "is not recorded"
+        return (Form("whose", f"{noun.one} {known}"),)
     if is_known:
         known = f"known {noun.one}" if noun.is_plural else f"a known {noun.one}"
         return Form("which", f"{noun.a} {noun.be} recorded"), Form("with", known)
@@ -259,20 +255,8 @@ def presence(field: Field, is_known: bool) -> tuple[Form, ...]:
 
 def event_forms(field: Field, when: str) -> list[Form]:
     """What happened then, if the column's name is of an event: "were hired in 2014"."""
-    noun = field.noun.one
-    words = [w for w in noun.split(" ") if w not in ("date", "year", "time", "of", "day")]
-    if len(words) != 1 or not field.noun.is_readable or _is_own_event(field, words[0]):
-        return []
-    if words[0] in lexicon.EVENTS:
-        return [Form("did", f"{lexicon.EVENTS[words[0]]} {when}".strip())]
-    if english.is_participle(words[0]) and noun.startswith("date "):
-        return [Form("did", f"were {words[0]} {when}".strip())]
-    return []
-
-
-def _is_own_event(field: Field, word: str) -> bool:
-    """Whether the rows are the event itself: admissions are not admitted."""
-    return any(part[:4] == word[:4] for part in words_of(field.table))
+    event = field.noun.event
+    return [Form("did", f"{event} {when}".strip())] if event else []
 
 
 def _equals(field: Field, value: Any) -> str:
@@ -280,9 +264,15 @@ def _equals(field: Field, value: Any) -> str:
     return f'"{shown}" is {spoken_values.quoted_text(value) if isinstance(value, str) else value}'
 
 
+def placed_by(entity: Entity, field: Field) -> str:
+    """The word before a value of a column that places rows: "from" of people, "in" of others."""
+    placed = _placed(entity, field, "X")
+    return placed[0].text.partition(" ")[0] if placed else ""
+
+
 def _placed(entity: Entity, field: Field, shown: str, negation: str = "") -> tuple[Form, ...]:
     """ "from France" of people, "in France" of places."""
-    if field.noun.one not in lexicon.PLACE_COLUMNS or "'" in shown:
+    if field.noun.one not in lexicon.PLACE_COLUMNS or shown[:1] in "'\"":
         return ()
     if any(f.noun.one.endswith(f" {field.noun.one}") for f in entity.fields):
         return ()  # beside a birth country, "from France" may be either
@@ -291,3 +281,11 @@ def _placed(entity: Entity, field: Field, shown: str, negation: str = "") -> tup
     if entity.is_person and field.noun.one != "hometown":
         return (Form("be", f"{negation}from {shown}"),)
     return (Form("be", f"{negation}in {shown}"),) if entity.is_place else ()
+
+
+def _with(field: Field, text: str) -> tuple[Form, ...]:
+    """ "with the status 'open'", which nobody says of places or persons: rows have no town."""
+    words = set(field.noun.one.split(" "))
+    is_placed = bool(words & lexicon.PLACE_COLUMNS) or field.noun.last in lexicon.PERSONS
+    is_said = field.noun.is_readable and not is_placed
+    return (Form("with", text),) if is_said else ()

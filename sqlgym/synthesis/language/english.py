@@ -57,6 +57,7 @@ _NUMBERS = _NUMBER_WORDS.split()
 _PARTICIPLES = word_set("""
     due sent made born sold paid built given taken won lost spent lent shown bought held sown
     grown driven flown worn written read run set met caught found kept left sung drawn
+    seen begun withdrawn chosen broken stolen
 """)
 _NOUNS_ED = word_set("shed sled moped biped unwed watershed infrared hundred")
 _SILENT_H = ("hour", "honest", "honour", "honor", "heir")
@@ -156,13 +157,30 @@ def possessive(noun: str) -> str:
 def of_one(clause: str) -> str:
     """A clause behind a noun in the plural, as it stands behind one in the singular.
 
-    >>> of_one("that are active"), of_one("that have no pets"), of_one("older than 30")
-    ('that is active', 'that has no pets', 'older than 30')
+    >>> of_one("that are active"), of_one("that have no pets"), of_one("that are not matinees")
+    ('that is active', 'that has no pets', 'that is not a matinee')
     """
-    for many, one in (("that are ", "that is "), ("that have ", "that has ")):
+    for many, one in _OF_ONE:
         if clause.startswith(many):
-            return one + clause.removeprefix(many)
+            rest = clause.removeprefix(many)
+            if many in ("that are ", "that were ") and " " not in rest.removeprefix("not "):
+                negation = "not " if rest.startswith("not ") else ""
+                rest = negation + _one_such(rest.removeprefix("not "))
+            return one + rest
     return clause
+
+
+_OF_ONE = (
+    ("that are ", "that is "),
+    ("that were ", "that was "),
+    ("that have ", "that has "),
+    ("that do not ", "that does not "),
+)
+
+
+def _one_such(word: str) -> str:
+    """A noun in the plural as it is said of one thing; what is no plural stays."""
+    return a(singular(word)) if is_plural(word) else word
 
 
 def stands_alone(part: str, text: str, before: str = "", decimals: bool = False) -> bool:
@@ -220,6 +238,43 @@ def one_number_style(text: str) -> str:
     for place in range(0, len(parts), 2):
         parts[place] = _WORD_NUMBER.sub(lambda m: str(_NUMBERS.index(m[0])), parts[place])
     return "".join(parts)
+
+
+_BASES = {
+    **{f"{base}d": base for base in ["arrive", "close", "die", "retire", "expire", "move"]},
+    "began": "begin",
+    "left": "leave",
+    "ran": "run",
+    "fell": "fall",
+    "took place": "take place",
+}
+
+
+def base_verb(past: str) -> str:
+    """The base of a verb in the past tense: what stands behind "did".
+
+    >>> base_verb("joined"), base_verb("retired"), base_verb("left")
+    ('join', 'retire', 'leave')
+    """
+    return _BASES.get(past, past.removesuffix("ed"))
+
+
+def past_participle(verbs: str) -> str:
+    """A verb in the past tense, as it stands behind "had".
+
+    >>> past_participle("were hired"), past_participle("joined"), past_participle("began")
+    ('been hired', 'joined', 'begun')
+    """
+    irregular = {
+        "were due": "fallen due",
+        "began": "begun",
+        "ran": "run",
+        "fell": "fallen",
+        "took place": "taken place",
+    }
+    if verbs.startswith("were ") and verbs not in irregular:
+        return f"been {verbs.removeprefix('were ')}"
+    return irregular.get(verbs, verbs)
 
 
 def is_participle(word: str) -> bool:

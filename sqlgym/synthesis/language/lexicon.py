@@ -27,6 +27,7 @@ def _table(text: str) -> dict[str, str]:
 
 
 ABBREVIATIONS = _table("""
+    sls: sales; slsrep: sales rep; slsman: salesman; slsprsn: salesperson;
     emp: employee; empl: employee; dept: department; dpt: department; dt: date;
     qty: quantity; qnty: quantity; amt: amount; nbr: number; num: number; nr: number;
     addr: address; descr: description; desc: description; cust: customer; prod: product;
@@ -55,7 +56,7 @@ ABBREVIATIONS = _table("""
     email: e-mail address; mail: e-mail address; url: URL; isbn: ISBN; sku: SKU; vat: VAT;
     gdp: GDP; gnp: GNP; gpa: GPA; tv: TV; id: ID; ceo: CEO; ip: IP; usa: USA; uk: UK; eu: EU;
     cpu: CPU; ram: RAM; ssn: SSN; iban: IBAN; bmi: BMI; dna: DNA; hr: HR; pdf: PDF; csv: CSV;
-    proj: project; prio: priority; hrs: hours; info: information; lifespan: life span; ay: AY;
+    proj: project; prio: priority; hrs: hours; info: information; lifespan: life span;
     fte: FTE; birthdate: date of birth; birthday: birthday; checkin: check-in date;
     checkout: check-out date; login: login; username: user name; bedtype: bed type; rid: ID;
     displ: displacement; edispl: engine displacement; pat: patient; ins: insurance;
@@ -66,7 +67,11 @@ ABBREVIATIONS = _table("""
     whse: warehouse; ts: timestamp; invc: invoice; ctgry: category;
     slsprsn: salesperson; rtng: rating; clb: club; mbr: member; mtch: match; ven: venue;
     sprt: sport; attnd: attendance; frst: first; frstnm: first name; shrt: short; sz: size;
-    tm: time; abv: ABV; ibu: IBU; ebc: EBC; resp: response
+    gps: GPS; sms: SMS; api: API; usb: USB; atm: ATM; iso: ISO; iata: IATA; icao: ICAO;
+    vip: VIP; mri: MRI; icu: ICU; xp: XP; imdb: IMDb; fifa: FIFA; uefa: UEFA; nba: NBA; mot: MOT;
+    acad: academic; orig: original;
+    pts: points; yn: flag; surnm: surname; lstnm: last name; lic: licence; mgmt: management;
+    tm: time; abv: alcohol content; ibu: bitterness; ebc: EBC; resp: response
 """)
 """Parts of names and what they stand for; none that is usual for two things (`res`, `reg`)."""
 
@@ -94,6 +99,7 @@ GERMAN = _table("""
 ABBREVIATIONS |= GERMAN
 
 COMPOUNDS = _table("""
+    best before: best-before date; best before date: best-before date;
     reg date: registration date; reg dt: registration date; reg no: registration number;
     dep date: departure date; dep time: departure time; dep dt: departure date;
     dep name: department name; dep no: department number;
@@ -104,8 +110,10 @@ COMPOUNDS = _table("""
     check in: check-in date; check out: check-out date; check in date: check-in date;
     check out date: check-out date; date from: start date; date to: end date;
     from date: start date; to date: end date; valid from: start of validity;
-    valid to: end of validity; date start: start date; date end: end date;
-    open year: year opened; l name: last name; f name: first name; m name: middle name;
+    valid to: end of validity; valid until: end of validity; effective from: effective date;
+    open date: opening date; due back: due date; close date: closing date; balance amount: balance;
+    date start: start date; date end: end date;
+    l name: last name; f name: first name; m name: middle name;
     hours week: hours per week; hours day: hours per day; hours month: hours per month;
     starts on: start date; ends on: end date; starts at: start time; ends at: end time;
     begins on: start date; expires on: expiry date;
@@ -134,7 +142,8 @@ UNITS = _table("""
     litres: litres; liters: liters; ml: ml; inches: inches; meters: meters; metres: metres;
     weeks: weeks; months: months; euros: euros; dollars: dollars; grams: grams; tonnes: tonnes;
     mg: mg; db: dB; hp: hp; rpm: rpm; pa: Pa; hpa: hPa; bar: bar; cents: cents;
-    deg: degrees; degs: degrees
+    years: years; yrs: years;
+    deg: degrees; degs: degrees; ebc: EBC
 """)
 """Last parts of names that tell a unit, as the question says it."""
 
@@ -146,10 +155,14 @@ SHORT_UNITS = _table("""
     min planned: minutes; min estimated: minutes; min boil: minutes;
     min wait: minutes; s duration: seconds; s exposure: seconds;
     s time: seconds; s length: seconds; h duration: hours; h time: hours; g weight: g; g mass: g;
-    t weight: tonnes; t mass: tonnes; l volume: litres; l capacity: litres; in height: inches;
+    t weight: tonnes; t mass: tonnes; t load: tonnes; t cargo: tonnes;
+    l volume: litres; l capacity: litres; in height: inches;
     in length: inches; in width: inches; nm distance: nautical miles;
     c temperature: degrees Celsius;
-    m highest: m; c melting: degrees Celsius; c boiling: degrees Celsius; m span: m;
+    m highest: m; c melting: degrees Celsius; c boiling: degrees Celsius; m span: m; m range: m;
+    m radius: m; m thickness: m; m circumference: m;
+
+    s interval: seconds; s delay: seconds; s timeout: seconds; l used: litres; l consumed: litres;
     m budget: million;
     m viewers: million; m revenue: million; m population: million; m sales: million;
     m inhabitants: million; m users: million;
@@ -161,7 +174,7 @@ NOT_NOUNS = word_set("""
     highest lowest average maximum minimum mean median total accelerate undergraduate graduate
     high low open close first last start end active new old big small best worst long short
     male female weekly monthly daily annual local foreign current other main from to since
-    until when where who what
+    until when where who what teach learn arrive depart attend enrol enroll
 """)
 """Words that cannot stand alone as a noun: a column of that name is spoken of by its name."""
 
@@ -216,6 +229,18 @@ PERSONS = word_set("""
     keeper librarian president king queen faculty member people contestant host chef customer
     pupil patron owner holder agent
     subscriber host referee entrepreneur investor party mayor governor
+    hiker vet runner rider cyclist racer rower boxer golfer skier lecturer tutor trainer trainee
+    intern resident prisoner suspect victim witness soldier detective firefighter paramedic midwife
+    surgeon dentist therapist pharmacist carer cleaner cook waiter baker mechanic technician
+    programmer developer designer architect analyst consultant accountant auditor broker dealer
+    trader cashier clerk receptionist secretary assistant attorney politician senator minister
+    diplomat monarch emperor priest philosopher poet novelist playwright librettist songwriter
+    dancer choreographer comedian presenter narrator streamer sculptor painter illustrator
+    historian mathematician physicist chemist biologist cosmonaut navigator explorer discoverer
+    inventor founder mentor sibling parent relative guardian recipient beneficiary claimant
+    defendant landlord renter buyer bidder shopper tourist traveller commuter courier supporter
+    follower moderator operator dispatcher steward spacewalker recruit umpire goalkeeper
+    salesperson salesman collector breeder gardener
 """)
 """Nouns of whom one says "who" and "from France"."""
 PLACES = word_set("""
@@ -237,35 +262,36 @@ SUPERLATIVES = {
     "cost": ("most expensive", "cheapest", "more expensive", "cheaper"),
     "weight": ("heaviest", "lightest", "heavier", "lighter"),
     "length": ("longest", "shortest", "longer", "shorter"),
-    "height": ("tallest", "least tall", "taller", "less tall"),  # "shorter" is of length
+    "height": ("tallest", "shortest", "taller", "shorter"),
     "altitude": ("highest", "lowest", "higher", "lower"),
     "elevation": ("highest", "lowest", "higher", "lower"),
     "depth": ("deepest", "shallowest", "deeper", "shallower"),
 }
 """Quantities that have adjectives of their own: superlatives, then comparatives."""
 
-EVENTS = _table("""
-    placed: were placed; arrived: arrived; departed: departed;
-    hire: were hired; hired: were hired; hiring: were hired; birth: were born; born: were born;
-    death: died; died: died; release: were released; released: were released;
-    created: were created; creation: were created; opened: opened; opening: opened; open: opened;
-    founded: were founded; established: were established; built: were built;
-    construction: were built; published: were published; publication: were published;
-    joined: joined; join: joined; joining: joined; launched: were launched; launch: were launched;
-    sent: were sent; returned: were returned; due: were due; ordered: were ordered;
-    updated: were updated; closed: closed; registered: were registered;
-    registration: were registered; admitted: were admitted; admission: were admitted;
-    discovered: were discovered; discovery: were discovered; delivered: were delivered;
-    delivery: were delivered; shipped: were shipped; paid: were paid; issued: were issued;
-    purchased: were purchased; sold: were sold; made: were made; started: started; ended: ended;
-    start: started; end: ended;
-    occurred: occurred; happened: happened; began: began;
-    issue: were issued; enrolment: enrolled; shipping: were shipped;
-    publish: were published; pickup: were picked up; report: were reported; ship: were shipped;
-    planted: were planted; booked: were booked; enrolled: enrolled; submitted: were submitted;
-    elected: were elected; invented: were invented; retired: retired; left: left
+ADJECTIVES = word_set("""
+    male female active available public private valid open closed new free alive visible
+    hidden internal external domestic foreign international national local official main
+    primary final full-time part-time online offline remote urgent optional mandatory current
+    former dead vegetarian vegan indoor outdoor digital manual electric automatic temporary
+    permanent seasonal global regional rural urban organic historic critical essential default
+    dormant pregnant frequent recent permanent independent healthy sick ready busy empty full
+    late early overdue unique fresh frozen hot cold dry wet toxic hazardous fragile rainy sunny
+    cloudy heavy light live mobile nocturnal carnivorous bilingual married single divorced
+    coastal navigable tidal inland extinct endemic anonymous adult minor senior junior special
+    regular extra real fake true false wooden metallic waterproof gluten-free tax-free duty-free
+    barrier-free pet-friendly child-friendly family-friendly double-sided up-to-date on-site
+    in-house open-source self-employed bankrupt absent present professional amateur paperback
+    confidential secret virtual physical chronic acute fatal deciduous evergreen edible
+    partial complete incomplete direct indirect corrupt hybrid
 """)
-"""What happened at a date or year whose name is this word with date, year, on, at, in."""
+"""Words of what something is like whose letters do not tell it."""
+
+PATHS = word_set("""
+    route trail trip ride flight journey voyage leg segment road race run stage track hike walk
+    path line section tour crossing
+""")
+"""What is long or short by its distance."""
 
 OCCASIONS = word_set("""
     lesson flight call meeting session class course visit trip ride journey episode track song film
@@ -273,21 +299,38 @@ OCCASIONS = word_set("""
 """)
 """What lasts: its minutes are its duration."""
 
-TIMED = word_set("response boil resolution lead turnaround cooking preparation setup cleaning idle")
+MEASURES = word_set("""
+    capacity size area length duration distance weight volume height width depth limit
+""")
+"""What may be told in any unit: `capacity_pallets`."""
+
+TIMED = word_set("""
+    response boil resolution lead turnaround cooking preparation setup cleaning idle review waiting
+    processing resolve delivery approval travel assembly curing drying baking brewing repair
+""")
 """What takes time: its minutes are its time."""
+
+BUYERS = word_set("customer client buyer guest supplier vendor donor patient owner tenant")
+"""Persons who deal with somebody, and join nobody."""
+
+FREE_TEXTS = word_set("""
+    description descriptions body text note notes remark remarks comment comments message subject
+    address summary reason details content
+""")
+"""What people write freely, also where they often write the same."""
+
+MONEY = frozenset(
+    unit
+    for unit in UNITS.values()
+    if unit.endswith(("dollars", "euros", "sterling", "francs", "yen", "rupees", "yuan", "cents"))
+)
+"""Units of which so much is an amount, and no number of things."""
 
 MEASURED = _table("""
     kg: weight; g: weight; tonnes: weight; pounds: weight; grams: weight; km: distance;
     miles: distance; minutes: duration; hours: duration; seconds: duration
 """)
 """What a unit measures, for names that tell nothing else: `max_kg`."""
-
-DATES_OF = _table("""
-    due: due date; hired: hire date; registered: registration date; issued: issue date;
-    deceased: date of death; published: publication date; opened: opening date;
-    enrolled: enrolment date; ordered: order date; shipped: shipping date; delivered: delivery date
-""")
-"""What people call the date on which something happened, where it is not "date joined"."""
 
 ADDED = word_set("""
     number count quantity amount total sales population visits hours minutes salary cost

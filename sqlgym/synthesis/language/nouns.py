@@ -11,148 +11,23 @@ stands, since a question may only speak of what an agent can find in the databas
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 
-from sqlgym.synthesis.language import english, lexicon
+from sqlgym.synthesis.language import english, happenings, lexicon, spelling
 from sqlgym.synthesis.language.lexicon import word_set
+from sqlgym.synthesis.language.parts import is_plain, is_readable, parts_of, words_of
 from toolgym.lazy import lazy
-
-_PARTS = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*|[A-Z]|\d+")
-_E_MAIL = re.compile(r"(?<![A-Za-z])[Ee][-_ ]?[Mm]ail(?![a-z])")
-_VOWEL = re.compile(r"[aeiouy]")
-_CLUSTER = re.compile(
-    r"[bcdfghjklmnpqrstvwxz]{5}|^[bcdfghjklmnpqrtvwxz]{3}(?<!chr)(?<!thr)(?<!phr)(?<!sch)(?<!shr)"
-)
-_STARTS = word_set("""
-    bl br ch cl cr dr dw fl fr gh gl gn gr kn kr ph pl pr ps rh sc sh sk sl sm sn sp sq st sv
-    sw th tr ts tw wh wr
-""")
-_ENDS = word_set("""
-    ch sh th ng nk nd nt st ct ft lt pt xt rd rt rk rm rn rl rp rs rb rf rc rg ld lk lm lp lf
-    ls lb ll ss ff zz tt dd gg nn rr ck ks ps ts ns ms ds gs bs cs ws mp mn mb sk sp sm gn gh
-    ph wn wl wk wd ht bt ys ms vs mt gm
-""")
-"""Pairs of consonants with which English words start and end; others are of abbreviations."""
-
-
-@lru_cache(maxsize=8192)
-def parts_of(name: str) -> tuple[str, ...]:
-    """The parts of a name as written, without what separates them.
-
-    >>> parts_of("Song_release_year"), parts_of("trackLengthKM"), parts_of("PetIDs")
-    (('Song', 'release', 'year'), ('track', 'Length', 'KM'), ('Pet', 'IDs'))
-    """
-    parts: list[str] = []
-    for word in re.split(r"[\W_]+", _E_MAIL.sub("email", name)):
-        is_abbreviation = word.lower() in lexicon.ABBREVIATIONS and word[1:2] + word[-1:] != "ID"
-        parts += [word] if is_abbreviation else _PARTS.findall(word)
-    return tuple(parts)
-
-
-@lru_cache(maxsize=8192)
-def words_of(name: str) -> tuple[str, ...]:
-    """The parts of a name in lower case, abbreviations written out.
-
-    >>> words_of("emp_hire_dt"), words_of("no_of_cars"), words_of("TV_Channel")
-    (('employee', 'hire', 'date'), ('number', 'of', 'cars'), ('TV', 'channel'))
-    """
-    parts = parts_of(name)
-    mixed = not name.isupper()
-    words: list[str] = []
-    for place, part in enumerate(parts):
-        lower = part.lower()
-        if lower == "no" and [p.lower() for p in parts[place + 1 : place + 2]] == ["show"]:
-            words.append("no")
-        elif lower == "no" and (place + 1 < len(parts) or place > 0):
-            words.append("number")
-        elif lower in lexicon.ABBREVIATIONS:
-            words += lexicon.ABBREVIATIONS[lower].split(" ")
-        elif (mixed and part.isupper() and 1 < len(part) <= 4 and len(parts) > 1) or (
-            part.isupper() and 1 < len(part) <= 4 and not _VOWEL.search(lower[:2])
-        ):
-            words.append(part)
-        else:
-            words.append(lower)
-    return _without_repeats(words)
-
-
-@lru_cache(maxsize=8192)
-def is_readable(name: str) -> bool:
-    """Whether each part of a name is a word, or stands for one.
-
-    >>> [is_readable(name) for name in ("song_name", "fldX", "x7", "zzqp", "größte", "MPG")]
-    [True, False, False, False, False, True]
-    """
-    parts = parts_of(name)
-    is_known = name.isascii() or all(part.lower() in lexicon.GERMAN for part in parts)
-    if not parts or not is_known or len(parts) > 6:
-        return False
-    last = parts[-1].lower()
-    if any(f"{last} {word}" in lexicon.SHORT_UNITS for word in words_of(name)[:-1]):
-        parts = parts[:-1]
-    words = [part for part in parts if not part[0].isdigit()]
-    if len(words) < len(parts) and not _are_said(parts):
-        return False
-    return all(_is_word(part) for part in words)
-
-
-def _are_said(parts: tuple[str, ...]) -> bool:
-    """Whether the numbers of a name can be said: a year, or what stands before or behind words.
-
-    `currency_2024` and `18_49_rating`, but not `fld_03`, `line_2` or `q3_4`.
-    """
-    real = [part for part in parts if len(part) > 3 and part.isalpha() and _is_word(part)]
-    if not real or any(part.lower() in lexicon.CRYPTIC for part in parts if part.isalpha()):
-        return False
-    last = parts[-1]
-    is_year = len(last) == 4 and last[:2] in ("19", "20") and last.isdigit()
-    return is_year or last.isalpha() or parts[-2].lower() in lexicon.PREPOSITIONS
-
-
-def _is_word(part: str) -> bool:
-    lower = part.lower()
-    if lower in lexicon.ABBREVIATIONS or lower in lexicon.UNITS or lower in lexicon.LINK_WORDS:
-        return True
-    if lower in ("ad", "no", "m", "s", "min", "h", "km2", "m2", "day", "sex", "as", "per", "up"):
-        return True
-    if part.isupper() and part.isalpha() and 2 <= len(part) <= 4:
-        return True  # an acronym, which is said as it is
-    if (lower in lexicon.CRYPTIC and len(lower) < 4) or not lower.isalpha():
-        return False
-    if len(lower) < 3 or not _VOWEL.search(lower) or _CLUSTER.search(lower):
-        return False
-    starts, ends = not _VOWEL.search(lower[:2]), not _VOWEL.search(lower[-2:])
-    return not (starts and lower[:2] not in _STARTS) and not (ends and lower[-2:] not in _ENDS)
-
-
-def _without_repeats(words: list[str]) -> tuple[str, ...]:
-    """`phone_number` is "phone number number" word by word."""
-    unique: list[str] = []
-    for word in words:
-        if not unique or unique[-1] != word:
-            unique.append(word)
-    for double in (["number", "of", "number"], ["name", "name"], ["address", "e-mail", "address"]):
-        unique = _once(unique, double)
-    return tuple(unique)
-
-
-def _once(words: list[str], double: list[str]) -> list[str]:
-    """Words with the first word only of each such sequence, from the last one on."""
-    size, place = len(double), len(words)
-    backwards: list[str] = []  # backwards, so that nothing is moved
-    while place:
-        place -= 1
-        backwards.append(words[place])
-        if backwards[-1 : -size - 1 : -1] == double:
-            del backwards[-size:-1]
-    return backwards[::-1]
-
 
 _SAID_ALONE = frozenset(["field", "feature", "item", "attribute"])
 _LIMITS = frozenset(["maximum", "minimum", "average", "total"])
 _TIMES = frozenset(["hours", "days", "weeks", "months", "minutes", "seconds"])
+_SUMS = word_set("""
+    fines fees costs expenses earnings savings taxes wages debts dues tips damages deductions
+    bonuses losses profits proceeds royalties subsidies premiums discounts charges
+""")
+"""Plurals of which a number is an amount of money, and no count."""
+_PER = frozenset(["m3", "m2", "ml", "sqm", "km2", "ha"])
+"""Units of which another one in front is so much of each: `density_kg_m3`."""
 _SAY_NOTHING = lexicon.CRYPTIC | lexicon.NOT_NOUNS
 
 
@@ -166,6 +41,9 @@ class Noun:
         is_readable: It is English, not a name in quotes.
         counts: Of "number of cars", the noun that is counted, in the plural; else "".
         unit: What its values are measured in, as said in a sentence; "" if unknown.
+        event: Of a date or year, what happened to rows then, as a verb: "were hired".
+        graded: The quantity whose adjectives fit it: "length" of what is longer or shorter.
+        is_odd: Nobody would say it; it is hardly ever asked about.
     """
 
     one: str
@@ -173,6 +51,9 @@ class Noun:
     is_readable: bool = True
     counts: str = ""
     unit: str = ""
+    event: str = field(default="", repr=False)
+    graded: str = field(default="", repr=False)
+    is_odd: bool = field(default=False, repr=False)
 
     @lazy
     def a(self) -> str:
@@ -207,6 +88,93 @@ def column_noun(
     is_key: bool = False,
     kind: str = "",
 ) -> Noun:
+    """The noun of a column, and what happened at its date; see `_column_noun`.
+
+    >>> column_noun("hired", kind="date").one, column_noun("hired", kind="date").event
+    ('hire date', 'were hired')
+    """
+    known = _by_kind(name, table_words, is_number, kind)
+    noun = _column_noun(known, table_words, is_number, is_key, kind)
+    if not noun.is_readable:
+        return quoted_column(name)
+    event = ""
+    if kind in ("date", "year"):
+        event = happenings.event_of(_without_table(words_of(known), table_words), table_words)
+    is_record = kind == "date" and table_words[-1:] and table_words[-1] in lexicon.PERSONS
+    is_odd = noun.is_odd or not is_plain(known) or (is_record and noun.one in _OF_RECORDS)
+    return replace(noun, event=event, is_odd=bool(is_odd))
+
+
+_OF_RECORDS = frozenset(["creation date", "date of the last update", "date of the last change"])
+"""Dates of what is written down of somebody, which nobody has."""
+
+
+def _by_kind(name: str, table: tuple[str, ...], is_number: bool, kind: str) -> str:
+    """A name with short parts written out where what the column holds tells what they are."""
+    held = kind if kind in ("date", "year") else "number" if is_number else kind
+    parts = [_OF_KIND.get((part.lower(), held), part) for part in parts_of(name)]
+    if len(parts) > 1 and table and _is_clipped(parts[0].lower(), table[-1]):
+        parts[0] = table[-1]
+    if is_number and table and table[-1] in lexicon.PLACES | _HOLDERS:
+        parts = ["capacity" if part.lower() == "cap" else part for part in parts]
+    if tuple(parts) == parts_of(name):
+        return name
+    return "_".join(parts).lower() if name.isupper() else "_".join(parts)
+
+
+_HOLDERS = word_set("ward hall classroom tank vehicle bus train vessel ship truck lift")
+"""What holds so many, besides places: their cap is a capacity."""
+
+
+def _is_clipped(part: str, word: str) -> bool:
+    """Whether a part is the head of its table's word: `mod_title` of modules."""
+    is_head = 2 < len(part) < len(word) - 1 and word.startswith(part)
+    return is_head and not spelling.is_usual(part)
+
+
+_OF_KIND = {
+    ("estab", "year"): "established",
+    ("estab", "date"): "established",
+    ("pub", "year"): "published",
+    ("pub", "date"): "published",
+    ("grad", "year"): "graduation",
+    ("grad", "date"): "graduation",
+    ("enrol", "year"): "enrolment",
+    ("enrol", "date"): "enrolment",
+    ("enrol", "number"): "enrolment",
+    ("enroll", "year"): "enrolment",
+    ("enroll", "number"): "enrolment",
+    ("cat", "value"): "category",
+    ("pd", "date"): "paid",
+    ("pd", "number"): "paid",
+    ("fnd", "year"): "founded",
+    ("fnd", "date"): "founded",
+    ("fndd", "year"): "founded",
+    ("est", "year"): "established",
+    ("est", "date"): "established",
+    ("bld", "year"): "built",
+    ("blt", "year"): "built",
+    ("rel", "year"): "release",
+    ("rel", "date"): "release",
+    ("exp", "date"): "expiry",
+    ("eff", "date"): "effective",
+    ("upd", "date"): "updated",
+    ("crt", "date"): "created",
+    ("cre", "date"): "created",
+    ("mod", "date"): "modified",
+    ("iss", "date"): "issued",
+    ("dep", "date"): "departure",
+    ("sc", "number"): "score",
+}
+
+
+def _column_noun(
+    name: str,
+    table_words: tuple[str, ...] = (),
+    is_number: bool = False,
+    is_key: bool = False,
+    kind: str = "",
+) -> Noun:
     """The noun of a column, without the name of its table in front.
 
     Args:
@@ -223,7 +191,7 @@ def column_noun(
     >>> column_noun("x7").many
     'values in column "x7"'
     >>> column_noun("hired", kind="date").one, column_noun("drives_on", kind="value").one
-    ('date hired', 'drives-on value')
+    ('hire date', 'drives-on value')
     """
     words = words_of(name)
     if is_key and table_words and words == (table_words[0][0], "ID"):
@@ -234,16 +202,18 @@ def column_noun(
     unit = ""
     if is_number:
         words, unit = _without_unit(words, parts_of(name))
-    phrase = lexicon.COMPOUNDS.get(" ".join(words)) or _date_phrase(words, table_words)
+    phrase = lexicon.COMPOUNDS.get(" ".join(words)) or _date_phrase(words, table_words, kind)
     phrase += _what_lasts(words, unit)
     if is_number and not unit and len(words) > 1 and len(parts_of(name)[-1]) == 1:
         return quoted_column(name)  # metres, minutes or millions
-    phrase, counts = _count_phrase(phrase, is_number)
+    if unit in _TIMES and english.is_plural(phrase) and " " in phrase:
+        phrase = english.singular(phrase)  # payment terms of so many days
+    phrase, counts = _count_phrase(phrase, is_number, unit in lexicon.MONEY)
     if words[:1] and words[0] in lexicon.UNITS and words[1:2] == ("per",) and is_number:
         return _noun(*_number_of(" ".join(words)), unit)
     if is_number and (measured := _of_unit(words, unit)) is not None:
         return measured
-    alone = len(words) == 1 and english.is_participle(words[0])
+    alone = len(words) == 1 and english.is_participle(words[0]) and phrase == words[0]
     if kind == "value" and phrase in _SAID_ALONE:
         return _noun(phrase, "", "")
     if (
@@ -255,7 +225,10 @@ def column_noun(
         or phrase.split(" ")[0] in lexicon.PREPOSITIONS
     ):
         phrase = _named_after(words, kind)
-        return _noun(phrase, "", unit) if phrase else quoted_column(name)
+        if not phrase:
+            return quoted_column(name)
+        odd = kind == "value" or "-" in phrase or (kind == "figure" and phrase.endswith(" figure"))
+        return replace(_noun(phrase, "", unit), is_odd=odd)
     return _noun(phrase, counts, unit)
 
 
@@ -306,9 +279,6 @@ def _named_after(words: tuple[str, ...], kind: str) -> str:
         if word in lexicon.CRYPTIC:
             return ""
         return {"total": "total", "since": f"start {kind}"}.get(word, f"{word} {kind}")
-    if kind == "date" and words[-1] in ("at", "on") and len(words) > 2:
-        of = "" if english.is_participle(words[-2]) else "of "
-        return f"date {of}{' '.join(words[:-1])}"
     if words[0] == "date" and kind == "date":
         words = words[1:]
     is_clause = words[0] in lexicon.PREPOSITIONS or words[-1] in lexicon.LINK_WORDS | (
@@ -330,6 +300,12 @@ def quoted_table(name: str) -> Noun:
 
 
 def table_noun(name: str, has_names: bool = False) -> Noun:
+    """The noun of a table's rows, odd where a part of it is no word; see `_table_noun`."""
+    noun = _table_noun(name, has_names)
+    return replace(noun, is_odd=not noun.is_readable or not is_plain(_bare(name)))
+
+
+def _table_noun(name: str, has_names: bool) -> Noun:
     """The noun of a table's rows.
 
     Args:
@@ -401,11 +377,28 @@ def _without_unit(words: tuple[str, ...], parts: tuple[str, ...]) -> tuple[tuple
     if len(words) < 2:
         return words, ""
     last = parts[-1].lower()
+    if len(parts) > 2 and last in _PER and parts[-2].lower() in lexicon.UNITS and len(words) > 2:
+        per = english.singular(lexicon.UNITS[last])
+        return words[:-2], f"{lexicon.UNITS[parts[-2].lower()]} per {per}"
+    if last in _TIMES and len(words) == 2 and words[0] in lexicon.ADJECTIVES:
+        return words, ""  # remote days are counted
     if last in lexicon.UNITS and words[0] != "number":
         rest = words[:-1]
         if rest[-1] in ("in", "sq") and len(rest) > 1:
             rest = rest[:-1]
         return rest, lexicon.UNITS[last]
+    if len(words) == 2 and words[0] in lexicon.MEASURES and english.is_plural(words[1]):
+        return words[:1], words[1]
+    if len(words) > 2 and words[-2] in lexicon.MEASURES and english.is_plural(words[-1]):
+        return words[:-1], words[-1]
+    if words[-1] in ("percentage", "percent") and words[-2] in (
+        "rate",
+        "share",
+        "ratio",
+        "margin",
+        "level",
+    ):
+        return words[:-1], "percent"
     if last in ("max", "min") and f"{last} {words[-2]}" not in lexicon.SHORT_UNITS:
         return (words[-1], *words[:-1]), ""
     for word in words[:-1]:
@@ -415,31 +408,61 @@ def _without_unit(words: tuple[str, ...], parts: tuple[str, ...]) -> tuple[tuple
     return words, ""
 
 
-def _date_phrase(words: tuple[str, ...], table: tuple[str, ...] = ()) -> str:
-    """`joined_on` is the date joined, `date_order_placed` the date when the order was placed."""
+_HAPPENINGS = word_set("""
+    delivery login logout visit inspection checkup check-up appointment service departure arrival
+    purchase payment activity revision update maintenance review shipment dispatch pickup contact
+    call order opening closing hire enrolment registration expiration expiry
+""")
+"""Last words of names of dates, behind which "date" is said."""
+
+
+def _dated(words: tuple[str, ...]) -> str:
+    """What a participle beside such words holds: "date", "year" or ""."""
     if len(words) == 2 and english.is_participle(words[0]):
-        kind = {"on": "date", "at": "date", "in": "year"}.get(words[1], words[1])
-        if kind == "date" and words[0] in lexicon.DATES_OF:
-            return lexicon.DATES_OF[words[0]]
-        if kind in ("date", "year", "time"):
-            return f"{kind} {words[0]}"
+        return {"on": "date", "at": "date", "in": "year", "date": "date", "year": "year"}.get(
+            words[1], ""
+        )
+    is_last = len(words) > 1 and words[0] in ("date", "year") and english.is_participle(words[-1])
+    return words[0] if is_last else ""
+
+
+def _date_phrase(words: tuple[str, ...], table: tuple[str, ...] = (), kind: str = "") -> str:
+    """`joined_on` is the joining date, `year_built` the construction year."""
+    if words[-1:] in (("on",), ("at",), ("date",)) and " ".join(words[:-1]) in lexicon.COMPOUNDS:
+        return lexicon.COMPOUNDS[" ".join(words[:-1])]
+    dated = kind if kind in ("date", "year") else _dated(words)
+    own = tuple(word for word in words if word not in table) or words
+    if dated == "date" and table and own[-1:] == ("given",) and len(own) == 2:
+        return f"{own[0]} date"  # when notice was given
+    if dated == "date" and table and {"placed", "made", "taken", "held", "given"} & set(own):
+        return f"{table[-1]} date"
+    if dated and table and table[-1] in lexicon.PERSONS and own == ("since",):
+        return f"{'start' if table[-1] in lexicon.BUYERS else 'joining'} {dated}"
+    if dated and (said := happenings.name_of(own, dated, table)):
+        return said
+    if len(words) == 2 and words[1] == "time" and english.is_participle(words[0]):
+        return happenings.name_of(words[:1], "time")
     if len(words) == 2 and words[1] == "by" and words[0] in lexicon.AGENTS:
         return lexicon.AGENTS[words[0]]
-    if len(words) > 2 and words[0] == "date" and english.is_participle(words[-1]):
-        if words[1:-1] == table[-len(words) + 2 :]:
-            return f"date {words[-1]}"
-        return f"date when the {' '.join(words[1:-1])} was {words[-1]}"
+    if kind == "date" and len(words) > 1 and words[-1] == "due":
+        return " ".join([*words, "date"])
+    if kind == "date" and words and words[-1] in _HAPPENINGS:
+        return " ".join([*words, "date"])
     if len(words) > 1 and lexicon.PLACE_COLUMNS.issuperset(words):
         return english.join_words(words, "or")
     return " ".join(words)
 
 
-def _count_phrase(phrase: str, is_number: bool) -> tuple[str, str]:
+def _count_phrase(phrase: str, is_number: bool, is_money: bool) -> tuple[str, str]:
     """Of a number of things: the phrase, and the things in the plural."""
     words = phrase.split(" ")
     if not is_number or {"and", "or", "per"} & set(words):
         return phrase, ""
     things = words
+    if len(words) == 2 and english.is_plural(words[0]) and english.is_participle(words[1]):
+        return _number_of(words[0] if words[1] == "spent" else phrase)  # hours are spent on it
+    if words[0] in ("maximum", "minimum") and english.is_plural(words[-1]) and not is_money:
+        return f"{words[0]} number of {' '.join(words[1:])}", ""
     if words[:2] == ["number", "of"]:
         things = words[2:]
     elif words[0] == "number":
@@ -447,6 +470,8 @@ def _count_phrase(phrase: str, is_number: bool) -> tuple[str, str]:
     elif words[-1] == "count":
         things = words[:-1]
         return _number_of(english.plural(english.singular(" ".join(things))))
+    if things is words and (things[-1] in _SUMS or (is_money and english.is_plural(things[-1]))):
+        return f"amount of {phrase}", ""
     if not things or not english.is_plural(things[-1]) or "of" in things:
         return phrase, ""
     return _number_of(" ".join(things))
@@ -459,9 +484,6 @@ def _number_of(things: str) -> tuple[str, str]:
 def _noun(phrase: str, counts: str, unit: str) -> Noun:
     if counts:
         return Noun(phrase, phrase.replace("number of", "numbers of", 1), True, counts, unit)
-    first, _, rest = phrase.partition(" ")
-    if first in _TIMES and english.is_participle(rest):
-        return Noun(phrase, phrase, True, "", unit)
     if phrase.startswith("date "):
         return Noun(phrase, f"dates {phrase.removeprefix('date ')}", True, "", unit)
     many = english.plural(english.singular(phrase))

@@ -18,14 +18,9 @@ from sqlgym.database.database import Database
 from sqlgym.database.schema import Column, ForeignKey, Table
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.nouns import (
-    Noun,
-    column_noun,
-    is_readable,
-    quoted_column,
-    table_noun,
-    words_of,
-)
+from sqlgym.synthesis.language.flags import flag_of
+from sqlgym.synthesis.language.nouns import Noun, column_noun, quoted_column, table_noun
+from sqlgym.synthesis.language.parts import words_of
 from sqlgym.synthesis.reading import references, roles
 from sqlgym.synthesis.reading.roles import Sample
 from sqlgym.synthesis.reading.world import LARGE, Entity, Field, Label, Role, World
@@ -265,6 +260,7 @@ def entity_of(database: Database, read: TableRead, keys: list[ForeignKey]) -> En
         if column.name in read.values
     ]
     fields = _without_twins([_field(read.table.name, sample, read) for sample in samples])
+    fields = _graded(fields, words)
     key = next((f for f in fields if [f.name] == primary), None) or next(
         (f for f in fields if f.role is Role.KEY and f.is_unique), None
     )
@@ -277,10 +273,16 @@ def entity_of(database: Database, read: TableRead, keys: list[ForeignKey]) -> En
     return replace(entity, label=label)
 
 
+_OF_PEOPLE = frozenset(["sex", "gender", "birth", "age", "salary"])
+
+
 def _row_noun(table: str, words: tuple[str, ...], fields: list[Field]) -> Noun:
     noun = table_noun(table, any(field.role is Role.NAME for field in fields))
     if noun.is_readable and _is_measured(words, fields):
         return Noun(f"{noun.one} record", f"{noun.one} records")
+    is_named = any(field.role is Role.NAME for field in fields)
+    if words == ("faculty",) and is_named and not {f.noun.last for f in fields} & _OF_PEOPLE:
+        return Noun("faculty", "faculties")  # a part of a university
     return noun
 
 
@@ -366,25 +368,20 @@ def _noun(sample: Sample, role: Role) -> Noun:
         and noun.one == " ".join(sample.table_words)[-len(noun.one) :]
     ):
         return Noun("name", "names")  # the `campus` of `campuses` is its name
-    if role is Role.DATE and noun.one.startswith("date ") and sample.table_words:
-        own, event = sample.table_words[-1], noun.last
-        if own[:4] == event[:4] and english.is_participle(event):
-            return Noun(f"{own} date", f"{own} dates")  # orders are not ordered
+    if role is Role.FLAG:
+        return replace(noun, is_odd=flag_of(sample.name) is None)
     return _year_noun(sample, noun) if role is Role.YEAR else noun
 
 
 def _year_noun(sample: Sample, noun: Noun) -> Noun:
-    """Of `start_from` and `founded`, which hold years: the start year, the year founded."""
+    """Of `start_from` and `birth`, which hold years: the start year."""
     words = [w for w in words_of(sample.name) if w not in lexicon.LINK_WORDS and w != "from"]
     if words == ["since"]:
-        return Noun("start year", "start years")
-    if {"since", "until"} & set(words) and is_readable(sample.name):
-        return Noun(f"{'-'.join(words)} year", f"{'-'.join(words)} years")
-    if "year" in words or not is_readable(sample.name) or not words:
+        return replace(noun, one="start year", many="start years", is_readable=True, is_odd=False)
+    if "year" in noun.one.split(" ") or not noun.is_readable or not words:
         return noun
-    if english.is_participle(words[-1]):
-        return Noun(f"year {words[-1]}", f"years {words[-1]}")
-    return Noun(f"{' '.join(words)} year", f"{' '.join(words)} years")
+    one = f"{' '.join(words)} year"
+    return replace(noun, one=one, many=f"{one}s")
 
 
 def _kept_values(role: Role, sample: Sample) -> tuple[Any, ...]:
@@ -418,6 +415,30 @@ def _without_twins(fields: list[Field]) -> list[Field]:
         else field
         for field in result
     ]
+
+
+def _graded(fields: list[Field], table: tuple[str, ...]) -> list[Field]:
+    """Fields with the adjectives that fit them, where no other of the table has the same."""
+    row = table[-1] if table else ""
+    kinds = [_quantity_of(field, row) for field in fields]
+    return [
+        replace(field, noun=replace(field.noun, graded=kind))
+        if kind in lexicon.SUPERLATIVES
+        and kinds.count(kind) == 1
+        and not (kind == "height" and "length" in kinds)  # both make things shorter
+        else field
+        for field, kind in zip(fields, kinds, strict=True)
+    ]
+
+
+def _quantity_of(field: Field, row: str) -> str:
+    """What is measured, as far as it makes rows longer or heavier: a route by its distance."""
+    noun = field.noun
+    if field.role is not Role.QUANTITY or noun.one not in (noun.last, f"{row} {noun.last}"):
+        return ""
+    if noun.last == "duration" or (noun.last == "distance" and row in lexicon.PATHS):
+        return "length"
+    return noun.last
 
 
 MOST_TABLES = 60

@@ -19,13 +19,16 @@ from sqlgym.database.database import Database
 from sqlgym.database.schema import Column, ForeignKey, Table
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.nouns import Noun, is_readable, quoted_table, words_of
+from sqlgym.synthesis.language.nouns import Noun, quoted_table
+from sqlgym.synthesis.language.parts import is_plain, is_readable, words_of
 from sqlgym.synthesis.reading.world import Bridge, Entity, Field, Link, Role
 from toolgym.errors import ToolError
 
 CHECKED = 500
 """Different values of a column that are looked up in the table that it may refer to."""
 _ENDINGS = (("ID",), ("code",), ("number",), ("key",), ("reference",), ("ref",))
+_COUNTED = frozenset(["max", "min", "maximum", "minimum", "total", "count", "average", "expected"])
+"""Words of numbers of things."""
 _CHIEFS = frozenset(
     ["manager", "supervisor", "boss", "head", "mentor", "advisor", "adviser", "chief"]
 )
@@ -117,6 +120,8 @@ def _proposes(table: Table, column: Column, target: Table, key: Column) -> bool:
     if not words:
         return False
     stem = words[:-1] if words[-1:] in _ENDINGS else words
+    if _COUNTED & set(words) or (stem == words and words and _is_many(words[-1], own)):
+        return False  # `max_guests` counts guests, whichever numbers their keys are
     stem = (*stem[:-1], english.singular(stem[-1])) if stem else ()
     if table.name == target.name:
         chief = bool(stem) and (stem[-1] in _CHIEFS or stem[0] == "parent")
@@ -127,6 +132,11 @@ def _proposes(table: Table, column: Column, target: Table, key: Column) -> bool:
         return words[-1:] in _ENDINGS or column.type.upper() == key.type.upper()
     chief = bool(stem) and stem[-1] in _CHIEFS and words[-1] == "ID"
     return chief and bool(own) and own[-1] in _STAFF
+
+
+def _is_many(word: str, own: tuple[str, ...]) -> bool:
+    """Whether a word is the plural of a table's: a reference has its singular."""
+    return bool(own) and word != own[-1] and english.singular(word) == own[-1]
 
 
 def _is_own(table: Table, column: Column) -> bool:
@@ -182,6 +192,7 @@ def links_of(
                 childless,
                 orphans,
                 key in inferred,
+                role != parent.noun.one and not (role and is_plain(key.column)),
             )
         )
     return links

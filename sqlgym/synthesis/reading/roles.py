@@ -13,8 +13,10 @@ from datetime import date
 from typing import Any
 
 from sqlgym.synthesis.language import lexicon
+from sqlgym.synthesis.language.flags import is_adjective, is_state
 from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.nouns import column_noun, parts_of, words_of
+from sqlgym.synthesis.language.nouns import column_noun
+from sqlgym.synthesis.language.parts import parts_of, words_of
 from sqlgym.synthesis.reading.world import Role
 
 FEW = 30
@@ -62,8 +64,10 @@ _SINCE = word_set("start from since founded built opened established begin end u
 _PLACES_IN_ORDER = word_set("""
     rank ranking position place standing line sequence step ordinal stop round row slot seat
     chapter episode order lane track turn priority season period term week quarter phase stage
-    floor platform gate edition
+    floor platform gate edition tier rung division auditorium bay aisle desk dock rack
 """)
+_RANKED = word_set("grade support service access security skill difficulty education clearance")
+"""Behind these a level is one, and not how much."""
 """Of these a whole number says which one, and not how much."""
 
 
@@ -131,7 +135,10 @@ def flag_values(sample: Sample) -> tuple[Any, Any] | None:
     if values == {0, 1}:
         return (
             (1, 0)
-            if is_flag_name or words[-1:] in (("flag",), ("indicator",)) or _is_adjective(words)
+            if is_flag_name
+            or words[-1:] in (("flag",), ("indicator",))
+            or is_state(words)
+            or (len(words) == 1 and is_adjective(words[0]))
             else None
         )
     for yes, no in _FLAGS[:-1]:
@@ -205,6 +212,8 @@ def _role_of_numbers(sample: Sample) -> Role:
         return Role.CODE
     if last in _NAMED_THINGS or last in lexicon.PERSONS or last in lexicon.PLACES:
         return Role.CODE
+    if whole and last == "level" and (words == ("level",) or words[-2] in _RANKED):
+        return Role.CODE
     if whole and (last in _PLACES_IN_ORDER or words[:1] == ("line",)):
         return Role.CODE  # a high rank is a small number, so nobody knows what is more
     if last in ("rank", "ranking", "position", "standing"):
@@ -234,10 +243,6 @@ def _role_of_texts(sample: Sample) -> Role:
     ):
         return Role.CATEGORY
     return Role.CATEGORY if last in lexicon.PLACE_COLUMNS and repeats else Role.TEXT
-
-
-def _is_adjective(words: tuple[str, ...]) -> bool:
-    return len(words) == 1 and words[0].endswith(("ed", "ive", "able", "ible", "paid", "open"))
 
 
 def _is_run(numbers: list[float]) -> bool:

@@ -70,10 +70,9 @@ def quoted_texts(values: Sequence[str]) -> list[str]:
 
 def threshold(field: Field, rng: random.Random) -> float | None:
     """A number that parts the values of a column; None if none does."""
-    numbers = sorted({number(value) for value in field.values})
+    numbers, every = field.distinct_numbers, field.numbers
     if len(numbers) < 3:
         return None
-    every = [number(value) for value in field.values]
     chosen = every[int(len(every) * (0.15 + 0.7 * rng.random()))]
     if field.role is Role.YEAR:
         return chosen

@@ -5,7 +5,7 @@ Made by `profiling`; read by everything that drafts questions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -73,6 +73,21 @@ class Field:
     is_large: bool = False
 
     @property
+    def is_odd(self) -> bool:
+        """Nobody would say what it is called."""
+        return self.noun.is_odd or not self.noun.is_readable
+
+    @lazy
+    def shown(self) -> Noun:
+        """What it is called where its values are asked for: "closing date and time"."""
+        noun = self.noun
+        if not self.has_time or not noun.is_readable or noun.last != "date":
+            return noun
+        if all(value[11:16] == "00:00" for value in self.values[:100]):
+            return noun
+        return replace(noun, one=f"{noun.one} and time", many=f"{noun.many} and times")
+
+    @property
     def is_ordered(self) -> bool:
         """Its values can be more or less."""
         return self.role in (Role.QUANTITY, Role.YEAR, Role.DATE)
@@ -81,6 +96,26 @@ class Field:
     def is_full(self) -> bool:
         """Every row has a value, and none of them stands for nothing."""
         return not self.nulls and not self.has_blanks
+
+    @lazy
+    def numbers(self) -> tuple[float, ...]:
+        """Its values as numbers, also those that are stored as text."""
+        return tuple(float(value) for value in self.values)
+
+    @lazy
+    def distinct_numbers(self) -> tuple[float, ...]:
+        """The same in their order, each once."""
+        return tuple(sorted(set(self.numbers)))
+
+    @lazy
+    def years(self) -> tuple[str, ...]:
+        """The years of its dates, in order."""
+        return tuple(sorted({value[:4] for value in self.values}))
+
+    @lazy
+    def months(self) -> frozenset[str]:
+        """The months of its dates, of whatever year."""
+        return frozenset(value[5:7] for value in self.values)
 
     @lazy
     def is_added(self) -> bool:
@@ -159,9 +194,16 @@ class Entity:
         return self.rows > LARGE
 
     @property
+    def is_link(self) -> bool:
+        """Its rows have no name of their own: they only link rows of other tables."""
+        return self.noun.last == "link"
+
+    @property
     def is_person(self) -> bool:
         """Its rows are people."""
-        return self.noun.last in lexicon.PERSONS
+        return self.noun.last in lexicon.PERSONS or any(
+            field.noun.one in _OF_PEOPLE for field in self.fields
+        )
 
     @property
     def its(self) -> str:
@@ -172,6 +214,10 @@ class Entity:
     def is_place(self) -> bool:
         """Its rows are places or houses."""
         return self.noun.last in lexicon.PLACES
+
+
+_OF_PEOPLE = frozenset(["first name", "last name", "full name", "hire date", "salary", "job title"])
+"""Columns that only people have."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +233,7 @@ class Link:
         childless: How many parents have no child.
         orphans: How many children have no parent.
         is_inferred: The file does not declare it.
+        is_odd: Its role is no word that anybody would say.
     """
 
     child: Entity
@@ -199,6 +246,7 @@ class Link:
     childless: int
     orphans: int
     is_inferred: bool = False
+    is_odd: bool = False
 
     def on(self, child: str, parent: str) -> str:
         """The condition of a join, for the aliases of both tables."""
@@ -227,6 +275,49 @@ class World:
     links: tuple[Link, ...]
     bridges: tuple[Bridge, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
+
+    @lazy
+    def plain(self) -> World:
+        """The same without what nobody would say, where enough is left of it.
+
+        Columns, tables and references whose names have a part that is no word are left out. What
+        rows are called by stays, and so do keys.
+        """
+        kept = {
+            entity.name: _plain_entity(entity)
+            for entity in self.entities
+            if entity.noun.is_readable and not entity.noun.is_odd
+        }
+        if sum(field.role in _TOLD for e in kept.values() for field in e.fields) < _ENOUGH:
+            return self
+        links = {
+            id(link): replace(link, child=kept[link.child.name], parent=kept[link.parent.name])
+            for link in self.links
+            if link.child.name in kept and link.parent.name in kept and not link.is_odd
+        }
+        bridges = tuple(
+            Bridge(links[id(bridge.left)], links[id(bridge.right)])
+            for bridge in self.bridges
+            if id(bridge.left) in links and id(bridge.right) in links
+        )
+        return World(tuple(kept.values()), tuple(links.values()), bridges, self.left_out)
+
+
+_TOLD = frozenset(
+    [Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.FLAG, Role.NAME, Role.TEXT]
+)
+_ENOUGH = 6
+"""So many columns that tell something are enough to ask about."""
+
+
+def _plain_entity(entity: Entity) -> Entity:
+    label = entity.label.fields if entity.label else ()
+    fields = tuple(
+        field
+        for field in entity.fields
+        if field in label or not field.is_odd or field.role in (Role.KEY, Role.REFERENCE)
+    )
+    return replace(entity, fields=fields)
 
 
 @lru_cache(maxsize=4096)

@@ -35,7 +35,7 @@ def aggregate_noun(draft: Draft, function: str, field: Field) -> str:
         return (
             f"sum of the {noun.many}" if noun.one.split(" ")[0] == "total" else f"total {noun.one}"
         )
-    return f"{asking.most(field, function == 'max', draft)} {noun.one}"
+    return f"{asking.most(field, function == 'max', draft)} {field.shown.one}"
 
 
 def _measured(draft: Draft) -> tuple[Entity, Field]:
@@ -111,6 +111,8 @@ def two_aggregates(draft: Draft) -> Candidate:
     select = tuple(aggregate_sql(function, field) for function in pair)
     query = Query(select, entity.sql, (condition.sql,) if filtered else ())
     one, other = (aggregate_noun(draft, function, field) for function in pair)
+    if one.endswith(f" {field.noun.one}") and other.endswith(f" {field.noun.one}"):
+        one = one.removesuffix(f" {field.noun.one}")  # "the lowest and the highest price"
     many, all_ = entity.noun.many, "the" if filtered else "all"
     unit = asking.unit_text(field)
     question = (
@@ -141,14 +143,18 @@ def count_and_aggregate(draft: Draft) -> Candidate:
     query = Query(("count(*)", aggregate_sql(function, field)), entity.sql, (condition.sql,))
     many, after = entity.noun.many, condition.after(draft)
     noun = aggregate_noun(draft, function, field)
+    verb = condition.verb(draft)
+    is_plain = "number of" not in noun  # "the number and the total number of seats"
     question = asking.ask(
         draft,
-        f"the number and the {noun} of the {many} {after}",
+        f"the number and the {noun} of the {many} {after}" if is_plain else None,
         f"How many {many} are there {after}, and what is their {noun}?"
         if after.startswith(("whose", "with"))
         else None,
-        f"Give the number and the {noun} of the {many} {after}.",
+        f"How many {many} {verb}, and what is their {noun}?" if verb else None,
+        f"Give the number and the {noun} of the {many} {after}." if is_plain else None,
         f"Count the {many} {after}, and give their {noun}.",
+        is_many=None,
     )
     return asked(question, query, (entity.name,), condition, supports=(query.count_sql(),))
 

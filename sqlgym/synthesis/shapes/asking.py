@@ -30,7 +30,7 @@ def ask(
         return draft.say(*others)
     be = {True: "are", False: "is", None: ""}[is_many]
     what = what.strip()
-    bare = what.removeprefix("the ")
+    bare = _without_articles(what)
     said = draft.say(
         be and f"What {be} {what}?",
         be and f"What {be} {what}?",
@@ -44,6 +44,19 @@ def ask(
         f"{bare}." if bare[0].isalpha() else None,
     )
     return f"{said}{then}"
+
+
+def is_clause(after: str) -> bool:
+    """Whether what stands behind a noun is so long that nothing else can stand behind it."""
+    return after.strip().startswith(("whose ", "for which ", "that ", "with "))
+
+
+def _without_articles(what: str) -> str:
+    """A noun phrase as it stands alone: "date and status of the order"."""
+    if not what.startswith("the "):
+        return what
+    head, of, tail = what.removeprefix("the ").partition(" of ")
+    return head.replace(" and the ", " and ").replace(", the ", ", ") + of + tail
 
 
 def list_rows(
@@ -61,9 +74,6 @@ def list_rows(
         f"Which {many} {verb}? List {the(fields)} of each.",
         f"Which {many} {verb}? Show {the(fields)} of each one.",
     )
-    label = entity.label
-    if verb and label and label.is_name and tuple(fields) == label.fields:  # need not be named
-        by_verb = draft.say(by_verb, f"Which {many} {verb}?", f"Name the {many} {after}.")
     return ask(
         draft,
         f"the {names(fields)} of the {many} {after}",
@@ -102,23 +112,28 @@ def most(field: Field, is_most: bool, draft: Draft) -> str:
     """The extreme of a column as an adjective before its noun: "highest", "earliest"."""
     if field.role in (Role.DATE, Role.YEAR):
         return draft.say("latest", "most recent") if is_most else "earliest"
-    if field.noun.counts:
-        return "largest" if is_most else "smallest"
     return most_of(field, is_most)
 
 
 def most_of(field: Field, is_most: bool) -> str:
-    """The extreme of a quantity: "highest", "smallest"."""
-    pair = ("largest", "smallest") if _is_sized(field) else ("highest", "lowest")
-    return pair[0 if is_most else 1]
+    """The extreme of a quantity: "highest", "smallest", "longest"."""
+    return _pair(field)[0 if is_most else 1]
 
 
-def _is_sized(field: Field) -> bool:
-    """Whether it is large or small and not high or low; `highest` is no higher than another."""
-    return field.noun.last in _SIZES or field.noun.one.startswith(("highest ", "lowest "))
+def _pair(field: Field) -> tuple[str, str]:
+    """The two ends of a quantity; `highest` is no higher than another."""
+    noun = field.noun
+    if noun.one.startswith(("highest ", "lowest ")) or noun.last in _SIZES or noun.counts:
+        return ("largest", "smallest")
+    if noun.last in _LONG or noun.unit in _LASTING:
+        return ("longest", "shortest")
+    return ("greatest", "lowest") if noun.last in _GREAT else ("highest", "lowest")
 
 
 _SIZES = word_set("number amount population area quantity total budget capacity size volume")
+_LONG = word_set("length duration distance delay runtime range")
+_LASTING = word_set("minutes seconds hours days weeks months years milliseconds")
+_GREAT = word_set("weight mass depth width height load")
 
 
 def with_most(draft: Draft, entity: Entity, field: Field, is_most: bool) -> str:
@@ -134,8 +149,7 @@ def the_most(draft: Draft, entity: Entity, field: Field, is_most: bool, after: s
     kind, words = _extreme(draft, field, is_most)
     if kind == "adjective":
         return f"the {words} {row}"
-    link = {"event": "that", "count": "with the", "value": "that has the"}[kind]
-    return f"the {row} {link} {words}"
+    return f"the {row} {'that' if kind == 'event' else 'with the'} {words}"
 
 
 def _extreme(draft: Draft, field: Field, is_most: bool) -> tuple[str, str]:
@@ -147,7 +161,7 @@ def _extreme(draft: Draft, field: Field, is_most: bool) -> tuple[str, str]:
     noun = field.noun
     if noun.counts:
         return "count", f"{'most' if is_most else 'fewest'} {noun.counts}"
-    adjectives = lexicon.SUPERLATIVES.get(noun.one)
+    adjectives = lexicon.SUPERLATIVES.get(noun.graded)
     if adjectives and draft.chance(0.85):
         return "adjective", adjectives[0 if is_most else 1]
     return "value", f"{most(field, is_most, draft)} {noun.one}"
@@ -155,19 +169,22 @@ def _extreme(draft: Draft, field: Field, is_most: bool) -> tuple[str, str]:
 
 def sorting(draft: Draft, field: Field, downwards: bool) -> str:
     """The order of a list: "from the highest to the lowest price"."""
-    noun = field.noun
-    if field.role in (Role.DATE, Role.YEAR):
-        ends = ("latest", "earliest") if downwards else ("earliest", "latest")
-    elif _is_sized(field) or noun.counts:
-        ends = ("largest", "smallest") if downwards else ("smallest", "largest")
-    else:
-        ends = ("highest", "lowest") if downwards else ("lowest", "highest")
+    first, last = ends(field, downwards)
     way = "descending" if downwards else "ascending"
     return draft.say(
-        f"from the {ends[0]} to the {ends[1]} {noun.one}",
+        f"from the {first} to the {last} {field.noun.one}",
         f"in {way} order of {_the(field)}",
-        f"sorted by {_the(field)}, the {ends[0]} first",
+        f"sorted by {_the(field)}, the {first} first",
     )
+
+
+def ends(field: Field, downwards: bool) -> tuple[str, str]:
+    """The first and the last in an order: "latest" and "earliest"."""
+    if field.role in (Role.DATE, Role.YEAR):
+        pair = ("latest", "earliest")
+    else:
+        pair = (most_of(field, True), most_of(field, False))
+    return pair if downwards else (pair[1], pair[0])
 
 
 def _the(field: Field) -> str:
@@ -177,6 +194,28 @@ def _the(field: Field) -> str:
 def called_date(entity: Entity, field: Field) -> str:
     """What a date is called: that of an order is its order date."""
     return f"{entity.noun.one} date" if field.noun.one == "date" else field.noun.one
+
+
+_NOTHING_NEW = frozenset(["occurred", "happened", "took place"])
+"""What rows do at their date that tells nothing: every incident occurred."""
+
+
+def event_of(field: Field) -> str:
+    """What happened to rows at a date, as a verb in the plural; "" where no name tells."""
+    events = event_forms(field, "")
+    text = events[0].text.strip() if events else ""
+    return "" if text in _NOTHING_NEW else text
+
+
+def by_date(entity: Entity, field: Field) -> str:
+    """By which date rows belong to a year, where none happened to them: ", by start date"."""
+    noun = field.noun.one
+    is_own = noun in ("date", "year", f"{entity.noun.one} date", f"{entity.noun.one} year")
+    is_own = is_own and field.name.count("_") < 2  # date_order_placed is called by its name
+    events = event_forms(field, "")
+    if is_own or (events and events[0].text.strip() in _NOTHING_NEW):
+        return ""
+    return f", by their {noun}"
 
 
 def unit_text(field: Field) -> str:

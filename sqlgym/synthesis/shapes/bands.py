@@ -5,11 +5,12 @@ The question gives the names of the bands, or the order in which their counts ar
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 from sqlgym.synthesis.conditions import conditions, forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, named, shape, the
-from sqlgym.synthesis.language import english, lexicon
+from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading import spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking, comparing, groups
@@ -33,6 +34,8 @@ def _parted(draft: Draft, entity: Entity, number: int, alias: str = "") -> tuple
     drawn = {spoken_values.threshold(field, draft.rng) for _ in range(number - 1)}
     limits = sorted(limit for limit in drawn if limit is not None)
     draft.unless(len(limits) < number - 1)
+    steps = (high - low for low, high in itertools.pairwise(limits))
+    draft.unless(field.is_whole and any(step <= 1 for step in steps))  # "2 or more but below 3"
     column = field.value_sql(alias)
     sql = [spoken_values.number_sql(limit) for limit in limits]
     shown = [spoken_values.amount(field, limit, draft.commas) for limit in limits]
@@ -59,39 +62,73 @@ def counts_in_bands(draft: Draft) -> Candidate:
     """How many rows are in each of two or three bands, as columns."""
     entity = draft.entity(lambda e: e.rows > 8 and e.having(Role.QUANTITY))
     field, bands = _parted(draft, entity, draft.pick((2, 3, 3)))
-    where, before, filters = conditions.perhaps(draft, 0.3, entity, besides=(field.name,))
+    where, before, filters = conditions.perhaps(
+        draft, 0.3, entity, besides=(field.name,), kinds=conditions.SHORT
+    )
     select = tuple(comparing.counted(band.test) for band in bands)
     query = Query(select, entity.sql, where)
     things = f"{entity.noun.many}{before}"
-    listed = english.join_words([band.after for band in bands])
-    draft.unless(before.startswith((" whose", " for which", " with")))
+    first, *rest = (band.after for band in bands)
+    have = [f"how many {after.replace('with', 'have', 1)}" for after in rest]
+    how_many = english.join_words([f"How many {things} {first.replace('with', 'have', 1)}", *have])
+    how_many = _with_comma(how_many)
+    count = english.join_words([f"the {things} {first}", *(f"those {after}" for after in rest)])
+    number = english.join_words(
+        [f"the number of {things} {first}", *(f"the number {after}" for after in rest)]
+    )
     question = asking.ask(
         draft,
-        f"the numbers of {things} {listed}, in this order",
-        f"How many {things} are there {listed}? Give the numbers in this order.",
-        f"Count the {things} {listed}. Show the counts in this order.",
-        f"Tell me how many {things} there are {listed}, in this order.",
+        f"{_with_comma(number)}, in this order",
+        f"{how_many}?",
+        f"{how_many}? Give the numbers in this order.",
+        f"Count {_with_comma(count)}. Give the counts in this order.",
+        is_many=None,
     )
     return asked(question, query, (entity.name,), *filters)
 
 
+def _with_comma(text: str) -> str:
+    """A list of clauses, with a comma before its last one."""
+    head, word, tail = text.rpartition(" and ")
+    return f"{head}, and {tail}" if word else text
+
+
+_LABELS = {
+    "age": ("young", "old"),
+    "price": ("cheap", "expensive"),
+    "cost": ("cheap", "expensive"),
+    "weight": ("light", "heavy"),
+    "length": ("short", "long"),
+    "duration": ("short", "long"),
+    "distance": ("short", "long"),
+    "height": ("low", "high"),
+    "depth": ("shallow", "deep"),
+    "speed": ("slow", "fast"),
+}
+"""What little and much of a quantity is called."""
+
+
 def _labels(field: Field) -> tuple[str, str]:
     """What rows with less and with more of something may be called."""
-    adjectives = lexicon.SUPERLATIVES.get(field.noun.one)
-    if adjectives:
-        return adjectives[3], adjectives[2]
-    is_number = field.noun.counts and field.noun.counts not in ("stars", "points")
-    is_sized = is_number or asking.most_of(field, True) == "largest"
-    return ("small", "large") if is_sized else ("low", "high")
+    labels = _LABELS.get(field.noun.graded)
+    if labels:
+        return labels
+    if field.noun.counts and field.noun.counts not in ("stars", "points"):
+        return f"few {field.noun.counts}", f"many {field.noun.counts}"
+    is_sized = asking.most_of(field, True) == "largest"
+    pair = ("small", "large") if is_sized else ("low", "high")
+    return f"{pair[0]} {field.noun.one}", f"{pair[1]} {field.noun.one}"
 
 
 @shape("counts-by-label", large=False)
 def counts_by_label(draft: Draft) -> Candidate:
     """How many rows have each of two labels that the question gives."""
+    draft.unless(draft.chance(0.5))  # clear, but nobody asks so often for labels
     entity = draft.entity(lambda e: e.rows > 8 and e.having(Role.QUANTITY))
     field, (less, more) = _parted(draft, entity, 2)
-    where, before, filters = conditions.perhaps(draft, 0.3, entity, besides=(field.name,))
-    draft.unless(before.startswith((" whose", " for which", " with")))
+    where, before, filters = conditions.perhaps(
+        draft, 0.3, entity, besides=(field.name,), kinds=conditions.SHORT
+    )
     low, high = _labels(field)
     case = f"CASE WHEN {less.test} THEN '{low}' ELSE '{high}' END"
     query = Query((case, "count(*)"), entity.sql, where, case)
@@ -112,6 +149,7 @@ def counts_by_label(draft: Draft) -> Candidate:
 @shape("label-rows", large=False)
 def label_rows(draft: Draft) -> Candidate:
     """Rows that fulfil a condition, each with one of two labels."""
+    draft.unless(draft.chance(0.5))
     entity = draft.entity(lambda e: e.label and e.having(Role.QUANTITY))
     field, (less, more) = _parted(draft, entity, 2)
     own = conditions.condition(draft, entity, besides=(field.name,))
@@ -163,10 +201,15 @@ def two_counts_per_group(draft: Draft) -> Candidate:
     numbers = f"the number of {many} {first_said} and the number of {many} {second_said}"
     question = asking.ask(
         draft,
-        f"each {one} with {numbers}, in this order",
+        None,
         f"For each {one}, give the {one}, {numbers}.",
         f"For each {one}, how many {many} {first_said} are there, and how many {second_said}? Show"
         f" the {one} and both numbers.",
+        f"For each {one}, show the {one}, then {numbers}.",
+        f"Give each {one}, {numbers}.",
+        f"Show each {one}, then {numbers}.",
+        f"List every {one} with {numbers}.",
+        f"What are, for each {one}, {numbers}? Show the {one} first.",
         f"For every {one}, count the {many} {first_said} and the {many} {second_said}. Show the"
         f" {one} and the two counts.",
         is_many=None,

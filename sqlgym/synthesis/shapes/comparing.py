@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from sqlgym.synthesis import drafting
-from sqlgym.synthesis.conditions import conditions, forms
+from sqlgym.synthesis.conditions import conditions, forms, opposites
 from sqlgym.synthesis.conditions.conditions import Condition
-from sqlgym.synthesis.conditions.forms import Form
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape, the
 from sqlgym.synthesis.language import english
 from sqlgym.synthesis.language.lexicon import PREPOSITIONS
@@ -62,42 +61,18 @@ def counted(test: str) -> str:
 def two_sides(draft: Draft, entity: Entity) -> tuple[Field, Side, Side]:
     """Two values of a column, said alike: categories, years, or yes and no."""
     field = draft.pick(f for f in entity.having(*_PARTED) if f.is_full and f.noun.is_readable)
-    ways = [_said_with(draft, entity, field, value) for value in _two_values(draft, field)]
-    kinds = {form.kind for form in ways[0][1]} & {form.kind for form in ways[1][1]}
+    ways = opposites.opposites(draft, entity, field)
+    kinds = {form.kind for form in ways[0].forms} & {form.kind for form in ways[1].forms}
     verbs = sorted(kinds & {"with", "be", "that", "did", "owns"})
     kind = draft.pick(verbs)
     sides = []
-    for sql, said in ways:
-        form = next(form for form in said if form.kind == kind)
-        sides.append(Side(sql, form.after(), form.verb()))
+    for way in ways:
+        form = next(form for form in way.forms if form.kind == kind)
+        sides.append(Side(way.sql, form.after(), form.verb()))
     return field, sides[0], sides[1]
 
 
 _PARTED = (Role.CATEGORY, Role.YEAR, Role.FLAG, Role.DATE)
-
-
-def _two_values(draft: Draft, field: Field) -> list[str]:
-    if field.role is Role.CATEGORY:
-        values = conditions.distinct_values(field)[:12]
-    elif field.role is Role.DATE:
-        values = list(conditions.years_of(field))
-    else:
-        values = sorted(set(field.values))
-    first = draft.pick(values)
-    return [first, draft.pick(value for value in values if value != first)]
-
-
-def _said_with(
-    draft: Draft, entity: Entity, field: Field, value: str
-) -> tuple[str, tuple[Form, ...]]:
-    if field.role is Role.DATE:
-        return conditions.in_year(field, value)
-    sql = f"{field.sql()} = {literal(value)}"
-    if field.role is Role.CATEGORY:
-        return sql, forms.equal_text(entity, field, value)
-    if field.role is Role.FLAG:
-        return sql, forms.flag(field, value, value == field.values[0])
-    return sql, forms.equal_number(draft, field, float(value))
 
 
 def than(first: str, second: str) -> str:
@@ -171,10 +146,15 @@ def share_per_group(draft: Draft) -> Candidate:
     many, one = entity.noun.many, field.noun.one
     question = asking.ask(
         draft,
-        f"each {one} with the percentage of its {many} that {verb}",
+        None,
         f"For each {one}, what percentage of the {many} {verb}? Give the {one} and the percentage."
         f"{figure.said}",
         f"What percentage of the {many} of each {one} {verb}? Show the {one} and the percentage."
+        f"{figure.said}",
+        f"Give each {one} with the percentage of its {many} that {verb}.{figure.said}",
+        f"Show each {one} and the percentage of its {many} that {verb}.{figure.said}",
+        f"List every {one} with the percentage of its {many} that {verb}.{figure.said}",
+        f"Find, for each {one}, the percentage of the {many} that {verb}. Show the {one} first."
         f"{figure.said}",
         f"For each {one}, find the percentage of the {many} that {verb}. Show the {one} first."
         f"{figure.said}",
@@ -200,10 +180,18 @@ def share_of_total(draft: Draft) -> Candidate:
     after = test.after(draft)
     question = asking.ask(
         draft,
-        f"the percentage of the {total} of all {many} that comes from those {after}",
+        None,
         f"What percentage of the {total} of all {many} comes from those {after}?{figure.said}",
         f"Of the {total} of all {many}, what percentage comes from those {after}?{figure.said}",
         f"What percentage of the {total} of all {many} do those {after} account for?{figure.said}",
+        f"What share of the {total} of all {many}, as a percentage, comes from those"
+        f" {after}?{figure.said}",
+        f"Find out what percentage of the {total} of all {many} comes from those"
+        f" {after}.{figure.said}",
+        f"Tell me what percentage of the {total} of all {many} comes from those"
+        f" {after}.{figure.said}",
+        f"How large a percentage of the {total} of all {many} comes from those"
+        f" {after}?{figure.said}",
         is_many=False,
         then=figure.said,
     )
@@ -220,6 +208,7 @@ def share_of_total(draft: Draft) -> Candidate:
 @shape("ratio", large=False)
 def ratio(draft: Draft) -> Candidate:
     """How many rows with one value there are for each row with another."""
+    draft.unless(draft.chance(0.4))
     entity = draft.entity(lambda e: e.rows > 5)
     _, first, second = two_sides(draft, entity)
     expression = f"1.0 * {counted(first.sql)} / {counted(second.sql)}"
@@ -268,6 +257,7 @@ def difference_of_counts(draft: Draft) -> Candidate:
 @shape("difference-of-aggregates", large=False)
 def difference_of_aggregates(draft: Draft) -> Candidate:
     """By how much an average, a sum or an extreme of some rows exceeds that of others."""
+    draft.unless(draft.chance(0.4))
     entity = draft.entity(lambda e: e.rows > 5 and e.having(Role.QUANTITY))
     field = draft.pick(f for f in entity.having(Role.QUANTITY) if f.is_full)
     parted, first, second = two_sides(draft, entity)
@@ -315,16 +305,17 @@ def larger_of_values(draft: Draft) -> Candidate:
     many, one, nouns = entity.noun.many, field.noun.one, field.noun.many
     said = spoken_values.quoted_texts(chosen)
     listed, either = english.join_words(said), english.join_words(said, "or")
+    of = forms.placed_by(entity, field) or f"with the {one}"
     more = "more" if number == 2 else "the most"
     give = f" Give the {one} and its number of {many}."
     question = draft.say(
-        f"Are there more {many} with the {one} {either}?{give}" if number == 2 else None,
+        f"Are there more {many} {of} {either}?{give}" if number == 2 else None,
         f"Which of the {nouns} {listed} has {more} {many}?{give}",
         f"Which {one} has {more} {many}, {either}?{give}",
         f"Compare the {nouns} {listed}: which has {more} {many}, and how many?",
         f"Tell me which of the {nouns} {listed} has {more} {many}, and how many.",
         f"Of the {nouns} {listed}, give the one with {more} {many} and its number of {many}.",
-        f"The {one} with {more} {many}, {either}, and its number of {many}.",
+        f"Find out which of the {nouns} {listed} has {more} {many}.{give}",
     )
     return asked(question, query, (entity.name,), one_row=True)
 
@@ -351,7 +342,7 @@ def larger_of_parents(draft: Draft) -> Candidate:
     query = Query(select, source, (pair, *where), group, "", "count(*) DESC", 1)
     has = joins.has(link, f"more {child.many}{after}")
     give = f" Give {the(first.fields)} and the number."
-    noun, said = parent.noun.one, (first.said, second.said)
+    noun, said = parent.noun.one, drafting.said_alike(first, second)
     question = draft.say(
         f"Which {noun} {has}, {_name(said[0], noun)} or {_name(said[1], noun)}?{give}",
         f"Which one {has}: {said[0]} or {said[1]}?{give}",
@@ -380,7 +371,8 @@ def groups_above_all(draft: Draft) -> Candidate:
         draft,
         f"the {nouns} for which the {figure} of the {many} is {word} that of all {many}",
         f"For which {nouns} is the {figure} of the {many} {word} that of all {many}?",
-        f"Which {nouns} have {many} with an {figure} {word} that of all {many}?",
+        f"List every {field.noun.one} for which the {figure} of the {many} is {word} that of all"
+        f" {many}.",
         f"Find the {nouns} whose {many} have an {figure} {word} that of all {many}.",
     )
     return Candidate(question, query.sql(), (entity.name,), query.weaker())

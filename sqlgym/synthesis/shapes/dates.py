@@ -42,6 +42,12 @@ def _days(first: Field, second: Field) -> str:
     return f"julianday({second.sql()}) - julianday({first.sql()})"
 
 
+def _mostly_later(entity: Entity, first: Field, second: Field) -> str:
+    """A count that is above 1 where the second date is later in most rows that have both."""
+    later = f"count(CASE WHEN {second.sql()} > {first.sql()} THEN 1 END)"
+    return Query((f"2 * {later} - count({_days(first, second)})",), entity.sql).sql()
+
+
 def _in_order(query: Query, first: Field, second: Field) -> str:
     """The same without rows whose second date is before the first."""
     test = f"{second.sql()} >= {first.sql()}"
@@ -80,9 +86,8 @@ def days_apart(draft: Draft) -> Candidate:
         "<=": "at most {}",
     }[sign].format(f"{english.number_word(number)} days")
     where, after, filters = conditions.perhaps(
-        draft, 0.25, entity, besides=(first.name, second.name)
+        draft, 0.25, entity, besides=(first.name, second.name), kinds=conditions.SHORT
     )
-    draft.unless(after.startswith((" whose", " for which", " with")))
     test = f"{_days(first, second)} {sign} {number}"
     shown = () if draft.chance(0.5) else asking.shown(draft, entity, first.name, second.name)
     query = Query(columns(shown) or ("count(*)",), entity.sql, (*where, test))
@@ -104,6 +109,7 @@ def _of_each(question: str, entity: Entity, clause: str) -> str:
     single = clause.replace("that were ", "that was ", 1)
     if not entity.is_person:
         single = single.replace(" they were ", " it was ").replace(" they ", " it ")
+        single = single.replace(" after their ", " after its ")
     return question.replace(clause, single)
 
 
@@ -112,14 +118,14 @@ def _apart(
 ) -> tuple[str, str | None]:
     """So many days apart, behind a noun and as a verb."""
     one, other = asking.called_date(entity, first), asking.called_date(entity, second)
-    plain = f"whose {other} is {phrase} after the {one}"
+    plain = f"whose {other} is {phrase} after their {one}"
     events, earlier = event_forms(second, ""), event_forms(first, "")
     ways: list[tuple[str, str | None]] = [
         (plain, None),
         (f"with {phrase} between the {one} and the {other}", None),
     ]
     if events:
-        verb = f"{events[0].text.strip()} {phrase} after the {one}"
+        verb = f"{events[0].text.strip()} {phrase} after their {one}"
         ways.append((f"that {verb}", verb))
     if events and earlier and draft.chance(0.8):
         verb = f"{events[0].text.strip()} {phrase} after they {earlier[0].text.strip()}"
@@ -132,7 +138,7 @@ def average_days(draft: Draft) -> Candidate:
     """The average, lowest or highest number of days between two dates."""
     entity, first, second = _span(draft)
     function, word = draft.pick(
-        (("avg", "average"), ("avg", "average"), ("max", "highest"), ("min", "lowest"))
+        (("avg", "average"), ("avg", "average"), ("max", "largest"), ("min", "smallest"))
     )
     where, after, filters = conditions.perhaps(
         draft, 0.5, entity, besides=(first.name, second.name)
@@ -159,8 +165,9 @@ def average_days(draft: Draft) -> Candidate:
     count = Query((f"count(DISTINCT {_days(first, second)})",), entity.sql, where).sql()
     nudged = tuple(query.sql().replace(figure.sql, other, 1) for other in figure.nudged)
     others = (*readings(query, *filters), *nudged, _in_order(query, first, second))
+    later = _mostly_later(entity, first, second)
     return Candidate(
-        question, query.sql(), (entity.name,), query.weaker(), others, (count,), one_row=True
+        question, query.sql(), (entity.name,), query.weaker(), others, (count, later), one_row=True
     )
 
 
@@ -169,9 +176,8 @@ def longest_span(draft: Draft) -> Candidate:
     """The row with the most days between two dates."""
     entity, first, second = _span(draft)
     where, after, filters = conditions.perhaps(
-        draft, 0.4, entity, besides=(first.name, second.name)
+        draft, 0.4, entity, besides=(first.name, second.name), kinds=conditions.SHORT
     )
-    draft.unless(after.startswith((" whose", " for which", " with")))
     shown = asking.shown(draft, entity, first.name, second.name)
     query = Query(columns(shown), entity.sql, where, order=f"{_days(first, second)} DESC", limit=1)
     start, end = asking.called_date(entity, first), asking.called_date(entity, second)
@@ -179,10 +185,10 @@ def longest_span(draft: Draft) -> Candidate:
     one, rest = f"{entity.noun.one} {english.of_one(after.strip())}".strip(), the(shown)
     question = asking.ask(
         draft,
-        f"{rest} of the {one} with the most days {between}",
-        f"Which {one} has the most days {between}? Give {rest}.",
+        f"{rest} of the {one} with the longest time {between}",
+        f"Which {one} has the longest time {between}? Give {rest}.",
         f"For which {one} did the most days pass {between}? Give {rest}.",
-        f"For which {one} is the time {between} the longest? Show {rest}.",
+        f"For which {one} was the time {between} the longest? Show {rest}.",
         is_many=len(shown) > 1,
     )
     return asked(question, query, (entity.name,), *filters, one_row=True)
@@ -200,12 +206,15 @@ def on_weekday(draft: Draft) -> Candidate:
         number = draft.pick(range(7))
         test, when = f"{column} = '{number}'", f"on a {_DAYS[number]}"
     others = tuple(f.name for f in entity.having(Role.DATE))
-    own, after, filters = conditions.perhaps(draft, 0.3, entity, besides=others)
-    draft.unless(after.startswith((" whose", " for which", " with")))
+    own, after, filters = conditions.perhaps(
+        draft, 0.3, entity, besides=others, kinds=conditions.SHORT
+    )
     query = Query(("count(*)",), entity.sql, (*own, test))
     events = event_forms(field, when)
-    verb = events[0].text if events else f"have their {field.noun.one} {when}"
-    clause = events[0].after() if events else f"with {field.noun.a} {when}"
+    verb = events[0].text if events else None
+    clause = events[0].after() if events else f"whose {field.noun.one} falls {when}"
+    if not events and not asking.by_date(entity, field):
+        verb = f"were there {when}"
     question = asking.count_rows(
         draft, entity, f"{after.strip()} {clause}".strip(), None if after else verb
     )

@@ -49,7 +49,7 @@ def listing(draft: Draft, entity: Entity, *conditions: Condition) -> tuple[Field
 def list_filtered(draft: Draft) -> Candidate:
     """Rows that fulfil a condition."""
     entity = draft.entity(lambda e: e.label)
-    condition = conditions.condition(draft, entity)
+    condition = conditions.condition(draft, entity, names=True)
     fields = listing(draft, entity, condition)
     draft.unless(condition.column in [field.name for field in fields[:1]])
     query = Query(columns(fields), entity.sql, (condition.sql,))
@@ -90,7 +90,7 @@ def list_filtered_twice(draft: Draft) -> Candidate:
 def count_filtered(draft: Draft) -> Candidate:
     """How many rows fulfil a condition."""
     entity = draft.entity()
-    condition = conditions.condition(draft, entity)
+    condition = conditions.condition(draft, entity, names=True)
     query = Query(("count(*)",), entity.sql, (condition.sql,))
     question = asking.count_rows(draft, entity, condition.after(draft), condition.verb(draft))
     return asked(question, query, (entity.name,), condition)

@@ -7,10 +7,9 @@ the SQL that decides it.
 
 from __future__ import annotations
 
-from sqlgym.synthesis.conditions import conditions
-from sqlgym.synthesis.conditions.forms import event_forms
+from sqlgym.synthesis.conditions import conditions, forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape
-from sqlgym.synthesis.language import english
+from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.reading import spoken_values
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import aggregates, asking
@@ -32,17 +31,24 @@ def count_per_year(draft: Draft) -> Candidate:
     field = draft.pick(_dated(entity))
     part = draft.pick(("year", "year", "month"))
     key = conditions.date_part(field, part, field.sql())
-    where, after, filters = conditions.perhaps(draft, 0.3, entity, besides=(field.name,))
+    where, after, filters = conditions.perhaps(
+        draft, 0.3, entity, besides=(field.name,), kinds=conditions.PHRASES
+    )
     query = Query((key, "count(*)"), entity.sql, where, key)
     how = "" if part == "year" else " Write the month in two digits, from 01 to 12."
     calendar = "year" if part == "year" else "calendar month, whatever the year"
-    many, when = entity.noun.many, _when(field)
+    many, when = f"{entity.noun.many}{after}", asking.event_of(field)
+    by, give = asking.by_date(entity, field), f"Give the {part} and the number.{how}"
+    draft.unless(not when and " when " in by)
+    those = f"{many} that {when}" if when else many
+    by = "" if when else by
     question = asking.ask(
         draft,
-        f"the number of {many}{after} that {when} in each {calendar}, with the {part} first",
-        f"How many {many}{after} {when} in each {calendar}? Give the {part} and the number.{how}",
-        f"Count the {many}{after} that {when} in each {calendar}; show the {part} and the"
-        f" count.{how}",
+        f"the number of {those} in each {calendar}{by}, with the {part} first",
+        f"How many {many} {when or 'were there'} in each {calendar}{by}? {give}",
+        f"How many {many} {when or 'were there'} in each {calendar}{by}? {give}",
+        f"In each {calendar}, how many {many} {when or 'were there'}{by}? {give}",
+        f"Count the {those} in each {calendar}{by}. {give}",
         is_many=None,
         then=how,
     )
@@ -55,27 +61,32 @@ def year_with_most(draft: Draft) -> Candidate:
     entity = draft.entity(_dated)
     field = draft.pick(_dated(entity))
     key = conditions.date_part(field, "year", field.sql())
-    where, after, filters = conditions.perhaps(draft, 0.5, entity, besides=(field.name,))
+    where, after, filters = conditions.perhaps(
+        draft, 0.5, entity, besides=(field.name,), kinds=("be", "with")
+    )
     query = Query((key,), entity.sql, where, key, "", "count(*) DESC", 1)
-    many, when = entity.noun.many, _when(field)
-    event = when.removeprefix("were ")
+    most, when = f"the most {entity.noun.many}{after}", asking.event_of(field)
+    by = asking.by_date(entity, field)
+    draft.unless(not when and " when " in by)
     question = asking.ask(
         draft,
-        f"the year in which the most {many}{after} {when}",
-        f"In which year were the most {many}{after} {event}?" if event != when else None,
-        f"In which year did the most {many}{after} fall, by their {field.noun.one}?"
-        if event == when and " when " not in field.noun.one
-        else None,
-        f"Which year is the one in which the most {many}{after} {when}?" if event == when else None,
+        f"the year in which {most} {when}" if when else f"the year with {most}{by}",
+        _did(f"In which year {{}} {most} {{}}?", when),
+        _did(f"In which year {{}} {most} {{}}?", when),
+        f"Which year had {most}{by}?" if not when else None,
+        f"In which year were there {most}{by}?" if not when else None,
         is_many=False,
     )
     return asked(question, query, (entity.name,), *filters, one_row=True)
 
 
-def _when(field: Field) -> str:
-    """What rows do at their date: "were hired", "have their invoice date"."""
-    events = event_forms(field, "")
-    return events[0].text.strip() if events else f"have their {field.noun.one}"
+def _did(question: str, event: str) -> str | None:
+    """A question with a verb around what does it: "were ... hired", "did ... join"."""
+    if not event:
+        return None
+    if event.startswith("were "):
+        return question.format("were", event.removeprefix("were "))
+    return question.format("did", english.base_verb(event))
 
 
 MOST_GROUPS = 25
@@ -88,10 +99,18 @@ def grouping(draft: Draft, entity: Entity) -> Field:
         field
         for field in entity.having(Role.CATEGORY, Role.YEAR)
         if 2 <= field.distinct <= MOST_GROUPS
+        and not is_long(field)
         and field.is_full
         and field.distinct < entity.rows
         and len({str(value).casefold().strip() for value in field.values}) == len(set(field.values))
     )
+
+
+def is_long(field: Field) -> bool:
+    """Whether it holds sentences, by which nobody groups."""
+    if field.noun.last in lexicon.FREE_TEXTS:
+        return True
+    return any(isinstance(v, str) and (len(v) > 40 or v.count(" ") > 4) for v in field.values)
 
 
 def _groupable(entity: Entity) -> bool:
@@ -107,13 +126,21 @@ def group_count(draft: Draft) -> Candidate:
     only = f" Leave out {field.noun.many} without such {entity.noun.many}." if where else ""
     query = Query((field.sql(), "count(*)"), entity.sql, where, field.sql())
     many, one = entity.noun.many, field.noun.one
+    each = f"{forms.placed_by(entity, field) or 'for'} each {one}"
+    is_plain = not asking.is_clause(after)
     question = asking.ask(
         draft,
-        f"each {one} with the number of {many}{after}",
-        f"How many {many}{after} are there for each {one}? Give the {one} and the number.{only}",
+        f"the number of {many}{after} {each}, with the {one} first" if is_plain else None,
+        f"How many {many}{after} are there {each}? Give the {one} and the number.{only}"
+        if is_plain
+        else None,
+        f"For each {one}, how many {many} are there{after}? Give the {one} and the number.{only}"
+        if not is_plain
+        else None,
+        f"For each {one}, give the {one} and the number of {many}{after}.{only}",
         f"For each {one}, count the {many}{after}. Show the {one} and the count.{only}",
         f"Group the {many}{after} by {one}, and give each {one} with the number of {many}.",
-        f"List every {one} together with the number of {many}{after} that have it.{only}",
+        f"List each {one} with its number of {many}{after}.{only}",
         is_many=None,
         then=only,
     )
@@ -131,15 +158,20 @@ def group_aggregate(draft: Draft) -> Candidate:
     where, after, filters = conditions.perhaps(
         draft, 0.3, entity, besides=(field.name, measure.name)
     )
+    each = f"{forms.placed_by(entity, field) or 'for'} each {field.noun.one}"
+    is_plain = not asking.is_clause(after)
     select = (field.sql(), aggregates.aggregate_sql(function, measure))
     query = Query(select, entity.sql, where, field.sql())
     many, one = entity.noun.many, field.noun.one
     question = asking.ask(
         draft,
-        f"each {one} with the {noun} of its {many}{after}",
-        f"What is the {noun} of the {many}{after} for each {one}? Give the {one} and the {noun}.",
+        f"the {noun} of the {many}{after} {each}, with the {one} first" if is_plain else None,
+        f"What is the {noun} of the {many}{after} {each}? Give the {one} and the {noun}."
+        if is_plain
+        else None,
         f"For each {one}, find the {noun} of the {many}{after}. Show the {one} first.",
-        f"Give each {one} together with the {noun} of its {many}{after}.",
+        f"For each {one}, what is the {noun} of the {many}{after}? Give the {one} first.",
+        f"Per {one}, find the {noun} of the {many}{after}. Show the {one} first.",
         is_many=None,
     )
     return asked(question, query, (entity.name,), *filters, several=True)
@@ -161,20 +193,16 @@ def group_having(draft: Draft) -> Candidate:
     times = f"{words} {english.number_word(least)}"
     one, nouns = field.noun.one, field.noun.many
     extra = f" Give the {one} and the number of {entity.noun.many}." if with_count else ""
-    share = f"the {nouns} that {times} {things} share"
-    what = share if sign != "<" else f"the {nouns} that occur among the {things}, but {times} times"
+    share = f"the {nouns} with {times} {things}"
+    draft.unless(sign == "<" and forms.placed_by(entity, field))
     also = f", each with the number of {entity.noun.many}" if with_count else ""
     question = asking.ask(
         draft,
-        what + also if sign == "<" or least > 1 else None,
+        share + also if least > 1 else None,
         f"Which {nouns} have {times} {things}?{extra}" if sign != "<" else None,
-        f"Which {nouns} occur among the {things}, but {times} times?{extra}"
-        if sign == "<"
-        else None,
-        f"Find the {nouns} that are shared by {times} {things}.{extra}" if sign != "<" else None,
-        f"List each {one} that {times} {things} share.{extra}"
-        if sign != "<" and least > 1
-        else None,
+        f"For which {nouns} are there {times} {things}?{extra}" if sign == "<" else None,
+        f"Find the {nouns} with {times} {things}.{extra}" if sign != "<" else None,
+        f"List each {one} with {times} {things}.{extra}" if sign != "<" and least > 1 else None,
     )
     return Candidate(question, query.sql(), (entity.name,), query.weaker())
 
@@ -198,7 +226,8 @@ def group_having_aggregate(draft: Draft) -> Candidate:
         draft,
         f"the {nouns} for which the average {one} of the {many} is {word} {amount}",
         f"For which {nouns} is the average {one} of the {many} {word} {amount}?",
-        f"Which {nouns} have {many} with an average {one} {word} {amount}?",
+        f"List every {field.noun.one} for which the average {one} of the {many} is {word}"
+        f" {amount}.",
         f"Find the {nouns} for which the {many} have an average {one} {word} {amount}.",
     )
     return Candidate(question, query.sql(), (entity.name,), query.weaker())
@@ -220,15 +249,15 @@ def group_most(draft: Draft) -> Candidate:
     question = asking.ask(
         draft,
         f"the {'most' if is_most else 'least'} common {one} among the {many}{after}"
-        f"{f', with the number of these {many}' if with_count else ''}",
+        f"{', and how often it occurs' if with_count else ''}",
         f"Which {one} has the most {many}{after}{extra}?" if is_most else None,
         f"Which {one} occurs {'most' if is_most else 'least'} often among the {many}{after}{extra}?"
         if not with_count
         else f"Which {one} is {'most' if is_most else 'least'} frequent among the {many}{after},"
-        f" and how many of them have it?",
+        f" and how often does it occur?",
         f"What is the {'most' if is_most else 'least'} common {one} among the {many}{after}"
-        f"{', and how many of them have it' if with_count else ''}?",
-        is_many=False,
+        f"{', and how often does it occur' if with_count else ''}?",
+        is_many=None if with_count else False,
     )
     return asked(question, query, (entity.name,), *filters, one_row=True)
 
@@ -248,14 +277,13 @@ def group_top_aggregate(draft: Draft) -> Candidate:
     query = Query((field.sql(),), entity.sql, where, field.sql(), "", order, 1)
     noun = aggregates.aggregate_noun(draft, function, measure)
     many, one, end = entity.noun.many, field.noun.one, "highest" if is_most else "lowest"
+    whose = "whose" if forms.placed_by(entity, field) else "for which the"
     question = asking.ask(
         draft,
-        f"the {one} with the {end} {noun} of {many}{after}",
+        f"the {one} {whose} {many}{after} have the {end} {noun}",
         f"For which {one} is the {noun} of the {many}{after} the {end}?",
-        f"Which {one} has the {end} {noun} of {many}{after}?",
-        f"Find the {one} whose {many}{after} have the {end} {noun}."
-        if not after.startswith((" whose", " for which"))
-        else None,
+        f"For which {one} do the {many}{after} have the {end} {noun}?",
+        f"Find the {one} for which the {noun} of the {many}{after} is the {end}.",
         is_many=False,
     )
     return asked(question, query, (entity.name,), *filters, one_row=True)

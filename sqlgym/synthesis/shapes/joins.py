@@ -84,11 +84,9 @@ class Chain:
             return draft.say(
                 f"whose {condition.of(draft, last)}", f"whose {condition.of(draft, last)}", of
             )
-        if len(others) == 1 and draft.chance(0.5):
-            return f"whose {condition.of(draft, f'{english.possessive(others[0])} {last}')}"
-        if len(others) == 2:
-            return f"whose {others[0]} has {english.a(others[1])} whose {condition.of(draft, last)}"
-        return f"whose {others[0]} has {english.a(last)} {condition.after_one(draft)}"
+        # A third owner in a row is lost: "whose club's stadium's capacity is above 500".
+        owner = f"{english.possessive(others[0])} {last}"
+        return f"whose {condition.of(draft, owner, whose=False)}"
 
     def after_named(self, draft: Draft, row: Named) -> str:
         """Behind the first child's noun: the last parent is a named row."""
@@ -96,14 +94,14 @@ class Chain:
         if not others:
             of = f"of {row.said}" if self.links[0].is_plain else None
             return draft.say(f"whose {last} {row.clause}", of)
-        if len(others) == 1:
-            return f"whose {english.possessive(others[0])} {last} {row.clause}"
-        return f"whose {others[0]} has {english.a(others[1])} whose {last} {row.clause}"
+        return f"whose {english.possessive(others[0])} {last} {row.clause}"
 
 
 def draw_chain(draft: Draft, length: int, fits: Callable[[Chain], Any] = bool) -> Chain:
     """References that lead on from each other, through no table twice."""
-    first = draft.pick(link for link in draft.world.links if is_said(link))
+    first = draft.pick(
+        link for link in draft.world.links if is_said(link) and not link.child.is_link
+    )
     links = [first]
     while len(links) < length:
         seen = {first.child.name, *(link.parent.name for link in links)}
@@ -130,33 +128,45 @@ def end_of(draft: Draft, chain: Chain) -> tuple[tuple[str, ...], str, tuple[Cond
     return (condition_.sql,), chain.after(draft, condition_), (condition_,)
 
 
+def is_owner(link: Link) -> bool:
+    """Whether parents simply have their children: nobody is "the club of" members of a club."""
+    return link.is_plain or link.role == link.parent.noun.one
+
+
 def haves(link: Link, things: str) -> str:
     """Behind the parent's noun, as a verb in the plural: "have more than two concerts"."""
-    return f"have {things}" if link.is_plain else f"are the {link.role} of {things}"
+    return f"have {things}" if is_owner(link) else f"are the {link.role} of {things}"
 
 
 def having(link: Link, things: str) -> str:
     """Behind the parent's noun: "with more than two concerts"."""
-    return f"with {things}" if link.is_plain else f"that are the {link.role} of {things}"
+    return f"with {things}" if is_owner(link) else f"that are the {link.role} of {things}"
 
 
 def has(link: Link, things: str) -> str:
     """Behind the parent's noun, as a verb in the singular."""
-    return f"has {things}" if link.is_plain else f"is the {link.role} of {things}"
+    return f"has {things}" if is_owner(link) else f"is the {link.role} of {things}"
 
 
 def draw_child_link(draft: Draft, fits: Callable[[Link], Any] = bool) -> Link:
     """A link that can be said from its parent's side."""
-    link = draft.pick(
-        link for link in draft.world.links if is_said(link) and not link.is_single and fits(link)
+    return draft.pick(
+        link
+        for link in draft.world.links
+        if is_said(link) and not link.is_single and not link.child.is_link and fits(link)
     )
-    draft.unless(link.child.noun.last == "link" and draft.chance(0.7))
-    return link
 
 
 def draw_bridge(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
-    """A junction table between two tables."""
-    return draft.pick(bridge for bridge in draft.world.bridges if fits(bridge))
+    """A junction table between two tables, where nothing else links these."""
+    draft.unless(draft.chance(0.4))  # few shapes ask about it, so each would often
+    bridge = draft.pick(bridge for bridge in draft.world.bridges if fits(bridge))
+    ways = [
+        {link.child.name for link in draft.world.links if link.parent.name == side.parent.name}
+        for side in (bridge.left, bridge.right)
+    ]
+    draft.unless(len(ways[0] & ways[1]) > 1)
+    return bridge
 
 
 def bridge_source(bridge: Bridge) -> str:
@@ -168,15 +178,6 @@ def bridge_source(bridge: Bridge) -> str:
     )
 
 
-def through(bridge: Bridge) -> str:
-    """By what the two sides of a bridge are linked."""
-    junction = bridge.left.child
-    if junction.noun.is_readable:
-        return f"through {junction.noun.many}"
-    shown = junction.name.replace('"', '""')
-    return f'through the table "{shown}"'
-
-
 def tables_of(bridge: Bridge) -> tuple[str, ...]:
     """The three tables of a bridge."""
     return bridge.left.parent.name, bridge.left.child.name, bridge.right.parent.name
@@ -184,11 +185,13 @@ def tables_of(bridge: Bridge) -> tuple[str, ...]:
 
 def is_said(link: Link) -> bool:
     """Whether the role of a link can be read."""
+    if link.role == link.child.noun.one:  # nobody is "the influence of an influence"
+        return False
     return not link.role.startswith('"') and link.parent.noun.is_readable | link.is_plain
 
 
 def _length(draft: Draft) -> int:
-    return draft.pick((1, 1, 1, 2, 2, 3))
+    return draft.pick((1, 1, 1, 2))
 
 
 @shape("list-of-parent")
@@ -254,8 +257,9 @@ def aggregate_of_parent(draft: Draft) -> Candidate:
 @shape("fact-of-parent")
 def fact_of_parent(draft: Draft) -> Candidate:
     """A fact of the row that a named row belongs to."""
-    chain = draw_chain(draft, draft.pick((1, 1, 2)), lambda c: c.start.label)
+    chain = draw_chain(draft, draft.pick((1, 1, 1, 2)), lambda c: c.start.label)
     row = drafting.row_of(draft, chain.start)
+    draft.unless(len(chain.links) > 1 and not (chain.start.label and chain.start.label.is_name))
     fact = draft.pick(
         [*(chain.end.label.fields if chain.end.label else ()), *asking.outputs(chain.end)]
     )
@@ -287,13 +291,13 @@ def pairs(draft: Draft) -> Candidate:
     after_one = english.of_one(after)
     question = asking.ask(
         draft,
-        f"{the(mine)} of each {one} {after_one}, with {the(theirs)} of {chain.start.its} {role}",
+        f"{the(mine)} of each {one} {after_one}, and {the(theirs)} of {chain.start.its} {role}",
         f"For each {one} {after_one}, show {the(mine)} of the {one} and {the(theirs)} of"
         f" {chain.start.its} {role}.",
         f"List the {many} {after} together with their {role}: give {the(mine)} of the {one} and"
         f" {the(theirs)} of the {role}.",
-        f"Which {role} does each {one} {after_one} have? Show {the(mine)} of the {one}, then"
-        f" {the(theirs)} of the {role}.",
+        f"Show {the(mine)} of each {one} {after_one}, then {the(theirs)} of {chain.start.its}"
+        f" {role}.",
         is_many=None,
     )
     return asked(question, query, chain.tables, own)
@@ -311,15 +315,15 @@ def linked(draft: Draft) -> Candidate:
     else:
         condition = conditions.condition(draft, other, "T3")
         where, target = (condition.sql,), f"{other.noun.a} {condition.after_one(draft)}"
+        draft.unless(condition.is_negative)
     query = Query(columns(label, "T1"), bridge_source(bridge), where, distinct=True)
-    many, way = own.noun.many, through(bridge)
+    many = own.noun.many
     question = asking.ask(
         draft,
-        f"the {names(label)} of the {many} that are linked to {target} {way}, each only once",
-        f"Which {many} are linked to {target} {way}? List {the(label)} of each once.",
-        f"List the {names(label)} of the {many} that are linked to {target} {way}, each only once.",
-        f"{way.capitalize() if 'table' not in way else 'T' + way[1:]}, which {many} are linked to"
-        f" {target}? Give each {bare(label)} once.",
+        f"the {names(label)} of the {many} that are linked to {target}, each only once",
+        f"Which {many} are linked to {target}? List {the(label)} of each once.",
+        f"Which {many} are linked to {target}? Give each {bare(label)} once.",
+        f"List the {names(label)} of the {many} linked to {target}, each only once.",
     )
     return Candidate(question, query.sql(), tables_of(bridge), query.weaker())
 
@@ -336,12 +340,12 @@ def count_linked(draft: Draft) -> Candidate:
     )
     query = Query((f"count(DISTINCT T1.{identifier(key)})",), source, row.where("T2"))
     draft.unless(bridge.left.orphans)
-    many, way = own.noun.many, through(bridge)
+    many = own.noun.many
     question = asking.ask(
         draft,
-        f"the number of different {many} that are linked to {row.said} {way}",
-        f"How many different {many} are linked to {row.said} {way}?",
-        f"Count the different {many} that are linked to {row.said} {way}.",
+        f"the number of different {many} that are linked to {row.said}",
+        f"How many different {many} are linked to {row.said}?",
+        f"Count the different {many} that are linked to {row.said}.",
         is_many=False,
     )
     return Candidate(question, query.sql(), (bridge.left.child.name, other.name), query.weaker())
@@ -349,7 +353,7 @@ def count_linked(draft: Draft) -> Candidate:
 
 def _both(draft: Draft, own: Condition, after: str) -> str:
     """A condition on rows and what they belong to, behind their noun."""
-    first = own.after(draft)
+    first = own.after(draft, "whose", "which", "that", "owns", "be", "did")
     draft.unless(after.startswith("of ") or (first.startswith("with ") and " and " in first))
     starts = ("whose", "for which", "that")
     return f"{first} and {after}" if first.startswith(starts) else f"{first} {after}"

@@ -86,7 +86,7 @@ def all_with_most(draft: Draft) -> Candidate:
     query = Query(columns(shown), entity.sql, (f"{field.value_sql()} = ({inner})",))
     most, many = asking.most(field, is_most, draft), entity.noun.many
     several = "If there are several, give them all."
-    whole = f"the {names(shown)} of the {many} whose {field.noun.one} is the {most} of all"
+    whole = f"the {names(shown)} of the {many} with the {most} {field.noun.one}"
     question = asking.ask(
         draft,
         whole,
@@ -134,7 +134,7 @@ def _compared(draft: Draft, field: Field, sign: str, said: str) -> tuple[str, st
     if noun.counts:
         words = f"{'more' if more else 'fewer'} {noun.counts} than {said}"
         return f"with {words}", f"have {words}"
-    adjectives = lexicon.SUPERLATIVES.get(noun.one)
+    adjectives = lexicon.SUPERLATIVES.get(noun.graded)
     if adjectives and draft.chance(0.7):
         word = adjectives[2 if more else 3]
         return f"{word} than {said}", f"are {word} than {said}"
@@ -146,10 +146,18 @@ def _compared(draft: Draft, field: Field, sign: str, said: str) -> tuple[str, st
 @shape("without-children")
 def without_children(draft: Draft) -> Candidate:
     """Rows that nothing refers to, or nothing that fulfils a condition."""
-    link = joins.draw_child_link(draft, lambda link: link.childless)
+    link = draft.pick(
+        link
+        for link in draft.world.links
+        if link.childless and not link.is_single and joins.is_said(link)
+    )
     parent, child = link.parent, link.child
+    others = [other for other in draft.world.bridges if other.left is link]
+    draft.unless(child.is_link and (not others or not link.is_plain))
     column = identifier(link.column)
-    condition = conditions.condition(draft, child) if draft.chance(0.5) else None
+    has_condition = draft.chance(0.5) and not child.is_link
+    condition = conditions.condition(draft, child) if has_condition else None
+    draft.unless(condition and condition.is_negative)
     tests = [condition.sql] if condition else []
     referring = next((f for f in child.fields if f.name == link.column), None)
     tests += [f"{column} IS NOT NULL"] if referring is None or referring.nulls else []
@@ -160,7 +168,10 @@ def without_children(draft: Draft) -> Candidate:
     after_child = f" {condition.after(draft)}" if condition else ""
     things = f"{child.noun.many}{after_child}"
     one = f"{child.noun.one}{f' {english.of_one(after_child.strip())}' if condition else ''}"
-    if link.is_plain:
+    if child.is_link:
+        linked = f"linked to no {others[0].right.parent.noun.one}"
+        after, verb = draft.say(linked, f"that are {linked}"), f"are {linked}"
+    elif link.is_plain:
         after = draft.say(f"without any {things}", f"that have no {things}")
         verb = draft.say(f"have no {things}", f"do not have any {things}")
     else:
@@ -186,13 +197,9 @@ def above_average_of_parent(draft: Draft) -> Candidate:
     query = Query(columns(shown, "T1"), chain.source, (*where, test))
     word = {">": "above", "<": "below"}[sign]
     many = chain.start.noun.many
-    draft.unless(after.startswith("of "))
-    question = asking.list_rows(
-        draft,
-        chain.start,
-        shown,
-        f"{after} and whose {field.noun.one} is {word} the average of all {many}",
-    )
+    draft.unless(not after.startswith("whose "))
+    own = f"whose {field.noun.one} is {word} the average of all {many}"
+    question = asking.list_rows(draft, chain.start, shown, f"{own} and {after}")
     return Candidate(question, query.sql(), chain.tables, query.weaker())
 
 

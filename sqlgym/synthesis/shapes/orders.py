@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, shape, the
-from sqlgym.synthesis.language import english
+from sqlgym.synthesis.language import english, lexicon
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking
 from sqlgym.synthesis.shapes.filters import asked, listing, readings
@@ -42,7 +42,6 @@ def superlative(draft: Draft) -> Candidate:
         f"Which {which}? Give {_its(shown, entity)}.",
         f"What {_is(shown)} {the(shown)} of {the_one}?",
         f"Give {the(shown)} of {the_one}.",
-        f"Which {which}?" if entity.label and entity.label.is_name and shown == label else None,
         is_many=len(shown) > 1,
     )
     return Candidate(question, query.sql(), (entity.name,), query.weaker(), one_row=True)
@@ -63,15 +62,19 @@ def superlative_filtered(draft: Draft) -> Candidate:
     many = entity.noun.many
     the_one = asking.the_most(draft, entity, field, is_most, after)
     which = asking.with_most(draft, entity, field, is_most)
-    is_plain = not after.startswith(("whose", "for which"))
+    # Behind another clause, "with the highest price" would be read as a part of that.
+    is_plain = not asking.is_clause(after)
     question = asking.ask(
         draft,
         f"{the(shown)} of {the_one}" if is_plain else None,
         f"Of the {many} {after}, which {which}? Give {_its(shown, entity)}.",
         f"Among the {many} {after}, which {which}? Give {the(shown)}.",
-        f"What {_is(shown)} {the(shown)} of {the_one}?"
-        if not after.startswith(("whose", "for which"))
+        f"What {_is(shown)} {the(shown)} of {the_one}?" if is_plain else None,
+        f"Which of the {many} {after} {which.removeprefix(f'{entity.noun.one} ')}? Give"
+        f" {the(shown)}."
+        if not after.startswith("for which")
         else None,
+        is_many=len(shown) > 1,
     )
     return asked(
         question, query, (entity.name,), condition, supports=(query.count_sql(),), one_row=True
@@ -106,18 +109,24 @@ def top(draft: Draft) -> Candidate:
     draft.unless(entity.rows < number + 2)
     label = asking.shown(draft, entity, field.name)
     shown = (*label, field) if draft.chance(0.5) and field not in label else label
-    where, after, filters = conditions.perhaps(draft, 0.35, entity, besides=(field.name,))
+    where, after, filters = conditions.perhaps(
+        draft, 0.35, entity, besides=(field.name,), kinds=conditions.SHORT
+    )
     query = Query(columns(shown), entity.sql, where, order=_by(field, is_most), limit=number)
     how_many, many = english.number_word(number), entity.noun.many
-    superlative_ = f"with the {tops(field, is_most)}"
+    rows = first_few(entity, field, is_most, number, after)
+    which = f"{how_many} {many}{after} have the {tops(field, is_most)}"
+    adjectives = lexicon.SUPERLATIVES.get(field.noun.graded)
+    if adjectives:
+        best = adjectives[0 if is_most else 1]
+        which = f"{how_many} {many}{after} are the {best}"
     sorted_ = asking.sorting(draft, field, is_most)
     question = asking.ask(
         draft,
-        f"the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}",
-        f"List the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}.",
-        f"What are the {names(shown)} of the {how_many} {many}{after} {superlative_}, {sorted_}?",
-        f"Which {how_many} {many}{after} have the {tops(field, is_most)}? Give {the(shown)} of"
-        f" each, {sorted_}.",
+        f"the {names(shown)} of the {rows}, {sorted_}",
+        f"List the {names(shown)} of the {rows}, {sorted_}.",
+        f"What are the {names(shown)} of the {rows}, {sorted_}?",
+        f"Which {which}? Give {the(shown)} of each, {sorted_}.",
     )
     contrasts = (*query.weaker(),)
     return Candidate(
@@ -162,8 +171,8 @@ def list_alphabetical(draft: Draft) -> Candidate:
     by = f" of the {label[0].noun.one}" if len(shown) > 1 else ""
     question = asking.ask(
         draft,
-        f"the {names(shown)} of the {many} {after} in {word}{by}",
-        f"List the {names(shown)} of the {many} {after} in {word}{by}.",
+        f"the {names(shown)} of the {many} {after}, in {word}{by}",
+        f"List the {names(shown)} of the {many} {after}, in {word}{by}.",
         f"Give {the(shown)} of each {entity.noun.one} {english.of_one(after)}, in {word}{by}.",
         f"What are the {names(shown)} of the {many} {after}, in {word}{by}?",
     )
@@ -172,6 +181,15 @@ def list_alphabetical(draft: Draft) -> Candidate:
 
 def _by(field: Field, downwards: bool) -> str:
     return f"{field.value_sql()} {'DESC' if downwards else 'ASC'}"
+
+
+def first_few(entity: Entity, field: Field, is_most: bool, number: int, after: str) -> str:
+    """The first few rows by a column: "three oldest singers", "two books with the most pages"."""
+    how_many, many = english.number_word(number), entity.noun.many
+    adjectives = lexicon.SUPERLATIVES.get(field.noun.graded)
+    if adjectives:
+        return f"{how_many} {adjectives[0 if is_most else 1]} {many}{after}"
+    return f"{how_many} {many}{after} with the {tops(field, is_most)}"
 
 
 def tops(field: Field, is_most: bool) -> str:

@@ -61,7 +61,7 @@ def count_per_parent(draft: Draft) -> Candidate:
     without = f" Leave out {parent.many} without any." if some else ""
     question = asking.ask(
         draft,
-        f"{the(label)} of each {parent.one} that {joins.has(link, at_least_one)}, with the number"
+        f"{the(label)} of each {parent.one} that {joins.has(link, at_least_one)}, and the number"
         f" of these {link.child.noun.many}",
         f"How many {many} does each {parent.one} have? Give {the(label)} and the number.{without}"
         if link.is_plain
@@ -69,6 +69,10 @@ def count_per_parent(draft: Draft) -> Candidate:
         f"For each {parent.one}, count {link.parent.its} {many}. Show {the(label)} and the"
         f" count.{without}"
         if link.is_plain
+        else None,
+        f"For each {parent.one}, how many {many} have {'them' if link.parent.is_person else 'it'}"
+        f" as their {link.role}? Give {the(label)} and the number.{without}"
+        if not link.is_plain and not after
         else None,
         is_many=None,
     )
@@ -90,17 +94,18 @@ def parents_with_many(draft: Draft) -> Candidate:
     things = f"{words} {_one(link, after) if least == 1 else child.many + after}"
     parents, extra = link.parent.noun.many, ""
     if with_count:
-        extra = f" and the number of {child.many}"
+        extra = f" and the number of {'these ' * bool(after)}{child.many}"
     question = asking.ask(
         draft,
         (
             f"the {names(label)} of the {parents} {joins.having(link, things)}"
-            f"{f', with the number of {child.many} of each' if with_count else ''}"
+            f"{f', each with the number of these {child.many}' if with_count else ''}"
         ),
         f"Which {parents} {joins.haves(link, things)}? Give {the(label)}{extra}.",
-        f"Give {the(label)}{extra} of each {link.parent.noun.one} that {joins.has(link, things)}.",
+        f"Give {the(label)} of each {link.parent.noun.one} that {joins.has(link, things)}"
+        f"{f', and the number of these {child.many}' if with_count else ''}.",
         f"List the {names(label)} of the {parents} {joins.having(link, things)}"
-        f"{f', with the number of {child.many} of each' if with_count else ''}.",
+        f"{f', each with the number of these {child.many}' if with_count else ''}.",
     )
     return asked(question, query, _tables(link), *filters)
 
@@ -116,18 +121,18 @@ def parent_with_most(draft: Draft) -> Candidate:
     query = Query(select, source(link), where, group(link), "", "count(*) DESC", 1)
     child, parent = link.child.noun, link.parent.noun.one
     things = f"the most {child.many}{after}"
-    extra = f" and the number of {child.many}" if with_count else ""
+    extra = f" and the number of {'these ' * bool(after)}{child.many}" if with_count else ""
     question = asking.ask(
         draft,
         (
             f"{the(label)} of the {parent} that {joins.has(link, things)}"
-            f"{', with the number of these' if with_count else ''}"
+            f"{f', and the number of these {child.many}' if with_count else ''}"
         ),
         f"Which {parent} {joins.has(link, things)}? Give {the(label)}{extra}.",
         f"Give {the(label)} of the {parent} that {joins.has(link, things)}"
         f"{', and how many these are' if with_count else ''}.",
         f"Find the {parent} that {joins.has(link, things)}. Show {the(label)}{extra}.",
-        is_many=len(label) > 1,
+        is_many=None if with_count else len(label) > 1,
     )
     return asked(question, query, _tables(link), *filters, one_row=True)
 
@@ -166,7 +171,7 @@ def aggregate_per_parent(draft: Draft) -> Candidate:
     without = f" Leave out {link.parent.noun.many} without {child}." if link.childless else ""
     question = asking.ask(
         draft,
-        f"{the(label)} of each {parent} with the {noun} of {link.parent.its} {child}",
+        f"{the(label)} of each {parent}, and the {noun} of {link.parent.its} {child}",
         f"What is the {noun} of the {child} of each {parent}? Give {the(label)} and the"
         f" {noun}.{without}",
         f"For each {parent}, show {the(label)} and the {noun} of {link.parent.its}"
@@ -205,7 +210,9 @@ def _measured(draft: Draft) -> tuple[Link, Field]:
     link = joins.draw_child_link(
         draft, lambda link: link.is_plain and link.parent.label and link.child.having(Role.QUANTITY)
     )
-    fields = [f for f in link.child.having(Role.QUANTITY) if f.is_full]
+    # "The average mark of their marks" is none.
+    own = link.child.noun.one
+    fields = [f for f in link.child.having(Role.QUANTITY) if f.is_full and f.noun.one != own]
     return link, draft.pick(fields)
 
 
@@ -220,21 +227,25 @@ def count_per_parent_category(draft: Draft) -> Candidate:
     select = (field.sql("T1"),) if is_top else (field.sql("T1"), "count(*)")
     query = Query(select, source(link), (), field.sql("T1"), "", order, int(is_top))
     many, one, parents = link.child.noun.many, field.noun.one, link.parent.noun.many
+    parent = link.parent.noun.one
+    parent_one = f"{one} of the {parents}" if " " in parent else f"{parent} {one}"
     if is_top:
         question = asking.ask(
             draft,
-            f"the {one} whose {parents} have the most {many} in all",
-            f"Which {one} of {parents} has the most {many}?",
-            f"Find the {one} whose {parents} have the most {many}.",
+            None,
+            f"Find the {parent_one} with the most {many}.",
+            f"When the {many} are counted by the {one} of their {parent}, which {one} has the"
+            " most?",
+            f"Which {parent_one} has the most {many}?",
+            f"Which {one} has the most {many} across all its {parents}?",
             is_many=False,
         )
         return Candidate(question, query.sql(), _tables(link), query.weaker(), one_row=True)
     without = f" Leave out {field.noun.many} without any." if link.childless else ""
     question = asking.ask(
         draft,
-        f"each {one} with the number of {many} of its {parents}",
-        f"How many {many} are there for each {one} of the {parents}? Give the {one} and the"
-        f" number.{without}",
+        f"the number of {many} for each {parent_one}, with the {one} first",
+        f"How many {many} are there for each {parent_one}? Give the {one} and the number.{without}",
         f"Count the {many} by the {one} of their {link.parent.noun.one}. Show the {one} and the"
         f" number.{without}",
         is_many=None,

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlgym.synthesis import drafting
-from sqlgym.synthesis.conditions import conditions
+from sqlgym.synthesis.conditions import conditions, forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, named, names, shape, the
-from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking, groups, joins, orders, per_parent
 from sqlgym.synthesis.shapes.filters import readings
@@ -44,19 +43,19 @@ def top_of_each_group(draft: Draft) -> Candidate:
     draft.unless(group.distinct * number > groups.MOST_GROUPS or entity.rows < 3 * group.distinct)
     label = named(draft, entity)
     draft.unless({group.name, field.name} & {f.name for f in label})
-    where, after, filters = conditions.perhaps(draft, 0.3, entity, besides=(group.name, field.name))
+    where, after, filters = conditions.perhaps(
+        draft, 0.3, entity, besides=(group.name, field.name), kinds=conditions.SHORT
+    )
     place = f"rank() OVER (PARTITION BY {group.sql()} ORDER BY {_by(field, is_most)}) AS place"
     shown = columns((group, *label))
     query = Query((*shown, place), entity.sql, where)
     sql = f"SELECT {', '.join(shown)} FROM ({query.sql()}) WHERE place <= {number}"
-    draft.unless(after.startswith((" whose", " for which", " with")))
     if number == 1:
         sql = sql.replace("<= 1", "= 1")
         row = asking.the_most(draft, entity, field, is_most, after.strip())
         what, which = f"{the(label)} of {row}", asking.with_most(draft, entity, field, is_most)
     else:
-        tops = orders.tops(field, is_most)
-        rows = f"the {english.number_word(number)} {entity.noun.many}{after} with the {tops}"
+        rows = f"the {orders.first_few(entity, field, is_most, number, after)}"
         what, which = f"the {names(label)} of {rows}", ""
     one = group.noun.one
     question = asking.ask(
@@ -118,17 +117,18 @@ def top_of_each_parent(draft: Draft) -> Candidate:
     test = f"{field.value_sql('T2')} = ({inner})"
     query = Query(select, per_parent.source(link), (test,))
     row = asking.the_most(draft, child, field, is_most)
+    if field.noun.one in ("date", f"{child.noun.one} date"):
+        row = f"the {asking.ends(field, True)[0 if is_most else 1]} {child.noun.one}"
     one = parent.noun.one
     its = row.replace("the ", f"{parent.its} ", 1)
     without = f" Leave out {parent.noun.many} without {child.noun.many}." if link.childless else ""
     question = asking.ask(
         draft,
-        f"{the(mine)} of each {one} with {the(shown)} of {its}",
+        f"{the(mine)} of each {one}, and {the(shown)} of {its}",
         f"For each {one}, give {the(mine)} of the {one} and {the(shown)} of {its}.{without}",
         f"For every {one}, show {the(mine)} of the {one}, then {the(shown)} of {its}.{without}",
-        f"What {'is' if len(shown) == 1 else 'are'} {the(shown)} of each"
-        f" {english.possessive(one)} {row.removeprefix('the ')}? Give {the(mine)} of the {one}"
-        f" first.{without}",
+        f"For each {one}, what {'is' if len(shown) == 1 else 'are'} {the(shown)} of {its}? Give"
+        f" {the(mine)} of the {one} first.{without}",
         is_many=None,
         then=without,
     )
@@ -151,25 +151,26 @@ def place_of_row(draft: Draft) -> Candidate:
     field, is_most = _ordering(draft, entity), draft.chance(0.7)
     row = drafting.row_of(draft, entity)
     draft.unless(field in row.fields or _has_place(entity))
-    partition, among = "", f"all {entity.noun.many}"
+    many, partition, group_said = entity.noun.many, "", ""
     if draft.chance(0.3):
         group = groups.grouping(draft, entity)
         draft.unless(group in (field, *row.fields))
         partition = f"PARTITION BY {group.sql()} "
-        among = f"the {entity.noun.many} of the same {group.noun.one}"
+        group_said = f" {forms.placed_by(entity, group) or 'with'} the same {group.noun.one}"
     inner = Query(
         (*columns(row.fields), f"rank() OVER ({partition}ORDER BY {_by(field, is_most)}) AS place"),
         entity.sql,
     ).sql()
     query = Query(("place",), f"({inner})", row.where())
-    sorted_ = asking.sorting(draft, field, is_most)
+    by = f"by {field.noun.one}, {asking.ends(field, is_most)[0]} first"
+    among = f"the {many}{group_said}" if partition else f"all {many}"
     question = asking.ask(
         draft,
-        f"the place of {row.said} among {among}, {sorted_}",
-        f"Which place does {row.said} take among {among}, {sorted_}?",
-        f"If {among} are listed {sorted_}, at which place does {row.said} stand?",
-        f"At which place is {row.said} among {among}, {sorted_}?",
-        f"What rank does {row.said} have among {among}, {sorted_}?",
+        f"the rank of {row.said} among {among}, sorted {by}",
+        f"What rank does {row.said} have among {among} when they are sorted {by}?",
+        f"What rank does {row.said} have when all {many} are sorted {by}?" * (not partition),
+        f"Rank all {many} {by}. What is the rank of {row.said}?" * (not partition),
+        f"Where does {row.said} rank among {among}, sorted {by}?",
         is_many=False,
     )
     contrasts = ["SELECT 1"]
@@ -201,14 +202,14 @@ def above_own_group(draft: Draft) -> Candidate:
         f" WHERE {group.sql('T2')} = {group.sql('T1')}"
     )
     own, after, filters = conditions.perhaps(
-        draft, 0.3, entity, "T1", besides=(group.name, field.name)
+        draft, 0.3, entity, "T1", besides=(group.name, field.name), kinds=conditions.SHORT
     )
     shown = () if draft.chance(0.3) else asking.shown(draft, entity, field.name)
     tests = (*own, f"{field.value_sql('T1')} {sign} ({inner})")
     query = Query(columns(shown, "T1") or ("count(*)",), f"{entity.sql} AS T1", tests)
     many, noun = entity.noun.many, field.noun
-    whole = f"the average of all {many} of the same {group.noun.one}"
-    draft.unless(after.startswith((" whose", " for which", " with")))
+    of = forms.placed_by(entity, group) or "of"
+    whole = f"the average of all {many} {of} the same {group.noun.one}"
     clause = draft.say(f"whose {noun.one} is {word} {whole}", f"with {noun.a} {word} {whole}")
     question = asking.list_or_count(
         draft,

@@ -38,12 +38,13 @@ def more_than_own(draft: Draft) -> Candidate:
     field = draft.pick(f for f in entity.having(Role.QUANTITY, Role.YEAR, Role.DATE) if f.is_full)
     sign = draft.pick((">", "<"))
     test = f"{field.value_sql('T1')} {sign} {field.value_sql('T2')}"
-    own, after, filters = conditions.perhaps(draft, 0.25, entity, "T1", (field.name,))
+    own, after, filters = conditions.perhaps(
+        draft, 0.25, entity, "T1", (field.name,), kinds=conditions.SHORT
+    )
     shown = () if draft.chance(0.3) else asking.shown(draft, entity)
     query = Query(columns(shown, "T1") or ("count(*)",), _beside(link), (*own, test))
     verb, clause = _compared(draft, field, sign, f"their {link.role}")
     if own:
-        draft.unless(after.startswith((" whose", " for which", " with")))
         draft.unless(shown and clause.startswith("that "))
         clause, verb = f"{after.strip()} {clause}", ""
     question = asking.list_or_count(draft, entity, shown, clause, verb or None)
@@ -79,7 +80,7 @@ def _compared(draft: Draft, field: Field, sign: str, other: str) -> tuple[str, s
     if noun.counts:
         words = f"{'more' if more else 'fewer'} {noun.counts} than {other}"
         return f"have {words}", f"with {words}"
-    adjectives = lexicon.SUPERLATIVES.get(noun.one)
+    adjectives = lexicon.SUPERLATIVES.get(noun.graded)
     if adjectives and draft.chance(0.6):
         words = f"{adjectives[2 if more else 3]} than {other}"
         return f"are {words}", f"that are {words}"
@@ -110,6 +111,7 @@ def same_as_own(draft: Draft) -> Candidate:
 @shape("two-steps-up", large=False)
 def two_steps_up(draft: Draft) -> Candidate:
     """What the row is that the row that a named row refers to refers to."""
+    draft.unless(draft.chance(0.6))
     link = _own_link(draft)
     entity = link.child
     row = drafting.row_of(draft, entity)
@@ -134,13 +136,14 @@ def two_steps_up(draft: Draft) -> Candidate:
 def without_parent(draft: Draft) -> Candidate:
     """Rows that refer to nothing."""
     link = draft.pick(
-        link for link in draft.world.links if joins.is_said(link) and not link.orphans
+        link
+        for link in draft.world.links
+        if joins.is_said(link) and not link.orphans and not link.child.is_link
     )
     entity = link.child
     column = identifier(link.column)
-    own, after, filters = conditions.perhaps(draft, 0.35, entity)
+    own, after, filters = conditions.perhaps(draft, 0.35, entity, kinds=conditions.SHORT)
     draft.unless(any(test.column == link.column for test in filters))
-    draft.unless(after.startswith((" whose", " for which", " with")))
     shown = () if draft.chance(0.3) else asking.shown(draft, entity)
     query = Query(columns(shown) or ("count(*)",), entity.sql, (*own, f"{column} IS NULL"))
     role = link.parent.noun.one if link.is_plain else link.role

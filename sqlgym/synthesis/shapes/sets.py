@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlgym.synthesis.conditions import conditions
+from sqlgym.synthesis.conditions import conditions, opposites
 from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import (
     Candidate,
@@ -20,23 +20,32 @@ from sqlgym.synthesis.drafting import (
     shape,
     the,
 )
+from sqlgym.synthesis.language import english
 from sqlgym.synthesis.language.lexicon import PLACE_COLUMNS
 from sqlgym.synthesis.reading.world import Entity, Field, Link, Role
-from sqlgym.synthesis.shapes import asking, joins, per_parent
+from sqlgym.synthesis.shapes import asking, groups, joins, per_parent
 
 
 def _two_ways(
     draft: Draft, entity: Entity, besides: tuple[str, ...], alias: str = ""
 ) -> tuple[Condition, Condition]:
-    """Two conditions, most often on the same column."""
-    first = conditions.condition(draft, entity, alias, besides)
-    field = next(f for f in entity.fields if f.name == first.column)
+    """Two conditions of which nobody asks why: two values of a column, or one on each of two."""
     if draft.chance(0.7):
-        second = conditions.on_field(draft, entity, field, alias)
-    else:
-        second = conditions.condition(draft, entity, alias, (*besides, first.column))
-    draft.unless(first.sql == second.sql)
+        fields = [f for f in entity.having(*_PARTED) if f.name not in besides and not f.has_blanks]
+        return opposites.opposites(draft, entity, draft.pick(fields), alias)
+    first = _said_of_kind(draft, entity, alias, besides)
+    second = _said_of_kind(draft, entity, alias, (*besides, first.column))
     return first, second
+
+
+_PARTED = (Role.CATEGORY, Role.YEAR, Role.DATE, Role.QUANTITY)
+
+
+def _said_of_kind(draft: Draft, entity: Entity, alias: str, besides: tuple[str, ...]) -> Condition:
+    """A condition that tells a kind of row: none on what is not so."""
+    found = conditions.condition(draft, entity, alias, besides)
+    draft.unless(found.is_negative)
+    return found
 
 
 def _together(
@@ -51,8 +60,8 @@ def _together(
 def _valued(entity: Entity) -> list[Field]:
     return [
         f
-        for f in entity.having(Role.CATEGORY, Role.YEAR)
-        if f.is_full and 3 <= f.distinct < entity.rows
+        for f in entity.having(Role.CATEGORY) or entity.having(Role.YEAR)
+        if f.is_full and 3 <= f.distinct < entity.rows and not groups.is_long(f)
     ]
 
 
@@ -63,25 +72,28 @@ def _of_values(
     entity = draft.entity(_valued)
     field = draft.pick(_valued(entity))
     if is_free:
-        first = conditions.condition(draft, entity, besides=(field.name,))
-        second = conditions.condition(draft, entity, besides=(field.name, first.column))
+        first = _said_of_kind(draft, entity, "", (field.name,))
+        second = _said_of_kind(draft, entity, "", (field.name, first.column))
     else:
         first, second = _two_ways(draft, entity, (field.name,))
     sql, contrasts = _together(columns((field,)), entity.sql, word, first, second)
-    rows = [f"{entity.noun.many} {one.after(draft)}" for one in (first, second)]
-    return entity, field, sql, contrasts, rows
+    alike = [form.kind for form in first.forms if form.kind in {f.kind for f in second.forms}]
+    kinds = [draft.pick(alike)] if alike else []
+    rows = [f"{entity.noun.many} {one.after(draft, *kinds)}" for one in (first, second)]
+    those = f"those {rows[1].removeprefix(f'{entity.noun.many} ')}"
+    return entity, field, sql, contrasts, [*rows, those]
 
 
 @shape("values-in-both")
 def values_in_both(draft: Draft) -> Candidate:
     """Values that occur among rows of one kind and among rows of another."""
-    entity, field, sql, contrasts, (a, b) = _of_values(draft, "INTERSECT")
-    values = field.noun.many
+    entity, field, sql, contrasts, (a, b, those) = _of_values(draft, "INTERSECT")
+    values, is_place = field.noun.many, field.noun.one in PLACE_COLUMNS
     question = asking.ask(
         draft,
-        f"the {values} that have both {a} and {b}",
-        f"Which {values} have both {a} and {b}?",
-        f"Which {values} have {a} as well as {b}?",
+        f"the {values} that occur both among the {a} and among {those}",
+        f"Which {values} occur both among the {a} and among {those}?",
+        f"Which {values} have {a} as well as {b}?" if is_place else None,
     )
     return Candidate(question, sql, (entity.name,), contrasts)
 
@@ -89,13 +101,13 @@ def values_in_both(draft: Draft) -> Candidate:
 @shape("values-in-one-only")
 def values_in_one_only(draft: Draft) -> Candidate:
     """Values that occur among rows of one kind and not among rows of another."""
-    entity, field, sql, contrasts, (a, b) = _of_values(draft, "EXCEPT")
-    values = field.noun.many
+    entity, field, sql, contrasts, (a, b, those) = _of_values(draft, "EXCEPT")
+    values, is_place = field.noun.many, field.noun.one in PLACE_COLUMNS
     question = asking.ask(
         draft,
-        f"the {values} that have {a} but no {b}",
-        f"Which {values} have {a} but no {b}?",
-        f"Which {values} have {a}, but do not have any {b}?",
+        f"the {values} that occur among the {a} but not among {those}",
+        f"Which {values} occur among the {a} but not among {those}?",
+        f"Which {values} have {a} but no {b}?" if is_place else None,
     )
     return Candidate(question, sql, (entity.name,), contrasts[:1])
 
@@ -103,13 +115,13 @@ def values_in_one_only(draft: Draft) -> Candidate:
 @shape("values-in-either")
 def values_in_either(draft: Draft) -> Candidate:
     """Values that occur among rows of one kind or of another."""
-    entity, field, sql, contrasts, (a, b) = _of_values(draft, "UNION", is_free=True)
-    values = field.noun.many
+    entity, field, sql, contrasts, (a, b, those) = _of_values(draft, "UNION", is_free=True)
+    values, is_place = field.noun.many, field.noun.one in PLACE_COLUMNS
     question = asking.ask(
         draft,
-        f"the {values} that have {a} or {b}, each only once",
-        f"Which {values} have {a} or {b}? List each once.",
-        f"List, each once, the {values} of the {a} and those of the {b}.",
+        f"the {values} that occur among the {a} or among {those}, each only once",
+        f"Which {values} occur among the {a} or among {those}? List each once.",
+        f"Which {values} have {a} or {b}? List each once." if is_place else None,
     )
     return Candidate(question, sql, (entity.name,), contrasts)
 
@@ -178,7 +190,10 @@ def _of_parents(
     label = named(draft, link.parent)
     sides = _two_ways(draft, link.child, (), "T2")
     sql, contrasts = _together(columns(label, "T1"), per_parent.source(link), word, *sides)
-    return link, label, sql, contrasts, [side.after_one(draft) for side in sides]
+    alike = [form.kind for form in sides[0].forms if form.kind in {f.kind for f in sides[1].forms}]
+    kinds = [draft.pick(alike)] if alike else []
+    said = [english.of_one(side.after(draft, *kinds)) for side in sides]
+    return link, label, sql, contrasts, said
 
 
 @shape("parents-with-both")
@@ -186,7 +201,7 @@ def parents_with_both(draft: Draft) -> Candidate:
     """Parents that have children of one kind and children of another."""
     link, label, sql, contrasts, (a, b) = _of_parents(draft, "INTERSECT")
     child, parents = link.child.noun.one, link.parent.noun.many
-    both = joins.haves(link, f"at least one {child} {a} and at least one {child} {b}")
+    both = joins.haves(link, f"at least one {child} {a} and at least one {b}")
     question = asking.ask(
         draft,
         f"the {names(label)} of the {parents} that {both}",
@@ -201,10 +216,10 @@ def parents_with_one_only(draft: Draft) -> Candidate:
     """Parents that have children of one kind and none of another."""
     link, label, sql, contrasts, (a, b) = _of_parents(draft, "EXCEPT")
     child, parents = link.child.noun.one, link.parent.noun.many
-    if link.is_plain:
-        rest = f"have at least one {child} {a} but no {child} {b}"
+    if joins.is_owner(link):
+        rest = f"have at least one {child} {a} but none {b}"
     else:
-        rest = f"are the {link.role} of at least one {child} {a} but of no {child} {b}"
+        rest = f"are the {link.role} of at least one {child} {a} but of none {b}"
     question = asking.ask(
         draft,
         f"the {names(label)} of the {parents} that {rest}",

@@ -21,7 +21,7 @@ def _of_children(draft: Draft) -> tuple[Link, Condition]:
     link = joins.draw_child_link(draft, lambda link: link.is_plain and link.parent.label)
     test = conditions.condition(draft, link.child, "T2")
     field = next(f for f in link.child.fields if f.name == test.column)
-    draft.unless(not field.is_full)
+    draft.unless(not field.is_full or test.is_negative)
     return link, test
 
 
@@ -38,7 +38,7 @@ def parents_all_children(draft: Draft) -> Candidate:
     query = Query(columns(label, "T1"), source, (), group, having)
     child, parents = link.child.noun, link.parent.noun.many
     after = test.after(draft)
-    only = f"have {child.many} but only {child.many} {after}"
+    only = f"have {child.many}, but only ones {after}"
     verb = test.verb(draft)
     all_ = f"that have {child.many}, all of which {verb}" if verb else f"that {only}"
     some = f" Leave out {parents} without {child.many}." if link.childless else ""

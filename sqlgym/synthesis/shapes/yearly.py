@@ -7,8 +7,8 @@ asked. That a rise is one, and not a fall, is shown by a reading with its amount
 from __future__ import annotations
 
 from sqlgym.synthesis.conditions import conditions
-from sqlgym.synthesis.conditions.forms import event_forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape
+from sqlgym.synthesis.language import english
 from sqlgym.synthesis.reading.world import Entity, Field, Role
 from sqlgym.synthesis.shapes import aggregates, asking, comparing, groups
 
@@ -39,17 +39,14 @@ def _is_year(field: Field, year: str) -> str:
     return f"{_year(field)} = {year}" if field.role is Role.YEAR else f"{_year(field)} = '{year}'"
 
 
-def _event(field: Field) -> str:
-    """What happened to rows in the year, as a verb in the plural; "" where no name tells."""
-    events = event_forms(field, "")
-    return events[0].text.strip() if events else ""
+_event = asking.event_of
 
 
 def _of_year(entity: Entity, field: Field) -> str:
     """Behind a noun in the plural: by which column its rows belong to a year."""
-    if _event(field):
-        return f" that {_event(field)}"
-    return "" if field.noun.one == "year" else f" by their {asking.called_date(entity, field)}"
+    if event := _event(field):
+        return f" {event.removeprefix('were ')}" if event.startswith("were ") else f" that {event}"
+    return asking.by_date(entity, field).replace(",", "", 1)
 
 
 @shape("change-between-years", large=False)
@@ -62,26 +59,33 @@ def change_between_years(draft: Draft) -> Candidate:
     place = draft.pick(range(len(years) - 1))
     early, late = years[place], years[min(place + draft.pick((1, 1, 1, 2)), len(years) - 1)]
     is_rise = draft.chance(0.6)
-    where, after, _ = conditions.perhaps(draft, 0.3, entity, besides=(field.name,))
+    where, after, _ = conditions.perhaps(
+        draft, 0.3, entity, besides=(field.name,), kinds=conditions.PHRASES
+    )
     more, fewer = (comparing.counted(_is_year(field, y)) for y in (late, early))
     if not is_rise:
         more, fewer = fewer, more
     query = Query((f"{more} - {fewer}",), entity.sql, where)
-    event = _event(field) or f"have their {asking.called_date(entity, field)}"
-    if field.noun.one == "year":
-        event = "are from"
+    by = asking.by_date(entity, field)
+    event = _event(field) or ("are from" if field.noun.one == "year" else "were there")
+    told = "there were" if event == "were there" else event  # in an indirect question
     inside = "" if event == "are from" else "in "
     things = f"{entity.noun.many}{after}"
     rose, word = ("rise", "more") if is_rise else ("fall", "fewer")
-    number = f"the yearly number of {things}{_of_year(entity, field)}"
+    number = f"the number of {things}{_of_year(entity, field)} per year"
     again = "from " if event == "are from" else inside
+    by = by if event == "were there" else ""
+    draft.unless(" when " in by)
     question = asking.ask(
         draft,
-        f"the {rose} from {early} to {late} in {number}",
-        f"How many {word} {things} {event} {inside}{late} than {again}{early}?",
-        f"How many {word} {things} {event} {inside}{late} than {again}{early}?",
+        None,
+        f"How many {word} {things} {event} {inside}{late} than {again}{early}{by}?",
+        f"How many {word} {things} {event} {inside}{late} than {again}{early}{by}?",
         f"From {early} to {late}, by how much did {number} {rose}?",
-        f"Compared with {early}, how many {word} {things} {event} {inside}{late}?",
+        f"By how much did {number} {rose} from {early} to {late}?",
+        f"Find out how many {word} {things} {told} {inside}{late} than {again}{early}{by}.",
+        f"Tell me how many {word} {things} {told} {inside}{late} than {again}{early}{by}.",
+        f"Compared with {early}, how many {word} {things} {event} {inside}{late}{by}?",
         is_many=False,
     )
     sql = query.sql()
@@ -96,8 +100,11 @@ def year_of_largest_rise(draft: Draft) -> Candidate:
     entity = draft.entity(_timed)
     field = draft.pick(_timed(entity))
     chance = 0.4 if _event(field) else 0.0
-    where, after, _ = conditions.perhaps(draft, chance, entity, besides=(field.name,))
-    year, is_rise = _year(field), draft.chance(0.65)
+    where, after, _ = conditions.perhaps(
+        draft, chance, entity, besides=(field.name,), kinds=("be",)
+    )
+    is_rise = draft.chance(0.65)
+    year = _year(field) if field.role is Role.YEAR else f"CAST({_year(field)} AS INTEGER)"
     measures = [f for f in entity.having(Role.QUANTITY) if f.is_added and f.is_full]
     measure = draft.pick(measures) if measures and draft.chance(0.4) else None
     figure = aggregates.aggregate_sql("sum", measure) if measure else "count(*)"
@@ -111,13 +118,15 @@ def year_of_largest_rise(draft: Draft) -> Candidate:
     what = f"the number of {things}"
     if measure:
         what = f"the {aggregates.aggregate_noun(draft, 'sum', measure)} of the {things}"
-    of = _of_year(entity, field) or " by year"
-    of = of if _event(field) else f",{of},"
+    of = _of_year(entity, field)
+    if not _event(field):
+        what = what.replace("the ", "the yearly ", 1)
+        of = f"{asking.by_date(entity, field)}," if of else ""
     over, also = "compared with the year before", ", and by how much" if with_amount else ""
     question = asking.ask(
         draft,
         f"the year in which {what}{of} {'rose' if is_rise else 'fell'} the most {over}"
-        f"{', and the amount' if with_amount else ''}",
+        f"{', and by how much' if with_amount else ''}",
         f"In which year did {what}{of} {rose} the most {over}{also}?",
         f"Which year saw the largest {rose} in {what}{of} {over}{also}?",
         f"Going from each year to the next, in which one did {what}{of} {rose} the most{also}?",
@@ -147,20 +156,30 @@ def running_count(draft: Draft) -> Candidate:
     entity = draft.entity(_timed)
     field = draft.pick(f for f in _timed(entity) if _event(f))
     draft.unless(len(_years(field)) > groups.MOST_GROUPS)
-    where, after, _ = conditions.perhaps(draft, 0.35, entity, besides=(field.name,))
-    draft.unless(after.startswith((" whose", " for which")))
+    where, after, _ = conditions.perhaps(
+        draft, 0.35, entity, besides=(field.name,), kinds=conditions.PHRASES
+    )
     year, event = _year(field), _event(field)
+    had = english.past_participle(event)
     query = Query((year, f"sum(count(*)) OVER (ORDER BY {year})"), entity.sql, where, year)
     things = f"{entity.noun.many}{after}"
     question = asking.ask(
         draft,
-        f"the running count of {things} that {event}, year by year, with the year first",
-        f"For each year in which any {things} {event}, give the year and how many {event} in that"
-        " year and all years before.",
-        f"How many {things} {event} in each year and all years before it together? Give the year"
-        f" and this running count for every year in which any {event}.",
-        f"Show year by year the running count of {things} that {event}: the year, then the count.",
-        is_many=None,
+        None,
+        f"For each year in which any {things} {event}, how many had {had} in total by the end of"
+        " the year? Give the year first.",
+        f"For each year in which any {things} {event}, give the year and the total number that had"
+        f" {had} by the end of it.",
+        f"How many {things} had {had} in total by the end of each year? Give the year and the"
+        f" number for every year in which any {event}.",
+        f"List each year in which any {things} {event}, and the total number that had {had} by the"
+        " end of it.",
+        f"For every year with any {things} that {event}, show the year, then how many had {had} in"
+        " total by the end of it.",
+        f"What was the total number of {things} that had {had} by the end of each year? Give the"
+        f" year first, for every year in which any {event}.",
+        f"By the end of each year, how many {things} had {had} in total? Leave out years in which"
+        f" none {event}. Give the year first.",
     )
     contrasts = [query.sql().replace("sum(count(*)) OVER", "max(count(*)) OVER")]
     contrasts += query.weaker() if where else []

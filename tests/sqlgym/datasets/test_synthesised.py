@@ -14,6 +14,7 @@ import pytest
 import sqlgym
 from sqlgym.datasets import synthesised
 from sqlgym.datasets.synthesised import read_options, task_id
+from sqlgym.synthesis.canonical import canonical_sql
 from toolgym import ConfigurationError, rollout
 from toolgym.long_work import listening
 from toolgym.policies import ExpertPolicy
@@ -99,11 +100,11 @@ def test_every_task_is_playable_and_the_expert_solves_it(shop):
 def test_a_task_has_the_same_id_in_every_set_that_holds_it(shop):
     few = sqlgym.load_tasks(shop, "all", synthesis=FEW)
     other = sqlgym.load_tasks(shop, "all", synthesis={"n": 120, "seed": 7})
-    by_id = {task.id: task.gold_sql for task in other}
+    by_id = {task.id: canonical_sql(task.gold_sql) for task in other}
 
     assert len({task.id for task in few}) == len(few)
     same = [task for task in few if task.id in by_id]
-    assert all(by_id[task.id] == task.gold_sql for task in same)
+    assert all(by_id[task.id] == canonical_sql(task.gold_sql) for task in same)
 
 
 @pytest.mark.parametrize(

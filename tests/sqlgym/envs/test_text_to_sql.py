@@ -147,6 +147,27 @@ def test_one_shot_has_the_schema_in_the_prompt_and_one_tool(one_shot):
     assert "describe" not in str(messages.prompt_messages(one_shot))
 
 
+def test_with_the_schema_first_prompts_of_one_database_begin_alike():
+    env = make(dataset="bundled-2", split="dev", tools=("answer",), schema_first=True)
+    by_database = {}
+    for task in env.tasks:
+        by_database.setdefault(task.database, []).append(task)
+    for tasks in by_database.values():
+        for task in tasks[:3]:
+            observation, _ = env.reset(options={"task_id": task.id})
+            schema, _, rest = observation.partition(f"\n{task.question}\n")
+            assert schema == create_statements(env._schema)
+            assert rest.startswith("Answer with one call")
+    assert env.step(call("answer", sql=env.task.gold_sql))[4]["correct"]
+
+
+def test_with_tools_to_explore_the_names_of_the_tables_come_first():
+    env = make(split="dev", schema_first=True)
+    lines = env.reset(options={"task_id": DEV})[0].splitlines()
+    assert lines[0].startswith("Tables: ")
+    assert lines[1] == env.task.question
+
+
 def test_what_is_not_offered_is_no_tool_and_shown_in_no_example(one_shot):
     for name in ("describe", "query"):
         observation, *_, info = one_shot.step(call(name, sql="SELECT 1 FROM films"))

@@ -5,9 +5,10 @@ import sqlite3
 import pytest
 
 from sqlgym.database.database import open_database
+from sqlgym.database.parsing import parse
 from sqlgym.datasets.load import load_tasks
 from sqlgym.judging.bare_columns import open_group
-from sqlgym.judging.several_results import depends_on_reading
+from sqlgym.judging.several_results import depends_on_reading, leaves_choices
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +108,18 @@ def test_a_task_whose_gold_leaves_a_choice_open_is_refused(database, sql):
     entry = {"db_id": "band", "question": "Who?", "query": sql}
     tasks = load_tasks([entry], "dev", databases=database.path.parent)
     assert [refusal.code for refusal in tasks.check().values()] == ["open_choice"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "leaves"),
+    [
+        ("age > (SELECT age FROM singer WHERE name = 'Ann')", False),
+        ("age > (SELECT age FROM singer WHERE name = 'Zoe')", False),
+        ("age > (SELECT age FROM singer WHERE age < 40)", True),
+        ("'a' = (SELECT title FROM song WHERE singer_id = id)", True),
+        ("'a' = (SELECT title FROM song WHERE singer_id = \"id\")", True),
+    ],
+)
+def test_a_subquery_that_finds_one_row_leaves_no_choice(database, condition, leaves):
+    tree = parse(f"SELECT name FROM singer WHERE {condition}")
+    assert leaves_choices(tree, database) == leaves

@@ -131,6 +131,21 @@ def test_an_instance_keeps_what_the_data_keeps_though_nobody_declared_it(tmp_pat
         assert broken.rows == ((0, 0),)
 
 
+def test_the_only_two_parents_may_both_be_without_rows_to_begin_with(tmp_path):
+    path = write(
+        tmp_path / "two.sqlite",
+        "CREATE TABLE p (id INTEGER PRIMARY KEY, name TEXT);"
+        "CREATE TABLE c (id INTEGER PRIMARY KEY, p_id INTEGER REFERENCES p(id));",
+        [("INSERT INTO p VALUES (?, ?)", [(1, "one"), (2, "two")]),
+         ("INSERT INTO c VALUES (?, ?)", [(n, 1 + n % 2) for n in range(12)])],
+    )  # fmt: skip
+    source = read_source(path)
+    for seed in range(120):
+        made = instance_rows(source, literals_of("SELECT name FROM p", source), str(seed))
+        parents = {row[0] for row in made["p"]}
+        assert {row[1] for row in made["c"]} <= parents
+
+
 def test_a_large_database_is_read_and_written_within_bounds(tmp_path):
     rows = [(i, f"name {i}", i % 100) for i in range(60_000)]
     path = write(

@@ -19,7 +19,7 @@ from sqlgym.judging.nfc import SHORT, nfc
 from sqlgym.judging.results import clusters, pair_up
 from sqlgym.synthesis import rephrasing
 from sqlgym.synthesis.language import english
-from sqlgym.synthesis.language.nouns import words_of
+from sqlgym.synthesis.language.parts import words_of
 from sqlgym.tasks.hardness import hardness
 
 FENCE = re.compile(r"```[a-z]*[ \t]*\n?(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import sqlgym.synthesis
 from sqlgym.synthesis.language import english
-from sqlgym.synthesis.language.nouns import column_noun, is_readable, parts_of, table_noun, words_of
+from sqlgym.synthesis.language.nouns import column_noun, table_noun
+from sqlgym.synthesis.language.parts import is_readable, parts_of, words_of
 from sqlgym.synthesis.reading.spoken_values import quoted_text
 
 MODULES = [
@@ -129,10 +130,10 @@ def test_staff_with_names_are_members():
         *[("temp_min", (), "minimum temperature", "")],
         *[("temperature_c", (), "temperature", "degrees Celsius")],
         *[("altitude_m", (), "altitude", "m"), ("cloudy_pct", (), "cloudy percentage", "")],
-        *[("date_order_placed", ("order",), "date placed", "")],
-        *[("joined_on", (), "date joined", "")],
-        *[("date_order_placed", (), "date when the order was placed", "")],
-        *[("opened_year", (), "year opened", "")],
+        *[("date_order_placed", ("order",), "order date", "")],
+        *[("joined_on", (), "joining date", "")],
+        *[("date_order_placed", (), "order placement date", "")],
+        *[("opened_year", (), "opening year", "")],
         *[("birth_date", (), "date of birth", ""), ("state_county", (), "state or county", "")],
         *[("Directed_by", (), "director", ""), ("starts_on", (), "start date", "")],
         *[("18_49_Rating", (), "18-49 rating", ""), ("budget_m", (), "budget", "million")],
@@ -165,12 +166,12 @@ def test_a_name_that_cannot_be_read_is_quoted(name):
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
     [
-        *[("hired", "date", "date hired"), ("paid", "figure", "amount paid")],
+        *[("hired", "date", "hire date"), ("paid", "figure", "amount paid")],
         *[("germinated", "figure", "number germinated"), ("returned", "value", "returned value")],
         *[("highest", "figure", "highest figure"), ("drives_on", "value", "drives-on value")],
         *[("since", "date", "start date"), ("field", "value", "field")],
-        *[("first_response_at", "date", "date of first response")],
-        *[("last_cleaned_on", "date", "date last cleaned")],
+        *[("first_response_at", "date", "first response date")],
+        *[("last_cleaned_on", "date", "last cleaning date")],
         *[("date_supplied_from", "date", "supplied-from date"), ("total", "figure", "total")],
     ],
 )

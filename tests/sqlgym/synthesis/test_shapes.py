@@ -62,7 +62,7 @@ def test_there_are_enough_tasks_of_every_level(path):
 
     assert report.kept == LEAST
     assert min(report.by_hardness[level] for level in LEVELS) >= LEAST // 8, report.missing
-    assert len(report.by_shape) > len(SHAPES) // 3
+    assert len(report.by_shape) > len(SHAPES) // 4
 
 
 @each_database

@@ -5,9 +5,12 @@ import tempfile
 from contextlib import closing
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sqlgym.database.database import Database, open_database
-from sqlgym.synthesis import proof, synthesize
+from sqlgym.judging.ties import tied_limit
+from sqlgym.synthesis import beside, engine, proof, synthesize
 from sqlgym.synthesis.drafting import Candidate
 from sqlgym.synthesis.proof import Rejected, prove
 from sqlgym.synthesis.reading.profiling import profile
@@ -177,3 +180,168 @@ def test_tasks_of_a_large_table_hold_on_the_file_and_leave_nothing_behind(path, 
         result = database.query(task.sql)
         assert 0 < len(result.rows) <= proof.MOST_ROWS
         assert result.ticks * 1_000 <= database.limits.steps // 2
+
+
+def test_tasks_do_not_depend_on_the_number_of_threads(path, monkeypatch):
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr(beside, "THREADS", threads)
+        found.append(synthesize(path, n=25, seed=3))
+
+    assert found[0].tasks == found[1].tasks
+    assert found[0].report == found[1].report
+    assert found[0].report.kept == 25
+
+
+def test_what_is_kept_is_also_proved_without_the_small_copy(path, monkeypatch):
+    accepted = []
+
+    def remember(database, candidate, entities, shown):
+        result = proof.prove_on_file(database, candidate, entities, shown)
+        accepted.append((candidate, entities, shown))
+        return result
+
+    monkeypatch.setattr(engine, "prove_on_file", remember)
+    synthesize(path, n=40, seed=1)
+    tried = [(candidate, entities) for candidate, entities, shown in accepted if shown]
+
+    assert len(tried) >= 10
+    for candidate, entities in tried:
+        assert prove(open_database(path), candidate, entities).rows
+
+
+def test_a_count_that_the_copy_settles_is_not_asked_of_the_file(path, small):
+    sql = 'SELECT count(*) FROM "order" WHERE items > 3 AND amount < 500'
+    contrasts = tuple(sql.replace(each, "") for each in ("items > 3 AND ", " AND amount < 500"))
+    support = 'SELECT count(DISTINCT amount) FROM "order" WHERE items > 3'
+    world = profile(open_database(path))
+    listening = Listening(path)
+    candidate = Candidate("How many?", sql, ("order",), contrasts, (), (support,))
+    prove(listening, candidate, {each.name: each for each in world.entities}, small)
+
+    assert not {*contrasts, support} & set(listening.__dict__.get("asked", []))
+
+
+CONDITIONS = ("a > 1", "b = 1", "(a = 0 OR b = 2)", "a BETWEEN 1 AND 2", "b <> 0")
+SOME_ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=12)
+
+
+@given(
+    rows=SOME_ROWS,
+    more=SOME_ROWS,
+    select=st.sampled_from(("count(*)", "a", "a, b", "count(*), sum(a)", "sum(a)", "DISTINCT a")),
+    where=st.lists(st.sampled_from(CONDITIONS), min_size=1, max_size=3, unique=True),
+    other=st.lists(st.sampled_from(CONDITIONS), max_size=2, unique=True),
+    word=st.sampled_from((" AND ", " OR ")),
+)
+def test_what_differs_by_rows_on_some_differs_on_all(rows, more, select, where, other, word):
+    gold = f"SELECT {select} FROM t WHERE {word.join(where)}"
+    contrast = f"SELECT {select} FROM t" + f" WHERE {word.join(other)}" * bool(other)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE t (a, b)")
+
+        def differ():
+            results = [connection.execute(sql).fetchall() for sql in (gold, contrast)]
+            return sorted(results[0]) != sorted(results[1])
+
+        connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        on_some = differ()
+        connection.executemany("INSERT INTO t VALUES (?, ?)", more)
+        if proof._differs_by_rows(gold, contrast) and on_some:
+            assert differ()
+
+
+@pytest.mark.parametrize(
+    ("gold", "condition"),
+    [
+        ("SELECT a FROM t WHERE b = 1", " WHERE b = 1"),
+        ("SELECT count(*), sum(a) FROM t WHERE a > 1 AND b = 1", " AND b = 1"),
+        ("SELECT a FROM t WHERE a > 1 OR b = 1", "a > 1 OR "),
+        (
+            "SELECT count(*) FROM t AS T1 JOIN u AS T2 ON T1.a = T2.a WHERE T1.b = 1 AND T2.b = 1",
+            "T1.b = 1 AND ",
+        ),
+    ],
+)
+def test_a_condition_left_out_is_seen_to_differ_by_rows(gold, condition):
+    assert proof._differs_by_rows(gold, gold.replace(condition, ""))
+
+
+@pytest.mark.parametrize(
+    ("gold", "left_out"),
+    [
+        ("SELECT avg(a) FROM t WHERE b = 1", " WHERE b = 1"),
+        ("SELECT a FROM t WHERE b = 1 LIMIT 3", " WHERE b = 1"),
+        ("SELECT a FROM t LEFT JOIN u ON t.a = u.a WHERE b = 1", " WHERE b = 1"),
+        ("SELECT count(*) FROM t WHERE a > (SELECT avg(a) FROM t) AND b = 1", " AND b = 1"),
+        ("SELECT count(*) FROM t WHERE a = 10", "0"),
+        ("SELECT count(*) FROM t WHERE NOT a = 1", "NOT "),
+        ("SELECT b, count(*) FROM t WHERE a = 1 GROUP BY b", " WHERE a = 1"),
+    ],
+)
+def test_what_no_single_row_decides_is_asked_of_the_file(gold, left_out):
+    assert not proof._differs_by_rows(gold, gold.replace(left_out, ""))
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory):
+    """A table in which some rows tie, also by their collation."""
+    path = tmp_path_factory.mktemp("tied") / "tied.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE t (a, b, c TEXT COLLATE NOCASE, d)")
+        rows = [(9, 1, "x", 0), (8, 1, "X", 0), (8, 2, "y", 1), (5, 3, "z", 1.0), (4, 3, "Z", 2)]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+    return open_database(path)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize(
+    "order",
+    ["a DESC", "a ASC", "b DESC", "c ASC", "c DESC", "d ASC", "a + b DESC", "c || 'LIMIT' ASC"],
+)
+def test_a_clear_cut_is_no_tied_limit(tied, order, limit):
+    sql = f"SELECT a, b FROM t WHERE c <> 'ORDER BY' ORDER BY {order} LIMIT {limit}"
+    plain = tied_limit(tied, sql, tied.query(sql))
+    try:
+        clear = proof._cuts_clearly(tied, sql)
+    except Rejected:
+        clear = False
+        assert plain is not None
+    assert clear == (plain is None)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT b AS a FROM t ORDER BY a DESC LIMIT 1",
+        "SELECT DISTINCT a FROM t ORDER BY a DESC LIMIT 1",
+        "SELECT a FROM t ORDER BY 1 DESC LIMIT 1",
+        "SELECT a FROM t ORDER BY a DESC, b ASC LIMIT 1",
+        "SELECT a FROM (SELECT * FROM t LIMIT 1) ORDER BY a DESC LIMIT 1",
+    ],
+)
+def test_nothing_is_told_of_the_cut_of_another_query(tied, sql):
+    assert not proof._cuts_clearly(tied, sql)
+
+
+def test_work_begun_before_a_fork_is_done_anew_in_the_child():
+    threads = beside.Threads()
+    done = []
+    begun = threads.begin(lambda: done.append(1) or len(done))
+    assert begun.result() == 1
+    parent = threads.pool
+    threads.renew()  # as in the child of a fork
+
+    assert begun.result() == 2
+    threads.close()
+    parent.shutdown()
+
+
+def test_a_fault_of_the_file_comes_out_where_the_work_is_asked_for():
+    def fail():
+        raise OSError("gone")
+
+    threads = beside.Threads()
+    with pytest.raises(OSError, match="gone"):
+        threads.begin(fail).result()
+    threads.close()
