@@ -5,6 +5,8 @@ PYTHON ?= python3
 # Test processes at once, and options for `toolgym train`, as in  make train ARGS="--seed 1"
 JOBS ?= 2
 ARGS ?=
+# One adapter for `make test-adapters`, as in  make test-adapters NAME=mcp; all of them without it
+NAME ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -14,10 +16,10 @@ TEST_PYTHON := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 PYTEST := $(TEST_PYTHON) -m pytest -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test test-slow test-all check format clean distclean
+.PHONY: help setup train train-smollm2 test test-slow test-adapters test-all check format clean distclean
 
 help:  ## Print this list
-	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## Make the virtual environment .venv with all that is needed here
 
@@ -33,6 +35,10 @@ $(READY): pyproject.toml constraints.txt
 train: $(READY)  ## Teach the tiny model to use the SQL tools, and write a report
 	$(BIN)/toolgym train sqlgym/Explore-v0 $(ARGS)
 
+# Interrupt it when you like: the same command goes on where it was.
+train-smollm2: $(READY)  ## Teach a real model to write SQL, two hours on two cores; ARGS=--quick for less
+	$(BIN)/toolgym recipe smollm2 $(ARGS)
+
 test: $(READY)  ## Run the tests, without the slow ones
 	$(PYTEST) -m "not slow"
 
@@ -40,6 +46,10 @@ test: $(READY)  ## Run the tests, without the slow ones
 test-slow: $(READY)  ## Run the slow tests only
 	$(PYTEST) -m slow --ignore=tests/test_growth.py
 	$(TEST_PYTHON) -m pytest -m slow tests/test_growth.py
+
+# Needs no .venv: each adapter to another framework has an environment of its own in .venvs.
+test-adapters:  ## Run the tests of the adapters to other frameworks; NAME=mcp for one
+	$(PYTHON) tools/adapter_tests.py $(NAME)
 
 test-all: test test-slow  ## Run all tests, and those without torch on every supported interpreter
 	$(BIN)/python tools/interpreters.py -n $(JOBS) --dist loadfile

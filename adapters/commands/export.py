@@ -1,0 +1,297 @@
+"""`toolgym export`: data out, for trainers elsewhere, as a folder that `load_dataset` loads.
+
+* `rows` writes tasks in the row format of a trainer: TRL, verl or SkyRL;
+* `demonstrations` writes the expert's transcripts, for supervised training;
+* `rollouts` writes what a run or an evaluation recorded, with rewards and outcomes.
+
+What is wrong with the options or the place is told before any work. Progress goes to stderr, the
+summary to stdout: a few lines, or one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolgym.commands import (
+    AsJson,
+    Dataset,
+    EnvId,
+    Settings,
+    arguments_for,
+    check_folder,
+    environment_creator,
+    family_of,
+    parameters_of,
+    settings_of,
+)
+from toolgym.commands.evaluate import MOST_REFUSED, progress_bar
+
+if TYPE_CHECKING:
+    from adapters.export.folder import Format
+    from adapters.export.tables import Export, LeftOut
+    from adapters.export.tasks import Part
+
+Out = Annotated[Path, typer.Option(help="The folder to write.")]
+FormatName = Annotated[
+    str, typer.Option("--format", help="parquet (needs the extra train) or jsonl.")
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a folder that an earlier export wrote.")
+]
+Splits = Annotated[
+    list[str] | None,
+    typer.Option("--split", help="A part of the data set; may be repeated. All without it."),
+]
+TrainSplit = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--split",
+        help="A part of the data set; may be repeated. The environment's own without it: train.",
+    ),
+]
+Tasks = Annotated[
+    int | None, typer.Option("--n", "-n", min=1, help="Tasks of each split; all without it.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="The order of the tasks, and which are taken.")]
+Trainer = Annotated[str, typer.Option("--for", help="Whose row format: trl, verl or skyrl.")]
+Final = Annotated[
+    str, typer.Option(help="A last turn without a call, as TRL needs it; an empty one for none.")
+]
+ArgumentsName = Annotated[
+    str,
+    typer.Option(
+        "--arguments",
+        help="How arguments of calls are written: text (JSON, to the last digit), or object, for "
+        "chat templates that would encode a text once more.",
+    ),
+]
+RunPath = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder, or what `toolgym eval --out` kept.")
+]
+Phase = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="before, grpo, after, or one with -items or -sampled; may be repeated; else all."
+    ),
+]
+Rollouts = Annotated[
+    int | None, typer.Option("--n", "-n", min=1, help="The first so many rollouts; all without it.")
+]
+
+
+def rows(
+    env_id: EnvId,
+    out: Out,
+    trainer: Trainer = "trl",
+    dataset: Dataset = None,
+    split: Splits = None,
+    n: Tasks = None,
+    seed: Seed = 0,
+    settings: Settings = None,
+    format: FormatName = "parquet",
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write tasks as rows for a trainer: TRL, verl or SkyRL.
+
+    A row names its task, which the trainer's environment plays. Tasks that cannot be played fairly
+    are left out, and listed with the reason.
+
+    Example:
+        toolgym export rows sqlgym/Explore-v0 --out rows
+        toolgym export rows sqlgym/Explore-v0 --for verl --n 20 --out rows-verl
+        toolgym export rows aflowgym/Compose-v0 --split train --format jsonl --out rows-jsonl
+    """
+    from adapters.export.rows import row_format, task_export
+
+    row_format(trainer)
+    checked = _checked(out, format, overwrite)
+    wanted = _wanted(env_id, dataset, split, settings, everything=True)
+    parts, left_out, facts = _parts(env_id, wanted, n, seed)
+    export = task_export(env_id, parts, facts, left_out, trainer=trainer)
+    counts = _write(export, out, checked, overwrite)
+    _tell(export, out, checked, counts, as_json, {"for": trainer})
+
+
+def demonstrations(
+    env_id: EnvId,
+    out: Out,
+    dataset: Dataset = None,
+    split: TrainSplit = None,
+    n: Tasks = None,
+    seed: Seed = 0,
+    settings: Settings = None,
+    final: Final = "done",
+    arguments: ArgumentsName = "text",
+    format: FormatName = "parquet",
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the expert's transcripts as chat messages with tool calls, for supervised training.
+
+    Only episodes with a right answer are kept. No argument is padded: a call comes back from
+    `datasets` with the keys that the expert wrote, and no others.
+
+    Example:
+        toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations
+        toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations --overwrite
+        toolgym export demonstrations aflowgym/Operate-v0 --n 20 --arguments object --out objects
+    """
+    from adapters.export.demonstrations import checked_arguments, demonstration_export
+
+    how = checked_arguments(arguments)
+    checked = _checked(out, format, overwrite)
+    wanted = _wanted(env_id, dataset, split, settings, everything=False)
+    parts, left_out, facts = _parts(env_id, wanted, n, seed)
+    with progress_bar("expert plays") as progress:
+        export = demonstration_export(
+            *(env_id, parts, facts, left_out),
+            seed=seed,
+            arguments=how,
+            final=final,
+            progress=progress,
+        )
+        counts = _write(export, out, checked, overwrite)
+    _tell(export, out, checked, counts, as_json, {"arguments": how})
+
+
+def rollouts(
+    run: RunPath,
+    out: Out,
+    phase: Phase = None,
+    n: Rollouts = None,
+    settings: Settings = None,
+    arguments: ArgumentsName = "text",
+    format: FormatName = "parquet",
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the rollouts of a run or an evaluation, with rewards and outcomes.
+
+    The prompt is the environment's, made with the arguments that the run recorded. A file of
+    `toolgym eval --out FILE.jsonl` records none: say with --set what was not the default.
+
+    Example:
+        toolgym export rollouts runs/explore-001 --phase grpo --out rollouts
+        toolgym export rollouts runs/expert --format jsonl --out rollouts-jsonl
+    """
+    from adapters.export.demonstrations import checked_arguments
+    from adapters.export.rollouts import rollout_export
+
+    how = checked_arguments(arguments)
+    checked = _checked(out, format, overwrite)
+    given = settings_of(settings)
+    with progress_bar("rollouts") as progress:
+        export = rollout_export(
+            run, phases=phase, n=n, settings=given, arguments=how, progress=progress
+        )
+        counts = _write(export, out, checked, overwrite)
+    _tell(export, out, checked, counts, as_json, {"arguments": how})
+
+
+def _checked(out: Path, format: str, overwrite: bool) -> Format:
+    """Refuse a format or a place before any work."""
+    from adapters.export.folder import check_format, check_place
+
+    checked = check_format(format)
+    check_place(out, overwrite)
+    check_folder(out)
+    return checked
+
+
+def _wanted(
+    env_id: str,
+    dataset: str | None,
+    splits: list[str] | None,
+    settings: list[str] | None,
+    *,
+    everything: bool,
+) -> list[dict[str, Any]]:
+    """The arguments of the environment for each split that is to be exported.
+
+    Args:
+        everything: Without `--split` all splits of the data set, else the environment's own.
+    """
+    from adapters.export.tasks import dataset_of
+
+    given = arguments_for(env_id, settings, dataset=dataset)
+    own = parameters_of(environment_creator(env_id))[0].get("split")
+    if not splits and everything and "split" not in given and own is not None:
+        named = dataset_of(env_id, given)
+        splits = list(family_of(env_id).splits(named)) if isinstance(named, str | Path) else []
+    names: list[str | None] = [*splits] if splits else [None if "split" in given else own]
+    return [arguments_for(env_id, settings, dataset=dataset, split=name) for name in names]
+
+
+def _parts(
+    env_id: str, wanted: list[dict[str, Any]], n: int | None, seed: int
+) -> tuple[list[Part], list[LeftOut], dict[str, str]]:
+    """The tasks of each split, what is refused, and what the card tells of their origin."""
+    from adapters.export.tasks import facts_of, open_parts
+
+    with progress_bar("checked") if n is None else nullcontext() as progress:
+        parts, left_out = open_parts(env_id, wanted, n=n, seed=seed, progress=progress)
+    return parts, left_out, facts_of(env_id, parts, seed)
+
+
+def _write(export: Export, out: Path, format: Format, overwrite: bool) -> dict[str, int]:
+    """The rows of each split."""
+    from adapters.export.folder import write_export
+
+    return write_export(export, out, format=format, overwrite=overwrite)
+
+
+def _tell(
+    export: Export,
+    out: Path,
+    format: Format,
+    counts: Mapping[str, int],
+    as_json: bool,
+    more: Mapping[str, Any],
+) -> None:
+    """The summary: what was written, and what was left out and why."""
+    if as_json:
+        summary = {
+            "out": str(out),
+            "format": format,
+            **more,
+            "facts": dict(export.facts),
+            "rows": dict(counts),
+            "columns": [each.name for each in export.columns],
+            "left_out": [asdict(each) for each in export.left_out],
+        }
+        typer.echo(json.dumps(summary, indent=2, ensure_ascii=False))
+        return
+    told = ", ".join(f"{count:,} {split}" for split, count in counts.items())
+    typer.echo(f"{out}: {export.title}: {told} ({format})")
+    if export.left_out:
+        counted = Counter(each.code for each in export.left_out)
+        reasons = ", ".join(f"{count:,} {code}" for code, count in counted.most_common())
+        typer.echo(f"left out: {len(export.left_out):,} ({reasons})")
+    for each in export.left_out[:MOST_REFUSED]:
+        typer.echo(f"  {each.split}: {each.task_id} [{each.code}] {each.reason}")
+    if (more_left := len(export.left_out) - MOST_REFUSED) > 0:
+        typer.echo(f"  ... and {more_left:,} more; --json lists all of them.")
+
+
+command = typer.Typer(
+    help="""Write tasks, demonstrations or rollouts as a data set for trainers elsewhere.
+
+\b
+Example:
+    toolgym export rows sqlgym/Explore-v0 --for verl --out rows
+    toolgym export demonstrations sqlgym/Explore-v0 --n 100 --out demonstrations
+    toolgym export rollouts runs/explore-001 --out rollouts
+"""
+)
+
+for function in (rows, demonstrations, rollouts):
+    command.command(function.__name__)(function)

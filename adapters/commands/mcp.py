@@ -1,0 +1,139 @@
+"""`toolgym mcp`: serve episodes by the Model Context Protocol.
+
+Over stdin and stdout one process is one episode: the host starts it, the model plays, and the
+episode is closed when the host leaves. Over HTTP one process serves many episodes at once, and a
+client chooses the task of each. With stdin and stdout, nothing but the protocol goes to stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolgym.commands import Dataset, EnvId, Settings, StepLimit, arguments_for
+from toolgym.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from toolgym.records import EpisodeRecord
+
+Split = Annotated[str | None, typer.Option(help="A part of the data set.")]
+Parsing = Annotated[str | None, typer.Option(help="lenient (mends what it can) or strict.")]
+TaskId = Annotated[str | None, typer.Option(help="The task of the episode, by its id.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Chooses the task of the episode.")]
+Http = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=65535,
+        metavar="PORT",
+        help="Serve many episodes at this port of 127.0.0.1; 0 takes a free one.",
+    ),
+]
+Most = Annotated[int, typer.Option(min=1, help="With --http, episodes that may be open at once.")]
+Idle = Annotated[
+    float, typer.Option(min=1, help="With --http, seconds until an idle episode is closed.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.jsonl", help="Append each episode to this file when it is closed."),
+]
+
+
+def command(
+    env_id: EnvId,
+    task_id: TaskId = None,
+    seed: Seed = None,
+    dataset: Dataset = None,
+    split: Split = None,
+    step_limit: StepLimit = None,
+    parsing: Parsing = None,
+    settings: Settings = None,
+    http: Http = None,
+    most: Most = 64,
+    idle: Idle = 900.0,
+    out: Out = None,
+) -> None:
+    """Serve episodes by the Model Context Protocol (MCP), to any host that speaks it.
+
+    Without --http the host starts this command and talks to it over stdin and stdout: one process
+    is one episode. With --http a client begins episodes by POST /episodes, as {"task_id": ...} or
+    {"seed": ...}, and is told the address of each.
+
+    Example:
+        toolgym mcp sqlgym/Explore-v0 --seed 3
+        toolgym mcp sqlgym/Explore-v0 --task-id mountain_huts-039 --out episodes.jsonl
+        toolgym mcp aflowgym/Compose-v0 --http 8765
+    """
+    from toolgym import registration
+
+    if task_id is not None and seed is not None:
+        raise ConfigurationError("--task-id and --seed both choose the task; give one of them.")
+    if http is not None and (task_id is not None or seed is not None):
+        raise ConfigurationError(
+            "with --http a client chooses the task of each episode: leave --task-id and --seed out."
+        )
+    env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
+    env_kwargs = arguments_for(env_id, settings, **env_options)
+    env = registration.make(env_id, **env_kwargs)
+    if http is None:
+        env.reset(seed=seed, options=None if task_id is None else {"task_id": task_id})
+    server = _server_module()
+    import anyio
+
+    keep = _keeping(out)
+    if http is None:
+        keep(anyio.run(server.serve_stdio, env, env_id))
+        return
+    from adapters.mcp.http import Episodes, open_socket, serve_http
+
+    def make() -> Any:
+        return registration.make(env_id, **env_kwargs)
+
+    listening = open_socket(http)
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    typer.echo(f"{env_id} is served at {address}/episodes")
+    episodes = Episodes(make, env_id, most=most, idle=idle, on_close=keep)
+    anyio.run(serve_http, env, episodes, listening)
+
+
+def _server_module() -> Any:
+    """The module of the server.
+
+    Raises:
+        ConfigurationError: The extra is not installed, or too old.
+    """
+    try:
+        from adapters.mcp import server
+    except ImportError as problem:
+        raise ConfigurationError(
+            f"toolgym mcp needs the package mcp 2.3 or newer ({problem}); run:"
+            " pip install 'toolgym[mcp]'"
+        ) from problem
+    return server
+
+
+def _keeping(out: Path | None) -> Callable[[EpisodeRecord], None]:
+    """A function that keeps the record of an episode.
+
+    Raises:
+        ConfigurationError: The file cannot be written to.
+    """
+    if out is None:
+        return lambda record: None
+    try:
+        out.open("a", encoding="utf-8").close()
+    except OSError as problem:
+        raise ConfigurationError(f"--out {out} cannot be written: {problem.strerror}.") from problem
+
+    alone = threading.Lock()  # several episodes may be closed at once, and a line must stay one
+
+    def keep(record: EpisodeRecord) -> None:
+        with alone, out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record.to_json()) + "\n")
+
+    return keep

@@ -1,0 +1,212 @@
+"""One episode as the handlers of an MCP server.
+
+A call goes to `ToolEnv.step` as the client sent it, name and arguments untouched: the low-level
+server of the library checks neither, so an alias, a misspelt key or a null is repaired here as
+everywhere, and an error is the environment's own text. What the agent gets wrong is a result with
+`isError`; a fault of the machine is an error of the protocol, which says what to do next, and the
+episode stays unscored.
+
+The agent is shown nothing that tells how near the gold it is. Repairs, error codes and what is left
+of the budget stand in `_meta` of each result, which hosts do not show to a model; rewards and score
+stand in the resource `toolgym://episode/result`, and only when the episode is over. To read it
+changes nothing; `toolgym://episode/result?close=true` closes the episode first.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from importlib.metadata import version
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from toolgym.env import ToolEnv
+from toolgym.episode import Turn
+from toolgym.errors import EnvironmentFault
+from toolgym.messages import system_prompt, user_prompt
+from toolgym.records import EpisodeRecord
+
+TASK: Final = "task"
+RESULT: Final = "toolgym://episode/result"
+CLOSE: Final = f"{RESULT}?close=true"
+FAULT: Final = (
+    "The environment failed, and this episode is not scored. Stop here and begin another episode;"
+    " the log of the server says what failed."
+)
+CLOSED: Final = "This episode was closed. Begin another one."
+MOST_AFTER_END: Final = 50
+"""Calls behind the end that the environment answers; each of them is kept in the transcript."""
+_logger = logging.getLogger(__name__)
+
+
+class Session:
+    """One episode; its calls run one after the other, each in a worker thread.
+
+    Args:
+        env: After `reset`, and used by nobody else.
+        env_id: The environment, for the record.
+    """
+
+    def __init__(self, env: ToolEnv[Any], env_id: str) -> None:
+        self.env, self.env_id = env, env_id
+        self.last_used = anyio.current_time()
+        self.lock = anyio.Lock()  # a host may send the calls of one message at the same time
+        self.is_closed = False
+
+    async def play(self, name: str, arguments: dict[str, Any]) -> Turn:
+        """Play one call.
+
+        Raises:
+            MCPError: The machine failed in this call or an earlier one, or the episode was closed.
+        """
+        async with self.lock:
+            played = len(self.env.episode.turns)
+            if self.is_closed or played >= self.env.step_limit + MOST_AFTER_END:
+                raise MCPError(types.INVALID_REQUEST, CLOSED)
+            if not self.env.episode.fault:
+                try:
+                    await anyio.to_thread.run_sync(
+                        self.env.step, {"name": name, "arguments": arguments}
+                    )
+                except EnvironmentFault as fault:
+                    # The text may name files of this machine, which are no business of a client.
+                    _logger.error("an episode of %s is not scored: %s", self.env_id, fault)
+            self.last_used = anyio.current_time()
+            if self.env.episode.fault:
+                raise MCPError(types.INTERNAL_ERROR, FAULT, {"scored": False})
+            return self.env.episode.turns[-1]
+
+    async def close(self) -> EpisodeRecord:
+        """Close the episode, once for all, and return its record."""
+        async with self.lock:
+            self.is_closed = True
+            return EpisodeRecord.of(self.env.episode, self.env_id)
+
+    async def result(self, finish: bool) -> dict[str, Any]:
+        """How the episode stands; its score only when it is over.
+
+        Args:
+            finish: End it first, if it is open.
+        """
+        async with self.lock:
+            if finish:
+                self.env.finish()
+            episode = self.env.episode
+            told = {"task_id": episode.task.id, "steps_left": episode.steps_left}
+            if not episode.over:
+                return {"over": False, **told}
+            return {"over": True, **told, **summary(EpisodeRecord.of(episode, self.env_id))}
+
+
+def summary(record: EpisodeRecord) -> dict[str, Any]:
+    """The score of a closed episode and what it is made of; null where a fault left it unscored."""
+    plain = record.to_json()
+    names = ("score", "correct", "scored", "answered", "reward_parts")
+    turns = [
+        {name: turn[name] for name in ("reward", "repairs", "errors")} for turn in plain["turns"]
+    ]
+    return {**{name: plain[name] for name in names}, "turns": turns}
+
+
+SessionOf = Callable[[Any], Session]
+"""The session that a request is about, from the context of the request."""
+Life = Callable[[Any], AbstractAsyncContextManager[Any]]
+
+
+def build_server(
+    env: ToolEnv[Any], session_of: SessionOf, life: Life = lambda server: nullcontext()
+) -> Server[Any]:
+    """A server of the tools of an environment.
+
+    Args:
+        env: Any instance of it, for tools and instructions.
+        session_of: Finds the episode of a request; an `MCPError` of it is the answer.
+        life: Is entered as long as the server runs.
+    """
+    tools = [
+        types.Tool(name=spec.name, description=spec.description, input_schema=spec.parameters)
+        for spec in env.tools.values()
+    ]
+
+    async def list_tools(context: Any, params: Any) -> Any:
+        session_of(context)
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(context: Any, params: Any) -> Any:
+        session = session_of(context)
+        return tool_result(session, await session.play(params.name, params.arguments or {}))
+
+    async def list_prompts(context: Any, params: Any) -> Any:
+        prompt = types.Prompt(name=TASK, description="The question and the budget of this episode.")
+        return types.ListPromptsResult(prompts=[prompt])
+
+    async def get_prompt(context: Any, params: Any) -> Any:
+        if params.name != TASK:
+            raise MCPError(types.INVALID_PARAMS, f"There is one prompt, {TASK}.")
+        content = types.TextContent(type="text", text=user_prompt(session_of(context).env))
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
+
+    async def list_resources(context: Any, params: Any) -> Any:
+        listed = types.Resource(uri=RESULT, name="result", mime_type="application/json")
+        return types.ListResourcesResult(resources=[listed])
+
+    async def list_templates(context: Any, params: Any) -> Any:
+        # Only a template, since some hosts read every resource that is listed.
+        closing = types.ResourceTemplate(
+            uri_template=f"{RESULT}{{?close}}", name="close", mime_type="application/json"
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[closing])
+
+    async def read_resource(context: Any, params: Any) -> Any:
+        if params.uri not in (RESULT, CLOSE):
+            raise MCPError(types.INVALID_PARAMS, f"There is one resource, {RESULT}.")
+        text = json.dumps(await session_of(context).result(finish=params.uri == CLOSE))
+        content = types.TextResourceContents(
+            uri=params.uri, mime_type="application/json", text=text
+        )
+        return types.ReadResourceResult(contents=[content])
+
+    return Server(
+        "toolgym",
+        version=version("toolgym"),
+        instructions=system_prompt(env),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        lifespan=life,
+    )
+
+
+def tool_result(session: Session, turn: Turn) -> Any:
+    """What one call is answered with."""
+    episode = session.env.episode
+    errors = [error.code for error in turn.errors if error is not None]
+    meta = {
+        "toolgym/over": episode.over,
+        "toolgym/steps_left": episode.steps_left,
+        "toolgym/repairs": [code for call in turn.calls for code in call.repairs],
+        "toolgym/errors": errors,
+    }
+    content = types.TextContent(type="text", text=turn.observation)
+    return types.CallToolResult(content=[content], is_error=bool(errors), _meta=meta)
+
+
+async def serve_stdio(env: ToolEnv[Any], env_id: str) -> EpisodeRecord:
+    """Serve the current episode of an environment over stdin and stdout, until stdin ends."""
+    session = Session(env, env_id)
+    server = build_server(env, lambda context: session)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+    return await session.close()

@@ -1,0 +1,145 @@
+"""Real servers of `toolgym mcp` in processes of their own, and a real client that plays scripts."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mcp import Client, MCPError, StdioServerParameters
+
+from adapters.mcp.server import CLOSE
+from toolgym.testing.adapter import NotCarried, Played, PlayedTurn, json_calls
+from toolgym.testing.scripts import ScriptedEpisode
+
+ROOT = Path(__file__).resolve().parents[3]
+JSON = {"Content-Type": "application/json"}
+
+
+def command_for(env_id: str, *options: str, **env_kwargs: Any) -> list[str]:
+    """`toolgym mcp` without the name of the interpreter."""
+    told = [word for k, v in env_kwargs.items() for word in ("--set", f"{k}={json.dumps(v)}")]
+    return ["-m", "toolgym", "mcp", env_id, *told, *options]
+
+
+def stdio(env_id: str, *options: str, **env_kwargs: Any) -> StdioServerParameters:
+    """How a host starts the server of one episode."""
+    return StdioServerParameters(
+        command=sys.executable,
+        args=command_for(env_id, *options, **env_kwargs),
+        env={name: os.environ[name] for name in ("TOOLGYM_CACHE",) if name in os.environ},
+        cwd=ROOT,
+    )
+
+
+class Answer(NamedTuple):
+    """An answer of an HTTP server."""
+
+    status: int
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class HttpServer(NamedTuple):
+    """A server of many episodes that runs in a process of its own."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | str | Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] = JSON,
+    ) -> Answer:
+        """One request on a connection of its own."""
+        sent = json.dumps(body) if isinstance(body, Mapping) else body
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, sent, dict(headers))
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.read())
+        finally:
+            connection.close()
+
+    def begin(self, **wanted: Any) -> str:
+        """Begin an episode: the URL for a client."""
+        answer = self.ask("POST", "/episodes", wanted)
+        assert answer.status == 201, answer
+        return f"{self.url}{answer.json['mcp']}"
+
+    def close(self, url: str) -> Any:
+        """Close the episode of a URL: its result."""
+        answer = self.ask("DELETE", url.removeprefix(self.url).removesuffix("/mcp"))
+        assert answer.status == 200, answer
+        return answer.json
+
+
+@contextmanager
+def http_server(env_id: str, *options: str, **env_kwargs: Any) -> Iterator[HttpServer]:
+    """A server on a free port; it is stopped in the end."""
+    command = [sys.executable, *command_for(env_id, "--http", "0", *options, **env_kwargs)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        yield HttpServer(process, int(said.rpartition(":")[2].partition("/")[0]))
+    finally:
+        process.terminate()
+        process.wait(20)
+        process.stdout.close()
+
+
+async def play_with(client: Client, script: ScriptedEpisode) -> Played:
+    """Play a script as a host does: it reads the calls itself, and sends them one by one."""
+    prompt = (await client.get_prompt("task")).messages[0].content.text
+    turns: list[list[PlayedTurn]] = []
+    try:
+        for message in script.messages:
+            turns.append([await played_call(client, **each) for each in json_calls(message)])
+    except MCPError:
+        pass  # a fault: no turn, and no score
+    result = json.loads((await client.read_resource(CLOSE)).contents[0].text)
+    rewards = iter([turn["reward"] for turn in result["turns"]])
+    joined = [
+        PlayedTurn.joined([with_reward(part, next(rewards)) for part in parts]) for parts in turns
+    ]
+    score = math.nan if result["score"] is None else result["score"]
+    return Played(prompt, tuple(joined), score, result["correct"])
+
+
+async def played_call(client: Client, name: str, arguments: dict[str, Any]) -> PlayedTurn:
+    """One call, as the client reports it."""
+    try:
+        json.dumps(arguments, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise NotCarried("half a character") from None
+    result = await client.call_tool(name, arguments)
+    about = {key.removeprefix("toolgym/"): value for key, value in (result.meta or {}).items()}
+    assert result.is_error == bool(about["errors"])
+    return PlayedTurn(
+        result.content[0].text,
+        None,
+        tuple(about["repairs"]),
+        tuple(about["errors"]),
+        about["over"],
+    )
+
+
+def with_reward(turn: PlayedTurn, reward: float) -> PlayedTurn:
+    return PlayedTurn(turn.observation, reward, turn.repairs, turn.errors, turn.over)
