@@ -1,8 +1,8 @@
 """The written pages of the documentation are true: what they show runs, what they name exists.
 
 A block marked `python` runs always, `python train` where the extra is installed, and of `python
-no-run`, which needs weights from a hub, the imports are looked up. The blocks of a page share their
-names and run in an empty folder.
+no-run`, which needs weights from a hub, the imports are looked up; `python NAME` runs with the
+tests of the adapter NAME. The blocks of a page share their names and run in an empty folder.
 """
 
 import ast
@@ -58,6 +58,7 @@ from toolgym.chat import reply
 from toolgym.chat.bounded_http import LONGEST_BODY
 from toolgym.curriculum import Trust
 from toolgym.runs.metrics import METRICS
+from tools.adapter_tests import adapters
 from tools.make_docs import PAGES as GENERATED
 from tools.make_docs import help_of, our_commands
 
@@ -144,7 +145,8 @@ def test_what_a_block_that_is_not_run_imports_is_there(page):
 def test_no_block_has_a_mark_that_nothing_reads():
     marks = {found["info"] for text in TEXT.values() for found in FENCE.finditer(text)}
 
-    assert marks <= {"python", "python train", "python no-run", "toml"}
+    elsewhere = {f"python {name}" for name in adapters()}  # run by the tests of that adapter
+    assert marks <= {"python", "python train", "python no-run", "toml", *elsewhere}
 
 
 @pytest.mark.parametrize("page", TEXT)

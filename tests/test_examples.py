@@ -15,7 +15,7 @@ EXAMPLES = ROOT / "examples"
 RUNS = {
     "gym_loop.py": (("1",), "correct: True, score 0.981"),
     "unit_test_an_environment.py": ((), "passed: the whole contract holds"),
-    "own_database.py": (("{folder}/staff.db",), "the expert solves 100% of 40 tasks of dev"),
+    "own_database.py": (("{folder}/staff.db",), "the expert solves 100% of 30 tasks of dev"),
     "own_environment.py": (("50",), "correct: True, score 0.9"),
     "trl_grpo.py": (("--steps", "1", "--warmup", "5"), "step 1: reward "),
     "lab_post_episode.py": (("25",), "25 calls after the end: -1.25 without a bound, -0.18 here"),

@@ -26,7 +26,8 @@ class EpisodeRecord:
     """One finished episode as plain data.
 
     Attributes:
-        turns: One dict per turn: action, calls, observation, reward, repairs, errors, valid.
+        turns: One dict per turn: action, calls, observation, reward, repairs, errors, valid; of
+            several calls also the result of each, which the observation joins.
         seed: What it drew by.
         score: nan where a fault left it unscored.
         fault: What left it unscored, in words; empty if nothing did.
@@ -132,10 +133,12 @@ class EpisodeRecord:
 
 def _turn_record(turn: Turn) -> dict[str, Any]:
     action = turn.action if isinstance(turn.action, str) else None
+    several = {"results": list(turn.results)} if len(turn.calls) > 1 else {}
     return {
-        "action": action if action is not None else "\n".join(map(_call_text, turn.calls)),
+        "action": action if action is not None else calls_text(turn.calls),
         "calls": [{"name": call.name, "arguments": call.arguments} for call in turn.calls],
         "observation": turn.observation,
+        **several,
         "reward": turn.reward,
         "repairs": [code for call in turn.calls for code in call.repairs],
         "errors": [error.code for error in turn.errors if error is not None],
@@ -143,8 +146,10 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _call_text(call: ToolCall) -> str:
-    return json.dumps({"name": call.name, "arguments": call.arguments}, default=str)
+def calls_text(calls: Iterable[ToolCall]) -> str:
+    """The action of a turn that was given as calls and not as text: one call a line, as JSON."""
+    plain = ({"name": call.name, "arguments": call.arguments} for call in calls)
+    return "\n".join(json.dumps(call, default=str) for call in plain)
 
 
 @dataclass(frozen=True, repr=False)

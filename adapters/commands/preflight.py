@@ -161,7 +161,8 @@ def training_settings(
 
 _INHERITED: Final = (
     *("env_kwargs", "split", "evaluation_split", "separation", "group_size", "prompts"),
-    *("temperature", "max_completion_length", "seed", "trainer"),
+    *("temperature", "max_completion_length", "seed", "trainer", "trainer_options"),
+    *("dtype", "memory", "lora", "lora_rank", "lora_alpha", "lora_targets"),
 )
 
 
@@ -217,7 +218,8 @@ def _model(
 
     if not settings.is_tiny:
         template = settings.chat_template
-        return load_model(settings.model, for_training=True, chat_template=template)
+        how: dict[str, Any] = {"for_training": True, "dtype": settings.dtype}
+        return load_model(settings.model, **how, chat_template=template)
     with tempfile.TemporaryDirectory() as folder:
         run = Run.create(Path(folder) / "run", {"settings": settings.model_dump()})
         return prepare(settings, run, watch)
@@ -269,6 +271,8 @@ def _rows(figures: Mapping[str, Any], settings: TrainSettings) -> Iterator[tuple
     yield "group size", f"{size} is set. {figures['group_size_advice']}"
     parts = f"{figures['rollout_seconds']:.2f} playing, {figures['update_seconds']:.2f} learning"
     yield "seconds per step", f"{figures['seconds_per_step']:.2f} ({parts})"
+    if "memory_needed" in figures:
+        yield "memory", f"{figures['memory_needed'] / 1e9:.1f} GB by arithmetic"
 
 
 def _share(value: float) -> str:

@@ -53,7 +53,9 @@ Template = Annotated[
 ]
 Dataset = Annotated[Text, _option('SQLite file, folder or name; "tiny", with --model "bundled".')]
 Split = Annotated[Text, _option("Trained on: train. Evaluated is what of dev it has not.")]
-Steps = Annotated[Number, _option("Steps of GRPO; 60, for the tiny model after a novice 100.")]
+Steps = Annotated[
+    Number, _option("Steps of GRPO; 60, for the tiny model after a novice 100; 0: none.")
+]
 WarmupSteps = Annotated[Number, _option("Steps of imitation before it; 0 skips them.")]
 Demos = Annotated[Number, _option("Demonstrations to imitate.")]
 GroupSize = Annotated[Number, _option("Rollouts of a task that are compared; 8.")]
@@ -69,6 +71,18 @@ Trainer = Annotated[str, _option(f"One of: {', '.join(TRAINERS)}.")]
 EvalTasks = Annotated[Number, _option("Tasks to evaluate on, none of them trained on; 192.")]
 EvalTries = Annotated[
     Number, _option("Tries at each task that are sampled; tiny model 2, else 1; 0: greedy only.")
+]
+EvalEvery = Annotated[
+    Number, _option("Steps of GRPO between evaluations on held-out selection tasks; 0: none.")
+]
+EvalSet = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--eval-set",
+        metavar="NAME=VALUE",
+        help="An argument of the evaluations' environment only, such as match=suite; may be "
+        "repeated.",
+    ),
 ]
 SaveEvery = Annotated[Number, _option("Steps between checkpoints; 20.")]
 Seed = Annotated[int, _option("Of all random choices.", min=0)]
@@ -128,6 +142,8 @@ def command(
     trainer: Trainer = "trl",
     eval_tasks: EvalTasks = None,
     eval_tries: EvalTries = None,
+    eval_every: EvalEvery = None,
+    eval_set: EvalSet = None,
     save_every: SaveEvery = None,
     seed: Seed = 0,
     out: Out = None,
@@ -151,6 +167,7 @@ def command(
         toolgym train sqlgym/Explore-v0 --control shuffled-rewards
         toolgym train sqlgym/Explore-v0 --set dynamic_sampling=true --set beta=0.02
         toolgym train sqlgym/Explore-v0 --set warmup_learning_rate=0.004 --show-settings
+        toolgym train sqlgym/TextToSQL-v0 --eval-every 10 --set patience=3 --eval-set match=suite
         toolgym train --resume runs/explore-001
     """
     check_installed()
@@ -161,7 +178,11 @@ def command(
 
 def _given(context: typer.Context) -> dict[str, str]:
     """The options on the command line, by the name of what they set."""
-    names = {"demos": "demonstrations", "no_preflight": "preflight"}
+    names = {
+        "demos": "demonstrations",
+        "no_preflight": "preflight",
+        "eval_set": "evaluation_env_kwargs",
+    }
     return {
         names.get(str(parameter.name), str(parameter.name)): parameter.opts[0]
         for parameter in context.command.params
@@ -243,6 +264,8 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
         env_id, options["trainer"], options.pop("settings"), options.pop("config")
     )
     options["settings"] = divided.environment
+    judged_by = arguments_for(env_id, options.pop("eval_set", None))
+    options["evaluation_env_kwargs"] = judged_by or None
     places = _places(env_id, options)
     options["trainer_options"] = divided.trainer
     options["demonstrations"] = options.pop("demos")
@@ -273,9 +296,8 @@ def check_early(
         check_model(settings.model)
     if settings.chat_template is not None:
         ChatTemplate.named(settings.chat_template)
-    if settings.trainer == "reference" and (settings.lora or settings.vllm is not None):
-        option = "--lora" if settings.lora else "--vllm"
-        raise ConfigurationError(f"{option} is for --trainer trl; the reference trainer has none.")
+    if settings.trainer == "reference" and settings.vllm is not None:
+        raise ConfigurationError("--vllm is for --trainer trl; the reference trainer has none.")
     check_services(settings.report_to)
     check_folder(folder or Path("runs"))
     settings = separated(settings)

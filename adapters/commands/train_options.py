@@ -53,6 +53,8 @@ OWN_OPTIONS: Final = {
     "report_to": "--report-to",
     "eval_tasks": "--eval-tasks",
     "eval_tries": "--eval-tries",
+    "eval_every": "--eval-every",
+    "evaluation_env_kwargs": "--eval-set",
     "use_vllm": "--vllm",
     "vllm_mode": "--vllm",
 }
@@ -172,7 +174,7 @@ def show_settings(settings: TrainSettings, given: Mapping[str, str], model: str 
 
     values = settings.model_dump()
     sources = dict.fromkeys(values, "default")
-    about = {"env_kwargs": settings.env_kwargs, "lora": settings.lora}
+    about = {name: values[name] for name in ("env_kwargs", "lora", "trainer")}
     sets = defaults_for(settings.env_id, model=model, **about)
     sources |= {name: title for title, names in sets for name in names}
     sources |= {name: option for name, option in given.items() if name in values}

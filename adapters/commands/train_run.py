@@ -24,7 +24,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from adapters.reference.chat import check_template
@@ -32,10 +32,14 @@ from adapters.reference.checkpoint import Checkpoints
 from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.decoder import check_model
 from adapters.reference.distributed import Processes
+from adapters.reference.evaluation import BatchPlay
 from adapters.reference.trainer import ReferenceTrainer
 from adapters.training.guards.config import GuardConfig
 from adapters.training.guards.fault_limit import TrainingStopped
+from adapters.training.models.low_rank import Adapter, lora_config
+from adapters.training.models.published.catalogue import place_of
 from adapters.training.preflight.chat_format import Needs
+from adapters.training.preflight.memory import check_memory, memory_needs
 from adapters.training.preflight.run import NoGo, before_training
 from adapters.training.runs import phases
 from adapters.training.runs.dashboards import reported
@@ -43,6 +47,7 @@ from adapters.training.runs.evaluations import Evaluation, evaluations, played_w
 from adapters.training.runs.preparation import use_threads
 from adapters.training.runs.progress import Advance, NoProgress, ProgressListener
 from adapters.training.runs.reproducibility import differences, reproducibility
+from adapters.training.runs.selection import divide
 from adapters.training.runs.settings import TrainSettings, read_settings
 from toolgym.commands import console
 from toolgym.env import ToolEnv
@@ -58,11 +63,13 @@ def start(
     folder: Path | None,
     quiet: bool,
     planned: Sequence[Evaluation] | None = None,
+    watch: ProgressListener | None = None,
 ) -> None:
     """Begin a run in a folder of its own and see it through.
 
     Args:
         planned: The evaluations of settings that are `separated`; None: they are not yet.
+        watch: Is told how far it is, in place of the terminal.
 
     Raises:
         ConfigurationError: The environment, its data or the model cannot be had; no folder is left.
@@ -70,7 +77,9 @@ def start(
     if planned is None:
         settings = separated(settings)
         planned = evaluations(settings)
+    division = divide(settings, planned) if settings.selects else None
     guards = check_trainer(settings)
+    needed = tell_memory(settings)
     record = _record(settings, planned)
     config = {
         "env_id": settings.env_id,
@@ -86,19 +95,51 @@ def start(
     processes = Processes()
     if processes.is_main:
         typer.echo(announcement(settings, planned))
+        if division is not None:
+            chosen, name = len(division.selection), division.source.name
+            typer.echo(f"While it trains it is measured on {chosen} others ({name}), greedily.")
+        typer.echo(needed, nl=bool(needed))
         run = Run.create(folder or next_folder(settings.env_id), config)
         typer.echo(f"Run folder: {run.path}")
         processes.gather([str(run.path)])
     else:
         run = Run.open(processes.gather(list[str]())[0])
-    _see_through(run, settings, quiet, is_main=processes.is_main)
+    _see_through(run, settings, quiet, is_main=processes.is_main, watch=watch)
 
 
-def resume(folder: Path, quiet: bool, *, look_first: bool = True) -> None:
+def tell_memory(settings: TrainSettings) -> str:
+    """What the training needs in memory, by arithmetic; empty where that cannot be told.
+
+    Raises:
+        ConfigurationError: The machine has less than the weights and their optimizer take; without
+            the preflight that is only told.
+    """
+    if settings.is_tiny or settings.trainer != "reference":
+        return ""
+    place = place_of(settings.model)
+    try:
+        config = AutoConfig.from_pretrained(str(Path(place).expanduser()))
+    except (OSError, ValueError):
+        return ""  # whoever loads the model says it better
+    needed = memory_needs(settings, config)
+    if needed is None:
+        return ""
+    for finding in check_memory(needed):
+        told = f"{finding.reason} {finding.advice}"
+        if finding.level == "no-go" and settings.preflight:
+            raise ConfigurationError(f"{told} (--no-preflight tries it all the same.)")
+        return told
+    return needed.sentence()
+
+
+def resume(
+    folder: Path, quiet: bool, *, look_first: bool = True, watch: ProgressListener | None = None
+) -> None:
     """Go on with a run that has not come to its end.
 
     Args:
         look_first: False leaves out a preflight that the run has not passed yet.
+        watch: Is told how far it is, in place of the terminal.
 
     Raises:
         ConfigurationError: It is no run folder of this command.
@@ -115,7 +156,7 @@ def resume(folder: Path, quiet: bool, *, look_first: bool = True) -> None:
         typer.echo(f"Going on with {run.path}, {stands_at(run, settings)}.")
         for line in differences(run.config.get("reproducibility") or {}, now):
             typer.echo(f"Not as it was when the run began: {line}", err=True)
-    _see_through(run, settings, quiet, is_main=is_main)
+    _see_through(run, settings, quiet, is_main=is_main, watch=watch)
 
 
 def stands_at(run: Run, settings: TrainSettings) -> str:
@@ -216,19 +257,28 @@ def check_trainer(settings: TrainSettings) -> GuardConfig:
         from adapters.commands.train_with_trl import check_settings
 
         return check_settings(settings)
+    if settings.lora:
+        lora_config(settings.lora_rank, settings.lora_alpha, settings.lora_targets)
     return reference_options(settings).guards
 
 
-def _see_through(run: Run, settings: TrainSettings, quiet: bool, *, is_main: bool) -> None:
+def _see_through(
+    run: Run,
+    settings: TrainSettings,
+    quiet: bool,
+    *,
+    is_main: bool,
+    watch: ProgressListener | None = None,
+) -> None:
     disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
     if not is_main:
         return _train_along(run, settings)
-    watch: ProgressListener = NoProgress() if quiet else Bars()
+    watch = watch or (NoProgress() if quiet else Bars())
     check = partial(look, settings, watch) if settings.preflight else None
     try:
         with run.held(), reported(run, settings.report_to) as reporting:
             summary = phases.train(
-                reporting, settings, trainer_named(settings.trainer), watch, check
+                reporting, settings, trainer_named(settings.trainer), watch, check, BatchPlay()
             )
     except KeyboardInterrupt:
         typer.echo(f"\nIt goes on {stands_at(run, settings)}.", err=True)
@@ -243,7 +293,8 @@ def _see_through(run: Run, settings: TrainSettings, quiet: bool, *, is_main: boo
         raise typer.Exit(1) from None
     report = write_report(run)
     console().print(results(summary))
-    typer.echo(f"{summary['gain']}\nReport: {report}")
+    told = "\n".join(part for part in (summary["gain"], summary.get("kept")) if part)
+    typer.echo(f"{told}\nReport: {report}")
 
 
 def _train_along(run: Run, settings: TrainSettings) -> None:
@@ -292,12 +343,11 @@ class Bars:
 
 
 def results(summary: dict[str, Any]) -> Table:
-    """Before and after, side by side, for each evaluation that was made both times."""
-    both = [each for each in summary["evaluations"] if each["before"] and each["after"]]
+    """Each evaluation before and after, side by side; after alone where there was no GRPO."""
+    whens = ("before", "after") if summary["before"] else ("after",)
+    made = [each for each in summary["evaluations"] if all(each[when] for when in whens)]
     heads = [
-        f"{each['name'] if when == 'before' else ''}\n{when}"
-        for each in both
-        for when in ("before", "after")
+        f"{each['name'] if when == whens[0] else ''}\n{when}" for each in made for when in whens
     ]
     table = Table("", *heads, box=None, pad_edge=False)
     rows: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -309,8 +359,8 @@ def results(summary: dict[str, Any]) -> Table:
         "episodes": lambda figures: str(figures["episodes"]),
     }
     for name, cell in rows.items():
-        table.add_row(name, *(cell(each[w]) for each in both for w in ("before", "after")))
-    table.add_row("seconds", "", f"{summary['seconds']:.0f}")
+        table.add_row(name, *(cell(each[when]) for each in made for when in whens))
+    table.add_row("seconds", *[""] * (len(whens) - 1), f"{summary['seconds']:.0f}")
     return table
 
 
@@ -347,8 +397,14 @@ def train_with_reference(job: phases.Grpo) -> None:
     """
     settings, run = job.settings, job.run
     config = reference_options(settings)
+    rank, alpha, targets = settings.lora_rank, settings.lora_alpha, settings.lora_targets
+    adapter = lora_config(rank, alpha, targets) if settings.lora else None
     done = max(Checkpoints(run.checkpoints, config.keep).steps(), default=0)
     job.cut_off_after(done)
+    processes = Processes()
+
+    def is_enough(step: int, trained: Adapter | None) -> bool:
+        return bool(settings.eval_every) and any(processes.gather([job.is_enough(step, trained)]))
 
     ReferenceTrainer(
         job.model,
@@ -359,6 +415,9 @@ def train_with_reference(job: phases.Grpo) -> None:
         env_kwargs=settings.training_kwargs,
         on_metrics=job.tell_metrics,
         on_rollouts=job.tell_rollouts,
+        is_enough=is_enough,
+        kept=lambda: job.kept,
+        adapter=adapter,
     ).train()
 
 
@@ -369,7 +428,7 @@ def reference_options(settings: TrainSettings) -> ReferenceConfig:
         ConfigurationError: A value is unknown or out of range.
     """
     options: dict[str, Any] = {
-        "steps": settings.steps,
+        "steps": max(1, settings.steps),  # with none of them it is not asked for
         "seed": settings.seed,
         "group_size": settings.group_size,
         "prompts": settings.prompts,
@@ -378,5 +437,7 @@ def reference_options(settings: TrainSettings) -> ReferenceConfig:
         "learning_rate": settings.learning_rate,
         "save_every": settings.save_every,
         "control": settings.control,
+        "dtype": settings.dtype,
+        "memory": settings.memory,
     }
     return reference_config(options | settings.trainer_options)

@@ -17,10 +17,18 @@ from typing import Any, cast
 
 import torch
 import transformers
-from transformers import PreTrainedModel
+from accelerate.utils import gather_object
+from transformers import (
+    PreTrainedModel,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from transformers.trainer_callback import PrinterCallback
 
 from adapters.training.guards.config import GuardConfig
+from adapters.training.models.low_rank import lora_config
 from adapters.training.runs.phases import Grpo
 from adapters.training.runs.preparation import WARMUP
 from adapters.training.runs.settings import TrainSettings
@@ -41,12 +49,49 @@ def train_with_trl(job: Grpo) -> None:
     settings, run = job.settings, job.run
     checkpoint, done = last_checkpoint(run)
     job.cut_off_after(done)
-    if checkpoint is not None and done >= settings.steps:
-        return _load_weights(job.model, checkpoint, settings.lora)
+    is_over = bool(settings.eval_every) and any(gather_object([job.is_over]))
+    if checkpoint is not None and (is_over or done >= settings.steps):
+        return _load_weights(job.model, job.kept or checkpoint, settings.lora)
     trainer = _trainer(job)
+    if settings.eval_every:
+        trainer.add_callback(HeldOutStop(job, trainer))
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    if settings.lora:
-        trainer.accelerator.unwrap_model(trainer.model).merge_and_unload()
+    if not settings.lora:
+        return job.load_kept()
+    adapted, kept = trainer.accelerator.unwrap_model(trainer.model), job.kept
+    if kept is None:
+        adapted.merge_and_unload()
+    else:
+        adapted.unload()
+        _load_weights(job.model, kept, has_adapter=True)
+
+
+class HeldOutStop(TrainerCallback):
+    """A callback that evaluates on held-out tasks after a step, and ends the run if need be.
+
+    The first process evaluates, and the others wait for what it says.
+    """
+
+    def __init__(self, job: Grpo, trainer: ToolGRPOTrainer) -> None:
+        self._job, self._trainer = job, trainer
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Evaluate before the first step."""
+        self._is_enough(state.global_step)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Evaluate if it is time for it; at an early end a checkpoint is saved, as at the last."""
+        if self._is_enough(state.global_step) and not control.should_training_stop:
+            control.should_training_stop = control.should_save = True
+
+    def _is_enough(self, step: int) -> bool:
+        trained = self._trainer.accelerator.unwrap_model(self._trainer.model)
+        saved = trained if self._job.settings.lora else None
+        return any(gather_object([self._job.is_enough(step, saved)]))
 
 
 def _trainer(job: Grpo) -> ToolGRPOTrainer:
@@ -141,19 +186,7 @@ def adapter(settings: TrainSettings) -> Any:
     Raises:
         ConfigurationError: peft is not installed.
     """
-    try:
-        from peft import LoraConfig
-    except ImportError:
-        raise ConfigurationError(
-            "--lora needs peft, not installed here; run: pip install 'toolgym[train]'"
-        ) from None
-    targets = settings.lora_targets
-    return LoraConfig(
-        r=settings.lora_rank,
-        lora_alpha=settings.lora_alpha,
-        target_modules=targets if isinstance(targets, str) else list(targets),
-        task_type="CAUSAL_LM",
-    )
+    return lora_config(settings.lora_rank, settings.lora_alpha, settings.lora_targets)
 
 
 def last_checkpoint(run: Run) -> tuple[Path | None, int]:

@@ -111,6 +111,12 @@ class ChatFormat:
                 " or generation_config.eos_token_id, to the token that ends a turn."
             )
 
+    @property
+    def end_of_turn(self) -> list[int]:
+        """The token that ends a turn, if its message has an end."""
+        stops = [token for token in self._said.ids if token in self.stop]
+        return stops[-1:] if self._said.has_end else []
+
     def prompts(self, envs: Sequence[ToolEnv[Any]]) -> list[list[int]]:
         """The tokens before the first turn of each environment's current episode."""
         return self._encoded([prompt_messages(env) for env in envs], tools=self._tools)

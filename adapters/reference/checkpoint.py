@@ -1,13 +1,15 @@
 """Checkpoints: folders written atomically, from which a run resumes to the bit.
 
-    checkpoint-N/        a model folder (`from_pretrained` reads it), and beside the weights
-      optimizer.pt       AdamW's state, float32 weights where the model has others, random states
-      trainer_state.json step, drawn tasks, guards; written last
+    checkpoint-N/            a model folder (`from_pretrained` reads it), or an adapter's; beside it
+      optimizer.safetensors  moments, and what float32 weights have beyond those of the model
+      random.pt              random states
+      trainer_state.json     step, updates, drawn tasks, guards; written last
 
 A checkpoint is written under another name and renamed when it is complete, so a process that is
-killed at any moment leaves the one before it. Sampling is seeded by names (`generation`), so no
-generator's position has to be kept for rollouts; PyTorch's global ones are, for models that draw by
-themselves.
+killed at any moment leaves the one before it. It is read tensor by tensor into the memory that the
+model and its optimizer have, so going back takes no more than going on. Sampling is seeded by names
+(`generation`), so no generator's position has to be kept for rollouts; PyTorch's global ones are,
+for models that draw by themselves.
 """
 
 from __future__ import annotations
@@ -19,11 +21,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from adapters.training.models.exact_weights import divide
+from adapters.training.models.low_rank import Adapter
+from adapters.training.models.stored_weights import TensorFile, read_weights, write_tensors
 from toolgym.errors import ConfigurationError
 
-_STATE, _TENSORS = "trainer_state.json", "optimizer.pt"
+_STATE, _TENSORS, _RANDOM = "trainer_state.json", "optimizer.safetensors", "random.pt"
+_OLD_TENSORS = "optimizer.pt"  # of versions up to 0.1
 
 
 class Checkpoints:
@@ -48,16 +55,17 @@ class Checkpoints:
     def save(
         self,
         step: int,
-        model: PreTrainedModel,
+        model: PreTrainedModel | Adapter,
         tokenizer: PreTrainedTokenizerBase,
-        tensors: Mapping[str, Any],
+        tensors: Mapping[str, Tensor],
         state: Mapping[str, Any],
         sound: Collection[int] = (),
     ) -> None:
         """Write a checkpoint, and remove the oldest ones beyond `keep`.
 
         Args:
-            tensors: State that holds tensors.
+            model: What is trained: all of a model, or its adapter.
+            tensors: Of the optimizer.
             state: State that JSON can hold.
             sound: Steps whose weights are worth returning to; the latest checkpoint among them
                 stays, however many came after it.
@@ -68,7 +76,8 @@ class Checkpoints:
         temporary.mkdir(parents=True)
         model.save_pretrained(temporary)
         tokenizer.save_pretrained(temporary)
-        torch.save({**tensors, "random": _random_states()}, temporary / _TENSORS)
+        write_tensors(tensors, temporary / _TENSORS)
+        torch.save(_random_states(), temporary / _RANDOM)
         (temporary / _STATE).write_text(json.dumps({"global_step": step, **state}))
         shutil.rmtree(place, ignore_errors=True)
         temporary.rename(place)
@@ -77,26 +86,39 @@ class Checkpoints:
         for old in set(steps) - retained:
             shutil.rmtree(self._place(old))
 
-    def load_weights(self, step: int, model: PreTrainedModel) -> Mapping[str, Any]:
-        """Put the weights of a checkpoint into the model, and return the state with tensors.
+    def load_weights(self, step: int, model: PreTrainedModel | Adapter) -> Mapping[str, Tensor]:
+        """Put the weights of a checkpoint into the model, and return the optimizer's tensors.
+
+        Those are read from the file one by one, when they are asked for.
 
         Raises:
             ConfigurationError: They are those of another model.
         """
         place = self._place(step)
-        saved = type(model).from_pretrained(str(place), dtype=model.dtype)
-        try:
-            model.load_state_dict(saved.state_dict())
-        except RuntimeError as problem:
-            raise ConfigurationError(
-                f"{place} holds another model than the one that is trained: go on with that one, or"
-                " train into another folder."
-            ) from problem
-        # Not to the model's device: there AdamW copies what it needs, and two would be too many.
-        tensors: Mapping[str, Any] = torch.load(
-            place / _TENSORS, map_location="cpu", weights_only=True
-        )
-        return tensors
+        if isinstance(model, Adapter):
+            model.load(place)
+        else:
+            try:
+                read_weights(model, place)
+            except RuntimeError as problem:
+                raise ConfigurationError(
+                    f"{place} holds another model than the one that is trained: go on with that"
+                    " one, or train into another folder."
+                ) from problem
+        if (place / _TENSORS).is_file():
+            return TensorFile(place / _TENSORS)
+        return _of_version_0_1(torch.load(place / _OLD_TENSORS, "cpu", mmap=True))
+
+    def load_random(self, step: int) -> None:
+        """Set PyTorch's global generators as they were when a checkpoint was written."""
+        file = self._place(step) / _RANDOM
+        if file.is_file():
+            states = torch.load(file, map_location="cpu")
+        else:
+            states = torch.load(self._place(step) / _OLD_TENSORS, map_location="cpu")["random"]
+        torch.set_rng_state(states["cpu"].cpu())
+        if states["cuda"] and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all([state.cpu() for state in states["cuda"]])
 
     def load_state(self, step: int) -> dict[str, Any]:
         """The state without tensors.
@@ -111,6 +133,9 @@ class Checkpoints:
             raise ConfigurationError(
                 f"{file} cannot be read ({problem}): remove its folder to go on from an older one."
             ) from problem
+        if "updates" not in state and (file.parent / _OLD_TENSORS).is_file():
+            old = torch.load(file.parent / _OLD_TENSORS, "cpu", mmap=True)
+            state["updates"] = old["optimizer"]["updates"]
         return state
 
     def _place(self, step: int) -> Path:
@@ -122,8 +147,12 @@ def _random_states() -> dict[str, Any]:
     return {"cpu": torch.get_rng_state(), "cuda": cuda}
 
 
-def restore_random(states: Mapping[str, Any]) -> None:
-    """Set PyTorch's global generators as they were when a checkpoint was written."""
-    torch.set_rng_state(states["cpu"].cpu())
-    if states["cuda"] and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all([state.cpu() for state in states["cuda"]])
+def _of_version_0_1(saved: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The optimizer's tensors by the names of today."""
+    old, tensors = saved["optimizer"], dict[str, Tensor]()
+    for index, moments in old["adam"]["state"].items():
+        tensors |= {f"{index}.first": moments["exp_avg"], f"{index}.second": moments["exp_avg_sq"]}
+    for index, weights in enumerate(old["weights"]):
+        if weights is not None:
+            tensors[f"{index}.missing"] = divide(weights)[1]
+    return tensors

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +25,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from adapters.training.models.precision import in_float32
 from toolgym.errors import ConfigurationError
 
 # A KV cache of slots: every rollout has its own, and a token's column is its position.
@@ -171,7 +171,6 @@ class SlotCache(Cache):
 
 
 _TOLERANCE = 1e-2  # rounding makes 1e-5 of it; positions off by one, the least mistake, 2e-2
-_HALF = (torch.float16, torch.bfloat16)
 _KINDS = {"full_attention", "sliding_attention"}
 
 
@@ -254,8 +253,9 @@ def check_model(model: PreTrainedModel) -> None:
     """
     if not isinstance(model, PreTrainedModel):
         raise ConfigurationError(
-            f"the reference trainer trains all weights of a transformers model, and this is a"
-            f" {type(model).__name__}: take a LoRA model's merge_and_unload(), or --trainer trl."
+            f"the reference trainer takes a transformers model, and this is a"
+            f" {type(model).__name__}: take a LoRA model's merge_and_unload(), and hand over a"
+            " LoraConfig as `adapter`."
         )
     kinds = getattr(model.config.get_text_config(), "layer_types", None) or []
     unknown = sorted(set(kinds) - _KINDS)
@@ -266,7 +266,7 @@ def check_model(model: PreTrainedModel) -> None:
     try:
         error = _cached_error(model)
         if math.isfinite(error):
-            with _in_float32(model):
+            with in_float32(model):
                 error = _cached_error(model)
     except (TypeError, ValueError, LookupError, RuntimeError, AttributeError) as problem:
         raise _refusal(model, f"{type(problem).__name__}: {problem}") from problem
@@ -301,20 +301,6 @@ def _cached_error(model: PreTrainedModel) -> float:
     ]
     uncached = torch.stack(plain)
     return float(((cached - uncached).abs().max() / uncached.std()).float())
-
-
-@contextmanager
-def _in_float32(model: PreTrainedModel) -> Iterator[None]:
-    """A context in which the weights are float32; the model's own tensors come back after it."""
-    half_precision = [t for t in (*model.parameters(), *model.buffers()) if t.dtype in _HALF]
-    originals = [tensor.data for tensor in half_precision]
-    try:
-        for tensor in half_precision:
-            tensor.data = tensor.data.float()
-        yield
-    finally:
-        for tensor, original in zip(half_precision, originals, strict=True):
-            tensor.data = original
 
 
 def _refusal(model: PreTrainedModel, what: str) -> ConfigurationError:

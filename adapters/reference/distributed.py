@@ -10,7 +10,7 @@ rollouts.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import torch
@@ -18,6 +18,7 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 from torch import Tensor, nn
 
+from adapters.training.models.weight_updates import Trained, pieces
 from toolgym.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -71,17 +72,23 @@ class Processes:
                 summed[name] = summed.get(name, 0.0) + number
         return summed
 
-    def add_up(self, parameters: Iterable[nn.Parameter]) -> None:
-        """All-reduce the gradients in place by sum; a missing gradient counts as zeros."""
+    def add_up(self, trained: Sequence[Trained]) -> None:
+        """All-reduce the gradients in place by sum; a missing gradient counts as zeros.
+
+        Those in half precision are added in float32, a piece after another.
+        """
         if self.size == 1:
             return
-        trained = list(parameters)
-        if not any(self.gather([any(parameter.grad is not None for parameter in trained)])):
+        if not any(self.gather([any(each.grad is not None for each in trained)])):
             return
-        for parameter in trained:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            torch.distributed.all_reduce(parameter.grad)
+        for each in trained:
+            if each.grad is None:
+                each.grad = torch.zeros_like(each.parameter, dtype=each.summed_in)
+            gradient = each.grad.view(-1)
+            for piece in pieces(len(gradient)):
+                part = gradient[piece].to(each.wide)
+                torch.distributed.all_reduce(part)
+                gradient[piece] = part
 
     def place(self, model: M) -> M:
         """Move a model to this process' own device: all processes often load it onto one GPU."""

@@ -15,16 +15,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.chat import ChatFormat
 from adapters.reference.decoder import Decoder
 from adapters.reference.rollout import Ending, Request, Rollout
 from adapters.training.algorithms.workers import Workers
+from adapters.training.models.shared_prefix import LEAST, common_beginning
 from adapters.training.models.tokenized_examples import context_length
 from toolgym import registration
 from toolgym.env import ToolEnv
@@ -105,7 +106,7 @@ class DecodeLoop:
         chat: The format of tool results.
         sampler: By the indices of the sequences.
         sequences: With episode, prompt and a `max_length` of at least one token.
-        patience: See `PlaySettings`.
+        settings: `patience` and `turn_tokens` of them.
     """
 
     def __init__(
@@ -114,11 +115,11 @@ class DecodeLoop:
         chat: ChatFormat,
         sampler: Sampler,
         sequences: Sequence[ActiveSequence],
-        patience: float,
+        settings: PlaySettings,
     ) -> None:
         self._decoder, self._chat, self._sampler = decoder, chat, sampler
         self._slots = list(sequences)
-        self._patience = patience
+        self._settings = settings
         self._active = 0
 
     def play(self, workers: Workers) -> None:
@@ -128,7 +129,7 @@ class DecodeLoop:
             if self._active:
                 self._decode_step()
             waiting = len(self._slots) - self._active
-            if not self._active or waiting >= self._patience * len(self._slots):
+            if not self._active or waiting >= self._settings.patience * len(self._slots):
                 self._step_environments(workers)
 
     def _prefill(self) -> None:
@@ -136,11 +137,23 @@ class DecodeLoop:
         places: dict[tuple[int, ...], int] = {}
         sources = [places.setdefault(tuple(s.prompt), len(places)) for s in self._slots]
         prompts = [list(prompt[:-1]) for prompt in places]
-        self._decoder.feed(0, prompts, [0] * len(prompts))
+        common = self._read_common_beginning(prompts)
+        rests = [prompt[common:] for prompt in prompts]
+        self._decoder.feed(0, rests, [common] * len(prompts))
         self._decoder.cache.move(sources, max(map(len, prompts)))
         for sequence in self._slots:
             sequence.pending_tokens = sequence.prompt[-1:]
         self._active = len(self._slots)
+
+    def _read_common_beginning(self, prompts: Sequence[Sequence[int]]) -> int:
+        """Read what all prompts begin with, the tools mostly, into their slots: its length."""
+        shareable = min(map(len, prompts)) - 1
+        common = common_beginning([prompt[:shareable] for prompt in prompts])
+        if len(prompts) == 1 or common < LEAST:
+            return 0
+        self._decoder.feed(0, [prompts[0][:common]], [0])
+        self._decoder.cache.move([0] * len(prompts), common)
+        return common
 
     def _decode_step(self) -> None:
         """Sample one token for each active sequence."""
@@ -154,8 +167,14 @@ class DecodeLoop:
         for slot in reversed(range(len(sequences))):
             sequence, token = sequences[slot], tokens[slot]
             sequence.append_token(token, log_probs[slot])
-            if token in self._chat.stop or len(sequence.completion) >= sequence.max_length:
+            if token in self._chat.stop or self._is_full(sequence):
                 self._finish_turn(slot)
+
+    def _is_full(self, sequence: ActiveSequence) -> bool:
+        """Whether the sequence, or its turn, may have no further token."""
+        length, limit = len(sequence.completion), self._settings.turn_tokens
+        is_long_turn = limit is not None and length - sequence.turn_start >= limit
+        return is_long_turn or length >= sequence.max_length
 
     def _finish_turn(self, slot: int) -> None:
         """Swap the sequence with the last active one, so that active slots stay contiguous."""
@@ -191,6 +210,8 @@ class DecodeLoop:
         if tail[:1] == sequence.completion[-1:]:
             tail = tail[1:]  # it stopped with the opening of what follows
         was_cut_off = sequence.completion[-1] not in self._chat.stop
+        if was_cut_off and len(sequence.completion) < sequence.max_length:
+            was_cut_off, tail = False, [*self._chat.end_of_turn, *tail]  # the turn alone was long
         if was_cut_off:
             sequence.ending = Ending.CUT_OFF
         elif len(sequence.completion) + len(tail) >= sequence.max_length:
@@ -227,8 +248,10 @@ class PlaySettings:
     """The settings of rollout generation.
 
     Attributes:
-        temperature: Sampling temperature, above 0.
+        temperature: Sampling temperature; 0 takes the likeliest token, which is not for training.
         max_tokens: Most tokens of one completion, results of tools included.
+        turn_tokens: Most tokens of one turn; a longer one is cut off there, and answered as if it
+            had ended. None: no more than `max_tokens`.
         at_once: Rollouts that are generated together.
         workers: Threads in which the tools of different rollouts run, if they take long enough; the
             results do not depend on it.
@@ -238,6 +261,7 @@ class PlaySettings:
 
     temperature: float = 1.0
     max_tokens: int = 1024
+    turn_tokens: int | None = None
     at_once: int = 64
     workers: int = 8
     patience: float = 0.5
@@ -294,7 +318,7 @@ class Player:
         active = [sequence for sequence in started if sequence.ending is None]
         if active:
             decoder, sampler = Decoder(self.model, len(active)), self._sampler(requests)
-            loop = DecodeLoop(decoder, self.chat, sampler, active, self.settings.patience)
+            loop = DecodeLoop(decoder, self.chat, sampler, active, self.settings)
             loop.play(self._workers)
         finished = zip(sequences, requests, were_reset, strict=True)
         return [self._rollout(*parts) for parts in finished]
@@ -383,7 +407,7 @@ class Sampler:
 
     Args:
         names: One for each rollout; equal names give equal random numbers.
-        temperature: Above 0.
+        temperature: 0 takes the likeliest token, and needs no random numbers.
         length: Most tokens of a completion.
         device: The device of the logits.
     """
@@ -392,8 +416,9 @@ class Sampler:
         self, names: Sequence[str], temperature: float, length: int, device: torch.device
     ) -> None:
         self._temperature = temperature
+        drawn = length if temperature else 0
         streams = [
-            torch.rand(length, generator=_stream(name), dtype=torch.float64) for name in names
+            torch.rand(drawn, generator=_stream(name), dtype=torch.float64) for name in names
         ]
         self._uniforms = torch.stack(streams).to(device)
 
@@ -409,20 +434,52 @@ class Sampler:
             positions: The token's position in the completion of that rollout.
 
         Returns:
-            The tokens, and the log-probability of each under the tempered distribution.
+            The tokens, and the log-probability of each under the tempered distribution; 0.0 for
+            the likeliest at temperature 0.
         """
-        log_probs = torch.log_softmax(logits.float() / self._temperature, dim=1)
+        if not self._temperature:
+            return logits.argmax(dim=1).tolist(), [0.0] * len(rollouts)
+        tempered = logits.float()
+        if self._temperature != 1.0:
+            tempered = tempered / self._temperature
+        log_probs = torch.log_softmax(tempered, dim=1)
         tokens = self._sampled(log_probs, rollouts, positions)
         return tokens.tolist(), log_probs.gather(1, tokens[:, None]).squeeze(1).tolist()
 
     def _sampled(
         self, log_probs: Tensor, rollouts: Sequence[int], positions: Sequence[int]
     ) -> Tensor:
-        cumulative = log_probs.exp().cumsum(dim=1, dtype=torch.float64)
-        # Scaled by the last sum, which rounding leaves a hair off 1.
-        points = self._uniforms[list(rollouts), list(positions)] * cumulative[:, -1]
-        tokens = torch.searchsorted(cumulative, points[:, None], right=True).squeeze(1)
+        uniforms = self._uniforms[list(rollouts), list(positions)]
+        probabilities = log_probs.exp()
+        if log_probs.shape[1] <= _LARGE:
+            return _inverse(probabilities, uniforms)
+        # First the part of the vocabulary, then the token in it: a running sum over all of 50,000
+        # tokens takes a twentieth of a step of a small model.
+        parts = nn.functional.pad(probabilities, (0, -log_probs.shape[1] % _PART))
+        parts = parts.view(len(parts), -1, _PART)
+        until = parts.sum(dim=2, dtype=torch.float64).cumsum(dim=1)
+        points = uniforms * until[:, -1]
+        part = _place(until, points)
+        before = nn.functional.pad(until, (1, 0)).gather(1, part[:, None])
+        within = parts[torch.arange(len(parts), device=parts.device), part]
+        tokens = part * _PART + _place(before + within.cumsum(dim=1, dtype=torch.float64), points)
         return tokens.clamp(max=log_probs.shape[1] - 1)
+
+
+_LARGE: Final = 4096  # tokens of a vocabulary above which it is searched in parts
+_PART: Final = 256
+
+
+def _inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
+    cumulative = probabilities.cumsum(dim=1, dtype=torch.float64)
+    # Scaled by the last sum, which rounding leaves a hair off 1.
+    return _place(cumulative, uniforms * cumulative[:, -1])
+
+
+def _place(cumulative: Tensor, points: Tensor) -> Tensor:
+    """For each row the first place whose sum lies above its point."""
+    found = torch.searchsorted(cumulative, points[:, None], right=True).squeeze(1)
+    return found.clamp(max=cumulative.shape[1] - 1)
 
 
 def named_seed(name: str) -> int:

@@ -1,9 +1,9 @@
 """The learner: forward pass, loss and backward pass of a batch with its advantages.
 
-The model is called as any causal language model is; only its last layer, from hidden states to the
-vocabulary, is made to see no more than the positions that predict a token in the loss. Half of a
-rollout is prompt and results of tools, and logits over the vocabulary are the largest thing that an
-update keeps in memory.
+Only the positions that predict a token in the loss go through the model's last layer, from hidden
+states to the vocabulary, and where they are many, some after others
+(`adapters.training.models.output_layer`). Half of a rollout is prompt and results of tools, and
+logits over the vocabulary would be the largest thing that an update keeps in memory.
 
 Log-probabilities are taken at the temperature that the tokens were sampled at, so that the ratio to
 those that were recorded is 1 until the weights move.
@@ -12,20 +12,25 @@ those that were recorded is 1 until the weights move.
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+import logging
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from adapters.reference.config import ReferenceConfig
 from adapters.reference.distributed import Processes
+from adapters.reference.kl_reference import Reference
 from adapters.reference.losses import Totals, policy_loss
 from adapters.reference.rollout import Batch, Pass
-from adapters.training.models.output_layer import sees_only
+from adapters.training.models.output_layer import in_pieces
+from adapters.training.models.shared_prefix import reading, sharing_problem
 
-_LOGITS_AT_ONCE = 2**24  # logits whose probabilities are in memory together: 64 MiB in float32
+_LOGITS_OF_A_PASS = 2**27  # of a row that rollouts share, where most tokens predict: 512 MiB
+
+_logger = logging.getLogger(__name__)
 
 
 class TokenPredictions(NamedTuple):
@@ -52,14 +57,13 @@ class Learner:
     def __init__(
         self,
         model: PreTrainedModel,
-        reference: PreTrainedModel | None,
+        reference: Reference | None,
         config: ReferenceConfig,
         processes: Processes | None = None,
     ) -> None:
         self._model, self._reference, self._config = model, reference, config
-        if reference is not None:
-            reference.requires_grad_(False).train(False)
         self._processes = processes or Processes()
+        self._can_share: bool | None = None  # measured when there is something to share
 
     def accumulate(
         self,
@@ -83,19 +87,20 @@ class Learner:
         counts = self._processes.sum_of(dataclasses.asdict(Totals.of(batch.loss_mask)))
         totals = Totals(**counts)
         summed: dict[str, Tensor] = {}
-        for part in batch.passes(self._config.tokens_per_pass):
-            predictions = self._predict(self._model, part, self._config.loss.entropy_bonus > 0)
-            loss = policy_loss(
-                predictions.log_probs,
-                None if old_log_probs is None else self._part_of(old_log_probs, part),
-                self._part_of(advantages, part),
-                part.loss_mask.to(self._model.device),
-                config=self._config.loss,
-                ref_logprobs=None if reference is None else self._part_of(reference, part),
-                entropy=predictions.entropy,
-                totals=totals,
-            )
-            loss.value.backward()  # type: ignore[no-untyped-call]
+        for part in self._passes(batch):
+            with reading(self._model, part.packing):
+                predictions = self._predict(self._model, part, self._config.loss.entropy_bonus > 0)
+                loss = policy_loss(
+                    predictions.log_probs,
+                    None if old_log_probs is None else self._part_of(old_log_probs, part),
+                    self._part_of(advantages, part),
+                    part.loss_mask.to(self._model.device),
+                    config=self._config.loss,
+                    ref_logprobs=None if reference is None else self._part_of(reference, part),
+                    entropy=predictions.entropy,
+                    totals=totals,
+                )
+                loss.value.backward()  # type: ignore[no-untyped-call]
             for name, value in {"loss": loss.value.detach(), **loss.metrics}.items():
                 summed[name] = summed[name] + value if name in summed else value
         return self._processes.sum_of({name: float(value) for name, value in summed.items()})
@@ -111,15 +116,41 @@ class Learner:
 
     def reference_log_probs(self, batch: Batch) -> Tensor | None:
         """Log-probabilities of the tokens in the loss under the reference, [N, T], or None."""
-        return None if self._reference is None else self._log_probs(self._reference, batch)
+        if self._reference is None:
+            return None
+        with self._reference.active() as reference:
+            return self._log_probs(reference, batch)
 
     @torch.no_grad()
     def _log_probs(self, model: PreTrainedModel, batch: Batch) -> Tensor:
         log_probs = torch.zeros(batch.tokens.shape, dtype=_at_least_float32(model.dtype))
-        for part in batch.passes(self._config.tokens_per_pass):
-            predictions = self._predict(model, part, False)
+        for part in self._passes(batch):
+            with reading(model, part.packing):
+                predictions = self._predict(model, part, False)
             log_probs[part.rows, : part.loss_mask.shape[1]] = predictions.log_probs.cpu()
         return log_probs
+
+    def _passes(self, batch: Batch) -> list[Pass]:
+        """The passes of a batch; with shared beginnings where prompts are long enough for it."""
+        tokens, least = self._config.tokens_per_pass, self._config.share_prompts_from
+        if least is not None and self._can_share is not False:
+            vocabulary = self._model.config.get_text_config().vocab_size
+            shared = batch.shared_passes(tokens, max(1, _LOGITS_OF_A_PASS // vocabulary), least)
+            if shared and self._can_share is None:
+                self._can_share = self._measure_sharing()
+            if shared and self._can_share:
+                return shared
+        return list(batch.passes(tokens))
+
+    def _measure_sharing(self) -> bool:
+        problem = sharing_problem(self._model)
+        if problem and self._processes.is_main:
+            _logger.warning(
+                "%s cannot read a shared prompt once (%s): each rollout is read with its own.",
+                type(self._model).__name__,
+                problem,
+            )
+        return not problem
 
     def _part_of(self, values: Tensor, part: Pass) -> Tensor:
         """The rows of a pass on the model's device; of values by token, the columns of the pass."""
@@ -133,45 +164,26 @@ class Learner:
     ) -> TokenPredictions:
         device = model.device
         ids, predicts, loss_mask = (t.to(device) for t in (part.ids, part.predicts, part.loss_mask))
-        with sees_only(model, predicts):
-            logits = model(input_ids=ids, use_cache=False).logits
-        predicting = logits[0] if logits.shape[:2] != predicts.shape else logits[predicts]
-        # Each token in the loss stands one place behind the position that predicts it.
-        targets = ids.roll(-1, dims=1)[predicts]
-        log_probs, entropy = _log_probs_and_entropies(
-            predicting, targets, self._config.temperature, entropy_learns
+        inputs: dict[str, Any] = {"input_ids": ids}
+        if part.packing is not None:
+            inputs["position_ids"] = part.packing.positions.to(device)
+        compute = partial(
+            _log_probs_and_entropies,
+            temperature=self._config.temperature,
+            entropy_learns=entropy_learns,
         )
+        log_probs, entropy = in_pieces(model, predicts, part.targets.to(device), compute, **inputs)
         return TokenPredictions(_scattered(log_probs, loss_mask), _scattered(entropy, loss_mask))
 
 
 def _log_probs_and_entropies(
     logits: Tensor, targets: Tensor, temperature: float, entropy_learns: bool
 ) -> tuple[Tensor, Tensor]:
-    """Log-probability of each target token, and entropy of each distribution, [P] both.
-
-    Probabilities take float32, and several tensors of it as large as the logits, which over a large
-    vocabulary is more than the model needs. So it is done for some rows after another, and where
-    there are several such pieces, each is computed again in the backward pass rather than kept.
-    """
-
-    def compute(piece: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        log_softmax = torch.log_softmax(
-            piece.to(_at_least_float32(piece.dtype)) / temperature, dim=1
-        )
-        with torch.set_grad_enabled(entropy_learns and torch.is_grad_enabled()):
-            entropy = -(log_softmax.exp() * log_softmax).sum(dim=1)
-        return log_softmax.gather(1, tokens[:, None]).squeeze(1), entropy
-
-    rows = max(1, _LOGITS_AT_ONCE // logits.shape[1])
-    if len(logits) <= rows:
-        return compute(logits, targets)
-    pieces = zip(torch.split(logits, rows), torch.split(targets, rows), strict=True)
-    results = [
-        checkpoint(compute, *piece, use_reentrant=False, preserve_rng_state=False)
-        for piece in pieces
-    ]
-    log_probs, entropy = zip(*results, strict=True)
-    return torch.cat(log_probs), torch.cat(entropy)
+    """Log-probability of each target token, and entropy of each distribution, [P] both."""
+    log_softmax = torch.log_softmax(logits.to(_at_least_float32(logits.dtype)) / temperature, dim=1)
+    with torch.set_grad_enabled(entropy_learns and torch.is_grad_enabled()):
+        entropy = -(log_softmax.exp() * log_softmax).sum(dim=1)
+    return log_softmax.gather(1, targets[:, None]).squeeze(1), entropy
 
 
 def _at_least_float32(dtype: torch.dtype) -> torch.dtype:

@@ -1,10 +1,9 @@
 """The optimizer: AdamW on float32 weights, whatever the model computes in.
 
 A model in bfloat16 has eight bits for a weight, and an update of a thousandth of it is rounded
-away. So master weights are kept in float32 beside the model, gradients are added up in
-float32 as they arrive, and the model gets the rounded result. That is no more memory than a float32
-model with gradients and its half-precision copy take. Where the model is float32 itself, both are
-the same tensors.
+away. So what a weight has beyond these is kept beside the model, and an update is computed on both
+together. What gradients and moments take is chosen by `memory`; the arithmetic is that of
+`adapters.training.models.weight_updates`.
 
 A step that is left out must leave no trace: neither weights nor the optimizer's momentum move, the
 learning rate's schedule waits (it counts updates, and is part of the state), and `discard` forgets
@@ -19,20 +18,20 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grads_with_norm_
 from transformers import PreTrainedModel
 
 from adapters.reference.config import ReferenceConfig
 from adapters.reference.distributed import Processes
+from adapters.training.models.weight_updates import WeightUpdates
 from toolgym.errors import ConfigurationError
 
 
 class Optimizer:
-    """AdamW on the float32 master weights of a model, with schedule and clipping.
+    """AdamW on the float32 weights of a model, with schedule and clipping.
 
     Args:
         model: Its parameters that require gradients are trained.
-        config: Learning rate, schedule, betas, decay and clipping.
+        config: Learning rate, schedule, betas, decay, clipping and memory.
         processes: The processes whose gradients are summed; None: there is one.
     """
 
@@ -40,23 +39,17 @@ class Optimizer:
         self, model: nn.Module, config: ReferenceConfig, processes: Processes | None = None
     ) -> None:
         self._config, self._processes = config, processes or Processes()
-        self._parameters = [p for p in model.parameters() if p.requires_grad]
-        self._masters = [_master_weight(parameter) for parameter in self._parameters]
-        for parameter, master in zip(self._parameters, self._masters, strict=True):
-            if parameter is not master:
-                hook = _gradient_hook(master)
-                parameter.register_post_accumulate_grad_hook(hook)  # type: ignore[no-untyped-call]
-        self._adam = torch.optim.AdamW(
-            self._masters,
-            lr=config.learning_rate,
-            betas=config.betas,
-            weight_decay=config.weight_decay,
+        self._weights = WeightUpdates(
+            (parameter for parameter in model.parameters() if parameter.requires_grad),
+            config.memory,
+            config.betas,
+            config.weight_decay,
+            config.seed,
         )
-        self._updates = 0
 
     def rate(self) -> float:
         """The schedule's learning rate for the next update."""
-        config, step = self._config, self._updates + 1
+        config, step = self._config, self._weights.updates + 1
         rise = min(1.0, step / (config.ramp + 1))
         done = max(0.0, (step - config.ramp - 1) / max(config.steps - config.ramp, 1))
         falls = {"constant": 1.0, "linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2}
@@ -67,13 +60,12 @@ class Optimizer:
 
         To be called once, after the last backward pass of a step.
         """
-        self._processes.add_up(self._masters)
-        grads = [p.grad for p in self._masters if p.grad is not None]
-        return _norm(grads, self._masters[0].device)
+        self._processes.add_up(self._weights.trained)
+        return self._weights.norm()
 
     def nonfinite_weights(self) -> int:
         """The number of parameters that hold a nan or an infinity."""
-        return _norm([p.detach() for p in self._masters], self._masters[0].device)[1]
+        return self._weights.nonfinite_weights()
 
     def step(self, rate: float, norm: Tensor) -> None:
         """Update the weights.
@@ -82,72 +74,27 @@ class Optimizer:
             rate: The learning rate.
             norm: Of the gradient; longer ones are shortened.
         """
-        for group in self._adam.param_groups:
-            group["lr"] = rate
-        with_gradient = [p for p in self._masters if p.grad is not None]
-        clip_grads_with_norm_(with_gradient, self._config.max_grad_norm, norm)
-        self._adam.step()
-        self._updates += 1
-        self._copy_to_model()
-        self.discard()
+        self._weights.step(rate, norm, self._config.max_grad_norm)
 
     def discard(self) -> None:
         """Drop the gradients without an update."""
-        for parameter, master in zip(self._parameters, self._masters, strict=True):
-            parameter.grad = master.grad = None
+        self._weights.discard()
+
+    def close(self) -> None:
+        """Leave the model's gradients to whoever trains it next."""
+        self._weights.close()
 
     def state_dict(self) -> dict[str, Any]:
-        """AdamW's state, updates made, and master weights where they are not the model's own."""
-        masters = [
-            None if parameter is master else master.detach()
-            for parameter, master in zip(self._parameters, self._masters, strict=True)
-        ]
-        return {"adam": self._adam.state_dict(), "updates": self._updates, "weights": masters}
+        """Updates made, and by name the tensors that the next one needs; not copied."""
+        return {"updates": self._weights.updates, "tensors": self._weights.state()}
 
-    @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of `state_dict`; the model's own weights have been loaded before."""
-        self._adam.load_state_dict(state["adam"])
-        self._updates = state["updates"]
-        for parameter, master, saved in zip(
-            self._parameters, self._masters, state["weights"], strict=True
-        ):
-            master.copy_(parameter if saved is None else saved)  # None: shared with the model
-        self._copy_to_model()
-        self.discard()
+        """Restore a state of `state_dict`; the model's own weights have been loaded before.
 
-    @torch.no_grad()
-    def _copy_to_model(self) -> None:
-        for parameter, master in zip(self._parameters, self._masters, strict=True):
-            if parameter is not master:
-                parameter.copy_(master)
-
-
-def _master_weight(parameter: nn.Parameter) -> nn.Parameter:
-    """The float32 master weight of a parameter: itself, or a copy."""
-    if parameter.dtype in (torch.float32, torch.float64):
-        return parameter
-    return nn.Parameter(parameter.detach().float().clone())
-
-
-def _gradient_hook(master: nn.Parameter) -> Any:
-    """A hook that moves a parameter's gradient to its master weight as soon as it exists."""
-
-    def add(parameter: Tensor) -> None:
-        if parameter.grad is not None:
-            gradient = parameter.grad.float()
-            master.grad = gradient if master.grad is None else master.grad.add_(gradient)
-            parameter.grad = None
-
-    return add
-
-
-def _norm(tensors: list[Tensor], device: torch.device) -> tuple[Tensor, int]:
-    """The global norm, and the number of tensors with a nonfinite element."""
-    if not tensors:
-        return torch.zeros((), device=device), 0
-    norms = torch.stack([torch.linalg.vector_norm(tensor) for tensor in tensors])
-    return torch.linalg.vector_norm(norms), int((~norms.isfinite()).sum())
+        Raises:
+            ConfigurationError: It was kept with another setting of `memory`.
+        """
+        self._weights.load(state["tensors"], state["updates"])
 
 
 # Preparation of the model: dtype, no dropout, gradient checkpointing.

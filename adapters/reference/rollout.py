@@ -18,6 +18,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
+from adapters.training.models.shared_prefix import Packing, divided, paths
 from toolgym.episode import Outcome
 from toolgym.rollout import EpisodeRecord
 
@@ -120,9 +121,10 @@ class Rollout:
 #     loss_mask  N x T   the tokens in the loss: sampled by the policy, in a rollout that counts
 #
 # A pass is a few rollouts of like length, prompt and completion end to end, padded on the right,
-# where causal attention never looks: so no mask is needed, and attention takes its fast way. How
-# the batch is cut changes nothing but rounding, since losses are divided by what the whole batch
-# has.
+# where causal attention never looks: so no mask is needed, and attention takes its fast way. Or it
+# is one row in which rollouts follow each other, and what their prompts have in common stands once
+# (`adapters.training.models.shared_prefix`). How the batch is cut changes nothing but rounding,
+# since losses are divided by what the whole batch has.
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,44 @@ class Batch:
         if pending:
             yield self._pass(pending)
 
+    def shared_passes(self, tokens: int, logits: int, least: int) -> list[Pass]:
+        """The same, with what prompts have in common read once; none where nothing is saved by it.
+
+        Args:
+            tokens: Most tokens of one pass, unless a single rollout has more.
+            logits: Most tokens of one pass that are in the loss, with the same exception.
+            least: Tokens from which on a common beginning of prompts is read once.
+        """
+        rows = [row for row in range(len(self)) if self.loss_mask[row].any()]
+        if all(len(self.prompts[row]) <= least for row in rows):
+            return []
+        # A rollout ends with the last token that predicts one in the loss. The last token of a
+        # prompt predicts too, and so belongs to the rollout.
+        lengths = [int(self.loss_mask[row].nonzero().max()) for row in rows]
+        texts = [
+            self.prompts[row] + self.tokens[row, :length].tolist()
+            for row, length in zip(rows, lengths, strict=True)
+        ]
+        found = paths(texts, [len(self.prompts[row]) - 1 for row in rows], least)
+        if all(len(path) == 1 for path in found.values()):
+            return []
+        learnt = self.loss_mask[rows].sum(dim=1).tolist()
+        return [
+            self._packed(Packing(texts, found, chosen), [rows[place] for place in chosen])
+            for chosen in divided(found, learnt, tokens, logits)
+        ]
+
+    def _packed(self, packing: Packing, rows: list[int]) -> Pass:
+        loss_mask = self.loss_mask[rows, : int(self.lengths[rows].max())]
+        predicts = torch.zeros(packing.ids.shape, dtype=torch.bool)
+        for row, shift in zip(rows, packing.shifts, strict=True):
+            places = self.loss_mask[row].nonzero().squeeze(1)
+            predicts[0, places + len(self.prompts[row]) - 1 + shift] = True
+        return Pass(rows, packing.ids, predicts, loss_mask, self._targets(rows), packing)
+
+    def _targets(self, rows: list[int]) -> Tensor:
+        return self.tokens[rows][self.loss_mask[rows]]
+
     def _pass(self, rows: list[int]) -> Pass:
         texts = [self.prompts[r] + self.tokens[r, : self.lengths[r]].tolist() for r in rows]
         width = int(self.lengths[rows].max())
@@ -207,7 +247,8 @@ class Batch:
             before = len(self.prompts[row]) - 1  # a token is predicted where the one before stands
             in_loss = loss_mask[place, : self.lengths[row]]
             predicts[place, before : before + len(in_loss)] = in_loss
-        return Pass(rows, _pad(texts, predicts.shape[1], 0), predicts, loss_mask)
+        ids = _pad(texts, predicts.shape[1], 0)
+        return Pass(rows, ids, predicts, loss_mask, self._targets(rows))
 
 
 @dataclass(frozen=True)
@@ -216,15 +257,19 @@ class Pass:
 
     Attributes:
         rows: Their numbers in the batch.
-        ids: [n, L] int, prompts and completions.
-        predicts: [n, L] bool, the positions that predict a token in the loss.
+        ids: [n, L] int, prompts and completions; [1, L] where they share one row.
+        predicts: The same shape, bool: the positions that predict a token in the loss.
         loss_mask: [n, t] bool, the same tokens in the completions, in the same order.
+        targets: [P] int, these tokens.
+        packing: Of the row that they share.
     """
 
     rows: list[int]
     ids: Tensor
     predicts: Tensor
     loss_mask: Tensor
+    targets: Tensor
+    packing: Packing | None = None
 
 
 def _turn_numbers(rollout: Rollout) -> list[int]:

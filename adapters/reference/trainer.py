@@ -13,7 +13,6 @@ that was killed goes on from its last one and ends with the same numbers.
 
 from __future__ import annotations
 
-import copy
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +25,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from adapters.reference.advantages import compute_advantages, count_loss_tokens
 from adapters.reference.batch_sampling import BatchSampler, PlayedBatch
 from adapters.reference.chat import check_template
-from adapters.reference.checkpoint import Checkpoints, restore_random
+from adapters.reference.checkpoint import Checkpoints
 from adapters.reference.config import ReferenceConfig
 from adapters.reference.decoder import check_model
 from adapters.reference.distributed import Processes
 from adapters.reference.generation import Player, PlaySettings
+from adapters.reference.kl_reference import CopiedReference, Reference, StoredReference
 from adapters.reference.learner import Learner
 from adapters.reference.optimizer import Optimizer, make_ready
 from adapters.reference.rollout import Batch
@@ -38,13 +38,17 @@ from adapters.training.guards.config import Action, Setup
 from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
 from adapters.training.guards.guards import Decision, Guards, no_snapshot_message, rollback_message
 from adapters.training.models.demonstrations import playable_tasks
+from adapters.training.models.low_rank import Adapter
+from adapters.training.models.stored_weights import read_weights
 from adapters.training.preflight.chat_format import room_finder
 from adapters.training.runs.progress import peak_memory
 from toolgym.runs.metrics import recorded
 
 OnMetrics = Callable[[int, dict[str, float]], None]
 OnRollouts = Callable[[int, list[dict[str, Any]]], None]
+IsEnough = Callable[[int, Adapter | None], bool]
 
+_REFERENCE = "reference.safetensors"  # among the checkpoints, while a run needs it
 _logger = logging.getLogger(__name__)
 
 
@@ -61,6 +65,13 @@ class ReferenceTrainer:
         on_metrics: Called after each step with it and its metrics (`toolgym.runs.metrics`).
         on_rollouts: Called with the first step that learns from a batch and some of its episodes.
         transcripts: The number of episodes of a batch that `on_rollouts` gets.
+        is_enough: Asked before each batch, and after the last one, with the updates made so far and
+            the adapter that is trained, if one is; training ends where it says so. All processes
+            have to be told the same.
+        kept: Asked when training has ended: the folder with the weights to end with, an adapter's
+            where one is trained; None for those of the last step.
+        adapter: A `LoraConfig` of peft; then an adapter is trained, in place of all weights, and
+            merged into the model when the training ends.
 
     Raises:
         ConfigurationError: Model, template, environment and settings do not go together.
@@ -78,6 +89,9 @@ class ReferenceTrainer:
         on_metrics: OnMetrics | None = None,
         on_rollouts: OnRollouts | None = None,
         transcripts: int = 4,
+        is_enough: IsEnough = lambda step, adapter: False,
+        kept: Callable[[], Path | None] = lambda: None,
+        adapter: Any = None,
     ) -> None:
         self.step = 0
         self._config, self._model, self._tokenizer = config, model, tokenizer
@@ -85,17 +99,18 @@ class ReferenceTrainer:
         make_ready(self._processes.place(model), config)
         player = Player(model, tokenizer, env_id, env_kwargs, play_settings(config))
         tasks = _check_and_list_tasks(player, tokenizer, config)
+        self._adapter = None if adapter is None else Adapter(model, adapter, config.seed)
         self._processes.align(parameter.data for parameter in model.parameters())
         self._batch_sampler = BatchSampler(player, tasks, config, self._processes)
-        # The reference is the model as it is now, before any checkpoint is loaded.
-        reference = copy.deepcopy(model) if config.loss.beta else None
-        self._learner = Learner(model, reference, config, self._processes)
+        self._stored_reference = checkpoints / _REFERENCE
+        self._learner = Learner(model, self._reference(), config, self._processes)
         self._optimizer = Optimizer(model, config, self._processes)
         self._guards = Guards(config.guards, _setup(config, player, tokenizer, env_id, env_kwargs))
         self._faults = FaultLimit(config.steps)
         self._checkpoints = Checkpoints(checkpoints, config.keep)
         self._saved = 0
         self._on_metrics, self._on_rollouts, self._shown = on_metrics, on_rollouts, transcripts
+        self._is_enough, self._kept = is_enough, kept
 
     def train(self) -> None:
         """Train up to the last step, from the last checkpoint if there is one.
@@ -105,12 +120,27 @@ class ReferenceTrainer:
             EnvironmentFault: The environment keeps failing.
             ConfigurationError: The checkpoint is of another model, other tasks or another seed.
         """
+        try:
+            self._train()
+        finally:
+            self._optimizer.close()
+            if self._processes.is_main:
+                self._stored_reference.unlink(missing_ok=True)
+        kept = self._kept()
+        if self._adapter is not None:
+            if kept is not None:
+                self._adapter.load(kept)
+            self._adapter.merge()
+        elif kept is not None:
+            read_weights(self._model, kept)
+
+    def _train(self) -> None:
         checkpoints = self._checkpoint_steps()
         if checkpoints:
             self._resume(checkpoints[-1])
         else:
             self._save()
-        while self.step < self._config.steps:
+        while not self._is_enough(self.step, self._adapter) and self.step < self._config.steps:
             began = time.perf_counter()
             played = self._batch_sampler.sample(self.step + 1)
             rollout_seconds = time.perf_counter() - began
@@ -120,6 +150,19 @@ class ReferenceTrainer:
                 self._save()
         if self._saved < self.step:
             self._save()
+
+    def _reference(self) -> Reference | None:
+        """The model as it is now, before any checkpoint is loaded; None where none is needed."""
+        if not self._config.loss.beta:
+            return None
+        if self._adapter is not None:
+            return self._adapter
+        if self._config.memory == "exact":
+            return CopiedReference(self._model)
+        file, is_main = self._stored_reference, self._processes.is_main
+        reference = StoredReference(self._model, file, writes=is_main)
+        self._processes.wait()
+        return reference
 
     def _update_from(self, played: PlayedBatch, rollout_seconds: float) -> None:
         """Make the updates of one batch."""
@@ -187,8 +230,7 @@ class ReferenceTrainer:
         if place is None:
             cure = "Lower save_every or raise keep, or begin again with a longer warm-up."
             raise TrainingStopped(self.step, no_snapshot_message(self.step, reasons, cure))
-        tensors = self._checkpoints.load_weights(place, self._model)
-        self._optimizer.load_state_dict(tensors["optimizer"])
+        self._load(place, self._checkpoints.load_state(place))
         self._log(rollback_message(self.step, place))
 
     def _report_rollouts(self, played: PlayedBatch) -> None:
@@ -213,12 +255,19 @@ class ReferenceTrainer:
             "guards": self._guards.state_dict(),
             "faults": self._faults.state_dict(),
         }
-        tensors = {"optimizer": self._optimizer.state_dict()}
+        optimizer = self._optimizer.state_dict()
+        state["updates"] = optimizer["updates"]
         if self._processes.is_main:
             sound = self._guards.healthy_steps
-            self._checkpoints.save(self.step, self._model, self._tokenizer, tensors, state, sound)
+            trained, tensors = self._adapter or self._model, optimizer["tensors"]
+            self._checkpoints.save(self.step, trained, self._tokenizer, tensors, state, sound)
         self._processes.wait()
         self._saved = self.step
+
+    def _load(self, step: int, state: Mapping[str, Any]) -> None:
+        """Weights and optimizer of a checkpoint."""
+        tensors = self._checkpoints.load_weights(step, self._adapter or self._model)
+        self._optimizer.load_state_dict({"tensors": tensors, "updates": state["updates"]})
 
     def _checkpoint_steps(self) -> list[int]:
         """The steps that have one, as process 0 sees them before it writes another."""
@@ -229,9 +278,8 @@ class ReferenceTrainer:
         self._batch_sampler.load_state_dict(state["gatherer"])
         self._guards.load_state_dict(state["guards"])
         self._faults.load_state_dict(state["faults"])
-        tensors = self._checkpoints.load_weights(step, self._model)
-        self._optimizer.load_state_dict(tensors["optimizer"])
-        restore_random(tensors["random"])
+        self._load(step, state)
+        self._checkpoints.load_random(step)
         self.step = self._saved = step
 
 

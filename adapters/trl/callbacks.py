@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
@@ -24,8 +25,9 @@ from adapters.training.guards.config import Action
 from adapters.training.guards.fault_limit import FaultLimit
 from adapters.training.guards.guards import Decision, Guards, no_snapshot_message, rollback_message
 from adapters.trl.environment import RolloutEnvironment
+from adapters.trl.sharding import is_sharded, joined_state, own_part, own_state
 
-_NAME = re.compile(r"step-(\d+)\.pt")
+_NAME = re.compile(r"step-(\d+)(\.\d+-of-\d+)?\.pt")
 
 
 class Snapshots:
@@ -37,11 +39,15 @@ class Snapshots:
     from are deleted, and old ones only when a checkpoint has made sure that they are not needed any
     more. The first one, of the model as it came, is always kept.
 
+    Of weights that are sharded (FSDP2) each process writes and reads its own shards, and a snapshot
+    is there when the files of all processes are. A run that is resumed by another number of
+    processes cannot read them; they are deleted, and a new one is taken where it resumes.
+
     Args:
         folder: Where they lie; every process has to see it.
         model: The model, unwrapped.
         scheduler: The learning rate's schedule.
-        writes: Whether this process writes and deletes; one of them does.
+        writes: Whether this process deletes, and writes what all have alike; one of them does.
         wait: Waits for the other processes.
     """
 
@@ -58,19 +64,22 @@ class Snapshots:
         self._folder, self._model = folder, model
         self._optimizer, self._scheduler = optimizer, scheduler
         self._writes, self._wait = writes, wait
+        self._is_sharded = is_sharded(self._trained().values())
 
     def steps(self) -> list[int]:
         """The steps after which a snapshot was taken, 0 for the one before the first step."""
-        matches = [_NAME.fullmatch(path.name) for path in self._folder.glob("step-*.pt")]
-        return sorted(int(match.group(1)) for match in matches if match)
+        names = {path.name for path in self._files()}
+        steps = {int(match.group(1)) for name in names if (match := _NAME.fullmatch(name))}
+        return sorted(step for step in steps if names.issuperset(self._names(step)))
 
     def take(self, step: int) -> None:
         """Write the snapshot of a step, whole or not at all."""
-        if self._writes:
+        if self._writes or self._is_sharded:
             self._folder.mkdir(parents=True, exist_ok=True)
-            fresh = self._folder / f".step-{step}.new"
+            path = self._path(step)
+            fresh = path.with_name(f".{path.stem}.new")
             torch.save(self._now(), fresh)
-            os.replace(fresh, self._path(step))
+            os.replace(fresh, path)
         self._wait()
 
     def restore(self, step: int) -> None:
@@ -78,8 +87,9 @@ class Snapshots:
         snapshot = torch.load(self._path(step), map_location="cpu", weights_only=True)
         with torch.no_grad():
             for name, parameter in self._trained().items():
-                parameter.copy_(snapshot["weights"][name])
-        self._optimizer.load_state_dict(snapshot["optimizer"])
+                part = own_part(parameter)
+                part.copy_(snapshot["weights"][name].view_as(part))  # copy_ alone would broadcast
+        self._optimizer.load_state_dict(joined_state(snapshot["optimizer"], self._optimizer))
         self._scheduler.load_state_dict(snapshot["scheduler"])
 
     def prune(self, latest: int, upto: int | None = None) -> None:
@@ -89,13 +99,12 @@ class Snapshots:
             latest: How many of the latest stay.
             upto: Those of later steps go first; None: there are none.
         """
-        steps = self.steps()
-        past = [step for step in steps if upto is None or step <= upto]
-        retained = {0, *past[-latest:]}
         if self._writes:
-            for step in steps:
-                if step not in retained:
-                    self._path(step).unlink(missing_ok=True)
+            past = [step for step in self.steps() if upto is None or step <= upto]
+            retained = {name for step in {0, *past[-latest:]} for name in self._names(step)}
+            for path in self._files():  # also those of a snapshot that was not finished
+                if path.name not in retained:
+                    path.unlink(missing_ok=True)
         self._wait()
 
     def clear(self) -> None:
@@ -104,19 +113,29 @@ class Snapshots:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._wait()
 
+    def _files(self) -> list[Path]:
+        return [path for path in self._folder.glob("step-*.pt") if _NAME.fullmatch(path.name)]
+
+    def _names(self, step: int) -> list[str]:
+        """The files of a snapshot, by process."""
+        if not self._is_sharded:
+            return [f"step-{step}.pt"]
+        processes = dist.get_world_size()
+        return [f"step-{step}.{rank}-of-{processes}.pt" for rank in range(processes)]
+
     def _path(self, step: int) -> Path:
-        return self._folder / f"step-{step}.pt"
+        return self._folder / self._names(step)[dist.get_rank() if self._is_sharded else 0]
 
     def _trained(self) -> Mapping[str, nn.Parameter]:
         return {name: p for name, p in self._model.named_parameters() if p.requires_grad}
 
     def _now(self) -> dict[str, Any]:
         weights: dict[str, Tensor] = {
-            name: parameter.detach().cpu() for name, parameter in self._trained().items()
+            name: own_part(parameter).cpu() for name, parameter in self._trained().items()
         }
         return {
             "weights": weights,
-            "optimizer": self._optimizer.state_dict(),
+            "optimizer": own_state(self._optimizer.state_dict()),
             "scheduler": self._scheduler.state_dict(),
         }
 

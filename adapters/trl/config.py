@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import logging
+import os
 import types
 import typing
 from collections.abc import Callable
@@ -274,15 +275,39 @@ def _split_groups(config: StableGRPOConfig) -> str | None:
     )
 
 
-def _sharded(config: StableGRPOConfig) -> str | None:
-    launched = [parse_flag_from_env(f"ACCELERATE_USE_{name}") for name in ("DEEPSPEED", "FSDP")]
-    if config.only_warns or not (config.deepspeed or config.fsdp or any(launched)):
+_FSDP2: Final = (
+    "Shard with FSDP2 (fsdp=True with fsdp_config={'version': 2}, or fsdp_version: 2 in the config"
+    " of accelerate), or set guards={'only_warn': true}."
+)
+
+
+def _deepspeed(config: StableGRPOConfig) -> str | None:
+    is_used = config.deepspeed or parse_flag_from_env("ACCELERATE_USE_DEEPSPEED")
+    if config.only_warns or not is_used:
         return None
     return (
-        "guards that act, with DeepSpeed or FSDP: DeepSpeed's engine moves the weights inside"
-        " backward, where no update can be left out any more, and snapshots of sharded weights are"
-        " not taken. Train with plain data parallelism or LoRA, or set guards={'only_warn': true}."
+        "guards that act, with DeepSpeed: its engine moves the weights inside backward, where no"
+        f" update can be left out any more. {_FSDP2}"
     )
+
+
+def _fsdp1(config: StableGRPOConfig) -> str | None:
+    if config.only_warns or _fsdp_version(config) in (None, 2):
+        return None
+    return (
+        "guards that act, with FSDP1: it makes one flat tensor of many weights, whose gradient is"
+        f" not measured and of which no snapshot is taken. {_FSDP2}"
+    )
+
+
+def _fsdp_version(config: StableGRPOConfig) -> int | None:
+    """The version of FSDP that config or launcher ask for; None without FSDP."""
+    if config.fsdp:  # its own default is 2, that of a launcher 1
+        own = config.fsdp_config if isinstance(config.fsdp_config, dict) else {}
+        return 1 if own.get("xla") else int(own.get("version", 2))
+    if parse_flag_from_env("ACCELERATE_USE_FSDP"):
+        return int(os.environ.get("FSDP_VERSION", "1"))
+    return None
 
 
 def _steps_in_backward(config: StableGRPOConfig) -> str | None:
@@ -310,7 +335,8 @@ _REFUSED: Final[tuple[Refusal, ...]] = (
     _pairs_by_std,
     _cispo_bound,
     _split_groups,
-    _sharded,
+    _deepspeed,
+    _fsdp1,
     _steps_in_backward,
     _no_vllm,
 )

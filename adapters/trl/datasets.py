@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from adapters.training.models.demonstrations import play_episodes, playable_tasks
+from adapters.training.models.demonstrations import first_tries, play_episodes, playable_tasks
 from toolgym import policies, registration
+from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
-from toolgym.messages import episode_messages, system_prompt
+from toolgym.messages import Message, episode_messages, system_prompt
 from toolgym.policies import Policy
-from toolgym.tries import seed_of_try, slots
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -50,11 +50,15 @@ def training_dataset(
         env_kwargs["split"] = split
     env = registration.make(env_id, **env_kwargs)
     tasks = playable_tasks(env.tasks, n, seed)
-    prompt = [{"role": "system", "content": system_prompt(env)}, {"role": "user", "content": ""}]
     message = {"role": Value("string"), "content": Value("string")}
     features = Features({"prompt": List(message), "task_id": Value("string")})
-    columns = {"prompt": [prompt] * len(tasks), "task_id": tasks.ids}
+    columns = {"prompt": [open_prompt(env)] * len(tasks), "task_id": tasks.ids}
     return Dataset.from_dict(columns, features=features)
+
+
+def open_prompt(env: ToolEnv[Any]) -> list[Message]:
+    """The prompt of every row: what TRL adds the question to."""
+    return [{"role": "system", "content": system_prompt(env)}, {"role": "user", "content": ""}]
 
 
 # Supervised data: episodes played through the real environment, as chat messages.
@@ -100,11 +104,9 @@ def sft_dataset(
     env = registration.make(env_id, **env_kwargs)
     player = policies.expert() if policy is None else policy
     ids = playable_tasks(env.tasks, n, seed).ids
-    seeds = [seed_of_try(seed, task_id, 0) for task_id in ids]
-    tries = zip(slots(), ids, seeds, strict=False)
     rows = [
         episode_messages(env, final)
-        for _ in play_episodes(env, player, tries)
+        for _ in play_episodes(env, player, first_tries(ids, seed))
         if env.episode.ledger.correct or (policy is not None and not env.episode.ledger.faulted)
     ]
     columns = {"messages": rows, "tools": [env.tool_schemas()] * len(rows)}

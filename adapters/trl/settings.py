@@ -135,7 +135,8 @@ def check_tasks(dataset: Any, env: ToolEnv[Any], name: str) -> None:
         raise ConfigurationError(
             f"{name} names {len(strange)} tasks that the environment does not have, {strange[0]!r}"
             " among them: make it with training_dataset and the arguments of environment_factory,"
-            " `split` included. Tasks of another split are for `toolgym eval`."
+            " `split` included. Tasks of another split are for `toolgym eval`, or for an evaluation"
+            " with build_trainer(..., eval_env_kwargs=...)."
         )
 
 

@@ -233,13 +233,23 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         loss: Tensor = super().training_step(*args, **kwargs)
         mean = self.accelerator.gather(loss.detach().reshape(1)).mean().item()
         self._numbers.note_micro_batch(mean, self._tokens, self._metrics["train"])
-        is_sharded = self.is_deepspeed_enabled or self.is_fsdp_enabled
-        if self.accelerator.sync_gradients and not is_sharded:
+        if self.accelerator.sync_gradients and self._can_measure_gradients():
             trained = [p for p in self.model.parameters() if p.requires_grad]
             scaler = self.accelerator.scaler
-            self._numbers.note_gradient(trained, scaler.get_scale() if scaler else 1.0)
+            scale = scaler.get_scale() if scaler else 1.0
+            self._numbers.note_gradient(trained, self._gather, scale)
         self._seconds += time.perf_counter() - began
         return loss
+
+    def _can_measure_gradients(self) -> bool:
+        """Whether weights have gradients of their own; DeepSpeed and FSDP1 keep flat ones."""
+        is_flat = self.is_fsdp_enabled and not self.accelerator.is_fsdp2
+        return not (self.is_deepspeed_enabled or is_flat)
+
+    def _gather(self, tensor: Tensor) -> Tensor:
+        on_device = tensor.to(self.accelerator.device)  # that of an offloaded shard is the CPU
+        gathered: Tensor = self.accelerator.gather(on_device)
+        return gathered
 
     def _collect_metrics(self) -> dict[str, float]:
         """The step's metrics for the guards; of rollouts only where there are new ones."""
@@ -312,6 +322,7 @@ def build_trainer(
     env_kwargs: Mapping[str, Any] | None = None,
     config: GRPOConfig | Mapping[str, Any],
     dataset: Any = None,
+    eval_env_kwargs: Mapping[str, Any] | None = None,
     callbacks: Sequence[TrainerCallback] = (),
     trainer_class: type[ToolGRPOTrainer] | None = None,
     **keywords: Any,
@@ -325,10 +336,12 @@ def build_trainer(
         env_kwargs: For `gym.make`.
         config: A `StableGRPOConfig`, or a dict of its arguments; or TRL's `GRPOConfig`.
         dataset: As `training_dataset` makes it; None makes one of all tasks.
+        eval_env_kwargs: For `gym.make` where `eval_dataset` is of another split, or is judged in
+            another way; None: as in training.
         callbacks: More callbacks; `FaultStop` is always there.
         trainer_class: A subclass of `ToolGRPOTrainer`; None: the one that fits the config.
         keywords: Of `ToolGRPOTrainer` (`control`, `on_metrics`, `on_rollouts`, `reference`) or of
-            `GRPOTrainer`, such as `peft_config` for LoRA.
+            `GRPOTrainer`, such as `peft_config` for LoRA, or `eval_dataset`.
 
     Raises:
         ConfigurationError: Something would train nothing, or something else, or is known to fail;
@@ -339,6 +352,8 @@ def build_trainer(
     config_class = StableGRPOConfig if issubclass(chosen, StableGRPOTrainer) else GRPOConfig
     environment = environment_factory(env_id, **options)
     made = settings.grpo_config(config, environment._sample().step_limit, config_class)
+    if eval_env_kwargs is not None:
+        keywords["evaluation_factory"] = environment_factory(env_id, **eval_env_kwargs)
     rows = training_dataset(env_id, seed=made.seed, **options) if dataset is None else dataset
     return chosen(
         model=model,

@@ -20,6 +20,7 @@ from torch import nn
 from adapters.training.algorithms.rollout_metrics import Figures
 from adapters.trl.dynamic_sampling import PlayedBatch
 from adapters.trl.environment import RolloutEnvironment
+from adapters.trl.sharding import Gather, gathered_gradient, is_sharded
 from adapters.trl.tool_loop import RolloutEnd
 from toolgym.rollout import EpisodeRecord
 from toolgym.runs.metrics import METRICS, recorded
@@ -60,17 +61,27 @@ class StepNumbers:
             if logged.get(theirs):
                 self._shown.setdefault(ours, []).append(logged[theirs][-1])
 
-    def note_gradient(self, parameters: Iterable[nn.Parameter], scale: float = 1.0) -> None:
+    def note_gradient(
+        self, parameters: Iterable[nn.Parameter], gather: Gather, scale: float = 1.0
+    ) -> None:
         """Measure the whole gradient, before anything clips it.
 
         Args:
             parameters: Those that are trained.
+            gather: Of the accelerator; called where parameters are sharded.
             scale: The factor on the loss, as fp16 has one.
         """
         trained = list(parameters)
-        norm, broken = gradient_norm(trained)
-        self._gradient = {"grad_norm": norm / scale, "nonfinite_gradients": float(broken)}
-        self._gradient["nonfinite_weights"] = float(count_nonfinite(trained))
+        if is_sharded(trained):
+            norm, broken, lost = gathered_gradient(trained, gather)
+        else:
+            norm, broken = gradient_norm(trained)
+            lost = count_nonfinite(trained)
+        self._gradient = {
+            "grad_norm": norm / scale,
+            "nonfinite_gradients": float(broken),
+            "nonfinite_weights": float(lost),
+        }
 
     def metrics(self) -> dict[str, float]:
         """The metrics of the step so far, by the names of `toolgym.runs.metrics`."""

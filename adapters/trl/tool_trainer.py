@@ -36,7 +36,9 @@ from adapters.trl.callbacks import FaultStop
 from adapters.trl.config import StableGRPOConfig
 from adapters.trl.dynamic_sampling import PlayedBatch, Rows
 from adapters.trl.environment import RolloutEnvironment
+from adapters.trl.evaluation import EvaluationPool, own_random_numbers
 from adapters.trl.settings import check_rows, check_tasks, fitted, prepare_tokenizer
+from adapters.trl.sharding import is_sharded
 from adapters.trl.step_metrics import PREFIX, figures_of, step_metrics
 from adapters.trl.tool_loop import (
     Generate,
@@ -104,8 +106,8 @@ def named_reference(
 def _saved(model: PreTrainedModel, config: GRPOConfig) -> Path:
     folder = Path(str(config.output_dir)) / FOLDER
     state = PartialState()
-    if state.is_main_process:
-        model.save_pretrained(folder)
+    if state.is_main_process or is_sharded(model.parameters()):  # shards are gathered to be saved
+        model.save_pretrained(folder, is_main_process=state.is_main_process)
     state.wait_for_everyone()
     return folder
 
@@ -122,6 +124,8 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         model: The policy, or its path or hub id.
         args: TRL's config; other keywords are passed to `GRPOTrainer` too.
         environment_factory: The environment class.
+        evaluation_factory: That of evaluations, where `eval_dataset` is of another split, or is
+            judged in another way; None: the same.
         reference: Path or hub id of the model that a KL penalty holds the policy to; None: the
             model as it is now. An adapter is held to the model below it, whatever is named here.
         control: None, or "shuffled-rewards": every reward goes to a random rollout of the batch, so
@@ -142,6 +146,7 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         *,
         args: Any,
         environment_factory: type[RolloutEnvironment],
+        evaluation_factory: type[RolloutEnvironment] | None = None,
         reference: Path | str | None = None,
         control: str | None = None,
         on_metrics: OnMetrics | None = None,
@@ -150,7 +155,8 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         _check(control, kwargs)
-        args = _prepared(args, environment_factory, kwargs)
+        self._evaluation = EvaluationPool(environment_factory, evaluation_factory)
+        args = _prepared(args, environment_factory, self._evaluation.environment, kwargs)
         adapter = bool(kwargs.get("peft_config")) or hasattr(model, "peft_config")
         with named_reference(model, args, reference, has_adapter=adapter), _loading(reference):
             super().__init__(
@@ -164,6 +170,7 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         self._ends: list[RolloutEnd] = []
         self._played: tuple[list[Figures], list[float]] = ([], [])
         self._read_as_in_evaluation()
+        self._evaluation.score_all(self)
         if not any(isinstance(each, FaultStop) for each in self.callback_handler.callbacks):
             self.add_callback(FaultStop(environment_factory))
 
@@ -249,7 +256,8 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         """Whether generation is collective, so that processes must generate equally often."""
         if self.accelerator.num_processes == 1:
             return False
-        return bool(self.use_vllm or self.is_deepspeed_enabled or self.is_fsdp_enabled)
+        is_spread = self.is_deepspeed_enabled or self.is_fsdp_enabled
+        return bool(self.use_vllm or is_spread or is_sharded(self.model.parameters()))
 
     def _generate_single_turn(
         self,
@@ -313,7 +321,11 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
 
     def _play_rows(self, inputs: Rows) -> PlayedBatch:
         """Play some rows of this process, once, as TRL does."""
-        batch = super()._generate_and_score_completions(inputs)
+        if self.model.training:
+            batch = super()._generate_and_score_completions(inputs)
+        else:
+            with self._evaluation.in_place(self):
+                batch = super()._generate_and_score_completions(inputs)
         figures, rewards = self._played
         return PlayedBatch(batch, figures, rewards, self.accelerator.process_index * len(inputs))
 
@@ -344,6 +356,13 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         with self._workers:
             return super().train(*args, **kwargs)
 
+    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Evaluate as TRL does, with random numbers of its own."""
+        seed = self.args.seed + self.accelerator.process_index
+        with own_random_numbers(seed, self.accelerator.device):
+            figures: dict[str, float] = super().evaluate(*args, **kwargs)
+        return figures
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log as TRL does, then report the step's metrics under our names."""
         training = "loss" in logs
@@ -370,13 +389,16 @@ def _loading(reference: Path | str | None) -> Iterator[None]:
 
 
 def _prepared(
-    args: Any, environment_factory: type[RolloutEnvironment], keywords: Mapping[str, Any]
+    args: Any,
+    environment_factory: type[RolloutEnvironment],
+    evaluation: type[RolloutEnvironment],
+    keywords: Mapping[str, Any],
 ) -> Any:
     """The config for this environment, after checks of data sets and tokenizer."""
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # it warns of environment_factory
     env = environment_factory._sample()
-    for name in ("train_dataset", "eval_dataset"):
-        check_tasks(keywords.get(name), env, name)
+    check_tasks(keywords.get("train_dataset"), env, "train_dataset")
+    check_tasks(keywords.get("eval_dataset"), evaluation._sample(), "eval_dataset")
     made = fitted(args, env.step_limit)
     check_rows(keywords.get("train_dataset"), made)
     if keywords.get("processing_class") is not None:

@@ -5,7 +5,7 @@ machine is a real one. It is reached by its id, as any stranger's environment is
 """
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +13,8 @@ import gymnasium as gym
 import pytest
 
 from toolgym import Code, EnvironmentFault, Task, TaskRefused, TaskSet, ToolEnv, tool
+from toolgym.testing.adapter import Play, check_episode, contract_table
+from toolgym.testing.scripts import ScriptedEpisode
 
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 NOTES = "trl-tests/Notes-v0"
@@ -91,6 +93,32 @@ class NotesEnv(ToolEnv[Task]):
 
 if NOTES not in gym.registry:
     gym.register(id=NOTES, entry_point=NotesEnv)
+
+
+Hold = Callable[[str, Play, ScriptedEpisode, Mapping[str, str]], None]
+
+
+@pytest.fixture
+def hold(record_property: Callable[[str, object], None]) -> Hold:
+    """Holds an adapter to its contract on one episode, for the table at the end of the run."""
+
+    def check(adapter: str, play: Play, script: ScriptedEpisode, exempt: Mapping[str, str]) -> None:
+        record_property("contract", (adapter, script.name, check_episode(play, script, exempt)))
+
+    return check
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what each adapter carries of the scripted episodes, and why not the rest."""
+    verdicts: dict[str, dict[str, str]] = {}
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == "contract":
+                adapter, episode, verdict = map(str, value)  # type: ignore[arg-type]
+                verdicts.setdefault(adapter, {})[episode] = verdict
+    if verdicts:
+        terminalreporter.section("what each adapter carries of the scripted episodes")
+        terminalreporter.write_line(contract_table(verdicts))
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from toolgym.commands import (
     parameters_of,
     settings_of,
 )
+from toolgym.commands.comparison import print_comparison
 from toolgym.commands.episode_output import Output, check_out, merged_files
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.policies import Metered
@@ -70,6 +71,14 @@ def part_of(start: int | None, shard: str | None) -> dict[str, Any]:
 
 
 BUILT_IN = ("expert", "random")
+Compare = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option(
+        metavar="FIRST SECOND",
+        help="Play nothing, but compare two evaluations task by task: what --out kept, or the run "
+        "folders of two trainings; of one folder given twice, before with after.",
+    ),
+]
 MOST_REFUSED = 10
 """Refused tasks that are listed on the terminal."""
 
@@ -129,6 +138,7 @@ def command(
     start: Start = None,
     shard: ShardOf = None,
     merge: Merge = None,
+    compare: Compare = None,
     dataset: Dataset = None,
     split: Split = None,
     seed: Seed = 0,
@@ -158,7 +168,11 @@ def command(
         toolgym eval sqlgym/Explore-v0 --policy random --k 4 --out one.jsonl
         toolgym eval sqlgym/Explore-v0 --policy random --k 4 --start 4 --out two.jsonl
         toolgym eval sqlgym/Explore-v0 --merge one.jsonl --merge two.jsonl
+        toolgym eval sqlgym/Explore-v0 --policy random --n 20 --out runs/random
+        toolgym eval sqlgym/Explore-v0 --compare runs/expert runs/random
     """
+    if compare is not None:
+        return print_comparison(env_id, *compare, as_json=as_json)
     show = print_object if as_json else print_results
     if merge:
         return show(*merged_files(env_id, merge, out), transcripts)

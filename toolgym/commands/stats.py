@@ -18,7 +18,8 @@ import typer
 
 from toolgym.commands import AsJson, console, family_of
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.runs.files import Record, read_lines
+from toolgym.runs.episodes import rollouts_of
+from toolgym.runs.files import Record
 
 if TYPE_CHECKING:
     from toolgym.statistics import Statistics, Table
@@ -51,7 +52,7 @@ def command(
         toolgym stats runs/compose-001 --phase before --phase after --html stats.html
     """
     tally: Counter[str] = Counter()
-    statistics = _count(_tallied(_rollouts(run, phase), tally), run, phase, top)
+    statistics = _count(_tallied(rollouts_of(run, phase), tally), run, phase, top)
     if html is not None:
         _write(run, _subject(tally), statistics, html)
     if as_json:
@@ -63,31 +64,6 @@ def command(
         _print(table)
     if html is not None:
         typer.echo(f"\nPage: {html}")
-
-
-def _rollouts(path: Path, phases: Sequence[str] | None) -> Iterator[Record]:
-    """The rollouts that were asked for, one at a time.
-
-    Raises:
-        ConfigurationError: There is no such run or phase, or a line of its file is damaged.
-    """
-    from toolgym.runs.run import ALL_PHASES, Run
-
-    if unknown := set(phases or ()) - set(ALL_PHASES):
-        names = ", ".join(ALL_PHASES)
-        raise ConfigurationError(f"there is no phase {min(unknown)!r}; a run has {names}.")
-    if path.is_file() and phases:
-        raise ConfigurationError("--phase is for run folders; leave it out for a file.")
-    if path.is_file():
-        return read_lines(path, _episode, lambda: None)
-    rollouts = Run.open(path).rollouts()
-    return (each for each in rollouts if not phases or each["phase"] in phases)
-
-
-def _episode(record: Any) -> Record:
-    if not isinstance(record, dict) or not {"env_id", "turns"} <= record.keys():
-        raise ConfigurationError("a line must be an episode, as `toolgym eval --out` writes it")
-    return record
 
 
 def _tallied(rollouts: Iterable[Record], tally: Counter[str]) -> Iterator[Record]:

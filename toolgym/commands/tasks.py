@@ -3,7 +3,8 @@
 * `check` verifies every task: how many can be played, which are refused and why;
 * `stats` counts them by database, hardness and shape of the result;
 * `show` shows one in full, its solution included;
-* `synth` writes tasks for databases that have none.
+* `synth` writes tasks for databases that have none;
+* `invent` writes databases for `synth`.
 
 The environment that plays the tasks loads them, so what is looked at is what is played, and no
 command knows a file format. What is known of tasks beyond that, such as the splits of a data set,
@@ -292,6 +293,30 @@ def synth(
         _print_synthesis(summary)
 
 
+def invent(
+    out: Out,
+    n: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 100,
+    first: Annotated[
+        int, typer.Option(min=0, help="The number of the first; each is always the same one.")
+    ] = 0,
+    env_id: Environment = EXPLORE,
+) -> None:
+    """Invent databases, small ones of many topics, for tasks to be written for.
+
+    A model that learns from a few databases learns their tables by heart. Of hundreds it cannot: it
+    has to read the schema.
+
+    Example:
+        toolgym tasks invent --out invented --n 200
+        toolgym tasks synth invented --out tasks --n 16 --splits train=1
+    """
+    from toolgym.commands.evaluate import progress_bar
+
+    with progress_bar("invented") as progress:
+        files = family_of(env_id).invent(out, n, first, progress)
+    typer.echo(f"{out}: {len(files):,} databases, from {files[0].name} to {files[-1].name}")
+
+
 def shares_of(option: str, text: str) -> dict[str, float]:
     """The shares in a text such as `train=0.9,dev=0.1`.
 
@@ -359,5 +384,5 @@ Example:
 """
 )
 
-for function in (check, stats, show, synth):
+for function in (check, stats, show, synth, invent):
     command.command(function.__name__)(function)

@@ -50,6 +50,7 @@ class Plot:
         note: What is to be said of all its series together.
         phase: Whose steps.
         spread: Key of the metric that is drawn as a band to either side of the first series.
+        band: Keys of the lower and upper edge of a band around the first series, in place of that.
         spread_note: What the band means.
         is_smoothed: Each step is so noisy that a running mean is needed to see where it goes.
         from_zero: The vertical axis begins at 0, or shows it.
@@ -61,6 +62,7 @@ class Plot:
     note: str = ""
     phase: str = "grpo"
     spread: str = ""
+    band: tuple[str, str] | None = None
     spread_note: str = ""
     is_smoothed: bool = True
     from_zero: bool = True
@@ -159,6 +161,39 @@ _GUARDS: Final = (
     _one("collapse_share", "Updates followed by a collapse", is_quiet=True, is_smoothed=False),
     _one("learning_rate_scale", "Learning rate left", is_quiet=True, is_smoothed=False),
 )
+_HELD_OUT: Final = (
+    *(
+        _one(
+            "held_out_accuracy",
+            name,
+            phase=phase,
+            band=("held_out_low", "held_out_high"),
+            spread_note="The band is the 95 % Wilson interval. No task of the figures before and"
+            " after is among these: they choose the checkpoint.",
+            is_smoothed=False,
+            is_usual=False,
+        )
+        for name, phase in (
+            ("Held-out accuracy", "selection"),
+            ("Held-out accuracy in the warm-up", "warmup-selection"),
+        )
+    ),
+    _plot(
+        "Held-out calls",
+        Series("held_out_answered", "Answered, held out"),
+        Series("held_out_validity", "Validity, held out"),
+        phase="selection",
+        is_smoothed=False,
+        is_usual=False,
+    ),
+    _one(
+        "evaluation_seconds",
+        "Seconds of an evaluation",
+        phase="selection",
+        is_smoothed=False,
+        is_usual=False,
+    ),
+)
 _CALLS: Final = (
     _one("validity", "Validity"),
     _one("tool_failures", "Failed calls"),
@@ -188,6 +223,7 @@ _COST: Final = (
 
 SECTIONS: Final = (
     Section("Success", _SUCCESS),
+    Section("Held-out evaluation", _HELD_OUT),
     Section("What groups teach", _SIGNAL),
     Section("The policy and its updates", _POLICY),
     Section("Guards", _GUARDS),

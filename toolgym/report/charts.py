@@ -85,7 +85,12 @@ def band(middle: Values, spread: Values) -> tuple[list[float | None], list[float
     return [low for low, _ in pairs], [high for _, high in pairs]
 
 
-STEP_NAMES = {"grpo": "GRPO step", "warmup": "warm-up step"}
+STEP_NAMES = {
+    "grpo": "GRPO step",
+    "warmup": "warm-up step",
+    "selection": "GRPO step",
+    "warmup-selection": "warm-up step",
+}
 CROWDED = 3
 """More runs than this hide each other behind bands and thin lines, which are left out then."""
 FAR = 2.0
@@ -179,7 +184,7 @@ def _chart(
             sentences.append(_in_words(label, data, plot.unit))
     if len(runs) > CROWDED:
         lines = [replace(line, faint=(), low=(), high=()) for line in lines]
-    title = plot.title if len(runs) == 1 else shown[0].name
+    title = plot.title if len(runs) == 1 or plot.band else shown[0].name
     axis, floor = STEP_NAMES[plot.phase], 0.0 if plot.from_zero else None
     named = _named_once(levels)
     svg = line_plot(lines, title, " ".join(sentences), axis, plot.unit, levels=named, floor=floor)
@@ -196,7 +201,7 @@ def _note(
     else:
         parts = [f"{series.name}: {series.meaning}." for series in shown]
     parts += [plot.note] if plot.note else []
-    if plot.spread and any(line.low for line in lines):
+    if plot.spread_note and any(line.low for line in lines):
         parts.append(plot.spread_note)
     width = max(window(len(line.x)) for line in lines) if plot.is_smoothed else 1
     if width > 1:
@@ -235,6 +240,9 @@ def _line(plot: Plot, series: Series, data: Curve, run: RunView, label: str, sty
         spread = curve(run.metrics(plot.phase), plot.spread)
         if spread is not None:
             low, high = band(middle, running_mean(spread.values, width))
+    if plot.band and series is plot.series[0]:
+        edges = [curve(run.metrics(plot.phase), key) for key in plot.band]
+        low, high = (list(edge.values) if edge is not None else [] for edge in edges)
     faint = data.values if width > 1 else ()
     return Line(label, style, data.steps, middle, faint, low, high)
 

@@ -157,7 +157,7 @@ def gain(run: RunView) -> str:
     """The sentence on the gain: the run's own, or else what the intervals allow to say."""
     own = run.summary.get("gain")
     if own:
-        return str(own)
+        return " ".join(str(part) for part in (own, run.summary.get("kept")) if part)
     if run.is_evaluation:
         figures = run.evaluations[0].after
         ends = " to ".join(share(end) for end in interval(figures) or ())

@@ -10,14 +10,14 @@ It is a run folder without metrics, so whatever reads a run's episodes reads the
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord, Evaluation
-from toolgym.runs.files import read_lines
-from toolgym.runs.run import EVALUATION, Run, reproducibility
+from toolgym.runs.files import Record, read_lines
+from toolgym.runs.run import ALL_PHASES, EVALUATION, Run, reproducibility
 
 _KIND = "evaluation"
 
@@ -58,6 +58,32 @@ def read_episodes(path: Path | str, phase: str | None = None) -> list[EpisodeRec
     for sentence in notes:
         warnings.warn(sentence, stacklevel=2)
     return records
+
+
+def rollouts_of(path: Path, phases: Sequence[str] | None = None) -> Iterator[Record]:
+    """The lines of a run, an evaluation or a file, one at a time, for the commands.
+
+    Args:
+        phases: Of a run, those that are wanted; None or none at all means all.
+
+    Raises:
+        ConfigurationError: There is no such run or phase, or a line of its file is damaged.
+    """
+    if unknown := set(phases or ()) - set(ALL_PHASES):
+        names = ", ".join(ALL_PHASES)
+        raise ConfigurationError(f"there is no phase {min(unknown)!r}; a run has {names}.")
+    if path.is_file() and phases:
+        raise ConfigurationError("--phase is for run folders; leave it out for a file.")
+    if path.is_file():
+        return read_lines(path, _line_of, lambda: None)
+    rollouts = Run.open(path).rollouts()
+    return (each for each in rollouts if not phases or each["phase"] in phases)
+
+
+def _line_of(record: Any) -> Record:
+    if not isinstance(record, dict) or not {"env_id", "turns"} <= record.keys():
+        raise ConfigurationError("a line must be an episode, as `toolgym eval --out` writes it")
+    return record
 
 
 def episode_of(record: Any) -> EpisodeRecord:

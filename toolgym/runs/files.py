@@ -82,6 +82,19 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
         fresh.unlink(missing_ok=True)
 
 
+def replace_folder(built: Path, place: Path, old: Path) -> None:
+    """Put a folder in its place; what is there goes to `old`, and comes back if that fails."""
+    had_one = place.exists()
+    if had_one:
+        place.rename(old)
+    try:
+        built.rename(place)
+    except OSError:
+        if had_one:
+            old.rename(place)
+        raise
+
+
 def read_object(file: Path) -> Record:
     """The one object in a file.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 Unit = Literal["share", "score", "nats", "tokens", "count", "number", "seconds", "MiB"]
-Source = Literal["rollouts", "sampling", "update", "guards", "clock"]
+Source = Literal["rollouts", "sampling", "update", "guards", "evaluation", "clock"]
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,18 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("roll_backs", "count"): "returns to a checkpoint since the run began",
         ("learning_rate_scale", "number"): "what the guards multiply the learning rate by",
     },
+    "evaluation": {
+        ("held_out_accuracy", "share"): "selection tasks that the model solves greedily, with the"
+        " weights as they are after this step; none is trained on",
+        ("held_out_low", "share"): "the lower end of the 95 % Wilson interval of"
+        " `held_out_accuracy`",
+        ("held_out_high", "share"): "its upper end",
+        ("held_out_answered", "share"): "selection tasks that it answers",
+        ("held_out_validity", "share"): "its turns on them in which every call was bound",
+        ("held_out_episodes", "count"): "selection tasks that were scored",
+    },
     "clock": {
+        ("evaluation_seconds", "seconds"): "the time of an evaluation on selection tasks",
         ("rollout_seconds", "seconds"): "the step's time for its rollouts",
         ("update_seconds", "seconds"): "the step's time for its update",
         ("peak_memory", "MiB"): "the most that the process, or its GPU, has held",
@@ -124,6 +135,7 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
 }
 _BREAKS: Final = ("loss", "grad_norm", "entropy", "kl", "policy_loss", "ratio")
 _BOTH_PHASES: Final = ("loss", "grad_norm", "learning_rate")
+_SELECTION: Final = ("selection", "warmup-selection")
 
 METRICS: Final[dict[str, Metric]] = {
     key: Metric(
@@ -132,7 +144,11 @@ METRICS: Final[dict[str, Metric]] = {
         source,
         meaning,
         breaks=key in _BREAKS,
-        phases=("warmup", "grpo") if key in _BOTH_PHASES else ("grpo",),
+        phases=_SELECTION
+        if source == "evaluation" or key == "evaluation_seconds"
+        else ("warmup", "grpo")
+        if key in _BOTH_PHASES
+        else ("grpo",),
     )
     for source, meanings in _MEANINGS.items()
     for (key, unit), meaning in meanings.items()

@@ -44,7 +44,11 @@ from toolgym.runs.files import (
 CONFIG, SUMMARY = "config.json", "summary.json"
 LOCK = ".lock"
 METRICS, ROLLOUTS = "metrics.jsonl", "rollouts.jsonl"
-METRIC_PHASES = ("warmup", "grpo")
+SELECTION, WARMUP_SELECTION = "selection", "warmup-selection"
+SELECTION_PHASES = (SELECTION, WARMUP_SELECTION)
+"""The evaluations while a model is trained, by reinforcement learning and by imitation; their step
+is that of the training, 0 before its first."""
+METRIC_PHASES = ("warmup", "grpo", *SELECTION_PHASES)
 """The phases that have steps with metrics."""
 ITEMS = "-items"
 """What follows the name of a phase in which the tasks are on items that were not trained on."""
@@ -58,7 +62,7 @@ ROLLOUT_PHASES = (
 items, and sampled."""
 EVALUATION = "eval"
 """The phase of the episodes that `toolgym eval` writes into a folder of their own."""
-ALL_PHASES = (*ROLLOUT_PHASES, EVALUATION)
+ALL_PHASES = (*ROLLOUT_PHASES, *SELECTION_PHASES, EVALUATION)
 RECORDED_PACKAGES = (
     *("toolgym", "gymnasium", "pydantic", "numpy", "sqlglot", "sqlite-utils", "json-repair"),
     *("rapidfuzz", "torch", "transformers", "tokenizers", "trl", "datasets", "accelerate", "peft"),
@@ -241,7 +245,8 @@ class Run:
         remaining = (
             record
             for record in self._lines(name)
-            if record["phase"] != phase or (record["step"] or math.inf) <= after_step
+            if record["phase"] != phase
+            or (math.inf if record["step"] is None else record["step"]) <= after_step
         )
         replace_file(self.path / name, (line_text(record) for record in remaining))
 
@@ -323,6 +328,7 @@ def _place(record: Any, phases: tuple[str, ...]) -> tuple[str, int | None]:
     phase, step = record.get("phase"), record.get("step")
     if phase not in phases:
         raise ConfigurationError(f"`phase` must be one of {', '.join(phases)}, not {phase!r}")
-    if step is not None and (type(step) is not int or step < 1):
-        raise ConfigurationError(f"`step` must be a whole number from 1, not {step!r}")
+    first = 0 if phase in SELECTION_PHASES else 1
+    if step is not None and (type(step) is not int or step < first):
+        raise ConfigurationError(f"`step` must be a whole number from {first}, not {step!r}")
     return str(phase), step

@@ -28,6 +28,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from adapters.training.models.chat_templates import ChatTemplate, with_chat_template
 from adapters.training.models.places import check_model
+from adapters.training.models.published.catalogue import place_of
 from adapters.training.models.tokenized_examples import (
     context_length,
     needs_calls,
@@ -293,7 +294,7 @@ def load_model(
     """Model and tokenizer from a folder or the hub, on the accelerator if there is one.
 
     Args:
-        path_or_hub_id: Which.
+        path_or_hub_id: Which; the name of a published model stands for its folder in the cache.
         for_training: In `dtype` then, and else in that of the file.
         dtype: `float32`, since in half precision small updates are rounded away; `bfloat16` halves
             the memory, for adapters.
@@ -306,8 +307,9 @@ def load_model(
     check_model(path_or_hub_id)
     if isinstance(chat_template, str):
         chat_template = ChatTemplate.named(chat_template)  # before the weights are read
-    place = Path(path_or_hub_id).expanduser()
-    source = str(place) if place.exists() else path_or_hub_id
+    named = place_of(path_or_hub_id)
+    place = Path(named).expanduser()
+    source = str(place) if place.exists() else named
     precision: Any = getattr(torch, dtype) if for_training else "auto"
     disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # each retry is a warning

@@ -31,6 +31,7 @@ from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, prompt_messages, turn_messages
 from toolgym.policies import ExpertPolicy, Policy, Situation
 from toolgym.tasks import Task, TaskSet
+from toolgym.tries import seed_of_try, slots
 
 
 def playable_tasks(tasks: TaskSet[Task], n: int | None, seed: int) -> TaskSet[Task]:
@@ -235,6 +236,12 @@ def demonstrate(
         if progress is not None:
             progress(len(transcripts), n)
     return transcripts
+
+
+def first_tries(task_ids: Iterable[str], seed: int) -> Iterator[tuple[int, str, int]]:
+    """The first try at each task, for `play_episodes`."""
+    for slot, task_id in zip(slots(), task_ids, strict=False):
+        yield slot, task_id, seed_of_try(seed, task_id, 0)
 
 
 def play_episodes(

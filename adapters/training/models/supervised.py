@@ -1,33 +1,50 @@
 """The supervised warm-up: a plain loop that teaches a model to talk as the demonstrations do.
 
-Cross-entropy on what the assistant wrote, nothing else. Padding is on the right, where causal
-attention never looks at it, so no mask is needed and attention takes its fast way.
+Cross-entropy on what the assistant wrote, nothing else. The examples of a batch follow each other
+in one row, with what they have in common at their beginning, the tools mostly, read once
+(`shared_prefix`). A small model, which gains little by it and whose runs come out as they did to
+the last digit, reads them side by side instead: padding is on the right, where causal attention
+never looks at it.
 
 Batches are drawn from all examples and not from those of like length: length tells in which habit
 an episode was played (a guess is short), so such batches would pull the habits to and fro, and
-leave the model with the share of whichever came last. But what one batch drew goes through the
-model in passes of like length, whose gradients add up to that of the batch; and its last layer,
-from hidden states to the vocabulary, sees no more than the places before a learnt token. That is
-the same update for little more than half the work.
+leave the model with the share of whichever came last. But what one batch drew is padded in passes
+of like length, whose gradients add up to that of the batch; and the last layer, from hidden states
+to the vocabulary, sees no more than the places before a learnt token. That is the same update for
+little more than half the work.
+
+What the updates keep for each weight is chosen by `WarmupSettings.memory`; what a pass keeps is
+bounded by `tokens_per_pass`, and by the number of logits that are in memory together.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from adapters.training.models.output_layer import sees_only
+from adapters.training.models.output_layer import in_pieces
+from adapters.training.models.shared_prefix import (
+    LEAST,
+    Packing,
+    divided,
+    paths,
+    reading,
+    sharing_problem,
+)
 from adapters.training.models.tokenized_examples import Example
+from adapters.training.models.weight_updates import Memory, WeightUpdates
 
 # Muon: momentum whose matrices are made orthogonal before they move the weights.
 #
@@ -57,9 +74,9 @@ class Muon:
     """
 
     def __init__(self, matrices: Iterable[Tensor], momentum: float = 0.95) -> None:
-        self._matrices = list(matrices)
+        self.matrices = list(matrices)
         self._momentum = momentum
-        self._moved = [torch.zeros_like(matrix) for matrix in self._matrices]
+        self._moved = [torch.zeros_like(matrix) for matrix in self.matrices]
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
@@ -69,7 +86,7 @@ class Muon:
             rate: Length of every direction of the update; more, by the root of their ratio, where a
                 matrix has more rows than columns.
         """
-        for matrix, moved in zip(self._matrices, self._moved, strict=True):
+        for matrix, moved in zip(self.matrices, self._moved, strict=True):
             if matrix.grad is None:
                 continue
             moved.mul_(self._momentum).add_(matrix.grad)
@@ -102,8 +119,15 @@ def matrices_of(model: nn.Module) -> list[Tensor]:
 
 
 OnStep = Callable[[dict[str, float]], None]
+IsEnough = Callable[[int], bool]
+"""Called after each step with its number; training ends where it says so."""
 _RECENT = 20  # steps whose mean loss may end it
 _PASS = 128  # tokens that a pass of its own costs as much time as, measured on the tiny model
+_SMALL = 10**7  # parameters below which examples are padded
+_ROW = 8192  # tokens of a row of examples
+_LOGITS_OF_A_ROW = 2**27  # 512 MiB in float32
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -120,6 +144,13 @@ class WarmupSettings:
             other, which is that of all else. None: AdamW moves everything.
         stop_loss: It ends early once the mean loss of twenty steps is below this; None: it does
             not.
+        memory: What is kept for each weight that AdamW moves; see
+            `adapters.training.models.weight_updates`.
+        tokens_per_pass: Tokens in one forward and backward pass, padding included; an example that
+            alone has more makes a pass of its own. None: as is fastest.
+        gradient_checkpointing: Compute activations twice instead of keeping them.
+        alike: Examples of a batch that begin alike, as prompts about one database do, where there
+            are so many; what they have in common is read once.
     """
 
     steps: int
@@ -129,6 +160,10 @@ class WarmupSettings:
     seed: int = 0
     matrix_rate: float | None = None
     stop_loss: float | None = None
+    memory: Memory = "exact"
+    tokens_per_pass: int | None = None
+    gradient_checkpointing: bool = False
+    alike: int = 1
 
 
 def warm_up(
@@ -136,6 +171,7 @@ def warm_up(
     examples: Sequence[Example],
     settings: WarmupSettings,
     on_step: OnStep | None = None,
+    is_enough: IsEnough | None = None,
 ) -> None:
     """Train the model in place.
 
@@ -143,33 +179,64 @@ def warm_up(
         examples: What it is to imitate; at least one.
         on_step: Called after each step with `step` (from 1), `loss` (nats per learnt token, of this
             batch), `learning_rate` and `grad_norm`.
+        is_enough: Asked after that; it may look at the model, which then goes on training.
     """
     matrices = [] if settings.matrix_rate is None else matrices_of(model)
     apart = {id(matrix) for matrix in matrices}
-    rest = [parameter for parameter in model.parameters() if id(parameter) not in apart]
-    adam = torch.optim.AdamW(rest, settings.learning_rate, betas=(0.9, 0.98), weight_decay=0.0)
+    rest = [p for p in model.parameters() if id(p) not in apart and p.requires_grad]
+    adam = WeightUpdates(rest, settings.memory, (0.9, 0.98), seed=settings.seed)
     muon = Muon(matrices)
     batches = _batches(examples, settings)
+    packs = _can_pack(model)
     recent = deque[float](maxlen=_RECENT)
+    with _training_mode(model, settings.gradient_checkpointing), closing(adam):
+        for step in range(1, settings.steps + 1):
+            height = _height(step, settings)
+            rate = settings.learning_rate * height
+            model.zero_grad()
+            loss = accumulate(model, next(batches), settings.tokens_per_pass, packs)
+            norm = _update(model, adam, rate, muon, (settings.matrix_rate or 0.0) * height)
+            if on_step is not None:
+                metrics = {"step": step, "loss": loss, "learning_rate": rate}
+                on_step({**metrics, "grad_norm": float(norm)})
+            recent.append(loss)
+            is_full = len(recent) == recent.maxlen
+            if settings.stop_loss is not None and is_full and fmean(recent) < settings.stop_loss:
+                break
+            if is_enough is not None and is_enough(step):
+                break
+
+
+def _update(
+    model: PreTrainedModel, adam: WeightUpdates, rate: float, muon: Muon, matrix_rate: float
+) -> Tensor:
+    """Move all weights by a gradient of norm 1 at most, and return the norm that it had."""
+    if not muon.matrices:
+        norm = adam.norm()[0]
+        adam.step(rate, norm, 1.0)
+        return norm
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    adam.step(rate, torch.zeros_like(norm), 1.0)  # it has been shortened, together with the rest
+    muon.step(matrix_rate)
+    return norm
+
+
+@contextmanager
+def _training_mode(model: PreTrainedModel, has_checkpointing: bool) -> Iterator[None]:
+    """A context in which dropout, where there is any, is on; afterwards it is off."""
     model.train()
-    for step in range(1, settings.steps + 1):
-        height = _height(step, settings)
-        rate = settings.learning_rate * height
-        for group in adam.param_groups:
-            group["lr"] = rate
-        model.zero_grad()
-        loss = accumulate(model, next(batches))
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adam.step()
-        muon.step((settings.matrix_rate or 0.0) * height)
-        if on_step is not None:
-            metrics = {"step": step, "loss": loss, "learning_rate": rate}
-            on_step({**metrics, "grad_norm": float(norm)})
-        recent.append(loss)
-        is_full = len(recent) == recent.maxlen
-        if settings.stop_loss is not None and is_full and fmean(recent) < settings.stop_loss:
-            break
-    model.train(False)
+    if has_checkpointing:
+        # transformers 5.23 gave both another name, and warns of the old ones.
+        enable = getattr(model, "activation_checkpointing_enable", None)
+        (enable or model.gradient_checkpointing_enable)()
+    try:
+        yield
+    finally:
+        model.zero_grad()  # or whoever trains it next would begin with them
+        if has_checkpointing:
+            disable = getattr(model, "activation_checkpointing_disable", None)
+            (disable or model.gradient_checkpointing_disable)()
+        model.train(False)
 
 
 def _height(step: int, settings: WarmupSettings) -> float:
@@ -179,35 +246,100 @@ def _height(step: int, settings: WarmupSettings) -> float:
     return min(rise, fall)
 
 
-def accumulate(model: PreTrainedModel, batch: Sequence[Example]) -> float:
+def _can_pack(model: PreTrainedModel) -> bool:
+    """Whether the model is large enough for examples in one row, and computes the same so."""
+    if sum(parameter.numel() for parameter in model.parameters()) < _SMALL:
+        return False
+    problem = sharing_problem(model)
+    if problem:
+        name = type(model).__name__
+        _logger.warning("%s cannot read examples in one row (%s): they are padded.", name, problem)
+    return not problem
+
+
+def accumulate(
+    model: PreTrainedModel,
+    batch: Sequence[Example],
+    tokens_per_pass: int | None = None,
+    packs: bool = False,
+) -> float:
     """Add the gradient of a batch's mean loss to what the parameters hold.
 
     Args:
         batch: At least one example, with a learnt token beyond the first among all of them.
+        tokens_per_pass: See `WarmupSettings`.
+        packs: Put the examples into one row, rather than side by side with padding.
 
     Returns:
         The loss: nats per learnt token.
     """
     learnt = sum(sum(example.learn[1:]) for example in batch)
     total = 0.0
-    for part in passes([len(example.ids) for example in batch]):
-        ids, predicts = _pad([batch[place] for place in part])
-        ids, predicts = ids.to(model.device), predicts.to(model.device)
-        with sees_only(model, predicts):
-            logits = model(input_ids=ids, use_cache=False).logits
-        picked = logits[0] if logits.shape[:2] != ids.shape else logits[predicts]
-        targets = ids.roll(-1, dims=1)[predicts]
-        loss = functional.cross_entropy(picked.float(), targets, reduction="sum") / learnt
-        loss.backward()  # type: ignore[no-untyped-call]
+    parts = _packed(batch, model, tokens_per_pass) if packs else _padded(batch, tokens_per_pass)
+    for part in parts:
+        predicts, targets = part.predicts.to(model.device), part.targets.to(model.device)
+        inputs: dict[str, Any] = {"input_ids": part.ids.to(model.device)}
+        if part.packing is not None:
+            inputs["position_ids"] = part.packing.positions.to(model.device)
+        with reading(model, part.packing):
+            (losses,) = in_pieces(model, predicts, targets, _summed_loss, **inputs)
+            loss = losses.sum() / learnt
+            loss.backward()  # type: ignore[no-untyped-call]
         total += loss.item()
     return total
 
 
-def passes(lengths: Sequence[int]) -> list[list[int]]:
+class _Pass(NamedTuple):
+    """What goes through the model at once.
+
+    Attributes:
+        ids: [B, L] int.
+        predicts: [B, L] bool, where a learnt token comes next.
+        targets: [P] int, these tokens.
+        packing: Of the examples, where they share one row.
+    """
+
+    ids: Tensor
+    predicts: Tensor
+    targets: Tensor
+    packing: Packing | None = None
+
+
+def _packed(
+    batch: Sequence[Example], model: PreTrainedModel, tokens: int | None = None
+) -> Iterator[_Pass]:
+    """Rows of examples; each goes as far as the token before its last learnt one."""
+    places = [[p for p, is_learnt in enumerate(e.learn[1:]) if is_learnt] for e in batch]
+    chosen = [number for number, places_of_one in enumerate(places) if places_of_one]
+    batch, places = [batch[number] for number in chosen], [places[number] for number in chosen]
+    texts = [example.ids[: own[-1] + 1] for example, own in zip(batch, places, strict=True)]
+    found = paths(texts, [own[0] for own in places], LEAST)
+    most = max(1, _LOGITS_OF_A_ROW // model.config.get_text_config().vocab_size)
+    for row in divided(found, [len(own) for own in places], tokens or _ROW, most):
+        packing = Packing(texts, found, row)
+        predicts = torch.zeros(packing.ids.shape, dtype=torch.bool)
+        targets = [batch[number].ids[place + 1] for number in row for place in places[number]]
+        for number, shift in zip(row, packing.shifts, strict=True):
+            predicts[0, torch.tensor(places[number]) + shift] = True
+        yield _Pass(packing.ids, predicts, torch.tensor(targets), packing)
+
+
+def _padded(batch: Sequence[Example], tokens: int | None = None) -> Iterator[_Pass]:
+    for part in passes([len(example.ids) for example in batch], tokens):
+        ids, predicts = _pad([batch[place] for place in part])
+        yield _Pass(ids, predicts, ids.roll(-1, dims=1)[predicts])
+
+
+def _summed_loss(logits: Tensor, targets: Tensor) -> tuple[Tensor]:
+    return (functional.cross_entropy(logits.float(), targets, reduction="sum")[None],)
+
+
+def passes(lengths: Sequence[int], most: int | None = None) -> list[list[int]]:
     """Divide the examples of a batch into passes of like length, so that all take the least time.
 
     Args:
         lengths: Tokens of each; at least one.
+        most: Tokens of a pass, padding included, unless it is that of one example; None: any.
 
     Returns:
         The places of each pass, the shortest examples first.
@@ -216,13 +348,16 @@ def passes(lengths: Sequence[int]) -> list[list[int]]:
     [[0, 2], [3, 1]]
     >>> passes([160, 180, 175])
     [[0, 2, 1]]
+    >>> passes([160, 180, 175], 360)
+    [[0], [2, 1]]
     """
     order = sorted(range(len(lengths)), key=lambda place: lengths[place])
     # best[n]: what the n shortest cost, and where their last pass begins.
     best = [(0, 0)]
     for end in range(1, len(order) + 1):
         width = lengths[order[end - 1]]
-        best.append(min((best[i][0] + (end - i) * width + _PASS, i) for i in range(end)))
+        first = 0 if most is None else min(end - 1, max(0, end - most // width))
+        best.append(min((best[i][0] + (end - i) * width + _PASS, i) for i in range(first, end)))
     cuts = [len(order)]
     while cuts[-1]:
         cuts.append(best[cuts[-1]][1])
@@ -232,11 +367,44 @@ def passes(lengths: Sequence[int]) -> list[list[int]]:
 def _batches(examples: Sequence[Example], settings: WarmupSettings) -> Iterator[list[Example]]:
     """Endless batches; each round holds every example once."""
     draw = random.Random(f"toolgym-warmup-{settings.seed}")
+    clusters = [list(range(len(examples)))] if settings.alike == 1 else _alike(examples)
     while True:
-        order = list(range(len(examples)))
-        draw.shuffle(order)
+        order: list[int] = []
+        for piece in _pieces(clusters, settings.alike, draw):
+            order += piece
         for start in range(0, len(order), settings.batch):
             yield [examples[i] for i in order[start : start + settings.batch]]
+
+
+def _pieces(
+    clusters: Sequence[Sequence[int]], size: int, draw: random.Random
+) -> list[Sequence[int]]:
+    """All clusters, each shuffled and cut into pieces of a size, in a random order."""
+    pieces: list[Sequence[int]] = []
+    for cluster in clusters:
+        order = list(cluster)
+        draw.shuffle(order)
+        pieces += [order[start : start + size] for start in range(0, len(order), size)]
+    if size > 1:
+        draw.shuffle(pieces)
+    return pieces
+
+
+def _alike(examples: Sequence[Example]) -> list[list[int]]:
+    """The places of the examples, those together whose prompts are alike for more than half."""
+    order = sorted(range(len(examples)), key=lambda place: examples[place].ids)
+    clusters: list[list[int]] = []
+    for place in order:
+        if clusters and _begin_alike(examples[clusters[-1][0]], examples[place]):
+            clusters[-1].append(place)
+        else:
+            clusters.append([place])
+    return clusters
+
+
+def _begin_alike(one: Example, other: Example) -> bool:
+    half = max(each.learn.index(True) for each in (one, other)) // 2 + 1
+    return one.ids[:half] == other.ids[:half]
 
 
 def _pad(batch: Sequence[Example]) -> tuple[Tensor, Tensor]:

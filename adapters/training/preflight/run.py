@@ -23,6 +23,7 @@ from typing import Any, Final
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.algorithms.groups import SIZES
+from adapters.training.models.low_rank import Adapter, lora_config
 from adapters.training.models.tokenized_examples import Example, examples_of
 from adapters.training.preflight.call_formats import (
     answer_formats,
@@ -41,6 +42,7 @@ from adapters.training.preflight.chat_format import (
     shows_arguments,
 )
 from adapters.training.preflight.judge import Finding, Limits, Report, judge, size_advice
+from adapters.training.preflight.memory import check_memory, memory_needs
 from adapters.training.preflight.sample import (
     AT_ONCE,
     SamplePlayed,
@@ -181,6 +183,12 @@ def _before_playing(
     figures["template_format"] = template_format(tokenizer)
     if not shows_arguments(env, tokenizer):
         figures["tools_shown"] = "names"
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    needed = memory_needs(settings, model.config, weights)
+    if needed is not None:
+        figures["memory_needed"] = needed.total
+        held = sum(p.numel() * p.element_size() for p in model.parameters())
+        findings += check_memory(needed, float(held))
     if needs is not None:
         findings += check_trainer(env, model, tokenizer, needs, settings.trainer)
     transcripts = expert_transcripts(settings, env, scope.transcripts)
@@ -247,10 +255,24 @@ def _costs(
     """Entropy, and the seconds of a step and of its two parts."""
     rollouts = settings.group_size * settings.prompts
     playing = statistics.median(sample.batch_seconds) * rollouts / sample.batch
-    update = update_seconds(model, examples, rollouts)
+    update = _update_seconds(settings, model, examples, rollouts)
     return {
         "entropy": entropy_of(model, examples, settings.temperature) if examples else math.nan,
         "rollout_seconds": playing,
         "update_seconds": update,
         "seconds_per_step": playing + update,
     }
+
+
+def _update_seconds(
+    settings: TrainSettings, model: PreTrainedModel, examples: Sequence[Example], rollouts: int
+) -> float:
+    """The same with an adapter where one will be trained: without, it takes twice the memory."""
+    if not settings.has_adapter_from_start:
+        return update_seconds(model, examples, rollouts)
+    rank, alpha, targets = settings.lora_rank, settings.lora_alpha, settings.lora_targets
+    adapter = Adapter(model, lora_config(rank, alpha, targets))
+    try:
+        return update_seconds(model, examples, rollouts)
+    finally:
+        adapter.remove()

@@ -25,6 +25,7 @@ from adapters.training.algorithms.groups import SIZES, Counts, by_group, counts_
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.models.chat_policy import ChatModelPolicy
 from adapters.training.models.demonstrations import playable_tasks
+from adapters.training.models.output_layer import in_pieces
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
@@ -264,13 +265,17 @@ def update_seconds(model: PreTrainedModel, examples: Sequence[Example], rollouts
 def _passed(model: PreTrainedModel, ids: Tensor, labels: Tensor) -> float:
     _wait(ids.device)
     began = time.monotonic()
-    logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
-    loss = functional.cross_entropy(
-        logits.flatten(0, 1).float(), labels[:, 1:].flatten(), ignore_index=_IGNORED
-    )
-    loss.backward()  # type: ignore[no-untyped-call]
+    targets = labels.roll(-1, dims=1)
+    targets[:, -1] = _IGNORED
+    places = targets != _IGNORED
+    (losses,) = in_pieces(model, places, targets[places], _summed_loss, input_ids=ids)
+    losses.sum().backward()  # type: ignore[no-untyped-call]
     _wait(ids.device)
     return time.monotonic() - began
+
+
+def _summed_loss(logits: Tensor, targets: Tensor) -> tuple[Tensor]:
+    return (functional.cross_entropy(logits.float(), targets, reduction="sum")[None],)
 
 
 def _wait(device: torch.device) -> None:

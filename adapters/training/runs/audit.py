@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from adapters.training.runs.evaluations import evaluations, played_with
+from adapters.training.runs.evaluations import evaluations, played_with, source_of
 from adapters.training.runs.reproducibility import reproducibility
 from adapters.training.runs.settings import TrainSettings, read_settings
 from toolgym import registration
@@ -24,7 +24,7 @@ from toolgym.family import TaskFamily
 from toolgym.intervals import wilson_interval
 from toolgym.runs.episodes import is_evaluation
 from toolgym.runs.files import Record
-from toolgym.runs.run import ALL_PHASES, EVALUATION, Run
+from toolgym.runs.run import ALL_PHASES, EVALUATION, SELECTION_PHASES, Run
 from toolgym.statistics import recorded_kwargs
 
 T = TypeVar("T")
@@ -184,16 +184,25 @@ def _settings(run: Run) -> TrainSettings:
     return read_settings(saved)
 
 
+def phase_arguments(run: Run) -> tuple[str, dict[str, Mapping[str, Any]]]:
+    """The environment of a run, and by phase the arguments that it was made with.
+
+    Raises:
+        ConfigurationError: The run does not tell.
+    """
+    if is_evaluation(run.config):
+        return str(run.config.get("env_id")), {EVALUATION: recorded_kwargs(run.config) or {}}
+    settings = _settings(run)
+    env_kwargs: dict[str, Mapping[str, Any]] = {"grpo": settings.training_kwargs}
+    for each in evaluations(settings):
+        env_kwargs |= {f"{when}{each.suffix}": each.env_kwargs for when in ("before", "after")}
+    chosen_by = source_of(evaluations(settings)).env_kwargs
+    return settings.env_id, env_kwargs | dict.fromkeys(SELECTION_PHASES, chosen_by)
+
+
 def _judges(run: Run, phases: Sequence[str]) -> dict[str, ToolEnv[Any]]:
     """The environment of each phase that the run has, as it was then."""
-    if is_evaluation(run.config):
-        env_kwargs = {EVALUATION: recorded_kwargs(run.config) or {}}
-        env_id = str(run.config.get("env_id"))
-    else:
-        settings = _settings(run)
-        env_id, env_kwargs = settings.env_id, {"grpo": settings.training_kwargs}
-        for each in evaluations(settings):
-            env_kwargs |= {f"{when}{each.suffix}": each.env_kwargs for when in ("before", "after")}
+    env_id, env_kwargs = phase_arguments(run)
     return {
         phase: _environment(env_id, env_kwargs[phase]) for phase in phases if phase in env_kwargs
     }

@@ -55,6 +55,7 @@ class Evaluation:
         played: How many of them a run plays.
         temperature: At which the model samples; 0 is greedy.
         tries: At each task.
+        task_ids: Those that are played; None: any `played` of them.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Evaluation:
     played: int
     temperature: float = 0.0
     tries: int = 1
+    task_ids: tuple[str, ...] | None = None
 
     @property
     def is_held_out(self) -> bool:
@@ -90,7 +92,8 @@ def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
     chosen = [_evaluation(settings, training, settings.evaluation_kwargs)]
     if items not in chosen[0].unseen and settings.evaluation_split:
         own = {k: v for k, v in settings.training_kwargs.items() if k in ("split", "task_part")}
-        kwargs = {**settings.env_kwargs, "split": _split_of(settings, training.family, items)}
+        kwargs = {**settings.env_kwargs, **settings.evaluation_env_kwargs}
+        kwargs["split"] = _split_of(settings, training.family, items)
         tasks = _tasks(settings, {**kwargs, "task_part": None})
         if len(unseen(tasks, training.tasks, items, training.family)):
             kwargs |= {"task_part": {"unseen_by": own, "kind": items}}
@@ -179,6 +182,11 @@ SURER = (
 """Said where the greedy accuracy moved and the sampled one did not."""
 
 
+def source_of(planned: Sequence[Evaluation]) -> Evaluation:
+    """The evaluation by whose tasks a checkpoint is chosen: on unseen items, if there is one."""
+    return next((each for each in planned if len(each.unseen) > 1), planned[0])
+
+
 def gain_sentence(evaluations: Sequence[Mapping[str, Any]], settings: TrainSettings) -> str:
     """A few sentences on what changed and what kind of change it is.
 
@@ -202,6 +210,17 @@ def gain_sentence(evaluations: Sequence[Mapping[str, Any]], settings: TrainSetti
             "Nothing was held out, so this says nothing of tasks that are not trained on."
         )
     return " ".join(sentences)
+
+
+def imitation_sentence(results: Sequence[Mapping[str, Any]]) -> str:
+    """What was reached by imitation alone, for each evaluation that could be scored."""
+    told = [
+        f"Accuracy on {each['name']} is {each['after']['accuracy']:.1%} after imitation alone"
+        f" ({_how(each['temperature'])}, {each['after']['episodes']} episodes)."
+        for each in results
+        if each["after"].get("accuracy") is not None
+    ]
+    return " ".join(told) or "No episode could be scored, so nothing can be said of what it knows."
 
 
 def _is_scored(evaluation: Mapping[str, Any]) -> bool:

@@ -19,23 +19,44 @@ Where a launcher started several processes, the first does all of this, and the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.training.models.chat_policy import ChatModelPolicy
-from adapters.training.runs.evaluations import Evaluation, evaluations, gain_sentence
-from adapters.training.runs.preparation import load_prepared, prepare, save
+from adapters.training.models.stored_weights import read_weights
+from adapters.training.runs.evaluations import (
+    Evaluation,
+    evaluations,
+    gain_sentence,
+    imitation_sentence,
+)
+from adapters.training.runs.playing import (
+    Asked,
+    Done,
+    Play,
+    asked_for,
+    evaluation_of,
+    play_turn_by_turn,
+)
+from adapters.training.runs.preparation import Saved, load_prepared, prepare, save
 from adapters.training.runs.progress import Advance, ProgressListener
+from adapters.training.runs.selection import (
+    Division,
+    HeldOut,
+    divide,
+    selection_sentence,
+    selection_summary,
+    stages,
+)
 from adapters.training.runs.settings import TrainSettings
-from toolgym import rollout
+from toolgym.records import EpisodeRecord
 from toolgym.runs.run import Run
 
 FINAL = "final"
-_MEASURED_ON = 0  # seed of the choice of tasks to evaluate on: the same for every run
-_AT_ONCE = 192
 _PAUSE = 0.2  # seconds
 
 
@@ -49,6 +70,8 @@ class Grpo:
             where to go on.
         advance: To be called after each step.
         is_main: Whether this is the process that writes; the others only train.
+        held_out: The evaluations while it is trained; None where there are none, or another
+            process makes them.
     """
 
     model: PreTrainedModel
@@ -57,13 +80,46 @@ class Grpo:
     run: Run
     advance: Advance
     is_main: bool = True
+    held_out: HeldOut | None = None
 
     def cut_off_after(self, step: int) -> None:
         """Forget what was told of steps that will be done again, and say where it stands."""
         if self.is_main:
             self.run.cut_metrics("grpo", step)
             self.run.cut_rollouts("grpo", step)
+        if self.held_out is not None:
+            self.held_out.begin_again_after(step)
         self.advance(step, "")
+
+    def is_enough(self, step: int, saved: Saved | None = None) -> bool:
+        """Evaluate after a step if it is time for it; whether the training should end.
+
+        Args:
+            saved: What is saved if it is the best so far, where that is not the job's model.
+        """
+        return self.held_out is not None and self.held_out.check(
+            step, self.model, self.tokenizer, saved
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether what was evaluated so far has ended the training."""
+        return self.held_out is not None and self.held_out.is_over
+
+    @property
+    def kept(self) -> Path | None:
+        """The folder of the weights that the settings keep; None: those that the model ends with.
+
+        Raises:
+            ConfigurationError: They are gone.
+        """
+        return self.held_out.kept() if self.held_out is not None else None
+
+    def load_kept(self) -> None:
+        """Put the weights into the model that its settings keep, once it is trained."""
+        kept = self.kept
+        if kept is not None:
+            read_weights(self.model, kept)
 
     def tell_metrics(self, step: int, numbers: dict[str, float]) -> None:
         """Write down the numbers of a step, and show how far the run is."""
@@ -76,8 +132,6 @@ class Grpo:
 
 
 Trainer = Callable[[Grpo], None]
-Policies = Callable[[float], ChatModelPolicy]
-"""The model as a policy that acts at a temperature; 0 is greedy."""
 Check = Callable[[Run, PreTrainedModel, PreTrainedTokenizerBase], None]
 
 
@@ -87,6 +141,7 @@ def train(
     trainer: Trainer,
     watch: ProgressListener,
     check: Check | None = None,
+    play: Play = play_turn_by_turn,
 ) -> dict[str, Any]:
     """Do what is left to do of a run, and return its summary.
 
@@ -94,6 +149,7 @@ def train(
         run: New, or interrupted at any point.
         settings: Those it was created with.
         check: Looks at the model before anything is spent on it, and raises if that is in vain.
+        play: How the tasks of evaluations are played.
 
     Raises:
         ConfigurationError: Model, data set or environment cannot be had.
@@ -106,21 +162,56 @@ def train(
         run.write_summary({**_blank(settings), **run.summary, **figures, "seconds": passed})
         return run.summary
 
+    def note_selection(phase: str) -> None:
+        if division is None:
+            note()
+            return
+        if phase in watched:
+            watched[phase].finish()
+        told = selection_summary(division, watched)
+        note(selection=told, kept=selection_sentence(told))
+
     note()
-    model, tokenizer = prepare(settings, run, watch)
-    note()
-    if check is not None:
+    planned = evaluations(settings)
+    division = divide(settings, planned) if settings.selects else None
+    watched = _watched(run, settings, division, play, watch)
+    model, tokenizer = prepare(settings, run, watch, watched.get("warmup"))
+    note_selection("warmup")
+    if check is not None and settings.steps:
         check(run, model, tokenizer)
-    policies = _policies(model, tokenizer, settings)
-    if run.summary["before"] is None:
-        note(before=run_evaluations(run, "before", policies, settings, watch, note)[0]["before"])
-    with watch.phase("GRPO", settings.steps) as advance:
-        trainer(Grpo(model, tokenizer, settings, run, advance))
+    measured = partial(
+        run_evaluations,
+        run=run,
+        planned=planned if division is None else division.reports,
+        measure=partial(measure, run, partial(play, model, tokenizer, settings), settings, watch),
+        note=note,
+    )
+    if settings.steps:
+        if run.summary["before"] is None:
+            note(before=measured("before")[0]["before"])
+        with watch.phase("GRPO", settings.steps) as advance:
+            trainer(Grpo(model, tokenizer, settings, run, advance, held_out=watched.get("grpo")))
     save(model, tokenizer, run.checkpoints / FINAL)
-    note()
-    results = run_evaluations(run, "after", policies, settings, watch, note)
-    gain = gain_sentence(results, settings)
+    note_selection("grpo")
+    results = measured("after")
+    gain = gain_sentence(results, settings) if settings.steps else imitation_sentence(results)
     return note(after=results[0]["after"], gain=gain, status="complete")
+
+
+def _watched(
+    run: Run,
+    settings: TrainSettings,
+    division: Division | None,
+    play: Play,
+    watch: ProgressListener,
+) -> dict[str, HeldOut]:
+    """The evaluations while it is trained, by phase."""
+    if division is None:
+        return {}
+    return {
+        phase: HeldOut(run, settings, stage, division, play, watch)
+        for phase, stage in stages(settings).items()
+    }
 
 
 def follow(run: Run, settings: TrainSettings, trainer: Trainer) -> None:
@@ -133,6 +224,8 @@ def follow(run: Run, settings: TrainSettings, trainer: Trainer) -> None:
         ConfigurationError: The model cannot be loaded.
         EnvironmentFault: The environment keeps failing.
     """
+    if not settings.steps:
+        return
     while Run.open(run.path).summary.get("before") is None:
         time.sleep(_PAUSE)
     model, tokenizer = load_prepared(settings, run)
@@ -140,74 +233,49 @@ def follow(run: Run, settings: TrainSettings, trainer: Trainer) -> None:
 
 
 def run_evaluations(
-    run: Run,
     when: str,
-    policies: Policies,
-    settings: TrainSettings,
-    watch: ProgressListener,
+    *,
+    run: Run,
+    planned: Sequence[Evaluation],
+    measure: Callable[[str, Evaluation], dict[str, Any]],
     note: Callable[..., Any],
 ) -> list[dict[str, Any]]:
     """Make the evaluations, and return their entries in the summary.
 
     Args:
-        run: Keeps the transcripts; an evaluation before the training whose figures its summary has
-            is not done again.
         when: "before" or "after".
-        policies: Who acts, by temperature.
+        run: One before the training whose figures its summary has is not done again.
+        measure: Makes one.
         note: Keeps `evaluations=` in the summary, each time one has its figures.
     """
-    planned = evaluations(settings)
     recorded = run.summary.get("evaluations") or [{"before": run.summary["before"]}]
     results = [{**each.to_json(), "before": None, "after": None} for each in planned]
     for each, earlier in zip(results, recorded, strict=False):
         each["before"] = earlier["before"]
     for each, evaluation in zip(results, planned, strict=True):
         if when != "before" or each["before"] is None:
-            policy = policies(evaluation.temperature)
-            each[when] = measure(run, when, evaluation, policy, settings, watch)
+            each[when] = measure(when, evaluation)
             note(evaluations=results)
     return results
 
 
 def measure(
     run: Run,
-    when: str,
-    evaluation: Evaluation,
-    policy: ChatModelPolicy,
+    play: Callable[[Asked, Done], Sequence[EpisodeRecord]],
     settings: TrainSettings,
     watch: ProgressListener,
+    when: str,
+    evaluation: Evaluation,
 ) -> dict[str, Any]:
     """Play the tasks of an evaluation, keep the transcripts in the run, and return the figures."""
     phase = f"{when}{evaluation.suffix}"
     run.cut_rollouts(phase)
+    asked = asked_for(settings, evaluation)
     total = min(evaluation.played, evaluation.tasks) * evaluation.tries
     with watch.phase(f"{evaluation.name}, {when}", total) as advance:
-        result = rollout.evaluate(
-            settings.env_id,
-            policy,
-            n=evaluation.played,
-            k=evaluation.tries,
-            batch=_AT_ONCE,
-            seed=_MEASURED_ON,
-            progress=lambda done, _: advance(done, ""),
-            **evaluation.env_kwargs,
-        )
-    run.log_rollouts({"phase": phase, "step": None, **r.to_json()} for r in result.records)
-    return result.summary()
-
-
-def _policies(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: TrainSettings
-) -> Policies:
-    return lambda temperature: ChatModelPolicy(
-        model,
-        tokenizer,
-        name=settings.model,
-        temperature=temperature,
-        max_new_tokens=settings.max_new_tokens,
-        batch=_AT_ONCE if settings.is_tiny else 16,
-        seed=settings.seed,
-    )
+        records = play(asked, lambda done: advance(done, ""))
+    run.log_rollouts({"phase": phase, "step": None, **r.to_json()} for r in records)
+    return evaluation_of(asked, records).summary()
 
 
 def _blank(settings: TrainSettings) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -22,6 +22,8 @@ from adapters.tiny.tokenizer import mistakes, null_padded, train_tokenizer
 from adapters.training.models.chat_policy import load_model
 from adapters.training.models.chat_templates import ChatTemplate
 from adapters.training.models.demonstrations import demonstrate
+from adapters.training.models.low_rank import Adapter, lora_config
+from adapters.training.models.stored_weights import read_weights
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
 from adapters.training.runs.progress import ProgressListener
@@ -36,11 +38,40 @@ TEMPLATE = "chat_template.jinja"
 """The text of the run's chat template, in its folder, where one was asked for."""
 _PADDED, _MISTAKEN = 300, 20  # transcripts that only the tokenizer sees
 
+Saved = PreTrainedModel | Adapter
+"""What has a `save_pretrained`."""
 Pair = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 
-def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
+class Checks(Protocol):
+    """Evaluations while a model is trained (`adapters.training.runs.selection`)."""
+
+    def begin_again_after(self, step: int) -> None:
+        """Forget what came after a step."""
+        ...
+
+    def check(
+        self,
+        step: int,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        saved: Adapter | None = None,
+    ) -> bool:
+        """Evaluate if it is time for it, and say whether training should end."""
+        ...
+
+    def kept(self) -> Path | None:
+        """The folder of the weights to go on with; None: those that the model has."""
+        ...
+
+
+def prepare(
+    settings: TrainSettings, run: Run, watch: ProgressListener, checks: Checks | None = None
+) -> Pair:
     """The model as it is before reinforcement learning, and its tokenizer.
+
+    Args:
+        checks: Evaluations while it imitates.
 
     Raises:
         ConfigurationError: The model cannot be loaded, or the environment has no expert.
@@ -51,11 +82,13 @@ def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
     if folder.is_dir() or needs_none:
         return load_prepared(settings, run)
     run.cut_metrics("warmup", 0)
+    if checks is not None:
+        checks.begin_again_after(-1)
     loaded = None if settings.is_tiny else _loaded(settings, run)  # first: it may not be there
     transcripts = _demonstrations(settings, watch)
     model, tokenizer = loaded or _tiny(settings, transcripts)
     if settings.warmup_steps:
-        _imitate(model, tokenizer, transcripts, settings, run, watch)
+        _imitate(model, tokenizer, transcripts, settings, run, watch, checks)
     save(model, tokenizer, folder)
     return model, tokenizer
 
@@ -72,7 +105,7 @@ def load_prepared(settings: TrainSettings, run: Run) -> Pair:
     return load_model(str(folder), for_training=True, dtype=settings.dtype)
 
 
-def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+def save(model: Saved, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Write a checkpoint folder whole or not at all; one of the same name gives way."""
     fresh = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -141,6 +174,7 @@ def _imitate(
     settings: TrainSettings,
     run: Run,
     watch: ProgressListener,
+    checks: Checks | None,
 ) -> None:
     env = registration.make(settings.env_id, **settings.training_kwargs)
     tools = env.tool_schemas()
@@ -153,14 +187,40 @@ def _imitate(
         seed=settings.seed,
         matrix_rate=settings.warmup_matrix_rate,
         stop_loss=settings.warmup_stop_loss,
+        memory=settings.memory,
+        tokens_per_pass=settings.warmup_tokens_per_pass,
+        gradient_checkpointing=has_checkpointing(settings),
+        alike=settings.warmup_alike,
     )
+    adapter = _adapter(model, settings) if settings.has_adapter_from_start else None
     with watch.phase("warm-up", settings.warmup_steps) as advance, _reproducible(settings.seed):
 
         def on_step(numbers: dict[str, float]) -> None:
             run.log_metrics({"phase": "warmup", **numbers})
             advance(int(numbers["step"]), f"loss {numbers['loss']:.3f}")
 
-        warm_up(model, examples, how, on_step)
+        def is_enough(step: int) -> bool:
+            return checks is not None and checks.check(step, model, tokenizer, adapter)
+
+        warm_up(model, examples, how, on_step, is_enough)
+    best = checks.kept() if checks is not None else None
+    if adapter is not None:
+        if best is not None:
+            adapter.load(best)
+        adapter.merge()
+    elif best is not None:
+        read_weights(model, best)
+
+
+def _adapter(model: PreTrainedModel, settings: TrainSettings) -> Adapter:
+    config = lora_config(settings.lora_rank, settings.lora_alpha, settings.lora_targets)
+    return Adapter(model, config, settings.seed)
+
+
+def has_checkpointing(settings: TrainSettings) -> bool:
+    """Whether activations are computed twice; the setting is the reference trainer's own."""
+    wanted = settings.trainer_options.get("gradient_checkpointing")
+    return settings.trainer == "reference" and bool(wanted)
 
 
 @contextlib.contextmanager

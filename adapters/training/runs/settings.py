@@ -27,13 +27,15 @@ from toolgym.unseen import PARTS, TASKS
 
 TINY: Final = "tiny"
 Control = Literal["shuffled-rewards"]
+Kept = Literal["last", "best"]
 Separation = Literal["evaluation without training", "training without evaluation", "divided"]
 
 
 WITHOUT_OPTION: Final = (
     *("copying", "demonstrator", "dtype", "lora_alpha", "lora_rank", "lora_targets"),
-    *("max_new_tokens", "warmup_batch", "warmup_learning_rate", "warmup_matrix_rate"),
-    "warmup_stop_loss",
+    *("max_new_tokens", "memory", "warmup_batch", "warmup_learning_rate", "warmup_matrix_rate"),
+    *("warmup_stop_loss", "warmup_tokens_per_pass", "warmup_alike", "warmup_eval_every"),
+    *("warmup_patience", "warmup_checkpoint", "selection_tasks", "patience", "checkpoint"),
 )
 """Settings that `toolgym train` has no option for; `--set NAME=VALUE` reaches them."""
 
@@ -63,13 +65,21 @@ class TrainSettings(BaseModel):
     lora_targets: str | tuple[str, ...] = "all-linear"
     """The layers that get an adapter: `all-linear`, or names such as `["q_proj", "v_proj"]`."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """Of a pretrained model's weights. In half precision small updates are rounded away, so
-    `bfloat16` is for adapters, whose own weights stay in float32."""
+    """What a pretrained model computes in; the tiny one too, after its warm-up. In half precision
+    small updates are rounded away, so with `bfloat16` warm-up and reference trainer keep beside
+    each weight what it has beyond that. TRL does not, so there it is for adapters, whose own
+    weights stay in float32."""
+    memory: Literal["exact", "half", "least"] = "exact"
+    """What warm-up and reference trainer keep for each weight: all in float32, gradient and moments
+    in bfloat16, or only what is needed. See `adapters.training.models.weight_updates`."""
     vllm: Literal["colocate", "server"] | None = None
     """The generator of rollouts: vLLM on the training GPU, or a server of its own; null: the
     trainer itself."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """For the environment: data set, step limit, parsing, rewards; without the split."""
+    evaluation_env_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """For the environment of evaluations only, over `env_kwargs`: another way of judging, such as
+    `{"match": "suite"}`; rewards stay as they are."""
     split: str | None = "train"
     """Where demonstrations and training tasks come from; null for an environment without splits."""
     evaluation_split: str | None = "dev"
@@ -99,9 +109,15 @@ class TrainSettings(BaseModel):
     warmup_stop_loss: float | None = Field(None, gt=0)
     """Imitation ends early once the mean loss of twenty steps is below this; null: after its last
     step."""
+    warmup_tokens_per_pass: int | None = Field(None, ge=1)
+    """Tokens of one forward and backward pass of imitation, padding included; null: as is
+    fastest."""
+    warmup_alike: int = Field(1, ge=1)
+    """Transcripts of a batch whose prompts begin alike, such as those about one database: what they
+    have in common is read once, and fewer databases share a batch."""
 
-    steps: int = Field(ge=1)
-    """Steps of reinforcement learning."""
+    steps: int = Field(ge=0)
+    """Steps of reinforcement learning; 0: imitation alone, measured once, at its end."""
     group_size: int = Field(ge=1)
     """Rollouts of one task that are compared with each other. With few of them a group often has
     one outcome only, and teaches nothing. 1 is for the reference trainer, with an estimator that
@@ -131,6 +147,23 @@ class TrainSettings(BaseModel):
     """Tries at each task in the evaluation that is sampled as in training; 0 leaves it out."""
     max_new_tokens: int = Field(ge=1)
     """Tokens of one turn in evaluations."""
+    eval_every: int = Field(0, ge=0)
+    """Steps of reinforcement learning between evaluations on selection tasks, which are not trained
+    on, and not among those of the evaluations before and after; 0: none. See
+    `adapters.training.runs.selection`."""
+    warmup_eval_every: int = Field(0, ge=0)
+    """The same in steps of imitation."""
+    selection_tasks: int = Field(64, ge=1)
+    """Tasks of these evaluations, played greedily; a third of those that there are, at most."""
+    patience: int | None = Field(None, ge=1)
+    """Reinforcement learning ends after so many of these evaluations in a row without a new best
+    accuracy; null: after its last step."""
+    warmup_patience: int | None = Field(None, ge=1)
+    """The same for imitation."""
+    checkpoint: Kept = "last"
+    """What the training results in: its `last` weights, or the `best` of these evaluations."""
+    warmup_checkpoint: Kept = "last"
+    """The same for imitation, and what reinforcement learning begins with."""
 
     @field_validator("chat_template")
     @classmethod
@@ -147,10 +180,50 @@ class TrainSettings(BaseModel):
         return size
 
     @model_validator(mode="after")
-    def _has_an_adapter_for_half_precision(self) -> TrainSettings:
-        if self.dtype != "float32" and not self.lora:
-            raise ValueError("bfloat16 rounds small updates away: add --lora, or keep float32")
+    def _loses_no_small_updates(self) -> TrainSettings:
+        if self.dtype == "float32":
+            return self
+        if self.trainer == "trl" and not self.lora:
+            raise ValueError(
+                "with --trainer trl bfloat16 rounds small updates away: add --lora, keep float32,"
+                " or take --trainer reference"
+            )
+        if self.warmup_matrix_rate is not None and not self.is_tiny:
+            raise ValueError("Muon moves matrices in float32: leave out warmup_matrix_rate")
         return self
+
+    @model_validator(mode="after")
+    def _has_evaluations_to_go_by(self) -> TrainSettings:
+        if not self.steps and not self.warmup_steps:
+            raise ValueError("nothing is learnt in 0 steps of imitation and 0 of GRPO: set steps")
+        if not self.steps and self.eval_every:
+            raise ValueError("eval_every counts steps of GRPO, and there are none: set steps")
+        for every, patience, kept in (
+            ("eval_every", "patience", "checkpoint"),
+            ("warmup_eval_every", "warmup_patience", "warmup_checkpoint"),
+        ):
+            if getattr(self, every):
+                continue
+            if getattr(self, patience) is not None or getattr(self, kept) == "best":
+                option = patience if getattr(self, patience) is not None else f"{kept}=best"
+                raise ValueError(f"{option} goes by evaluations, and {every} is 0: set {every}")
+        if reserved := self.evaluation_env_kwargs.keys() & {"split", "task_part"}:
+            raise ValueError(f"{min(reserved)} of evaluations is set by --split, not --eval-set")
+        return self
+
+    @property
+    def selects(self) -> bool:
+        """Whether it is measured while it is trained."""
+        return bool(self.eval_every or self.warmup_eval_every)
+
+    @property
+    def has_adapter_from_start(self) -> bool:
+        """Whether the warm-up trains an adapter too, which is merged at its end.
+
+        With TRL it trains all weights, whatever comes after it, as it does of the tiny model, which
+        knows nothing before.
+        """
+        return self.lora and self.trainer == "reference" and not self.is_tiny
 
     @property
     def is_tiny(self) -> bool:
@@ -185,7 +258,7 @@ class TrainSettings(BaseModel):
             own["task_part"] = PARTS[1]
         if self.separation == "evaluation without training":
             own["task_part"] = {"unseen_by": _split(self.split), "kind": TASKS}
-        return {**self.env_kwargs, **own}
+        return {**self.env_kwargs, **self.evaluation_env_kwargs, **own}
 
 
 def _split(name: str | None) -> dict[str, Any]:
@@ -255,6 +328,12 @@ _PRETRAINED_DEFAULTS: Final[dict[str, Any]] = {
     "max_new_tokens": 512,
     "save_every": 20,
 }
+_PRETRAINED_BY_REFERENCE: Final[dict[str, Any]] = {
+    # 10 bytes for each weight instead of 20, and half precision is what such models are made in.
+    "dtype": "bfloat16",
+    "memory": "half",
+    "warmup_tokens_per_pass": 8192,
+}
 _ADAPTER_RATE: Final = 10.0  # an adapter that begins at 0 learns at ten times the rate
 
 
@@ -284,6 +363,8 @@ def defaults_for(
     """The sets of defaults that hold for a run, each with its name; a later one goes before."""
     if model is not None:
         sets = [("default for pretrained models", _PRETRAINED_DEFAULTS)]
+        if given.get("trainer") == "reference":
+            sets.append(("default of the reference trainer", _PRETRAINED_BY_REFERENCE))
     else:
         sets = [("default for the tiny model", _TINY_DEFAULTS)]
         if (given.get("env_kwargs") or {}).get("dataset", TINY) != TINY:
@@ -291,8 +372,12 @@ def defaults_for(
         if has_novice(env_id):
             sets.append(("default where a novice demonstrates", _TINY_WITH_A_NOVICE))
     if given.get("lora"):
-        rates = [values["learning_rate"] for _, values in sets if "learning_rate" in values]
-        sets.append(("default for adapters", {"learning_rate": _ADAPTER_RATE * rates[-1]}))
+        names = ["learning_rate"]
+        if given.get("trainer") == "reference" and model is not None:
+            names.append("warmup_learning_rate")
+        merged = {name: value for _, values in sets for name, value in values.items()}
+        rates = {name: _ADAPTER_RATE * merged[name] for name in names}
+        sets.append(("default for adapters", rates))
     return sets
 
 

@@ -192,7 +192,7 @@ def test_a_dashboard_shows_what_the_run_folder_holds(tmp_path):
     [
         ([], "say which environment"),
         ([ENV, "--trainer", "other"], "--trainer must be trl or reference"),
-        ([ENV, "--trainer", "reference", "--lora"], "--lora is for --trainer trl"),
+        ([ENV, "--trainer", "reference", "--vllm", "server"], "--vllm is for --trainer trl"),
         ([ENV, "--trainer", "reference", "--set", "gruop_size=4"], "Did you mean group_size"),
         ([ENV, "--trainer", "reference", "--set", "loss=7"], "loss"),
         ([ENV, "--report-to", "paper"], "--report-to must be tensorboard or wandb or trackio"),

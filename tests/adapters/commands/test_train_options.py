@@ -64,9 +64,27 @@ def test_every_setting_has_an_option_or_is_reached_by_set() -> None:
     assert not {*WITHOUT_OPTION} & OWN_OPTIONS.keys()
 
 
-def test_half_precision_is_for_adapters() -> None:
+def test_half_precision_is_for_adapters_and_for_the_reference_trainer() -> None:
     with pytest.raises(ConfigurationError, match="rounds small updates away: add --lora"):
         resolve(EXPLORE, dtype="bfloat16")
+    with pytest.raises(ConfigurationError, match="Muon moves matrices in float32"):
+        resolve(EXPLORE, model="m/m", trainer="reference", warmup_matrix_rate=0.1)
+    chosen = resolve(EXPLORE, model="m/m", trainer="reference")
+    assert (chosen.dtype, chosen.memory) == ("bfloat16", "half")
+    assert resolve(EXPLORE, trainer="reference").dtype == "float32"
+    assert resolve(EXPLORE, model="m/m").memory == "exact"
+
+
+def test_the_warm_up_trains_an_adapter_where_the_reference_trainer_does() -> None:
+    both = resolve(EXPLORE, model="m/m", trainer="reference", lora=True)
+    full = resolve(EXPLORE, model="m/m", trainer="reference")
+    assert both.has_adapter_from_start
+    assert both.warmup_learning_rate == pytest.approx(10 * full.warmup_learning_rate)
+    for other in ({"model": None}, {"trainer": "trl"}):
+        settings = resolve(
+            EXPLORE, **{"model": "m/m", "trainer": "reference", "lora": True, **other}
+        )
+        assert not settings.has_adapter_from_start
 
 
 def test_what_a_run_would_use_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:

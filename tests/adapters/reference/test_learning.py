@@ -14,6 +14,7 @@ from torch import Tensor
 
 from adapters.reference.advantages import compute_advantages
 from adapters.reference.config import ReferenceConfig, reference_config
+from adapters.reference.kl_reference import CopiedReference
 from adapters.reference.learner import Learner
 from adapters.reference.losses import policy_loss
 from adapters.reference.optimizer import Optimizer
@@ -177,7 +178,7 @@ def test_reference_log_probs_stand_at_learnt_tokens_only() -> None:
     model, settings = random_model(), config(temperature=0.9, tokens_per_pass=30)
     batch = Batch.of(make_rollouts(), [True] * 5 + [False])
 
-    found = Learner(model, model, settings).reference_log_probs(batch)
+    found = Learner(model, CopiedReference(model), settings).reference_log_probs(batch)
 
     expected = plain_log_probs(model, batch, 0.9)[0].detach() * batch.loss_mask
     assert found is not None
@@ -288,9 +289,10 @@ def test_half_precision_loses_no_small_update() -> None:
     )
 
 
+@pytest.mark.parametrize("memory", ["exact", "half", "least"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_discarded_gradient_leaves_no_trace(dtype: Any) -> None:
-    model, settings = random_model(dtype=dtype), config()
+def test_a_discarded_gradient_leaves_no_trace(dtype: Any, memory: str) -> None:
+    model, settings = random_model(dtype=dtype), config(memory=memory)
     optimizer = Optimizer(model, settings)
 
     def backward(factor: float) -> Tensor:
@@ -310,9 +312,10 @@ def test_a_discarded_gradient_leaves_no_trace(dtype: Any) -> None:
     assert float(optimizer.gradient()[0]) == 0.0
 
 
+@pytest.mark.parametrize("memory", ["exact", "half", "least"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_an_optimizer_goes_on_from_its_state_to_the_bit(dtype: Any) -> None:
-    settings = config()
+def test_an_optimizer_goes_on_from_its_state_to_the_bit(dtype: Any, memory: str) -> None:
+    settings = config(memory=memory)
 
     def backward(model: Any, seed: int) -> None:
         torch.manual_seed(seed)
@@ -326,14 +329,9 @@ def test_an_optimizer_goes_on_from_its_state_to_the_bit(dtype: Any) -> None:
         optimizer.step(1e-3, optimizer.gradient()[0])
         if seed == 1:
             weights = {k: v.clone() for k, v in whole.state_dict().items()}
-            kept = {
-                **optimizer.state_dict(),
-                "weights": [
-                    None if w is None else w.clone() for w in optimizer.state_dict()["weights"]
-                ],
-            }
             saved = torch.utils._pytree.tree_map(
-                lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf, kept
+                lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf,
+                optimizer.state_dict(),
             )
     resumed = random_model(dtype=dtype)
     resumed.load_state_dict(weights)

@@ -21,6 +21,7 @@ import torch
 import transformers
 from torch import Tensor
 
+from adapters.reference import generation
 from adapters.reference.decoder import Decoder
 from adapters.reference.generation import Player, PlaySettings, Sampler
 from adapters.reference.rollout import Ending, Request, Rollout
@@ -315,6 +316,53 @@ def test_no_token_is_read_twice(player: Any, monkeypatch: pytest.MonkeyPatch) ->
     last_of_prompt, last_of_all = len(rollouts), len(rollouts)
     completions = sum(len(rollout.completion) for rollout in rollouts)
     assert sum(read) == prompts + last_of_prompt + completions - last_of_all
+
+
+@pytest.mark.parametrize("name", ["Llama", "Gemma3"])
+def test_what_all_prompts_begin_with_is_read_once(
+    name: str, player: Any, compact_tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    feed = Decoder.feed
+
+    def counting(self: Decoder, first: int, tokens: Any, starts: Any) -> Tensor:
+        read.append(sum(map(len, tokens)))
+        return feed(self, first, tokens, starts)
+
+    monkeypatch.setattr(Decoder, "feed", counting)
+    model = random_model(name, compact_tokenizer)
+    numbers = [n for n in range(3) for _ in range(2)]
+    group = [Request(f"note-{n}", n, f"{n}-{place}") for place, n in enumerate(numbers)]
+    before = player({}, model=model, max_tokens=12).play(group)
+    whole, read[:] = read[0], []
+    monkeypatch.setattr(generation, "LEAST", 3)
+
+    rollouts = player({}, model=model, max_tokens=12).play(group)
+
+    common = read[0]
+    assert common >= 3
+    assert common + read[1] == whole - 2 * common
+    for rollout, other in zip(rollouts, before, strict=True):
+        assert rollout.completion == other.completion
+        fresh = fresh_log_probs(model, rollout, 1.0)
+        assert sampled(rollout, rollout.log_probs) == pytest.approx(fresh, abs=2e-4)
+
+
+def test_a_large_vocabulary_is_drawn_from_as_a_small_one_is() -> None:
+    draw = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(40, 5003, generator=draw)
+    logits[:, ::3] = -math.inf
+    names = [str(row) for row in range(40)]
+    sampler = Sampler(names, 0.7, 25, torch.device("cpu"))
+    for position in range(25):
+        tokens, log_probs = sampler.sample(logits, range(40), [position] * 40)
+
+        exact = torch.log_softmax(logits / 0.7, dim=1)
+        sums = exact.exp().cumsum(dim=1, dtype=torch.float64)
+        points = sampler._uniforms[:, position] * sums[:, -1]
+        assert tokens == torch.searchsorted(sums, points[:, None], right=True)[:, 0].tolist()
+        assert log_probs == [float(exact[row, token]) for row, token in enumerate(tokens)]
+        assert all(math.isfinite(each) for each in log_probs)
 
 
 def test_turn_rewards_sum_to_the_reward(player: Any) -> None:

@@ -849,6 +849,7 @@ def test_the_page_on_training_explains_only_metrics_of_the_vocabulary():
 
 def test_only_what_a_clock_measures_may_differ_between_equal_runs():
     assert {key for key, metric in METRICS.items() if not metric.repeats} == {
+        "evaluation_seconds",
         "rollout_seconds",
         "update_seconds",
         "peak_memory",

@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 
 from adapters.tiny.model import TinySize, build_model
+from adapters.training.models import supervised
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.supervised import (
     Muon,
@@ -166,6 +167,25 @@ def test_short_examples_go_apart_from_long_ones_where_that_saves_more_than_a_pas
         divided = passes(lengths)
         assert sorted(place for part in divided for place in part) == list(range(len(lengths)))
         assert padded_tokens(lengths, divided) <= len(lengths) * max(lengths)
+
+
+@pytest.mark.parametrize(("alike", "kinds"), [(1, 3), (4, 2), (8, 1)])
+def test_a_batch_holds_as_many_that_begin_alike_as_asked_for(alike: int, kinds: int) -> None:
+    lengths = random.Random(0)
+    examples = [
+        Example((kind,) * 40 + (number,) * lengths.randrange(1, 30), (False,) * 41 + (True,) * 30)
+        for number in range(16)
+        for kind in (1, 2, 3)
+    ]
+    batches = supervised._batches(examples, WarmupSettings(9, batch=8, alike=alike))
+    round_of_all = [next(batches) for _ in range(6)]
+
+    assert sorted(e.ids for batch in round_of_all for e in batch) == sorted(e.ids for e in examples)
+    found = [len({example.ids[0] for example in batch}) for batch in round_of_all]
+    assert max(found) <= kinds if alike > 1 else max(found) == kinds
+    again = supervised._batches(examples, WarmupSettings(9, batch=8, alike=alike))
+    assert [next(again) for _ in range(6)] == round_of_all
+    assert next(again) != round_of_all[0]
 
 
 def test_passes_pad_less_than_half_as_much_as_the_batch_as_one(tiny_examples: Any) -> None:

@@ -108,25 +108,57 @@ def test_what_is_known_to_fail_is_refused_with_the_reason(
         make(**settings)
 
 
-@pytest.mark.parametrize("kind", ["deepspeed", "fsdp"])
-def test_sharded_weights_are_watched_but_not_acted_upon(make: Any, kind: str) -> None:
+FSDP1 = {"fsdp": True, "fsdp_config": {"version": 1}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"deepspeed": "something"}, "with DeepSpeed: .*Shard with FSDP2 .*fsdp_version: 2"),
+        (FSDP1, "with FSDP1: .*Shard with FSDP2 .*fsdp_version: 2"),
+        ({"fsdp": True, "fsdp_config": {"version": 2, "xla": True}}, "with FSDP1"),
+    ],
+)
+def test_weights_that_are_no_tensors_of_their_own_are_watched_but_not_acted_upon(
+    make: Any, settings: dict[str, Any], words: str
+) -> None:
     config = make()
-    setattr(config, kind, "something")
-    with pytest.raises(ConfigurationError, match="DeepSpeed or FSDP"):
+    for name, value in settings.items():
+        setattr(config, name, value)
+    with pytest.raises(ConfigurationError, match=words):
         check_config(config)
     config.guards = {"only_warn": True}
     assert check_config(config) == []
 
 
-@pytest.mark.parametrize("kind", ["DEEPSPEED", "FSDP"])
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({"ACCELERATE_USE_DEEPSPEED": "true"}, "with DeepSpeed"),
+        ({"ACCELERATE_USE_FSDP": "true"}, "with FSDP1"),
+        ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "1"}, "with FSDP1"),
+    ],
+)
 def test_sharding_that_the_launcher_asked_for_is_seen_too(
-    make: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+    make: Any, environ: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = make()
-    monkeypatch.setenv(f"ACCELERATE_USE_{kind}", "true")
-    with pytest.raises(ConfigurationError, match="DeepSpeed or FSDP"):
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=words):
         check_config(config)
     config.guards = {"only_warn": True}
+    assert check_config(config) == []
+
+
+def test_guards_act_under_fsdp2_however_it_was_asked_for(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for settings in ({"fsdp": True}, {"fsdp": True, "fsdp_config": {"fsdp_version": 2}}):
+        assert make(**settings).fsdp_config.get("version", 2) == 2
+    config = make()
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    monkeypatch.setenv("FSDP_VERSION", "2")
     assert check_config(config) == []
 
 

@@ -1,10 +1,6 @@
 """Two processes that share a step make the update that one makes alone."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +10,11 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 import torch
 
-from tests.adapters.trl.scripted_trl import prompt_text
+from tests.adapters.trl.processes import launch
+from tests.adapters.trl.scripted_trl import prompt_text, same
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
-ROOT = Path(__file__).parents[3]
 SETTINGS: dict[str, Any] = {
     "num_generations": 4,
     "max_steps": 1,
@@ -42,29 +38,11 @@ def folder(make_tokenizer: Any, tiny_model: Any, tmp_path: Path) -> Path:
 
 
 def run(folder: Path, name: str, processes: int, script: str, **settings: Any) -> Path:
+    """A training by `trl_worker`, whose settings may have some of the worker's own."""
     out = folder / name
-    out.mkdir()
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes)]
-    command += [
-        "--master_port",
-        str(29500 + os.getpid() % 2000),
-        "-m",
-        "tests.adapters.trl.trl_worker",
-    ]
-    command += [str(folder), str(out), script, json.dumps({**SETTINGS, **settings})]
-    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environ = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
-    told = out / "stderr"
-    with told.open("w") as stderr:
-        process = subprocess.Popen(
-            command, stdout=stderr, stderr=stderr, cwd=ROOT, env=environ, start_new_session=True
-        )
-        try:
-            code = process.wait(timeout=300)
-        except subprocess.TimeoutExpired:  # one waits for the other for ever
-            os.killpg(process.pid, signal.SIGKILL)
-            code = process.wait()
-    (out / "returncode").write_text(str(code))
+    out.mkdir(exist_ok=True)
+    told = json.dumps({**SETTINGS, **settings})
+    launch(out, processes, "tests.adapters.trl.trl_worker", str(folder), str(out), script, told)
     return out
 
 
@@ -142,3 +120,102 @@ def test_with_a_vllm_server_each_rollout_gets_its_own_words_however_long_others_
     assert numbers["accuracy"] == 0.25
     assert numbers["answered"] == numbers["validity"] == 1.0
     assert numbers["tool_failures"] == 0.0
+
+
+# A model in shards
+
+FSDP2: dict[str, Any] = {
+    "fsdp": True,
+    "fsdp_config": {
+        "version": 2,
+        "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "state_dict_type": "SHARDED_STATE_DICT",  # of checkpoints, as accelerate launch has it
+    },
+}
+LOADED_CUT = {"loaded_cut": True}  # by transformers, with no help of accelerate
+FAULTY: dict[str, Any] = {
+    "per_device_train_batch_size": 8,
+    "max_steps": 6,
+    "optim": "adamw_torch",
+    "lr_scheduler_type": "linear",
+    "snapshot_steps": 1,
+    "snapshot_keep": 9,
+    "save_strategy": "steps",
+    "save_steps": 2,
+}
+LORA: dict[str, Any] = {"r": 4, "target_modules": ["q_proj", "v_proj", "down_proj"]}
+
+
+def states(out: Path, rank: int = 0) -> list[dict[str, Any]]:
+    """Weights and moments after each step, 0 for before the first, whole in either case."""
+    assert (out / "returncode").read_text() == "0", (out / "stderr").read_text()[-3000:]
+    held: list[dict[str, Any]] = torch.load(out / f"states-{rank}.pt")
+    return held
+
+
+def furthest(ones: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> float:
+    assert ones.keys() == others.keys()
+    return max(float((ones[name] - others[name]).abs().max()) for name in ones)
+
+
+@pytest.mark.parametrize(
+    ("way", "lora"),
+    [(FSDP2, None), (FSDP2, LORA), (LOADED_CUT, None)],
+    ids=["accelerate", "accelerate with lora", "transformers"],
+)
+def test_an_update_of_shards_is_the_update_of_the_whole(
+    folder: Path, way: dict[str, Any], lora: Any
+) -> None:
+    alone = run(folder, "alone", 1, "lively", per_device_train_batch_size=16, lora=lora)
+    cut = run(folder, "cut", 2, "lively", per_device_train_batch_size=8, lora=lora, **way)
+    assert furthest(weights(cut), weights(alone)) < 1e-6
+    assert same(weights(cut, 0), weights(cut, 1))
+    assert furthest(weights(cut), states(cut)[0]["weights"]) > 1e-6
+    (ones,), (twos,) = told(alone)["numbers"], told(cut)["numbers"]
+    assert (told(alone)["sharded"], told(cut)["sharded"]) == (False, True)
+    for key in ("reward", "learnt_tokens", "nonfinite_gradients", "nonfinite_weights", "kl"):
+        assert ones[key] == twos[key], key
+    for key in ("grad_norm", "entropy"):
+        assert twos[key] == pytest.approx(ones[key], rel=1e-5)
+
+
+@pytest.mark.parametrize("way", [FSDP2, LOADED_CUT], ids=["accelerate", "transformers"])
+def test_processes_that_share_a_model_may_generate_turns_of_unequal_length(
+    folder: Path, way: dict[str, Any]
+) -> None:
+    """Each token needs all shards, so the one that is done goes on until the other is, too."""
+    settings = {"dynamic_sampling": False, "per_device_train_batch_size": 4, "beta": 0.0}
+    out = run(folder, "unequal", 2, "unequal", **settings, **way)
+    assert same(weights(out, 0), weights(out, 1))
+    assert [told(out, rank)["generated"] for rank in (0, 1)] == [[4] * 4, [12] * 4]
+    assert told(out, 0)["guards"] == told(out, 1)["guards"]
+
+
+def test_a_nan_in_one_shard_is_skipped_rolled_back_and_learnt_from_slower_everywhere(
+    folder: Path,
+) -> None:
+    """As in two processes that hold all weights; and a run that was killed finds its snapshots."""
+    plain = run(
+        folder, "plain", 2, "lively", faults={"steps": [3, 4, 5], "ranks": [0, 1]}, **FAULTY
+    )
+    fault = {"steps": [3, 4, 5], "ranks": [1]}
+    cut = run(folder, "cut", 2, "lively", faults=fault, **FAULTY, **FSDP2)
+    told_of = [told(cut, rank) for rank in (0, 1)]
+    assert told_of[0]["guards"] == told_of[1]["guards"]
+    numbers, of_plain = told_of[0]["numbers"], told(plain)["numbers"]
+    for key in ("updates", "skipped_updates", "roll_backs", "learning_rate_scale"):
+        assert [line[key] for line in numbers] == [line[key] for line in of_plain], key
+    assert [line["nonfinite_gradients"] for line in numbers] == [0, 0, 1, 1, 1, 0]
+    assert [line["roll_backs"] for line in numbers] == [0, 0, 0, 0, 1, 1]
+    assert numbers[-1]["learning_rate_scale"] == 0.5
+    after = states(cut)
+    assert same(after[3], after[2])
+    assert same(after[4], after[2])
+    assert same(after[5], after[1])
+    for step, (ours, theirs) in enumerate(zip(after, states(plain), strict=True)):
+        assert furthest(ours["weights"], theirs["weights"]) < 1e-5, step
+    run(folder, "killed", 2, "lively", killed_at=2, **FAULTY, **FSDP2)
+    assert not list((folder / "killed").glob("told-*"))
+    resumed = run(folder, "killed", 2, "lively", faults=fault, **FAULTY, **FSDP2)
+    assert same(states(resumed), after[2:])
+    assert told(resumed)["guards"] == told_of[0]["guards"]

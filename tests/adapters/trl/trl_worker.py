@@ -1,6 +1,7 @@
 """One process of a training by a script, started by `torchrun`; see `test_trl_processes`."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -8,12 +9,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+import torch.distributed as dist
+from accelerate import PartialState
+from accelerate.utils import DistributedType
+from peft import LoraConfig
+from torch.distributed.tensor import DTensor
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from transformers.distributed import DistributedConfig
+from trl import GRPOTrainer
 from trl.generation.vllm_generation import VLLMGeneration
 
 from adapters.trl import StableGRPOTrainer
 from tests.adapters.conftest import NOTES
-from tests.adapters.trl.scripted_trl import call, scripted
+from tests.adapters.trl.scripted_trl import Scripted, call, recorded, scripted
 
 
 def lively(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
@@ -90,33 +98,118 @@ def serve(trainer: Any) -> Server:
     return server
 
 
+class ShardedOnCPU(GRPOTrainer):
+    """Where accelerate is told to shard, it does so on this CPU.
+
+    Left alone it would on an accelerator only, though PyTorch's FSDP2 does on both.
+    """
+
+    def create_accelerator_and_postprocess(self) -> None:
+        if self.args.fsdp:
+            PartialState._shared_state["distributed_type"] = DistributedType.MULTI_XPU
+        super().create_accelerator_and_postprocess()
+
+
+class Unequal(ShardedOnCPU):
+    """The model itself speaks, in one process three times as long as in the other."""
+
+    script, batches = None, 0
+
+    def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
+        self.generation_config.max_new_tokens = 4 + 8 * self.accelerator.process_index
+        told = super()._generate_single_turn(*args, **kwargs)
+        self.generated = [len(ids) for ids in told[0]]
+        return told
+
+
+class UnequalStable(StableGRPOTrainer, Unequal):
+    """The same under our own trainer."""
+
+
+class Faulty(ShardedOnCPU, Scripted):
+    """At some steps the gradient of the first weight gets a nan, in some processes."""
+
+    faults: dict[str, list[int]]
+
+    def training_step(self, *args: Any, **kwargs: Any) -> Any:
+        loss = super().training_step(*args, **kwargs)
+        is_due = self.state.global_step + 1 in self.faults.get("steps", ())
+        if is_due and self.accelerator.process_index in self.faults["ranks"]:
+            gradient = next(p.grad for p in self.model.parameters() if p.requires_grad)
+            part = gradient.to_local() if isinstance(gradient, DTensor) else gradient
+            part.flatten()[0] = torch.nan
+        return loss
+
+
+class FaultyStable(StableGRPOTrainer, Faulty):
+    """The same under our own trainer."""
+
+
+class Killed(TrainerCallback):
+    """Ends the process once the checkpoint of a step is complete, as a kill would."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == self.step:
+            os._exit(0)
+
+
+CLASSES = {"server": StableGRPOTrainer, "unequal": UnequalStable}
+
+
+def whole(state: Any) -> Any:
+    """A state without shards; all processes have to ask for it."""
+    if isinstance(state, DTensor):
+        return state.full_tensor()
+    if isinstance(state, dict):
+        return {key: whole(value) for key, value in state.items()}
+    return state
+
+
 def main(folder: Path, out: Path, script: str, settings: dict[str, Any]) -> None:
     """Train, and leave weights and numbers of this process behind."""
     torch.set_num_threads(1)
     seen: list[dict[str, float]] = []
-    by_server = {"trainer_class": StableGRPOTrainer} if script == "server" else {}
+    own = {key: settings.pop(key, None) for key in ("faults", "killed_at", "lora", "loaded_cut")}
+    cut = {}
+    if own["loaded_cut"]:
+        dist.init_process_group("gloo")
+        cut = {"distributed_config": DistributedConfig(fsdp_size=dist.get_world_size())}
     trainer = scripted(
-        AutoModelForCausalLM.from_pretrained(folder / "model"),
+        AutoModelForCausalLM.from_pretrained(folder / "model", **cut),
         AutoTokenizer.from_pretrained(folder / "model"),
         out / "run",
         globals().get(script),
         env_id=NOTES,
         settings=settings,
         on_metrics=lambda step, numbers: seen.append(numbers),
-        **by_server,
+        trainer_class=CLASSES.get(script, FaultyStable),
+        **({"peft_config": LoraConfig(**own["lora"])} if own["lora"] else {}),
     )
+    trainer.faults = own["faults"] or {}
     server = serve(trainer) if script == "server" else None
-    trainer.train()
+    states = recorded(trainer)
+    if own["killed_at"]:
+        trainer.add_callback(Killed(own["killed_at"]))
+    trainer.train(resume_from_checkpoint=any((out / "run").glob("checkpoint-*")))
     rank = trainer.accelerator.process_index
     weights = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
-    torch.save(weights, out / f"weights-{rank}.pt")
+    is_sharded = any(isinstance(weight, DTensor) for weight in weights.values())
+    torch.save(whole(weights), out / f"weights-{rank}.pt")
+    moments = [each["state"] for each in states.optimizer]
+    pairs = zip(states.weights, moments, strict=True)
+    torch.save([whole({"weights": w, "moments": m}) for w, m in pairs], out / f"states-{rank}.pt")
     told = {
+        "sharded": is_sharded,
         "world": trainer.accelerator.num_processes,
         "numbers": seen,
         "guards": trainer._guard_callback.guards.state_dict(),
         "sampling": trainer._sampling.state_dict() if trainer._sampling is not None else None,
         "batches": trainer.batches,
         "asked": server.asked if server is not None else [],
+        "generated": getattr(trainer, "generated", []),
         "correct": [env._playing.episode.outcome.correct for env in trainer.environments],
         "turns": [len(env._playing.episode.turns) for env in trainer.environments],
     }

@@ -13,7 +13,7 @@ import pytest
 from tests.toolgym.commands.wrong_inputs import CASES
 
 ROOT = Path(__file__).resolve().parents[3]
-TRAINING = ("train", "preflight", "lab")
+TRAINING = ("train", "preflight", "lab", "recipe")
 COMMANDS = sorted({line.split()[0] for line in CASES} - {"nosuch"})
 LATE = ("--set gruop=4",)
 """Uses that only a trainer's own config can judge, for which its library has to be loaded."""

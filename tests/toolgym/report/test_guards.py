@@ -114,7 +114,8 @@ def drawn_keys() -> set[str]:
     """Every key that some plot shows."""
     plots = [plot for section in SECTIONS for plot in section.plots]
     keys = {series.key for plot in plots for series in plot.series}
-    return keys | {plot.spread for plot in plots if plot.spread} | {SEVERITY}
+    edges = {key for plot in plots for key in plot.band or ()}
+    return keys | edges | {plot.spread for plot in plots if plot.spread} | {SEVERITY}
 
 
 def test_every_metric_that_is_drawn_is_in_the_vocabulary_and_of_its_unit() -> None:
@@ -132,6 +133,7 @@ def test_every_metric_that_tells_something_is_drawn() -> None:
         "turns",
         "rollouts",
         "updates",
+        "held_out_episodes",
     }  # what shares are of
 
 

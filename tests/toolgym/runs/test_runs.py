@@ -121,8 +121,8 @@ def test_a_number_that_does_not_exist_is_null_under_its_key(run: Run) -> None:
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        ({"step": 1}, "`phase` must be one of warmup, grpo, not None"),
-        ({"phase": "GRPO", "step": 1}, "`phase` must be one of warmup, grpo, not 'GRPO'"),
+        ({"step": 1}, "`phase` must be one of warmup, grpo, .*, not None"),
+        ({"phase": "GRPO", "step": 1}, "`phase` must be one of warmup, grpo, .*, not 'GRPO'"),
         ({"phase": "grpo"}, "need a `step`"),
         ({"phase": "grpo", "step": 0}, "`step` must be a whole number from 1, not 0"),
         ({"phase": "grpo", "step": 1.0}, "`step` must be a whole number from 1, not 1.0"),

@@ -1,0 +1,107 @@
+"""An adapter of low rank (LoRA) inside a model, which stays the same object with peft's layers.
+
+Only the adapter's weights are trained, in float32 whatever the model computes in; the rest is as it
+was read, so that it takes no gradient and no moments, and without its adapter the model is what it
+was before: the reference of a KL penalty that takes no memory. `merge` puts the sum of both into
+the model's own weights, and takes peft's layers out again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from toolgym.errors import ConfigurationError
+
+_WEIGHTS = "adapter_model.safetensors"
+
+
+def lora_config(rank: int, alpha: int, targets: str | Sequence[str]) -> Any:
+    """The config of peft for an adapter.
+
+    Raises:
+        ConfigurationError: peft is not installed.
+    """
+    try:
+        from peft import LoraConfig
+    except ImportError:
+        raise ConfigurationError(
+            "--lora needs peft, not installed here; run: pip install 'toolgym[train]'"
+        ) from None
+    return LoraConfig(
+        r=rank,
+        lora_alpha=alpha,
+        target_modules=targets if isinstance(targets, str) else list(targets),
+        task_type="CAUSAL_LM",
+    )
+
+
+class Adapter:
+    """A new adapter in a model, which adds nothing to begin with.
+
+    Args:
+        model: It gets the adapter's layers, and everything else in it is frozen.
+        config: A `LoraConfig` of peft.
+        seed: Of the adapter's first weights.
+
+    Raises:
+        ConfigurationError: The model has no such layers.
+    """
+
+    def __init__(self, model: PreTrainedModel, config: Any, seed: int = 0) -> None:
+        from peft import get_peft_model
+
+        with torch.random.fork_rng(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of names that peft will use later
+            torch.manual_seed(seed)
+            try:
+                self._inside: Any = get_peft_model(model, config)
+            except ValueError as problem:
+                raise ConfigurationError(f"--set lora_targets is refused: {problem}") from problem
+        self.model = model
+
+    @contextmanager
+    def active(self) -> Iterator[PreTrainedModel]:
+        """A context in which the model is what it is without the adapter."""
+        with self._inside.disable_adapter():
+            yield self.model
+
+    def save_pretrained(self, folder: Path) -> None:
+        """Write the adapter, and nothing of the model, into a folder."""
+        self._inside.save_pretrained(str(folder), save_embedding_layers=False)
+
+    def load(self, folder: Path) -> None:
+        """Read the adapter's weights from a folder.
+
+        Raises:
+            ConfigurationError: It holds another adapter, or none.
+        """
+        from peft import set_peft_model_state_dict
+        from safetensors.torch import load_file
+
+        file = folder / _WEIGHTS
+        try:
+            found: Any = set_peft_model_state_dict(self._inside, load_file(file))
+            if found.unexpected_keys:
+                raise RuntimeError(f"unexpected: {found.unexpected_keys[0]}")
+        except (OSError, RuntimeError) as problem:
+            raise ConfigurationError(
+                f"{folder} holds no adapter of the shape that is trained: go on with the lora"
+                " settings that it was begun with, or train into another folder."
+            ) from problem
+
+    def remove(self) -> None:
+        """Take the adapter's layers out; the model is what it was."""
+        self._inside.unload()
+        self.model.requires_grad_(True)
+
+    def merge(self) -> None:
+        """Add the adapter to the model's own weights, and take its layers out."""
+        self._inside.merge_and_unload()
+        self.model.requires_grad_(True)

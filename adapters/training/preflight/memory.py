@@ -1,0 +1,97 @@
+"""Whether the machine has the memory that a training will take, before the training finds out.
+
+The need is arithmetic (`adapters.training.models.memory_needs`); what there is, is asked of the GPU
+if there is one, and else of the operating system. Weights, moments and gradient are certain, so
+where they alone are too much, training is refused. Activations and caches are counted for passes
+and rollouts that are as long as the settings allow, so of those there is only a warning.
+
+It is for the reference trainer and pretrained models: TRL's settings say too little of its memory.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from adapters.training.models.memory_needs import Load, Needs, needs_of, shape_of
+from adapters.training.preflight.judge import Finding
+from adapters.training.runs.settings import TrainSettings
+
+_DEFAULTS: Final = {"tokens_per_pass": 8192, "at_once": 64, "gradient_checkpointing": False}
+"""Of the reference trainer."""
+_PROMPT: Final = 1024  # tokens, for want of better
+_GROUP: Final = Path("/sys/fs/cgroup")
+
+
+def memory_needs(settings: TrainSettings, config: Any, parameters: int = 0) -> Needs | None:
+    """What a training needs; None where that cannot be told.
+
+    Args:
+        config: Of the model.
+        parameters: Of the model; 0: by its config.
+    """
+    shape = shape_of(config, parameters)
+    if shape is None or settings.is_tiny or settings.trainer != "reference":
+        return None
+    options = {**_DEFAULTS, **settings.trainer_options}
+    loss = options.get("loss")
+    beta = loss.get("beta", 0.0) if isinstance(loss, dict) else 0.01 if loss is None else 0.0
+    rollouts = settings.group_size * settings.prompts
+    tokens = _PROMPT + settings.max_completion_length
+    load = Load(
+        memory=settings.memory,
+        dtype=settings.dtype,
+        adapter_rank=settings.lora_rank if settings.lora else 0,
+        has_reference=beta > 0,
+        tokens_per_pass=min(max(int(options["tokens_per_pass"]), tokens), rollouts * tokens),
+        has_checkpointing=bool(options["gradient_checkpointing"]),
+        at_once=min(int(options["at_once"]), rollouts),
+        rollout_tokens=tokens,
+    )
+    return needs_of(shape, load)
+
+
+def free_memory() -> float | None:
+    """Bytes that a process can have, on the GPU if there is one; None where nobody says."""
+    if torch.cuda.is_available():
+        return float(torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved())
+    sizes = [_available(), _left_of_the_group()]
+    return min((size for size in sizes if size is not None), default=None)
+
+
+def _available() -> float | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return 1024 * float(found[0]) if found else None
+
+
+def _left_of_the_group() -> float | None:
+    """What a container may still take."""
+    try:
+        limit = float((_GROUP / "memory.max").read_text())
+        return limit - float((_GROUP / "memory.current").read_text())
+    except (OSError, ValueError):  # no container, or no limit
+        return None
+
+
+def check_memory(needs: Needs | None, held: float = 0.0) -> list[Finding]:
+    """Findings where the machine has less than is needed.
+
+    Args:
+        held: Bytes of the need that this process has taken already.
+    """
+    free = free_memory()
+    if needs is None or free is None or needs.total <= free + held:
+        return []
+    is_hopeless = needs.certain > free + held
+    reason = f"{needs.sentence()} This machine has {(free + held) / 1e9:.1f} GB free."
+    advice = (
+        "Lower --set tokens_per_pass or --set at_once, add --set gradient_checkpointing=true, or"
+        " keep less of each weight: --set memory=least, or --lora."
+    )
+    return [Finding("memory", "no-go" if is_hopeless else "warn", reason, advice)]

@@ -1,0 +1,108 @@
+"""A model of the shape of Qwen3-0.6B with an adapter, through two steps of the trainer."""
+
+import math
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra `train`")
+
+import torch
+from peft import LoraConfig
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from adapters.trl import StableGRPOTrainer
+from tests.adapters.trl.scripted_trl import Scripted, call, scripted
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+PARAMETERS = 596_049_920
+"""Of Qwen3-0.6B, its 155,582,464 for the tied embedding of 151,936 tokens once."""
+GENERATED = 4
+
+
+class Spoken(Scripted):
+    """The model generates, once; then all turns are the script's, which earns something."""
+
+    generated_ids: list[list[int]]
+
+    def _generate_single_turn(self, prompt_ids: list[list[int]], *args: Any, **kwargs: Any) -> Any:
+        if not self.in_loop and self.batches == 1:
+            self.generation_config.max_new_tokens = GENERATED
+            generate = super(Scripted, self)._generate_single_turn
+            self.generated_ids, _ = generate(prompt_ids, *args, **kwargs)
+        return super()._generate_single_turn(prompt_ids, *args, **kwargs)
+
+
+class SpokenStable(StableGRPOTrainer, Spoken):
+    """The same under our own trainer."""
+
+
+@pytest.fixture
+def model(read_tokenizer: Any) -> Any:
+    """Random weights in bfloat16. The tokenizer is a small one, which knows the first few ids."""
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=151_936,
+        hidden_size=1024,
+        intermediate_size=3072,
+        num_hidden_layers=28,
+        num_attention_heads=16,
+        num_key_value_heads=8,
+        head_dim=128,
+        tie_word_embeddings=True,
+        eos_token_id=read_tokenizer.eos_token_id,
+        pad_token_id=read_tokenizer.pad_token_id,
+        dtype=torch.bfloat16,
+    )
+    return Qwen3ForCausalLM._from_config(config)
+
+
+def one_right(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
+    number = 10 + int(inputs[0]["task_id"].rpartition("-")[2])
+    return [[call("answer", value=value)] for value in (number, 99)]
+
+
+def test_an_adapter_on_six_hundred_million_weights_learns_alone(
+    model: Any, read_tokenizer: Any, tmp_path: Any
+) -> None:
+    seen: list[dict[str, float]] = []
+    assert sum(parameter.numel() for parameter in model.parameters()) == PARAMETERS
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+    trainer = scripted(
+        model,
+        read_tokenizer,
+        tmp_path,
+        one_right,
+        trainer_class=SpokenStable,
+        peft_config=LoraConfig(r=8, target_modules=["q_proj", "v_proj"]),
+        settings={
+            "per_device_train_batch_size": 2,
+            "num_generations": 2,
+            "max_steps": 2,
+            "max_completion_length": 64,
+            "beta": 0.01,
+            "bf16": True,
+            "use_cpu": True,
+            "dynamic_sampling": False,
+        },
+        on_metrics=lambda step, metrics: seen.append(metrics),
+    )
+    before = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+    trainer.train()
+    after = dict(trainer.model.named_parameters())
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert len(moved) >= 2 * 28
+    assert all("lora_" in name for name in moved)
+    first, second = seen
+    assert all(math.isfinite(value) for metrics in seen for value in metrics.values())
+    assert first["kl"] == 0.0
+    assert second["kl"] > 0.0
+    guards = trainer._guard_callback.guards.state_dict()
+    assert guards["history"]["norms"] == [metrics["grad_norm"] for metrics in seen]
+    assert min(guards["history"]["norms"]) > 0.0
+    assert [metrics["nonfinite_gradients"] for metrics in seen] == [0, 0]
+    assert second["updates"] == 2
+    assert first["peak_memory"] < 8 * 1024
+    assert trainer.ref_model is None
+    assert [len(ids) for ids in trainer.generated_ids] == [GENERATED] * 2
