@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.export.card import LICENCE
-from adapters.export.tables import LeftOut, object_text
+from adapters.export.tables import LeftOut, json_text
 from adapters.training.models.demonstrations import playable_tasks
 from toolgym import registration
 from toolgym.env import ToolEnv
@@ -114,7 +114,7 @@ def facts_of(env_id: str, parts: Sequence[Part], seed: int) -> dict[str, str]:
     return {
         "environment": f"`{env_id}`",
         **origin_facts(env_id, dataset_of(env_id, first)),
-        "arguments of the environment": f"`{object_text(settings)}`" if settings else "its own",
+        "arguments of the environment": f"`{json_text(settings)}`" if settings else "its own",
         "splits": ", ".join(part.split for part in parts),
         "seed": str(seed),
         "toolgym": version("toolgym"),
