@@ -220,7 +220,7 @@ def _wanted(
     Args:
         everything: Without `--split` all splits of the data set, else the environment's own.
     """
-    from adapters.export.tasks import dataset_of
+    from toolgym.registration import dataset_of
 
     given = arguments_for(env_id, settings, dataset=dataset)
     own = parameters_of(environment_creator(env_id))[0].get("split")
