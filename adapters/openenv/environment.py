@@ -29,7 +29,7 @@ from adapters.openenv.models import ToolgymAction, ToolgymObservation, ToolgymSt
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import EnvironmentFault, TaskRefused
-from toolgym.messages import prompt_messages
+from toolgym.messages import prompt_messages, turn_messages
 from toolgym.records import EpisodeRecord
 
 FAULT: Final = (
@@ -172,7 +172,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, ToolgymS
             steps_left=episode.steps_left,
         )
         if turn is not None:
-            seen.text, seen.results = turn.observation, list(turn.results)
+            seen.text, seen.messages = turn.observation, turn_messages(turn)[1:]
             seen.repairs = [code for call in turn.calls for code in call.repairs]
             seen.errors = [error.code for error in turn.errors if error is not None]
         if episode.over:

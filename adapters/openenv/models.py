@@ -42,11 +42,10 @@ class ToolgymObservation(Observation):  # type: ignore[misc, unused-ignore]
     """What came back; `reward` is what the message changed of the score, `done` that it is over."""
 
     text: str = Field("", description="What the model is shown: the question, or the results.")
-    results: list[str] = Field(
-        default_factory=list, description="The result of each call, where a chat shows them apart."
-    )
     messages: list[dict[str, Any]] = Field(
-        default_factory=list, description="After a reset: the chat before the first message."
+        default_factory=list,
+        description="For a chat template: after a reset the chat before the model's first message,"
+        " after a step what follows its message.",
     )
     tools: list[dict[str, Any]] = Field(
         default_factory=list, description="After a reset: the tools, as chat templates take them."
