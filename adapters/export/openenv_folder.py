@@ -1,4 +1,4 @@
-"""The folder of an environment as OpenEnv packs one: `openenv validate`, `build` and `push` take it.
+"""The folder of an environment as OpenEnv packs one, for `openenv validate`, `build`, `push`.
 
     openenv.yaml           what it is, and what its rewards are
     README.md              with the header that a Space of Hugging Face reads
@@ -113,7 +113,7 @@ def main() -> None:
 if __name__ == "__main__":
     main()
 '''
-_DOCKERFILE: Final = f"""# Built in the folder above: docker build -f server/Dockerfile -t toolgym-env .
+_DOCKERFILE: Final = f"""# In the folder above: docker build -f server/Dockerfile -t toolgym-env .
 FROM python:3.11-slim
 
 # A Space runs as this user.
