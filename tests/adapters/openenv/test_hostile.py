@@ -44,6 +44,10 @@ BAD_PATHS = (
     *("/toolgym/%00", "/%2e%2e/etc/passwd", "/toolgym/\xff", "/" + "a" * 4000, "/harness", "*"),
     *("/toolgym/tasks", "/toolgym/task", "/toolgym/task_range", "/other/tasks", "/ws?session_id=x"),
 )
+UPGRADE = (
+    *("Upgrade: websocket", "Sec-WebSocket-Version: 13"),
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+)
 
 
 class Hostile:
@@ -90,13 +94,8 @@ class Hostile:
 
     def foreign(self) -> Callable[[], str]:
         host = self.draw.choice(("rebound.example", "127.0.0.1", "127.0.0.1:1", "a b"))
-        upgrade = (
-            "Upgrade: websocket",
-            "Sec-WebSocket-Version: 13",
-            "Sec-WebSocket-Key: " + "A" * 22,
-        )
         path = self.draw.choice(("/ws", "/toolgym/tasks"))
-        return self.raw(self.whole("GET", path, "", *upgrade, host=host))
+        return self.raw(self.whole("GET", path, "", *UPGRADE, host=host))
 
     def request(self) -> Callable[[], str]:
         method = self.draw.choice(("GET", "POST", "POST", "POST", "PUT", "CONNECT", "\x00"))
@@ -146,11 +145,7 @@ class Hostile:
 
     def dropped(self) -> Callable[[], str]:
         """A socket that is opened by hand, sends a part of a frame and is dropped."""
-        key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
-        upgrade = ("Upgrade: websocket", "Sec-WebSocket-Version: 13", key)
-        head = self.whole("GET", "/ws", "", *upgrade).replace(
-            b"Connection: close", b"Connection: Upgrade"
-        )
+        head = self.whole("GET", "/ws", "", *UPGRADE).replace(b": close", b": Upgrade")
         return self.raw(head + self.draw.randbytes(self.draw.choice((0, 1, 5, 200))))
 
 

@@ -1,4 +1,4 @@
-"""Sessions: what a client may choose, who gets in, when an episode ends, what a fault looks like."""
+"""Sessions: what a client may choose, who gets in, when an episode ends, and faults."""
 
 import json
 import sqlite3
@@ -152,7 +152,7 @@ def test_a_client_chooses_a_task_and_nothing_else_and_a_mistake_costs_no_episode
 ) -> None:
     with server.client() as client:
         client.reset(task_id=HUTS)
-        with pytest.raises(RuntimeError) as refused:
+        with pytest.raises(RuntimeError, match="Server error") as refused:
             client.reset(**wanted)
         assert say(client, call("answer", value=1539)).observation.correct
 
