@@ -106,6 +106,7 @@ class Catalogue:
                 raise NoSuchTask(f"There is no task {task_id!r} in {' or '.join(names)}.")
             return (self.split if self.split in found else found[0]), task_id
         split = self.split if split is None else split
+        self.tasks(split)
         return split, None if index is None else self.task_id(split, index)
 
     def _has(self, split: str, task_id: str) -> bool:
