@@ -27,7 +27,7 @@ from tests.adapters.openenv.openenv_play import ROOT, Server, say, serving
 from toolgym.testing.scripts import EXPLORE, GOLD, HUTS, call
 
 MOST = 12
-SECRETS = ("Traceback", str(ROOT), "site-packages", "root:", ".py")
+SECRETS = ("Traceback", str(ROOT), "site-packages", "root:", 'File "')
 BAD_JSON = (
     *("", "{", "[" * 60_000, '{"a":' * 20_000, "nul", "\\ud83d", "1e999999", "9" * 30_000, "[]"),
     *('"\\ud83d"', "NaN", "7", "null", '"reset"', '{"type": "reset", "data": {"seed": NaN}}'),
