@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from fastapi.exceptions import RequestValidationError
 from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.types import ServerMode
 from starlette.requests import Request
@@ -39,6 +40,10 @@ _GET: Final = re.compile(
 )
 _POST: Final = re.compile(rf"/{NAME}/(num_tasks|tasks|task|task_range)")
 _BY_SOCKET: Final = "An episode is played over the WebSocket /ws, in which it lives."
+_BODY: Final = (
+    'The body is JSON: {"split": "..."}; with "index" for a task; with "start" and "stop", or'
+    " without, for a range."
+)
 _NO_MCP: Final = "MCP is not served here; `toolgym mcp` serves it."
 
 
@@ -68,7 +73,16 @@ def application(
         state_cls=ToolgymState,
         mode=ServerMode.SIMULATION,
     )
+    app.add_exception_handler(RequestValidationError, refuse_body)
     return Guarded(app, names, refuse_routes, Sockets("/ws", idle))
+
+
+async def refuse_body(request: Request, problem: Exception) -> Response:
+    """The answer to a body that is not what a route takes.
+
+    FastAPI's own quotes the body, and fails where that holds a nan or half a character.
+    """
+    return JSONResponse({"detail": _BODY}, 422)
 
 
 def refuse_routes(request: Request) -> Response | None:

@@ -240,6 +240,15 @@ def test_tasks_are_listed_as_openenv_asks_for_them(server: Server) -> None:
     assert server.ask("POST", "/toolgym/tasks", {"split": "/etc"}).status == 404
 
 
+@pytest.mark.parametrize(
+    "body", ["", "[]", "{", "7", "NaN", '{"split": NaN}', '{"split": "\\ud83d", "\\ud83d": 1}']
+)
+def test_a_body_that_cannot_be_read_is_not_a_failure_of_the_server(
+    server: Server, body: str
+) -> None:
+    assert server.ask("POST", "/toolgym/num_tasks", body).status == 422
+
+
 @pytest.mark.parametrize("path", ["/toolgym/num_tasks", "/reset", "/mcp", "/"])
 @pytest.mark.parametrize(
     ("headers", "status"),
