@@ -241,7 +241,6 @@ def folder_texts(packed: Packed) -> dict[str, str]:
     """The text of each file."""
     env = registration.make(packed.env_id, **packed.env_kwargs)
     lowest, highest = env.reward_config.bounds
-    kwargs = json.loads(json.dumps(dict(packed.env_kwargs)))
     facts = {
         "env_id": packed.env_id,
         "version": version("toolgym"),
@@ -251,7 +250,7 @@ def folder_texts(packed: Packed) -> dict[str, str]:
         "port": PORT,
     }
     app = {
-        "env_kwargs": pprint.pformat(kwargs, width=90),
+        "env_kwargs": pprint.pformat(dict(packed.env_kwargs), width=90),
         "max_sessions": packed.max_sessions,
         "idle": packed.idle,
     }
