@@ -2,7 +2,8 @@
 
 * `rows` writes tasks in the row format of a trainer: TRL, verl or SkyRL;
 * `demonstrations` writes the expert's transcripts, for supervised training;
-* `rollouts` writes what a run or an evaluation recorded, with rewards and outcomes.
+* `rollouts` writes what a run or an evaluation recorded, with rewards and outcomes;
+* `openenv` (`export_openenv`) writes an environment itself, for OpenEnv.
 
 What is wrong with the options or the place is told before any work. Progress goes to stderr, the
 summary to stdout: a few lines, or one JSON object.
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from adapters.commands.export_openenv import Overwrite, openenv
 from toolgym.commands import (
     AsJson,
     Dataset,
@@ -42,9 +44,6 @@ if TYPE_CHECKING:
 Out = Annotated[Path, typer.Option(help="The folder to write.")]
 FormatName = Annotated[
     str, typer.Option("--format", help="parquet (needs the extra train) or jsonl.")
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace a folder that an earlier export wrote.")
 ]
 Splits = Annotated[
     list[str] | None,
@@ -220,7 +219,7 @@ def _wanted(
     Args:
         everything: Without `--split` all splits of the data set, else the environment's own.
     """
-    from adapters.export.tasks import dataset_of
+    from toolgym.registration import dataset_of
 
     given = arguments_for(env_id, settings, dataset=dataset)
     own = parameters_of(environment_creator(env_id))[0].get("split")
@@ -283,15 +282,16 @@ def _tell(
 
 
 command = typer.Typer(
-    help="""Write tasks, demonstrations or rollouts as a data set for trainers elsewhere.
+    help="""Write tasks, demonstrations, rollouts or an environment for trainers elsewhere.
 
 \b
 Example:
     toolgym export rows sqlgym/Explore-v0 --for verl --out rows
     toolgym export demonstrations sqlgym/Explore-v0 --n 100 --out demonstrations
     toolgym export rollouts runs/explore-001 --out rollouts
+    toolgym export openenv toolgym_env
 """
 )
 
-for function in (rows, demonstrations, rollouts):
+for function in (rows, demonstrations, rollouts, openenv):
     command.command(function.__name__)(function)

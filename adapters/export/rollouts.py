@@ -18,13 +18,14 @@ from typing import Any, Final
 
 from adapters.export.demonstrations import Arguments, chat_of, message_columns, notes
 from adapters.export.tables import Column, Export, LeftOut, Row, json_text, rounded
-from adapters.export.tasks import WHOLE, Progress, dataset_of, origin_facts
+from adapters.export.tasks import WHOLE, Progress, origin_facts
 from adapters.training.runs.audit import phase_arguments
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import recorded_messages
 from toolgym.records import EpisodeRecord
+from toolgym.registration import dataset_of
 from toolgym.runs.episodes import rollouts_of
 from toolgym.runs.files import Record
 from toolgym.runs.run import Run

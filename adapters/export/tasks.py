@@ -6,7 +6,6 @@ environment that plays them loads them, so what is exported is what is played.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,6 +18,7 @@ from adapters.training.models.demonstrations import playable_tasks
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
+from toolgym.registration import dataset_of
 from toolgym.tasks import Task, TaskSet
 
 Progress = Callable[[int, int], None]
@@ -88,13 +88,6 @@ def split_name(split: Any) -> str:
     if split is None:
         return WHOLE
     return "".join(letter if letter.isalnum() else "_" for letter in str(split))
-
-
-def dataset_of(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
-    """The data set that an environment plays: the one given, or its own; None if it has none."""
-    taken = inspect.signature(registration.environment_creator(env_id)).parameters
-    own = taken["dataset"].default if "dataset" in taken else None
-    return env_kwargs.get("dataset", own)
 
 
 def origin_facts(env_id: str, dataset: Any) -> dict[str, str]:
