@@ -16,7 +16,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
     "optional-dependencies"
 ]
 
-DEMANDED = {"inspect_ai": {"fsspec", "python-dateutil"}}
+DEMANDED = {"inspect_ai": {"fsspec", "python-dateutil"}, "verifiers": {"openai"}}
 """Where a framework excludes the version of the base; what is no longer so fails too."""
 
 
