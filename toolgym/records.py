@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
 from toolgym.calls import ToolCall
 from toolgym.episode import Episode, Outcome, Turn
@@ -19,6 +19,17 @@ from toolgym.errors import ConfigurationError
 from toolgym.intervals import pass_at, wilson_interval
 from toolgym.rewards import MISTAKES
 from toolgym.tries import Try, check_distinct
+
+FIGURES: Final = (
+    *("score", "correct", "answered", "turns", "calls", "repairs", "errors"),
+    "scored",
+)
+"""The keys of `EpisodeRecord.figures`."""
+
+
+def no_figures() -> dict[str, float]:
+    """The figures of an episode without a score: `scored` is 0, all others are nan."""
+    return {**dict.fromkeys(FIGURES, math.nan), "scored": 0.0}
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,6 +85,27 @@ class EpisodeRecord:
             "last_action": turns[-1]["action"] if turns else "",
         }
         return {**plain, **counts, **{f"reward_{name}": value for name, value in parts.items()}}
+
+    def figures(self) -> dict[str, float]:
+        """The episode as numbers that can be averaged, for frameworks that average.
+
+        A share is 0 or 1. `calls`, `repairs` and `errors` are counts, of what was called, mended
+        and refused. Of an episode that a fault left unscored `scored` is 0 and all others are nan.
+        """
+        if not self.scored:
+            return no_figures()
+        values = (
+            self.score,
+            self.correct,
+            self.answered,
+            len(self.turns),
+            *(
+                sum(len(turn[kind]) for turn in self.turns)
+                for kind in ("calls", "repairs", "errors")
+            ),
+            True,
+        )
+        return dict(zip(FIGURES, map(float, values), strict=True))
 
     @property
     def outcome(self) -> Outcome | None:

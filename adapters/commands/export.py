@@ -3,7 +3,8 @@
 * `rows` writes tasks in the row format of a trainer: TRL, verl or SkyRL;
 * `demonstrations` writes the expert's transcripts, for supervised training;
 * `rollouts` writes what a run or an evaluation recorded, with rewards and outcomes;
-* `openenv` (`export_openenv`) writes an environment itself, for OpenEnv.
+* `openenv` (`export_openenv`) writes an environment itself, for OpenEnv;
+* `verifiers` writes a package by which verifiers and its hub play one.
 
 What is wrong with the options or the place is told before any work. Progress goes to stderr, the
 summary to stdout: a few lines, or one JSON object.
@@ -35,6 +36,7 @@ from toolgym.commands import (
     settings_of,
 )
 from toolgym.commands.evaluate import MOST_REFUSED, progress_bar
+from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from adapters.export.folder import Format
@@ -71,6 +73,10 @@ ArgumentsName = Annotated[
         help="How arguments of calls are written: text (JSON, to the last digit), or object, for "
         "chat templates that would encode a text once more.",
     ),
+]
+OneSplit = Annotated[str | None, typer.Option(help="A part of the data set.")]
+PackageName = Annotated[
+    str | None, typer.Option(help="Of the package; after the environment without it.")
 ]
 RunPath = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run folder, or what `toolgym eval --out` kept.")
@@ -196,6 +202,45 @@ def rollouts(
     _tell(export, out, checked, counts, as_json, {"arguments": how})
 
 
+def verifiers(
+    env_id: EnvId,
+    out: Out,
+    name: PackageName = None,
+    dataset: Dataset = None,
+    split: OneSplit = None,
+    n: Tasks = None,
+    seed: Seed = 0,
+    settings: Settings = None,
+) -> None:
+    """Write a package for verifiers, in the layout of its hub.
+
+    It holds no tasks: it says which environment is played, with which arguments, and needs toolgym
+    where it is installed. Install it by pip, and run it by vf-eval NAME.
+
+    Example:
+        toolgym export verifiers sqlgym/Explore-v0 --split train --out explore
+        toolgym export verifiers aflowgym/Compose-v0 --n 50 --name my-workflows --out workflows
+    """
+    from adapters.verifiers.package import (
+        Package,
+        check_empty,
+        checked_name,
+        default_name,
+        write_package,
+    )
+    from toolgym import registration
+
+    named = checked_name(name or default_name(env_id))
+    check_empty(out)
+    check_folder(out)
+    env_kwargs = arguments_for(env_id, settings, dataset=dataset, split=split)
+    tasks = registration.make(env_id, **env_kwargs).tasks
+    if not len(tasks.first_playable(1)):
+        raise ConfigurationError(f"no task of {tasks.name} can be played.")
+    write_package(Package(named, env_id, env_kwargs, n, seed), out)
+    typer.echo(f"{out}: {named}, {env_id} for verifiers; pip install -e {out}, vf-eval {named}")
+
+
 def _checked(out: Path, format: str, overwrite: bool) -> Format:
     """Refuse a format or a place before any work."""
     from adapters.export.folder import check_format, check_place
@@ -290,8 +335,9 @@ Example:
     toolgym export demonstrations sqlgym/Explore-v0 --n 100 --out demonstrations
     toolgym export rollouts runs/explore-001 --out rollouts
     toolgym export openenv toolgym_env
+    toolgym export verifiers sqlgym/Explore-v0 --out explore
 """
 )
 
-for function in (rows, demonstrations, rollouts, openenv):
+for function in (rows, demonstrations, rollouts, openenv, verifiers):
     command.command(function.__name__)(function)

@@ -17,6 +17,7 @@ from toolgym import (
     rollout,
 )
 from toolgym.intervals import pass_at, wilson_interval
+from toolgym.records import FIGURES
 
 
 @pytest.fixture
@@ -169,6 +170,23 @@ def test_rows_are_flat_and_have_one_set_of_columns(lock_id):
     assert [row["correct"] for row in rows[:2]] == [True, False]
     assert rows[0]["turns"] == rows[0]["calls"] == rows[0]["valid_turns"] == 1
     assert json.loads(json.dumps(rows)) == rows
+
+
+def test_figures_are_numbers_and_a_fault_leaves_none_but_that_it_happened(lock_id):
+    script = [{"name": "peek", "arguments": {"dial": 9}}]
+    fair = evaluate(lock_id, HalfRight(), k=2).records
+    faulted = evaluate(lock_id, policies.scripted(script)).records
+
+    assert [record.figures()["correct"] for record in fair[:2]] == [1.0, 0.0]
+    assert [record.figures()["score"] for record in fair] == [record.score for record in fair]
+    row, figures = fair[0].row(), fair[0].figures()
+    for name in ("repairs", "errors"):
+        assert figures[name] == len(row[name])
+    assert (figures["turns"], figures["calls"]) == (row["turns"], row["calls"])
+    unscored = faulted[0].figures()
+    assert tuple(unscored) == tuple(figures) == FIGURES
+    assert unscored.pop("scored") == 0.0
+    assert all(math.isnan(value) for value in unscored.values())
 
 
 def test_rows_make_a_data_set():
