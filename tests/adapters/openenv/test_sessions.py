@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("openenv", reason="needs the extra `openenv`: make test-adapters NAME=openenv")
 
 import openenv
+from openenv.cli._validation import validate_running_environment
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -34,14 +35,9 @@ MOST = 4
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kept") / "episodes.jsonl"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, kept: Path) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     log = tmp_path_factory.mktemp("logs") / "server.log"
-    with serving(EXPLORE, log, "--max-sessions", str(MOST), "--out", str(kept)) as running:
+    with serving(EXPLORE, log, "--max-sessions", str(MOST)) as running:
         yield running
 
 
@@ -174,17 +170,23 @@ def test_a_step_before_a_reset_and_one_long_after_the_end_are_refused(server: Se
         assert client.step(ToolgymAction(finish=True)).observation.correct
 
 
-def test_episodes_are_kept_when_a_session_goes_on_or_leaves(server: Server, kept: Path) -> None:
-    before = len(read_episodes(kept))
-    with server.client() as client:
-        client.reset(task_id=HUTS)
-        say(client, call("answer", value=1539))
-        client.reset(task_id=HUTS)
-    with server.client() as client:  # has its answer when the one before has left
-        client.reset(task_id=HUTS)
+def test_episodes_are_kept_when_a_session_goes_on_or_leaves_or_the_server_is_stopped(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "episodes.jsonl"
+    with serving(EXPLORE, tmp_path / "log", "--out", str(out)) as running:
+        with running.client() as client:
+            client.reset(task_id=HUTS)
+            say(client, call("answer", value=1539))
+            client.reset(task_id=HUTS)
+        still_open = running.client().connect()
+        still_open.reset(task_id=HUTS)
+    still_open.close()
 
-    records = read_episodes(kept)[before : before + 2]
-    assert [(each.task_id, each.answered) for each in records] == [(HUTS, True), (HUTS, False)]
+    records = read_episodes(out)
+    assert sorted((each.task_id, each.answered) for each in records) == [
+        (HUTS, False), (HUTS, False), (HUTS, True)
+    ]  # fmt: skip
 
 
 def test_a_fault_ends_the_episode_unscored_and_names_no_file(tmp_path: Path) -> None:
@@ -287,6 +289,13 @@ def test_no_other_socket_is_served(server: Server, path: str) -> None:
 @pytest.mark.parametrize("path", ["/reset", "/step", "/state"])
 def test_no_episode_is_begun_outside_of_a_session(server: Server, method: str, path: str) -> None:
     assert server.ask(method, path, "{}").status == 409
+
+
+def test_openenv_validates_a_server_that_runs(server: Server) -> None:
+    report = validate_running_environment(server.url, timeout_s=60)
+
+    assert [each["id"] for each in report["criteria"] if not each["passed"]] == []
+    assert (report["passed"], report["mode"]) == (True, "simulation")
 
 
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/web", "/other/splits", "/../etc/passwd"])
