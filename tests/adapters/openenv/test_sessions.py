@@ -375,3 +375,14 @@ def test_a_request_that_does_not_arrive_is_not_waited_for(server: Server) -> Non
     }
     for each in opened.values():
         each.close()
+
+
+def test_a_server_for_others_is_reached_by_the_names_that_it_was_told(tmp_path: Path) -> None:
+    options = ("--host", "0.0.0.0", "--allow-host", "box.example")
+    with serving(EXPLORE, tmp_path / "log", *options) as running:
+        statuses = {
+            host: running.ask("GET", "/health", None, {"Host": host}).status
+            for host in ("box.example:1", f"localhost:{running.port}", "rebound.example")
+        }
+
+    assert list(statuses.values()) == [200, 200, 421]
