@@ -54,23 +54,22 @@ def command(
     """
     env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, **env_options)
+    if host in ("0.0.0.0", "::") and not allow_host:
+        raise ConfigurationError(
+            f"--host {host} listens on every address: say with --allow-host NAME:PORT by which name"
+            " clients reach it, since requests for any other are refused."
+        )
     server = _server_module()
     import anyio
 
     from adapters.openenv.catalogue import Catalogue
     from adapters.serving.guard import Names, open_socket, serve
 
-    if host in ("0.0.0.0", "::") and not allow_host:
-        raise ConfigurationError(
-            f"--host {host} listens on every address: say with --allow-host NAME:PORT by which name"
-            " clients reach it, since requests for any other are refused."
-        )
     keep = keeping(out)
     catalogue = Catalogue(env_id, env_kwargs)
     listening = open_socket(port, host)
     port = listening.getsockname()[1]
-    own = ["127.0.0.1", "localhost"] if host in ("127.0.0.1", "localhost") else [host]
-    names = Names([*(f"{name}:{port}" for name in own), *(allow_host or ())])
+    names = Names.at(port, host, allow_host or ())
     app = server.application(catalogue, names, max_sessions=max_sessions, idle=idle, on_close=keep)
     typer.echo(
         f"{env_id} ({', '.join(catalogue.splits)}) is served by OpenEnv at http://{host}:{port}"

@@ -205,7 +205,7 @@ def application(env: ToolEnv[Any], episodes: Episodes, port: int) -> Guarded:
             Route("/episodes/{episode}", close, methods=["DELETE"]),
         ],
     )
-    return Guarded(app, Names.of_loopback(port), refuse_methods)
+    return Guarded(app, Names.at(port), refuse_methods)
 
 
 def refusal(status: int, sentence: str) -> Response:

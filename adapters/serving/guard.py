@@ -62,11 +62,11 @@ class Names:
         self._names = frozenset(each.lower() for each in names if each)
 
     @classmethod
-    def of_loopback(cls, port: int) -> Names:
-        """The names of a server on the loopback interface."""
-        own = [LOOPBACK, "localhost"]
+    def at(cls, port: int, host: str = LOOPBACK, more: Iterable[str] = ()) -> Names:
+        """The names of a server that listens at a port: of the loopback interface, and its own."""
+        own = [LOOPBACK, "localhost", host]
         # A client leaves out the port that the scheme implies.
-        return cls([f"{name}:{port}" for name in own] + (own if port == 80 else []))
+        return cls([*(f"{name}:{port}" for name in own), *(own if port == 80 else ()), *more])
 
     def has_host(self, host: str | None) -> bool:
         """Whether a `Host` names the server."""

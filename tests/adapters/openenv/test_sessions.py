@@ -1,8 +1,10 @@
 """Sessions: what a client may choose, who gets in, when an episode ends, and faults."""
 
 import json
+import socket
 import sqlite3
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -14,13 +16,14 @@ import pytest
 pytest.importorskip("openenv", reason="needs the extra `openenv`: make test-adapters NAME=openenv")
 
 import openenv
+from openenv.cli._validation import validate_running_environment
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from adapters.openenv.environment import CLOSED, FAULT, MOST_AFTER_END, RESET_FIRST, WANTED
 from adapters.openenv.models import ToolgymAction
 from adapters.openenv.server import names_of_container
-from adapters.serving.guard import LONGEST_BODY
+from adapters.serving.guard import LONGEST_BODY, PATIENCE
 from tests.adapters.openenv.openenv_play import JSON, ROOT, Server, say, serving
 from toolgym import registration
 from toolgym.messages import prompt_messages
@@ -32,14 +35,9 @@ MOST = 4
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kept") / "episodes.jsonl"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, kept: Path) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     log = tmp_path_factory.mktemp("logs") / "server.log"
-    with serving(EXPLORE, log, "--max-sessions", str(MOST), "--out", str(kept)) as running:
+    with serving(EXPLORE, log, "--max-sessions", str(MOST)) as running:
         yield running
 
 
@@ -172,17 +170,23 @@ def test_a_step_before_a_reset_and_one_long_after_the_end_are_refused(server: Se
         assert client.step(ToolgymAction(finish=True)).observation.correct
 
 
-def test_episodes_are_kept_when_a_session_goes_on_or_leaves(server: Server, kept: Path) -> None:
-    before = len(read_episodes(kept))
-    with server.client() as client:
-        client.reset(task_id=HUTS)
-        say(client, call("answer", value=1539))
-        client.reset(task_id=HUTS)
-    with server.client() as client:  # has its answer when the one before has left
-        client.reset(task_id=HUTS)
+def test_episodes_are_kept_when_a_session_goes_on_or_leaves_or_the_server_is_stopped(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "episodes.jsonl"
+    with serving(EXPLORE, tmp_path / "log", "--out", str(out)) as running:
+        with running.client() as client:
+            client.reset(task_id=HUTS)
+            say(client, call("answer", value=1539))
+            client.reset(task_id=HUTS)
+        still_open = running.client().connect()
+        still_open.reset(task_id=HUTS)
+    still_open.close()
 
-    records = read_episodes(kept)[before : before + 2]
-    assert [(each.task_id, each.answered) for each in records] == [(HUTS, True), (HUTS, False)]
+    records = read_episodes(out)
+    assert sorted((each.task_id, each.answered) for each in records) == [
+        (HUTS, False), (HUTS, False), (HUTS, True)
+    ]  # fmt: skip
 
 
 def test_a_fault_ends_the_episode_unscored_and_names_no_file(tmp_path: Path) -> None:
@@ -287,6 +291,13 @@ def test_no_episode_is_begun_outside_of_a_session(server: Server, method: str, p
     assert server.ask(method, path, "{}").status == 409
 
 
+def test_openenv_validates_a_server_that_runs(server: Server) -> None:
+    report = validate_running_environment(server.url, timeout_s=60)
+
+    assert [each["id"] for each in report["criteria"] if not each["passed"]] == []
+    assert (report["passed"], report["mode"]) == (True, "simulation")
+
+
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/web", "/other/splits", "/../etc/passwd"])
 def test_nothing_else_is_there(server: Server, path: str) -> None:
     assert server.ask("GET", path).status == 404
@@ -294,25 +305,25 @@ def test_nothing_else_is_there(server: Server, path: str) -> None:
 
 def test_a_message_may_have_a_megabyte(server: Server) -> None:
     frame = {"type": "step", "data": {"text": "x" * (LONGEST_BODY - 100)}}
-    with connect(f"ws://127.0.0.1:{server.port}/ws", max_size=None) as socket:
-        socket.send(json.dumps({"type": "reset", "data": {"task_id": HUTS}}))
-        assert json.loads(socket.recv())["type"] == "observation"
-        socket.send(json.dumps(frame))
-        assert json.loads(socket.recv())["type"] == "observation"
-        socket.send("x" * (LONGEST_BODY + 1))
+    with connect(f"ws://127.0.0.1:{server.port}/ws", max_size=None) as opened:
+        opened.send(json.dumps({"type": "reset", "data": {"task_id": HUTS}}))
+        assert json.loads(opened.recv())["type"] == "observation"
+        opened.send(json.dumps(frame))
+        assert json.loads(opened.recv())["type"] == "observation"
+        opened.send("x" * (LONGEST_BODY + 1))
         with pytest.raises(ConnectionClosed, match="1009"):
-            socket.recv()
+            opened.recv()
 
 
 def test_a_silent_session_is_closed_and_its_episode_kept(tmp_path: Path) -> None:
     out = tmp_path / "episodes.jsonl"
     options = ("--idle", "1", "--max-sessions", "1", "--out", str(out))
     with serving(EXPLORE, tmp_path / "log", *options) as running:
-        with connect(f"ws://127.0.0.1:{running.port}/ws") as socket:
-            socket.send(json.dumps({"type": "reset", "data": {"task_id": HUTS}}))
-            socket.recv()
+        with connect(f"ws://127.0.0.1:{running.port}/ws") as opened:
+            opened.send(json.dumps({"type": "reset", "data": {"task_id": HUTS}}))
+            opened.recv()
             with pytest.raises(ConnectionClosed, match="1001"):
-                socket.recv()
+                opened.recv()
         with running.client() as client:
             assert client.reset(task_id=HUTS).observation.task_id == HUTS
 
@@ -331,3 +342,47 @@ def test_a_container_is_reached_by_the_names_that_it_was_told(
     assert not any(names.has_host(host) for host in ("other:1", "rebound.example", "", None))
     assert names.has_origin("https://user-toolgym.hf.space", "user-toolgym.hf.space")
     assert not names.has_origin("http://localhost:3000", "localhost:9000")
+
+
+@pytest.mark.slow
+def test_a_session_outlives_the_time_that_a_request_has_to_arrive(server: Server) -> None:
+    with server.client() as client:
+        client.reset(task_id=HUTS)
+        time.sleep(PATIENCE + 2)
+        assert say(client, call("answer", value=1539)).observation.correct
+
+
+@pytest.mark.slow
+def test_a_request_that_does_not_arrive_is_not_waited_for(server: Server) -> None:
+    upgrade = f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nUpgrade: websocket\r\n"
+    body = f"POST /toolgym/tasks HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+    beginnings = {
+        "nothing": "",
+        "half a handshake": upgrade,
+        "half a body": f"{body}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
+    }
+    opened = {}
+    for name, text in beginnings.items():
+        opened[name] = socket.create_connection(("127.0.0.1", server.port), PATIENCE + 20)
+        opened[name].sendall(text.encode())
+
+    ends = {name: each.recv(65_536).partition(b"\r\n")[0] for name, each in opened.items()}
+
+    assert ends == {
+        "nothing": b"",
+        "half a handshake": b"",
+        "half a body": b"HTTP/1.1 408 Request Timeout",
+    }
+    for each in opened.values():
+        each.close()
+
+
+def test_a_server_for_others_is_reached_by_the_names_that_it_was_told(tmp_path: Path) -> None:
+    options = ("--host", "0.0.0.0", "--allow-host", "box.example")
+    with serving(EXPLORE, tmp_path / "log", *options) as running:
+        statuses = {
+            host: running.ask("GET", "/health", None, {"Host": host}).status
+            for host in ("box.example:1", f"localhost:{running.port}", "rebound.example")
+        }
+
+    assert list(statuses.values()) == [200, 200, 421]
