@@ -31,7 +31,7 @@ def launched(*arguments: object) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-        timeout=300,
+        timeout=1200,
     )
 
 
@@ -61,7 +61,7 @@ def test_a_run_is_taken_up_by_two_processes_where_one_left_it(tmp_path: Path) ->
     one, two = tmp_path / "one", tmp_path / "two"
     options = [*SMALL, "--trainer", "reference", "--save-every", "1", "--out", str(one)]
     command = [sys.executable, "-m", "toolgym", "train", ENV, *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr[-3000:]
     shutil.copytree(one, two)
     _interrupt_in_step_2(Run.open(two))

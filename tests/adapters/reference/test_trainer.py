@@ -356,7 +356,7 @@ def in_two_processes(start: Path, folder: Path, options: dict[str, Any]) -> Metr
         capture_output=True,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-        timeout=300,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return [tuple(json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[")]

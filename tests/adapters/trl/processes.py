@@ -20,7 +20,7 @@ def launch(out: Path, processes: int, module: str, *words: str) -> None:
             command, stdout=stderr, stderr=stderr, cwd=ROOT, env=environ, start_new_session=True
         )
         try:
-            code = process.wait(timeout=300)
+            code = process.wait(timeout=1200)
         except subprocess.TimeoutExpired:  # one waits for the other for ever
             os.killpg(process.pid, signal.SIGKILL)
             code = process.wait()
