@@ -1,9 +1,10 @@
 """Run the tests of the adapters to other frameworks, each in a virtual environment of its own.
 
 The frameworks exclude each other, and none of them is needed for anything else here. An adapter
-NAME has the extra NAME in `pyproject.toml`, its pins in `constraints/NAME.txt`, and its tests in
-`tests/adapters/NAME`; its environment is `.venvs/NAME`, which is kept and made anew when the pins
-or `pyproject.toml` change. Only Python's own `venv` and `pip` are needed:
+NAME has the extra NAME in `pyproject.toml` (with hyphens for underscores), its pins in
+`constraints/NAME.txt`, and its tests in `tests/adapters/NAME`; its environment is `.venvs/NAME`,
+which is kept, and made anew when the pins or `pyproject.toml` change. Only Python's own `venv` and
+`pip` are needed:
 
     python tools/adapter_tests.py               # all of them
     python tools/adapter_tests.py mcp -- -k stdio
@@ -44,10 +45,18 @@ def pins(name: str, root: Path = ROOT) -> dict[str, str]:
     return {package: version for package, _, version in written}
 
 
+def extra(name: str) -> str:
+    """The extra of an adapter: its name, with a hyphen for each underscore.
+
+    Metadata has it so, and older versions of pip find no extra that is written in another way.
+    """
+    return name.replace("_", "-")
+
+
 def asked_for(name: str, root: Path = ROOT) -> list[str]:
     """The packages that an adapter's extra names."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = project["optional-dependencies"][name]
+    wanted = project["optional-dependencies"][extra(name)]
     return [re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0] for requirement in wanted]
 
 
@@ -94,7 +103,7 @@ def prepare(name: str, clock: Clock) -> tuple[str, str]:
     if made.returncode:
         return FAILED, f"no virtual environment: {last_line(made.stderr)}"
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    wanted = ["-c", f"constraints/{name}.txt", "-e", f".[{name}]", *TEST_PACKAGES]
+    wanted = ["-c", f"constraints/{name}.txt", "-e", f".[{extra(name)}]", *TEST_PACKAGES]
     installed = clock.run([*pip, "install", *wanted], quiet=True)
     if installed.returncode == 0:
         ready.write_text(stamp(name), encoding="utf-8")

@@ -4,5 +4,5 @@
 that Inspect knows. Inspect finds the task by the entry point `toolgym` of the group `inspect_ai`.
 
 Read `play` (one episode: the solver's own loop), then `task` (samples, scores and metrics). Both
-need the extra `inspect_ai`; importing this package does not.
+need the extra `inspect-ai`; importing this package does not.
 """

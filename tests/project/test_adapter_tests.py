@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools import adapter_tests
-from tools.adapter_tests import FAILED, PASSED, SKIPPED, adapters, asked_for, pins, stamp
+from tools.adapter_tests import FAILED, PASSED, SKIPPED, adapters, asked_for, extra, pins, stamp
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
@@ -28,7 +28,7 @@ def test_there_is_an_adapter() -> None:
 def test_an_adapter_has_code_tests_an_extra_and_pins_for_all_that_it_names(name: str) -> None:
     assert (ROOT / "adapters" / name / "__init__.py").is_file()
     assert [*(ROOT / "tests" / "adapters" / name).glob("test_*.py")]
-    assert name in EXTRAS
+    assert extra(name) in EXTRAS
     assert set(asked_for(name)) | set(adapter_tests.TEST_PACKAGES) <= pins(name).keys()
 
 
