@@ -39,6 +39,7 @@ ELSEWHERE = {
     "adapters.lab.code_hash": "reads this package's own code",
     "adapters.lab.definitions": "reads this package's own code",
     "adapters.lab.units": "checks names of its own",
+    "adapters.openenv.server": "matches paths of at most 16 KB, by patterns without repetition",
     "adapters.reference.checkpoint": "reads what this package wrote",
     "adapters.trl.environment": "reads an environment's id",
     "adapters.trl.datasets": "reads a data set's own rows as JSON, by the standard library",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -88,6 +89,17 @@ def family_of(env_id: str) -> TaskFamily:
     """
     family = getattr(environment_creator(env_id), "family", None)
     return family if isinstance(family, TaskFamily) else TaskFamily()
+
+
+def dataset_of(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
+    """The data set that an environment plays: the one given, or its own; None if it has none.
+
+    Raises:
+        ConfigurationError: There is no such environment, or its module cannot be imported.
+    """
+    taken = inspect.signature(environment_creator(env_id)).parameters
+    own = taken["dataset"].default if "dataset" in taken else None
+    return env_kwargs.get("dataset", own)
 
 
 def make(

@@ -3,7 +3,7 @@
 The frameworks exclude each other, and none of them is needed for anything else here. An adapter
 NAME has the extra NAME in `pyproject.toml` (with hyphens for underscores), its pins in
 `constraints/NAME.txt`, and its tests in `tests/adapters/NAME`; its environment is `.venvs/NAME`,
-which is kept, and made anew when the pins or `pyproject.toml` change. Only Python's own `venv` and
+which is kept and made anew when the pins or `pyproject.toml` change. Only Python's own `venv` and
 `pip` are needed:
 
     python tools/adapter_tests.py               # all of them

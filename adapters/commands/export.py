@@ -3,7 +3,8 @@
 * `rows` writes tasks in the row format of a trainer: TRL, verl or SkyRL;
 * `demonstrations` writes the expert's transcripts, for supervised training;
 * `rollouts` writes what a run or an evaluation recorded, with rewards and outcomes;
-* `verifiers` writes no data but a package, by which verifiers and its hub play an environment.
+* `openenv` (`export_openenv`) writes an environment itself, for OpenEnv;
+* `verifiers` writes a package by which verifiers and its hub play one.
 
 What is wrong with the options or the place is told before any work. Progress goes to stderr, the
 summary to stdout: a few lines, or one JSON object.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from adapters.commands.export_openenv import Overwrite, openenv
 from toolgym.commands import (
     AsJson,
     Dataset,
@@ -44,9 +46,6 @@ if TYPE_CHECKING:
 Out = Annotated[Path, typer.Option(help="The folder to write.")]
 FormatName = Annotated[
     str, typer.Option("--format", help="parquet (needs the extra train) or jsonl.")
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace a folder that an earlier export wrote.")
 ]
 Splits = Annotated[
     list[str] | None,
@@ -265,7 +264,7 @@ def _wanted(
     Args:
         everything: Without `--split` all splits of the data set, else the environment's own.
     """
-    from adapters.export.tasks import dataset_of
+    from toolgym.registration import dataset_of
 
     given = arguments_for(env_id, settings, dataset=dataset)
     own = parameters_of(environment_creator(env_id))[0].get("split")
@@ -328,16 +327,17 @@ def _tell(
 
 
 command = typer.Typer(
-    help="""Write tasks, demonstrations or rollouts as data for trainers elsewhere, or a package.
+    help="""Write tasks, demonstrations, rollouts or an environment for trainers elsewhere.
 
 \b
 Example:
     toolgym export rows sqlgym/Explore-v0 --for verl --out rows
     toolgym export demonstrations sqlgym/Explore-v0 --n 100 --out demonstrations
     toolgym export rollouts runs/explore-001 --out rollouts
+    toolgym export openenv toolgym_env
     toolgym export verifiers sqlgym/Explore-v0 --out explore
 """
 )
 
-for function in (rows, demonstrations, rollouts, verifiers):
+for function in (rows, demonstrations, rollouts, openenv, verifiers):
     command.command(function.__name__)(function)

@@ -85,20 +85,21 @@ def command(
     server = _server_module()
     import anyio
 
-    keep = _keeping(out)
+    keep = keeping(out)
     if http is None:
         keep(anyio.run(server.serve_stdio, env, env_id))
         return
-    from adapters.mcp.http import Episodes, open_socket, serve_http
+    from adapters.mcp.http import Episodes, application
+    from adapters.serving.guard import open_socket, serve
 
     def make() -> Any:
         return registration.make(env_id, **env_kwargs)
 
     listening = open_socket(http)
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    typer.echo(f"{env_id} is served at {address}/episodes")
+    port = listening.getsockname()[1]
+    typer.echo(f"{env_id} is served at http://127.0.0.1:{port}/episodes")
     episodes = Episodes(make, env_id, most=most, idle=idle, on_close=keep)
-    anyio.run(serve_http, env, episodes, listening)
+    anyio.run(serve, application(env, episodes, port), listening)
 
 
 def _server_module() -> Any:
@@ -117,7 +118,7 @@ def _server_module() -> Any:
     return server
 
 
-def _keeping(out: Path | None) -> Callable[[EpisodeRecord], None]:
+def keeping(out: Path | None) -> Callable[[EpisodeRecord], None]:
     """A function that keeps the record of an episode.
 
     Raises:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from adapters.export.tables import Export, kind_text, object_text, yaml_features
+from adapters.export.tables import Export, json_text, kind_text, yaml_features
 
 MARK: Final = "---\n# Written by `toolgym export`.\n"
 """The beginning of every card, by which an export is known."""
@@ -52,7 +52,7 @@ def card_text(export: Export, counts: Mapping[str, int], files: Mapping[str, str
 
 
 def _header(export: Export, files: Mapping[str, str]) -> str:
-    lines = [f"pretty_name: {object_text(export.title)}"]
+    lines = [f"pretty_name: {json_text(export.title)}"]
     licence = export.facts.get(LICENCE, "").lower()
     if licence in _OF_THE_HUB:
         lines.append(f"license: {licence}")

@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
-from adapters.export.tables import Column, Export, LeftOut, Row, object_text
+from adapters.export.tables import Column, Export, LeftOut, Row, json_text
 from adapters.export.tasks import Part, Progress
 from adapters.training.models.demonstrations import LAST_WORD, first_tries, play_episodes
 from toolgym import policies
@@ -121,7 +121,7 @@ def chat_of(env: ToolEnv[Any], messages: Sequence[Message], arguments: Arguments
     """The columns of `message_columns`."""
     return {
         "messages": _written(messages, arguments),
-        "tools": object_text(env.tool_schemas()),
+        "tools": json_text(env.tool_schemas()),
     }
 
 
@@ -134,7 +134,7 @@ def _written(messages: Sequence[Message], arguments: Arguments) -> list[Message]
 
 def _with_text(message: Message) -> Message:
     calls = [
-        {**call, "function": {**function, "arguments": object_text(function["arguments"])}}
+        {**call, "function": {**function, "arguments": json_text(function["arguments"])}}
         for call in message["tool_calls"]
         for function in (call["function"],)
     ]

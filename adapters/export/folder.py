@@ -14,6 +14,7 @@ import importlib.util
 import itertools
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -92,6 +93,17 @@ def write_export(
         EnvironmentFault: It cannot be written.
     """
     check_place(out, overwrite)
+    with put_in_place(out) as built:
+        return _write(export, built, format)
+
+
+@contextmanager
+def put_in_place(out: Path) -> Iterator[Path]:
+    """A folder to be made beside its place, and moved there when it is whole.
+
+    Raises:
+        EnvironmentFault: It cannot be written.
+    """
     place = out.absolute()
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -99,14 +111,13 @@ def write_export(
             prefix=f".{place.name}-", dir=place.parent, ignore_cleanup_errors=True
         ) as name:
             built = Path(name) / "built"
-            counts = _write(export, built, format)
+            yield built
             replace_folder(built, place, Path(name) / "old")
     except OSError as problem:
         raise EnvironmentFault(
             f"{out} cannot be written: {problem.strerror or problem}.",
             "Make room there, or name another folder with --out.",
         ) from problem
-    return counts
 
 
 def _write(export: Export, built: Path, format: Format) -> dict[str, int]:

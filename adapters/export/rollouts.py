@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from adapters.export.demonstrations import Arguments, chat_of, message_columns, notes
-from adapters.export.tables import Column, Export, LeftOut, Row, object_text, rounded
-from adapters.export.tasks import WHOLE, Progress, dataset_of, origin_facts
+from adapters.export.tables import Column, Export, LeftOut, Row, json_text, rounded
+from adapters.export.tasks import WHOLE, Progress, origin_facts
 from adapters.training.runs.audit import phase_arguments
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import recorded_messages
 from toolgym.records import EpisodeRecord
+from toolgym.registration import dataset_of
 from toolgym.runs.episodes import rollouts_of
 from toolgym.runs.files import Record
 from toolgym.runs.run import Run
@@ -147,7 +148,7 @@ def _facts(record: Mapping[str, Any], episode: EpisodeRecord) -> Row:
         "progress_bin": episode.progress_bin,
         "mistake": episode.mistake,
         "fault": episode.fault,
-        "reward_parts": object_text(parts),
+        "reward_parts": json_text(parts),
         "turn_rewards": [rounded(turn["reward"]) for turn in episode.turns],
         "turn_valid": [bool(turn["valid"]) for turn in episode.turns],
         "repairs": [code for turn in episode.turns for code in turn["repairs"]],
@@ -174,7 +175,7 @@ class _Environments:
     @property
     def told(self) -> str:
         """Where the arguments come from, for the card."""
-        given = f"`{object_text(self._settings)}`" if self._settings else ""
+        given = f"`{json_text(self._settings)}`" if self._settings else ""
         if self._is_run:
             return f"as the run recorded them{', and ' + given if given else ''}"
         return given or "its own (a file records none)"
@@ -193,7 +194,7 @@ class _Environments:
             ConfigurationError: It cannot be made.
         """
         kwargs = {**self._recorded.get(str(phase), {}), **self._settings}
-        key = f"{env_id} {object_text(kwargs)}"
+        key = f"{env_id} {json_text(kwargs)}"
         if key not in self._made:
             self._made[key] = registration.make(env_id, **kwargs)
         return self._made[key]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adapters.export.tables import MESSAGE, Column, Export, LeftOut, Row, object_text
+from adapters.export.tables import MESSAGE, Column, Export, LeftOut, Row, json_text
 from adapters.export.tasks import Part
 from adapters.trl.datasets import open_prompt
 from toolgym.errors import ConfigurationError
@@ -59,7 +59,7 @@ def _verl_row(env_id: str, part: Part, task: Task, place: int) -> Row:
             "split": part.split,
             "env_id": env_id,
             "task_id": task.id,
-            "env_kwargs": object_text(dict(part.env_kwargs)),
+            "env_kwargs": json_text(dict(part.env_kwargs)),
         },
     }
 
@@ -71,7 +71,7 @@ def _skyrl_row(env_id: str, part: Part, task: Task, place: int) -> Row:
         "prompt": [{"role": "user", "content": task.question}],
         "env_id": env_id,
         "task_id": task.id,
-        "env_kwargs": object_text(dict(part.env_kwargs)),
+        "env_kwargs": json_text(dict(part.env_kwargs)),
     }
 
 

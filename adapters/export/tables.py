@@ -83,7 +83,7 @@ class Export:
 MESSAGE: Final[Kind] = {"role": "string", "content": "string"}
 
 
-def object_text(value: Any) -> str:
+def json_text(value: Any) -> str:
     """An object as JSON on one line, in its own order."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
@@ -169,4 +169,4 @@ def stored(value: Any, kind: Kind) -> Any:
         return [stored(item, kind[0]) for item in value]
     if isinstance(kind, dict):
         return {key: stored(value[key], each) for key, each in kind.items()}
-    return object_text(value) if kind == "json" else value
+    return json_text(value) if kind == "json" else value

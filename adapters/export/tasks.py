@@ -6,7 +6,6 @@ environment that plays them loads them, so what is exported is what is played.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -14,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from adapters.export.card import LICENCE
-from adapters.export.tables import LeftOut, object_text
+from adapters.export.tables import LeftOut, json_text
 from adapters.training.models.demonstrations import playable_tasks
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
+from toolgym.registration import dataset_of
 from toolgym.tasks import Task, TaskSet
 
 Progress = Callable[[int, int], None]
@@ -90,13 +90,6 @@ def split_name(split: Any) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in str(split))
 
 
-def dataset_of(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
-    """The data set that an environment plays: the one given, or its own; None if it has none."""
-    taken = inspect.signature(registration.environment_creator(env_id)).parameters
-    own = taken["dataset"].default if "dataset" in taken else None
-    return env_kwargs.get("dataset", own)
-
-
 def origin_facts(env_id: str, dataset: Any) -> dict[str, str]:
     """What a card tells of a data set: its name, its licence and its sources."""
     origin = registration.family_of(env_id).origin(dataset)
@@ -114,7 +107,7 @@ def facts_of(env_id: str, parts: Sequence[Part], seed: int) -> dict[str, str]:
     return {
         "environment": f"`{env_id}`",
         **origin_facts(env_id, dataset_of(env_id, first)),
-        "arguments of the environment": f"`{object_text(settings)}`" if settings else "its own",
+        "arguments of the environment": f"`{json_text(settings)}`" if settings else "its own",
         "splits": ", ".join(part.split for part in parts),
         "seed": str(seed),
         "toolgym": version("toolgym"),

@@ -8,47 +8,35 @@ The protocol has no sessions over HTTP (2026-07-28), so the address says which e
 tools stay as they are. Ids are drawn by `secrets`: whoever was not told one cannot guess it.
 
 Safe by default: the server listens on the loopback interface only. A client chooses a task, and
-never a path, a backend or a way of parsing. Before anything else, each request is held to the
-address that the server has (a web page that rebinds a name to 127.0.0.1 sends another Host or an
-Origin), to JSON, to 1 MB and to ten seconds. Episodes are counted, and those that nobody plays are
-closed. Sessions of older protocols are not kept at all.
+never a path, a backend or a way of parsing. Each request passes `adapters.serving.guard` first.
+Episodes are counted, and those that nobody plays are closed. Sessions of older protocols are not
+kept at all.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 import mcp_types as types
-import uvicorn
 from mcp import MCPError
-from mcp.server.transport_security import (
-    RequestBodyLimitMiddleware,
-    TransportSecurityMiddleware,
-    TransportSecuritySettings,
-)
+from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from adapters.mcp.server import FAULT, Session, build_server, summary
+from adapters.serving.guard import LONGEST_BODY, Guarded, Names
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 from toolgym.records import EpisodeRecord
 
-LOOPBACK: Final = "127.0.0.1"
-LONGEST_BODY: Final = 1_000_000
-PATIENCE: Final = 10.0
-"""Seconds that a request may take to arrive, its head and its body each."""
-MOST_CONNECTIONS: Final = 512
 _logger = logging.getLogger(__name__)
 _UNKNOWN: Final = "There is no such episode, or it was closed. POST /episodes begins one."
 
@@ -205,22 +193,19 @@ def application(env: ToolEnv[Any], episodes: Episodes, port: int) -> Guarded:
             return refusal(404, _UNKNOWN)
         return JSONResponse({"task_id": record.task_id, **summary(record)})
 
-    names = [f"{name}:{port}" for name in (LOOPBACK, "localhost")]
-    security = TransportSecuritySettings(
-        allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
-    )
     app = build_server(env, session_of, episodes.running).streamable_http_app(
         streamable_http_path="/episodes/{episode}/mcp",
         json_response=True,
         stateless_http=True,
         max_request_body_size=LONGEST_BODY,
-        transport_security=security,
+        # The guard looks at names, on every path and not on that of the protocol only.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[
             Route("/episodes", begin, methods=["POST"]),
             Route("/episodes/{episode}", close, methods=["DELETE"]),
         ],
     )
-    return Guarded(app, security)
+    return Guarded(app, Names.at(port), refuse_methods)
 
 
 def refusal(status: int, sentence: str) -> Response:
@@ -228,121 +213,8 @@ def refusal(status: int, sentence: str) -> Response:
     return JSONResponse({"error": sentence}, status)
 
 
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-
-
-class TooSlow(Exception):
-    """A body did not arrive in time."""
-
-
-class Guarded:
-    """An application behind the checks that every request passes, whatever its path."""
-
-    def __init__(self, app: Any, security: TransportSecuritySettings) -> None:
-        self._app = RequestBodyLimitMiddleware(app, LONGEST_BODY)
-        self._security = TransportSecurityMiddleware(security)
-
-    async def __call__(self, scope: Any, receive: Receive, send: Any) -> None:
-        """Serve one request, or refuse it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request = Request(scope)
-        has_body = request.method == "POST"
-        answer = await self._security.validate_request(request, is_post=has_body)
-        if answer is None and request.method not in ("POST", "DELETE"):
-            answer = Response(status_code=405, headers={"Allow": "POST, DELETE"})
-        if answer is not None:
-            await answer(scope, receive, send)
-            return
-        try:
-            await self._app(scope, in_time(receive), send)
-        except TooSlow:
-            await Response("Request body too slow", 408)(scope, receive, send)
-
-
-def in_time(receive: Receive) -> Receive:
-    """The same, but a body has to be whole within `PATIENCE`; what comes later may take longer."""
-    deadline = anyio.current_time() + PATIENCE
-    is_whole = False
-
-    async def timed() -> Message:
-        nonlocal is_whole
-        if is_whole:
-            return await receive()
-        message: Message | None = None
-        with anyio.move_on_at(deadline):
-            message = await receive()
-        if message is None:
-            raise TooSlow
-        is_whole = not message.get("more_body", False)
-        return message
-
-    return timed
-
-
-class ImpatientProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]
-    """HTTP as uvicorn reads it, and no connection is kept on which no request begins.
-
-    The library closes a connection that is silent between two requests, but waits for ever for the
-    first one, and for the end of one that has begun.
-    """
-
-    def connection_made(self, transport: Any) -> None:
-        """Wait for a request from now on."""
-        super().connection_made(transport)
-        self._impatience: Any = None
-        self._await_request()
-
-    def data_received(self, data: bytes) -> None:
-        """Read on; what has arrived is a whole head, or it is still awaited."""
-        super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._stop_waiting()
-        elif self._impatience is None:
-            self._await_request()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Await nothing."""
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def _await_request(self) -> None:
-        self._impatience = self.loop.call_later(PATIENCE, self.transport.abort)
-
-    def _stop_waiting(self) -> None:
-        if self._impatience is not None:
-            self._impatience.cancel()
-            self._impatience = None
-
-
-def open_socket(port: int) -> socket.socket:
-    """A socket that listens on the loopback interface; port 0 takes a free one.
-
-    Raises:
-        ConfigurationError: The port is taken.
-    """
-    try:
-        return socket.create_server((LOOPBACK, port))
-    except OSError as problem:
-        raise ConfigurationError(
-            f"port {port} of {LOOPBACK} cannot be used ({problem.strerror}); take another one,"
-            " or 0 for any that is free."
-        ) from problem
-
-
-async def serve_http(env: ToolEnv[Any], episodes: Episodes, listening: socket.socket) -> None:
-    """Serve until the process is told to end; episodes that are open then are closed."""
-    config = uvicorn.Config(
-        application(env, episodes, listening.getsockname()[1]),
-        http=ImpatientProtocol,
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
-        h11_max_incomplete_event_size=16_384,
-        timeout_graceful_shutdown=2,
-    )
-    await uvicorn.Server(config).serve(sockets=[listening])
+def refuse_methods(request: Request) -> Response | None:
+    """The answer to a method that nothing here has."""
+    if request.method in ("POST", "DELETE"):
+        return None
+    return Response(status_code=405, headers={"Allow": "POST, DELETE"})

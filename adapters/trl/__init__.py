@@ -11,7 +11,8 @@
 
 `build_trainer` does the same with what a long run wants besides: safe settings, the parser that
 evaluation uses, dynamic sampling, guards over every update, metrics of groups, transcripts, and a
-stop when the environment keeps failing.
+stop when the environment keeps failing. It is for the versions of TRL that `versions` names; the
+rest works from 1.16 on.
 
 Importing this package is cheap. What needs torch, transformers, trl or datasets is imported when it
 is first used.
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from adapters.trl.datasets import FormatReport, check_format, sft_dataset, training_dataset
 from adapters.trl.environment import CallRefused, RolloutEnvironment, environment_factory
+from adapters.trl.versions import check_version
 
 if TYPE_CHECKING:
     from adapters.trl.callbacks import FaultStop
@@ -46,6 +48,8 @@ __all__ = [
     "training_dataset",
 ]
 
+_TRAINERS = ("StableGRPOTrainer", "ToolGRPOTrainer", "build_trainer")
+"""What is for certain versions of TRL only."""
 _NEEDS_TRL = {
     "FaultStop": "adapters.trl.callbacks",
     "StableGRPOConfig": "adapters.trl.config",
@@ -58,4 +62,6 @@ _NEEDS_TRL = {
 def __getattr__(name: str) -> Any:
     if name not in _NEEDS_TRL:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _TRAINERS:
+        check_version()  # before an import of what another version may not have
     return getattr(importlib.import_module(_NEEDS_TRL[name]), name)

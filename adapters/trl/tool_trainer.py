@@ -54,6 +54,7 @@ from adapters.trl.tool_loop import (
     rollout_ends,
     shared_prompts,
 )
+from adapters.trl.versions import check_version
 from toolgym.errors import ConfigurationError
 from toolgym.rollout import EpisodeRecord
 
@@ -135,9 +136,10 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         transcripts: How many episodes of each batch `on_rollouts` gets, from the first group on.
 
     Raises:
-        ConfigurationError: A row names a task that the environment does not have, there are too few
-            rows for a generation batch, model or reference cannot be loaded, or a keyword goes past
-            the environment.
+        ConfigurationError: TRL is of a version that was not read (`adapters.trl.versions`), a row
+            names a task that the environment does not have, there are too few rows for a
+            generation batch, model or reference cannot be loaded, or a keyword goes past the
+            environment.
     """
 
     def __init__(
@@ -154,6 +156,7 @@ class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
         transcripts: int = 4,
         **kwargs: Any,
     ) -> None:
+        check_version()
         _check(control, kwargs)
         self._evaluation = EvaluationPool(environment_factory, evaluation_factory)
         args = _prepared(args, environment_factory, self._evaluation.environment, kwargs)

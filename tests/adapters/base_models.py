@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+import transformers
 from tokenizers import (
     AddedToken,
     Tokenizer,
@@ -21,6 +22,40 @@ from toolgym.messages import system_prompt, tools_in_words, user_prompt
 
 END: Final = "<|endoftext|>"
 CHATML: Final = ("<|im_start|>", "<|im_end|>")
+SMALL_SHAPE: Final[dict[str, Any]] = {
+    "vocab_size": 40,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.3,
+    "max_position_embeddings": 1024,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "bos_token_id": 2,
+}
+
+
+def random_model(
+    family: str = "Llama",
+    dtype: torch.dtype = torch.float64,
+    attention: str | None = None,
+    **options: Any,
+) -> Any:
+    """A model of `SMALL_SHAPE` with random weights, the same ones each time.
+
+    Args:
+        family: As the names of transformers' classes begin.
+        dtype: Of its weights.
+        attention: How it computes attention; else as the family does by itself.
+        options: Of its configuration, in place of those of the shape.
+    """
+    config = getattr(transformers, f"{family}Config")(**{**SMALL_SHAPE, **options})
+    torch.manual_seed(0)
+    chosen = {"attn_implementation": attention} if attention else {}
+    auto: Any = transformers.AutoModelForCausalLM
+    return auto.from_config(config, dtype=dtype, **chosen).train(False)
 
 
 def base_tokenizer(

@@ -161,3 +161,34 @@ def test_a_wrong_use_is_told_and_leaves_nothing(arguments: tuple[str, ...], tmp_
     assert done.exit_code == 2
     assert WRONG[arguments] in " ".join(done.output.split())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_environment_is_written_as_a_folder_without_the_extra(tmp_path: Path) -> None:
+    place = tmp_path / "packed"
+    wanted = ("openenv", place, "--env", "aflowgym/Compose-v0", "--split", "train")
+
+    done = run(*wanted, "--set", "step_limit=9")
+    again = run(*wanted)
+    replaced = run(*wanted, "--overwrite")
+
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith(f"{place}: aflowgym/Compose-v0 for OpenEnv: openenv.yaml,")
+    assert (again.exit_code, replaced.exit_code) == (2, 0)
+    assert "'step_limit': 9" not in (place / "server" / "app.py").read_text()
+    assert "'split': 'train'" in (place / "server" / "app.py").read_text()
+
+
+def test_what_a_container_would_not_have_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("mine")
+
+    local = run("openenv", tmp_path / "a", "--dataset", tmp_path / "data")
+    wheel = run("openenv", tmp_path / "a", "--wheel", tmp_path / "none.whl")
+    taken = run("openenv", tmp_path / "notes", "--overwrite")
+
+    assert [each.exit_code for each in (local, wheel, taken)] == [2, 2, 2]
+    assert "lies on this machine" in local.stderr
+    assert "none.whl is no file of that kind" in wheel.stderr
+    assert "holds what no such export wrote" in taken.stderr
+    assert not (tmp_path / "a").exists()

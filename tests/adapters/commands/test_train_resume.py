@@ -1,8 +1,6 @@
 """An interrupted run ends with the numbers that it would have had without the interruption."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,9 @@ from adapters.commands import train_run
 from adapters.commands.train_with_trl import last_checkpoint, train_with_trl
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.runs import phases
-from adapters.training.runs.progress import Advance, NoProgress
+from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
+from tests.adapters.interrupting import Interrupt
 from toolgym.cli import main
 from toolgym.runs.metrics import METRICS
 from toolgym.runs.run import Run
@@ -41,21 +40,6 @@ SETTINGS = resolve(
     max_completion_length=24,
     preflight=False,  # whoever imitates for eight steps is not fit for training
 )
-
-
-class Interrupt:
-    """Presses Ctrl-C when a phase has come to a step."""
-
-    def __init__(self, title: str, step: int) -> None:
-        self.title, self.step = title, step
-
-    @contextmanager
-    def phase(self, title: str, total: int) -> Iterator[Advance]:
-        def advance(done: int, note: str) -> None:
-            if title == self.title and done >= self.step:
-                raise KeyboardInterrupt
-
-        yield advance
 
 
 def begin(folder: Path, watch: Any) -> Run:

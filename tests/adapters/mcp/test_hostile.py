@@ -20,8 +20,8 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`: make test-adapters NAM
 
 from mcp import Client
 
-from adapters.mcp.http import LONGEST_BODY
 from adapters.mcp.server import CLOSE
+from adapters.serving.guard import LONGEST_BODY
 from tests.adapters.mcp.mcp_play import ROOT, HttpServer, http_server
 from toolgym.testing.scripts import EXPLORE, GOLD, HUTS
 

@@ -17,16 +17,9 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`: make test-adapters NAM
 import anyio
 from mcp import Client, MCPError
 
-from adapters.mcp.http import (
-    LONGEST_BODY,
-    LOOPBACK,
-    PATIENCE,
-    Episodes,
-    Full,
-    Wanted,
-    open_socket,
-)
+from adapters.mcp.http import Episodes, Full, Wanted
 from adapters.mcp.server import CLOSE, FAULT
+from adapters.serving.guard import LONGEST_BODY, LOOPBACK, PATIENCE, open_socket
 from tests.adapters.mcp.mcp_play import JSON, HttpServer, http_server
 from toolgym import ConfigurationError, registration
 from toolgym.records import EpisodeRecord

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`: make test-adapters NAME=mcp")
 
-from adapters.mcp.http import LONGEST_BODY, MOST_CONNECTIONS, PATIENCE
 from adapters.mcp.server import CLOSE, FAULT, RESULT
+from adapters.serving.guard import LONGEST_BODY, MOST_CONNECTIONS, PATIENCE
 from tests.adapters.mcp.mcp_play import ROOT
 
 PAGE = (ROOT / "docs" / "mcp.md").read_text("utf-8")

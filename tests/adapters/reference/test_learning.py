@@ -9,7 +9,6 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
-import transformers
 from torch import Tensor
 
 from adapters.reference.advantages import compute_advantages
@@ -21,32 +20,16 @@ from adapters.reference.optimizer import Optimizer
 from adapters.reference.rollout import Batch, Ending, Request, Rollout
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.guards.fault_limit import FaultLimit
+from tests.adapters.base_models import random_model
 from toolgym import ConfigurationError, EnvironmentFault, Outcome
 from toolgym.rollout import EpisodeRecord
 from toolgym.runs.metrics import METRICS, unknown
 
 pytestmark = pytest.mark.torch
 
-SHAPE: dict[str, Any] = {
-    "vocab_size": 40,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "initializer_range": 0.3,
-    "max_position_embeddings": 128,
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "bos_token_id": 2,
-}
 
-
-def random_model(family: str = "Llama", dtype: Any = torch.float64, **options: Any) -> Any:
-    config = getattr(transformers, f"{family}Config")(**{**SHAPE, **options})
-    torch.manual_seed(0)
-    eager = {"attn_implementation": "eager"} if family == "Gemma2" else {}
-    return transformers.AutoModelForCausalLM.from_config(config, dtype=dtype, **eager).train(False)
+def made_model(family: str = "Llama", dtype: Any = torch.float64) -> Any:
+    return random_model(family, dtype, "eager" if family == "Gemma2" else None)
 
 
 def episode(correct: bool, progress: int = 0) -> EpisodeRecord:
@@ -110,7 +93,7 @@ def test_the_gradient_is_that_of_the_plain_way(family: str, tokens_per_pass: int
         tokens_per_pass=tokens_per_pass,
         loss={"name": "grpo", "beta": 0.1, "entropy_bonus": 0.05, "epsilon_low": 0.4},
     )
-    model, counts = random_model(family), [True, True, False, True, True, True]
+    model, counts = made_model(family), [True, True, False, True, True, True]
     batch = Batch.of(make_rollouts(), counts)
     reference, advantages = torch.full(batch.tokens.shape, -3.0), torch.linspace(-1, 1, 6)
     log_probs, entropy = plain_log_probs(model, batch, 0.7)
@@ -141,7 +124,7 @@ def test_the_gradient_is_that_of_the_plain_way(family: str, tokens_per_pass: int
 @pytest.mark.parametrize("updates", [1, 2])
 def test_narrow_bounds_take_no_gradient_from_a_fresh_batch(updates: int) -> None:
     """Recorded ones are off by the rounding of another way to compute, more than GSPO allows."""
-    model, batch = random_model(), Batch.of(make_rollouts(), [True] * 6)
+    model, batch = made_model(), Batch.of(make_rollouts(), [True] * 6)
     exact = plain_log_probs(model, batch, 1.0)[0].detach()
     noise = 0.01 * torch.randn(exact.shape, generator=torch.Generator().manual_seed(1))
     batch = dataclasses.replace(batch, log_probs=(exact + noise) * batch.loss_mask)
@@ -163,7 +146,7 @@ def test_entropy_without_a_bonus_has_no_gradient() -> None:
     rollouts = make_rollouts()
     grads = []
     for beta in (0.0, 0.05):
-        model = random_model()
+        model = made_model()
         settings = config(loss={"name": "dapo", "entropy_bonus": beta})
         Learner(model, None, settings).accumulate(
             Batch.of(rollouts, [True] * 6), torch.zeros(6), None, None
@@ -175,7 +158,7 @@ def test_entropy_without_a_bonus_has_no_gradient() -> None:
 
 
 def test_reference_log_probs_stand_at_learnt_tokens_only() -> None:
-    model, settings = random_model(), config(temperature=0.9, tokens_per_pass=30)
+    model, settings = made_model(), config(temperature=0.9, tokens_per_pass=30)
     batch = Batch.of(make_rollouts(), [True] * 5 + [False])
 
     found = Learner(model, CopiedReference(model), settings).reference_log_probs(batch)
@@ -269,7 +252,7 @@ def test_divergence_in_the_reward_is_taken_off_before_comparing() -> None:
 
 
 def test_half_precision_loses_no_small_update() -> None:
-    coarse, fine = (random_model(dtype=dtype) for dtype in (torch.bfloat16, torch.float32))
+    coarse, fine = (made_model(dtype=dtype) for dtype in (torch.bfloat16, torch.float32))
     with torch.no_grad():
         for one, other in zip(fine.parameters(), coarse.parameters(), strict=True):
             one.copy_(other)
@@ -292,7 +275,7 @@ def test_half_precision_loses_no_small_update() -> None:
 @pytest.mark.parametrize("memory", ["exact", "half", "least"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_discarded_gradient_leaves_no_trace(dtype: Any, memory: str) -> None:
-    model, settings = random_model(dtype=dtype), config(memory=memory)
+    model, settings = made_model(dtype=dtype), config(memory=memory)
     optimizer = Optimizer(model, settings)
 
     def backward(factor: float) -> Tensor:
@@ -322,7 +305,7 @@ def test_an_optimizer_goes_on_from_its_state_to_the_bit(dtype: Any, memory: str)
         for parameter in model.parameters():
             parameter.backward(torch.randn_like(parameter))
 
-    whole = random_model(dtype=dtype)
+    whole = made_model(dtype=dtype)
     optimizer = Optimizer(whole, settings)
     for seed in range(4):
         backward(whole, seed)
@@ -333,7 +316,7 @@ def test_an_optimizer_goes_on_from_its_state_to_the_bit(dtype: Any, memory: str)
                 lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf,
                 optimizer.state_dict(),
             )
-    resumed = random_model(dtype=dtype)
+    resumed = made_model(dtype=dtype)
     resumed.load_state_dict(weights)
     again = Optimizer(resumed, settings)
     again.load_state_dict(saved)
@@ -355,7 +338,7 @@ def test_an_optimizer_goes_on_from_its_state_to_the_bit(dtype: Any, memory: str)
 )
 def test_the_learning_rate_rises_and_falls_as_told(decay: str, rates: list[float]) -> None:
     settings = config(steps=8, ramp=3, decay=decay, learning_rate=1.0)
-    optimizer = Optimizer(random_model(), settings)
+    optimizer = Optimizer(made_model(), settings)
 
     def updated() -> float:
         rate = optimizer.rate()
@@ -366,7 +349,7 @@ def test_the_learning_rate_rises_and_falls_as_told(decay: str, rates: list[float
 
 
 def test_the_schedule_waits_for_an_update_that_is_left_out_and_goes_back_with_the_rest() -> None:
-    optimizer = Optimizer(random_model(), config(steps=8, decay="linear", learning_rate=1.0))
+    optimizer = Optimizer(made_model(), config(steps=8, decay="linear", learning_rate=1.0))
     before, first = optimizer.state_dict(), optimizer.rate()
     optimizer.discard()
     assert optimizer.rate() == first

@@ -10,30 +10,16 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
-import transformers
 from torch import Tensor
 
 from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.learner import Learner
 from adapters.reference.optimizer import make_ready
 from adapters.reference.rollout import Batch, Ending, Request, Rollout
+from tests.adapters.base_models import random_model
 
 pytestmark = pytest.mark.torch
 
-_CAUSAL: Any = transformers.AutoModelForCausalLM
-SHAPE: dict[str, Any] = {
-    "vocab_size": 40,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "initializer_range": 0.3,
-    "max_position_embeddings": 1024,
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "bos_token_id": 2,
-}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "Llama, grouped heads": ("Llama", {}),
     "Llama, a head each": ("Llama", {"num_key_value_heads": 4}),
@@ -47,11 +33,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def random_model(name: str = "Llama, grouped heads", dtype: Any = torch.float64) -> Any:
+def made_model(name: str = "Llama, grouped heads", dtype: Any = torch.float64) -> Any:
     family, options = MODELS.get(name, (name, {}))
-    config = getattr(transformers, f"{family}Config")(**{**SHAPE, **options})
-    torch.manual_seed(0)
-    return _CAUSAL.from_config(config, dtype=dtype).train(False)
+    return random_model(family, dtype, **options)
 
 
 def rollout(prompt: list[int], lengths: list[tuple[int, int]], group: int, seed: int) -> Rollout:
@@ -119,7 +103,7 @@ def gradient(
     model.zero_grad()
     settings = config(shares, **options)
     learner = Learner(model, None, settings)
-    anchor = random_model("Qwen 3", model.dtype)  # any other model of this vocabulary
+    anchor = made_model("Qwen 3", model.dtype)  # any other model of this vocabulary
     reference = Learner(anchor, None, settings)._log_probs(anchor, batch)
     advantages = torch.linspace(-1, 1, len(batch))
     metrics = learner.accumulate(batch, advantages, learner.old_log_probs(batch), reference)
@@ -141,7 +125,7 @@ def agree(one: Any, other: Any, tolerance: float = 1e-6) -> None:
 def test_a_prompt_that_is_read_once_leaves_loss_and_gradient_as_they_are(
     name: str, tokens_per_pass: int
 ) -> None:
-    model, batch = random_model(name), make_batch()
+    model, batch = made_model(name), make_batch()
     options = {"loss": {"name": "grpo", "beta": 0.1}, "temperature": 0.7}
 
     shared = gradient(model, True, batch, tokens_per_pass=tokens_per_pass, **options)
@@ -160,7 +144,7 @@ def test_a_prompt_that_is_read_once_leaves_loss_and_gradient_as_they_are(
     ids=["an entropy bonus", "several updates", "weighted tokens", "a constant divisor"],
 )
 def test_every_loss_is_the_same_with_shared_prompts(options: dict[str, Any]) -> None:
-    model, batch = random_model(), make_batch()
+    model, batch = made_model(), make_batch()
 
     agree(gradient(model, True, batch, **options), gradient(model, False, batch, **options))
 
@@ -168,7 +152,7 @@ def test_every_loss_is_the_same_with_shared_prompts(options: dict[str, Any]) -> 
 def test_checkpointing_computes_shared_prompts_again_as_they_were() -> None:
     made = []
     for shares in (True, False):
-        model = random_model()
+        model = made_model()
         make_ready(model, config(True, gradient_checkpointing=shares))
         made.append(gradient(model.double(), shares, make_batch()))
 
@@ -180,8 +164,8 @@ def test_checkpointing_computes_shared_prompts_again_as_they_were() -> None:
 def test_in_lower_precision_shared_prompts_are_no_further_off_than_read_ones(dtype: Any) -> None:
     batch = make_batch()
     with torch.no_grad():
-        rounded = random_model(dtype=dtype)
-        truth = random_model()
+        rounded = made_model(dtype=dtype)
+        truth = made_model()
         for one, other in zip(truth.parameters(), rounded.parameters(), strict=True):
             one.copy_(other)
     exact = gradient(truth, False, batch)[1]
@@ -222,7 +206,7 @@ def test_a_group_of_eight_puts_a_fifth_of_the_tokens_through_the_model() -> None
         ],
         [True] * 16,
     )
-    model = random_model(dtype=torch.float32)
+    model = made_model(dtype=torch.float32)
 
     shared, plain = (through(model, shares, batch) for shares in (True, False))
 
@@ -233,7 +217,7 @@ def test_a_group_of_eight_puts_a_fifth_of_the_tokens_through_the_model() -> None
 
 def test_short_prompts_go_through_the_model_as_they_always_did() -> None:
     batch, default = make_batch(), reference_config({}).share_prompts_from
-    model = random_model(dtype=torch.float32)
+    model = made_model(dtype=torch.float32)
 
     assert max(map(len, batch.prompts)) < (default or 0)
     assert through(model, True, batch) == through(model, False, batch)
@@ -248,7 +232,7 @@ def test_short_prompts_go_through_the_model_as_they_always_did() -> None:
 def test_a_model_that_cannot_share_is_told_of_once_and_trains_all_the_same(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    model = random_model("Bloom")
+    model = made_model("Bloom")
     learner = Learner(model, None, config(True))
     with caplog.at_level(logging.WARNING):
         for _ in range(2):

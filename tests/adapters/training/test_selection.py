@@ -3,8 +3,6 @@
 import hashlib
 import itertools
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from adapters.training.models.stored_weights import read_weights
 from adapters.training.runs import phases
 from adapters.training.runs.evaluations import Evaluation, evaluations
 from adapters.training.runs.playing import Asked
-from adapters.training.runs.progress import Advance, NoProgress
+from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.selection import (
     Division,
     HeldOut,
@@ -33,6 +31,7 @@ from adapters.training.runs.selection import (
     stages,
 )
 from adapters.training.runs.settings import TrainSettings, resolve
+from tests.adapters.interrupting import Interrupt
 from toolgym import ConfigurationError, registration
 from toolgym.records import EpisodeRecord
 from toolgym.report import write_report
@@ -82,21 +81,6 @@ def weights(run: Run, name: str) -> str:
 def without_clock(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     seconds = {key for key, metric in METRICS.items() if not metric.repeats}
     return [{k: v for k, v in line.items() if k not in seconds} for line in lines]
-
-
-class Interrupt:
-    """Presses Ctrl-C when a phase has come to a step."""
-
-    def __init__(self, title: str, step: int) -> None:
-        self.title, self.step = title, step
-
-    @contextmanager
-    def phase(self, title: str, total: int) -> Iterator[Advance]:
-        def advance(done: int, note: str) -> None:
-            if title == self.title and done >= self.step:
-                raise KeyboardInterrupt
-
-        yield advance
 
 
 # Which tasks --------------------------------------------------------------------------------------

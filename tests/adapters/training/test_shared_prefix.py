@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
-import transformers
 
 from adapters.training.models import shared_prefix, supervised
 from adapters.training.models.shared_prefix import (
@@ -21,30 +20,17 @@ from adapters.training.models.shared_prefix import (
 )
 from adapters.training.models.supervised import WarmupSettings, accumulate, warm_up
 from adapters.training.models.tokenized_examples import Example
+from tests.adapters.base_models import random_model
 
 pytestmark = pytest.mark.torch
 
-_CAUSAL: Any = transformers.AutoModelForCausalLM
-SHAPE: dict[str, Any] = {
-    "vocab_size": 40,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "initializer_range": 0.3,
-    "max_position_embeddings": 128,
-    "pad_token_id": 0,
-    "eos_token_id": 1,
-    "bos_token_id": 2,
-}
 WINDOWS: dict[str, Any] = {"sliding_window": 5, "head_dim": 16, "num_hidden_layers": 6}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "Llama": ("Llama", {}),
-    "Llama, eager": ("Llama", {"attn_implementation": "eager"}),
+    "Llama, eager": ("Llama", {"attention": "eager"}),
     "Qwen 3": ("Qwen3", {"head_dim": 16}),
     "Qwen 3, mixture of experts": ("Qwen3Moe", {"num_experts": 4, "num_experts_per_tok": 2}),
-    "Gemma 2, softcaps": ("Gemma2", {**WINDOWS, "attn_implementation": "eager"}),
+    "Gemma 2, softcaps": ("Gemma2", {**WINDOWS, "attention": "eager"}),
     "Gemma 3, windows in most layers": ("Gemma3Text", WINDOWS),
     "Mistral, windows in all layers": ("Mistral", {"sliding_window": 5}),
     "gpt-oss, sinks": ("GptOss", {"sliding_window": 5, "head_dim": 8}),
@@ -52,16 +38,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def random_model(name: str, dtype: Any = torch.float64) -> Any:
+def made_model(name: str, dtype: Any = torch.float64) -> Any:
     family, options = MODELS.get(name, (name, {}))
-    options = dict(options)
-    attention = options.pop("attn_implementation", None)
-    config = getattr(transformers, f"{family}Config")(**{**SHAPE, **options})
-    torch.manual_seed(0)
-    made = _CAUSAL.from_config(
-        config, dtype=dtype, **({"attn_implementation": attention} if attention else {})
-    )
-    return made.train(False)
+    return random_model(family, dtype, **options)
 
 
 def some_texts(seed: int = 0) -> tuple[list[list[int]], list[int]]:
@@ -126,7 +105,7 @@ def test_a_text_in_a_row_has_the_logits_that_it_has_alone(
     name: str, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_prefix, "_BLOCK", block)
-    model, (texts, shareable) = random_model(name, torch.float32), some_texts()
+    model, (texts, shareable) = made_model(name, torch.float32), some_texts()
     found = paths(texts, shareable, 3)
     packing = Packing(texts, found, list(found))
     assert packing.ids.numel() < 0.8 * sum(map(len, texts))
@@ -147,7 +126,7 @@ def test_a_text_in_a_row_has_the_logits_that_it_has_alone(
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_that_reads_shared_beginnings_alike_is_found_to(name: str) -> None:
     for dtype in (torch.float32, torch.bfloat16):
-        model = random_model(name, dtype)
+        model = made_model(name, dtype)
         before = {key: value.clone() for key, value in model.state_dict().items()}
 
         assert sharing_problem(model) == ""
@@ -156,18 +135,18 @@ def test_a_model_that_reads_shared_beginnings_alike_is_found_to(name: str) -> No
 
 
 def test_a_model_that_does_not_is_found_to() -> None:
-    assert "spread" in sharing_problem(random_model("Bloom", torch.float32))  # its mask has biases
-    assert "Error" in sharing_problem(random_model("GPTJ", torch.float32))
+    assert "spread" in sharing_problem(made_model("Bloom", torch.float32))  # its mask has biases
+    assert "Error" in sharing_problem(made_model("GPTJ", torch.float32))
 
-    flash = random_model("Llama")
+    flash = made_model("Llama")
     flash.config._attn_implementation = "flash_attention_2"
     assert "flash_attention_2" in sharing_problem(flash)
 
-    chunks = random_model("Llama")
+    chunks = made_model("Llama")
     chunks.config.layer_types = ["chunked_attention", "full_attention"]
     assert "chunked_attention" in sharing_problem(chunks)
 
-    silent = random_model("Llama")  # a window that attention is not told of
+    silent = made_model("Llama")  # a window that attention is not told of
     silent.config.sliding_window = 5
     assert "windows" in sharing_problem(silent)
 
@@ -192,7 +171,7 @@ def test_examples_in_one_row_have_the_gradient_of_padded_ones(
 ) -> None:
     monkeypatch.setattr(supervised, "_ROW", row)
     monkeypatch.setattr(supervised, "LEAST", 3)
-    model, examples = random_model(name), some_examples()
+    model, examples = made_model(name), some_examples()
     padded = accumulate(model, examples)
     wanted = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     model.zero_grad()
@@ -220,10 +199,10 @@ def test_a_large_model_warms_up_in_rows_and_a_small_one_does_not(
         look.remove()
         return [shape for shape in shapes if model.training is False]
 
-    small = random_model("Llama", torch.float32)
+    small = made_model("Llama", torch.float32)
     assert all(rows > 1 for rows, _ in warm(small)[:1])
     monkeypatch.setattr(supervised, "_SMALL", 1)
-    assert warm(random_model("Llama", torch.float32))[-1][0] == 1
+    assert warm(made_model("Llama", torch.float32))[-1][0] == 1
     assert not caplog.records
-    warm(random_model("Bloom", torch.float32))
+    warm(made_model("Bloom", torch.float32))
     assert "they are padded" in caplog.text

@@ -1,0 +1,64 @@
+"""`toolgym export openenv`: an environment as a folder that OpenEnv builds, serves and publishes.
+
+The folder is text, so nothing of the extra `openenv` is needed to write it; `toolgym serve` is the
+same server without a folder. What is wrong with the options or the place is told before any work.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adapters.commands.mcp import Parsing, Split
+from adapters.commands.serve import Idle, MaxSessions
+from toolgym.commands import Dataset, Settings, StepLimit, arguments_for, check_folder
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.")]
+Served = Annotated[str, typer.Option("--env", help="The environment that is served.")]
+Wheels = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--wheel",
+        metavar="FILE.whl",
+        help="A package that the container installs from this file, such as toolgym itself where "
+        "no index has it; may be repeated.",
+    ),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a folder that an earlier export wrote.")
+]
+
+
+def openenv(
+    out: Folder,
+    env_id: Served = "sqlgym/Explore-v0",
+    dataset: Dataset = None,
+    split: Split = None,
+    step_limit: StepLimit = None,
+    parsing: Parsing = None,
+    settings: Settings = None,
+    max_sessions: MaxSessions = 64,
+    idle: Idle = 900.0,
+    wheel: Wheels = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write an environment as a folder that OpenEnv builds, serves and publishes.
+
+    It holds a client for trainers and a server with its Dockerfile; the environment and its
+    arguments are fixed in server/app.py.
+
+    Example:
+        toolgym export openenv toolgym_env
+        toolgym export openenv compose_env --env aflowgym/Compose-v0 --split train
+    """
+    from adapters.export.openenv_folder import Packed, check_place, write_folder
+
+    check_place(out, overwrite)
+    check_folder(out)
+    env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
+    env_kwargs = arguments_for(env_id, settings, **env_options)
+    packed = Packed(env_id, env_kwargs, max_sessions, idle, tuple(wheel or ()))
+    files = write_folder(packed, out, overwrite=overwrite)
+    typer.echo(f"{out}: {env_id} for OpenEnv: {', '.join(files)}")

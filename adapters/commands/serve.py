@@ -1,0 +1,97 @@
+"""`toolgym serve`: serve episodes by OpenEnv, to any trainer that has its client.
+
+One process serves many sessions at once, each a WebSocket that plays one episode after the other; a
+client chooses the task of each. It listens on the loopback interface; whoever binds it elsewhere
+says under which names it is reached.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from adapters.commands.mcp import Out, Parsing, Split, keeping
+from toolgym.commands import Dataset, EnvId, Settings, StepLimit, arguments_for
+from toolgym.errors import ConfigurationError
+
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
+MaxSessions = Annotated[int, typer.Option(min=1, help="Sessions that may be open at once.")]
+Idle = Annotated[float, typer.Option(min=1, help="Seconds until a silent session is closed.")]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[:PORT]",
+        help="A name by which clients reach the server, besides its address; may be repeated.",
+    ),
+]
+
+
+def command(
+    env_id: EnvId,
+    dataset: Dataset = None,
+    split: Split = None,
+    step_limit: StepLimit = None,
+    parsing: Parsing = None,
+    settings: Settings = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    allow_host: AllowHost = None,
+    max_sessions: MaxSessions = 64,
+    idle: Idle = 900.0,
+    out: Out = None,
+) -> None:
+    """Serve episodes by OpenEnv, to trainers that have its client.
+
+    A session is a WebSocket at /ws; a client chooses the task of each episode, by its id, by split
+    and index, or by a seed. Without --split all splits of the data set are served.
+
+    Example:
+        toolgym serve sqlgym/Explore-v0
+        toolgym serve aflowgym/Compose-v0 --port 8001 --split train --max-sessions 16
+        toolgym serve sqlgym/Explore-v0 --host 0.0.0.0 --allow-host box.example:8000
+    """
+    env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
+    env_kwargs = arguments_for(env_id, settings, **env_options)
+    if host in ("0.0.0.0", "::") and not allow_host:
+        raise ConfigurationError(
+            f"--host {host} listens on every address: say with --allow-host NAME:PORT by which name"
+            " clients reach it, since requests for any other are refused."
+        )
+    server = _server_module()
+    import anyio
+
+    from adapters.openenv.catalogue import Catalogue
+    from adapters.serving.guard import Names, open_socket, serve
+
+    keep = keeping(out)
+    catalogue = Catalogue(env_id, env_kwargs)
+    listening = open_socket(port, host)
+    port = listening.getsockname()[1]
+    names = Names.at(port, host, allow_host or ())
+    app = server.application(catalogue, names, max_sessions=max_sessions, idle=idle, on_close=keep)
+    typer.echo(
+        f"{env_id} ({', '.join(catalogue.splits)}) is served by OpenEnv at http://{host}:{port}"
+    )
+
+    async def serving() -> None:
+        await serve(app, listening, sockets=True)
+
+    anyio.run(serving)
+
+
+def _server_module() -> Any:
+    """The module of the server.
+
+    Raises:
+        ConfigurationError: The extra is not installed, or another version.
+    """
+    try:
+        from adapters.openenv import server
+    except ImportError as problem:
+        raise ConfigurationError(
+            f"toolgym serve needs the package openenv 0.10 ({problem}); run:"
+            " pip install 'toolgym[openenv]'"
+        ) from problem
+    return server

@@ -1,0 +1,35 @@
+"""The client: one object is one session of a server, and plays one episode after the other.
+
+    with ToolgymEnv(base_url="http://127.0.0.1:8000").sync() as client:
+        result = client.reset(task_id="mountain_huts-039")
+        result = client.step(ToolgymAction(text="..."))
+        result.reward, result.done, result.observation.text
+
+This module needs OpenEnv only, so it goes into an exported folder as it is.
+"""
+
+from typing import Any
+
+from openenv.core import EnvClient
+from openenv.core.client_types import StepResult
+
+from adapters.openenv.models import ToolgymAction, ToolgymObservation, ToolgymState
+
+
+class ToolgymEnv(EnvClient[ToolgymAction, ToolgymObservation, ToolgymState]):  # type: ignore[misc, unused-ignore]
+    """A session of `toolgym serve`, or of a container of an exported folder.
+
+    `reset` takes `task_id`, or `split` and `index`, or `seed`, and nothing else.
+    """
+
+    def _step_payload(self, action: ToolgymAction) -> dict[str, Any]:
+        payload: dict[str, Any] = action.model_dump(exclude={"metadata"})
+        return payload
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[ToolgymObservation]:
+        outcome = {"reward": payload.get("reward"), "done": payload.get("done", False)}
+        observation = ToolgymObservation(**{**payload.get("observation", {}), **outcome})
+        return StepResult(observation=observation, **outcome)
+
+    def _parse_state(self, payload: dict[str, Any]) -> ToolgymState:
+        return ToolgymState(**payload)

@@ -1,0 +1,126 @@
+"""Real servers of `toolgym serve` in processes of their own, and the real client that plays."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from openenv.core.sync_client import SyncEnvClient
+
+from adapters.openenv.client import ToolgymEnv
+from adapters.openenv.models import ToolgymAction, ToolgymObservation
+from toolgym.testing.adapter import Played, PlayedTurn
+from toolgym.testing.scripts import ScriptedEpisode
+
+ROOT = Path(__file__).resolve().parents[3]
+JSON = {"Content-Type": "application/json"}
+
+
+class Answer(NamedTuple):
+    """An answer over HTTP."""
+
+    status: int
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Server(NamedTuple):
+    """A server that runs in a process of its own."""
+
+    process: subprocess.Popen[str]
+    port: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def client(self) -> SyncEnvClient:
+        """A new session; use it in a `with` statement."""
+        return ToolgymEnv(base_url=self.url).sync()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | str | Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] = JSON,
+    ) -> Answer:
+        """One request on a connection of its own."""
+        sent = json.dumps(body) if isinstance(body, Mapping) else body
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, sent, dict(headers))
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.read())
+        finally:
+            connection.close()
+
+
+@contextmanager
+def serving(env_id: str, log: Path, *options: str, **env_kwargs: Any) -> Iterator[Server]:
+    """A server on a free port; it is stopped in the end.
+
+    Args:
+        log: Takes what it writes to stderr.
+    """
+    told = [word for k, v in env_kwargs.items() for word in ("--set", f"{k}={json.dumps(v)}")]
+    command = [sys.executable, "-m", "toolgym", "serve", env_id, "--port", "0", *told, *options]
+    with log.open("a") as errors:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment()
+        )
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        assert said, log.read_text()
+        yield Server(process, int(said.rpartition(":")[2]), log)
+    finally:
+        process.terminate()
+        process.wait(20)
+        process.stdout.close()
+
+
+def environment() -> dict[str, str]:
+    """The variables of a server: none that would change what OpenEnv serves."""
+    return {k: v for k, v in os.environ.items() if k not in ("ENABLE_WEB_INTERFACE", "SPACE_HOST")}
+
+
+def say(client: SyncEnvClient, text: str) -> Any:
+    """One message of a model."""
+    return client.step(ToolgymAction(text=text))
+
+
+def play_with(client: SyncEnvClient, script: ScriptedEpisode) -> Played:
+    """Play a script as a trainer does: every message goes out as it is."""
+    begun = client.reset(task_id=script.task_id)
+    turns: list[PlayedTurn] = []
+    rewards = [begun.reward]
+    for message in script.messages:
+        result = say(client, message)
+        if not result.observation.scored:
+            break
+        turns.append(played_turn(result.reward, result.done, result.observation))
+        rewards.append(result.reward)
+    end = client.step(ToolgymAction(finish=True))
+    assert end.done
+    if not end.observation.scored:
+        assert (end.reward, end.observation.score) == (None, None)
+        return Played(begun.observation.text, tuple(turns), math.nan, False)
+    assert math.isclose(math.fsum([*rewards, end.reward]), end.observation.score, abs_tol=1e-9)
+    return Played(
+        begun.observation.text, tuple(turns), end.observation.score, end.observation.correct
+    )
+
+
+def played_turn(reward: float, over: bool, seen: ToolgymObservation) -> PlayedTurn:
+    return PlayedTurn(seen.text, reward, tuple(seen.repairs), tuple(seen.errors), over)
