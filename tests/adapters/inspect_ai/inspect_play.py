@@ -1,9 +1,6 @@
 """Evaluations by Inspect of a scripted model behind a real server, and what their logs tell."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,33 +50,27 @@ def native(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-@contextmanager
-def scripted_models() -> Iterator[ScriptedServer]:
-    """A server with a model for each script, which the environment names to Inspect."""
-    with ScriptedServer(next_message) as server:
-        own = {"SCRIPT_API_KEY": "none", "SCRIPT_BASE_URL": server.url}
-        before = {name: os.environ.get(name) for name in own}
-        os.environ.update(own)
-        try:
-            yield server
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+def on(server: ScriptedServer, model: str = "native-clean") -> dict[str, Any]:
+    """Options of an evaluation of a model there.
+
+    The address is an option and no variable of the environment: Inspect keeps models by their
+    options, and would go on asking the server of an earlier test.
+    """
+    return {
+        "model": f"openai-api/script/{model}",
+        "model_base_url": server.url,
+        "display": "none",
+    }
 
 
-def evaluated(folder: Path, script: ScriptedEpisode, tools: str, **more: Any) -> EvalLog:
+def evaluated(server: ScriptedServer, folder: Path, script: ScriptedEpisode, tools: str) -> EvalLog:
     """The log of one script as an evaluation; it stops when the script has no more messages."""
     (log,) = inspect_eval(
         env(script.env_id, tools=tools, env_kwargs=script.arguments),
-        model=f"openai-api/script/{'native-' * (tools == 'native')}{script.name}",
         sample_id=script.task_id,
         turn_limit=len(script.messages),
         log_dir=str(folder),
-        display="none",
-        **more,
+        **on(server, f"{'native-' * (tools == 'native')}{script.name}"),
     )
     return log
 

@@ -8,26 +8,28 @@ import pytest
 pytest.importorskip("inspect_ai", reason="needs its extra: make test-adapters NAME=inspect_ai")
 
 from tests.adapters.conftest import Hold
-from tests.adapters.inspect_ai.inspect_play import evaluated, played, scripted_models
+from tests.adapters.inspect_ai.inspect_play import evaluated, next_message, played
 from toolgym.testing.adapter import Played
+from toolgym.testing.chat_server import ScriptedServer
 from toolgym.testing.scripts import SCRIPTS, ScriptedEpisode
 
 ENDS = "an evaluation asks no model for more when the episode is over"
 EXEMPT = dict.fromkeys(("after_the_end", "budget_spent"), ENDS)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def models() -> Iterator[None]:
-    with scripted_models():
-        yield
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedServer]:
+    with pytest.MonkeyPatch.context() as patch, ScriptedServer(next_message) as running:
+        patch.setenv("SCRIPT_API_KEY", "none")
+        yield running
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 @pytest.mark.parametrize("tools", ["text", "native"])
 def test_an_evaluation_changes_nothing_of_an_episode(
-    hold: Hold, tmp_path: Path, tools: str, script: ScriptedEpisode
+    hold: Hold, server: ScriptedServer, tmp_path: Path, tools: str, script: ScriptedEpisode
 ) -> None:
     def play(script: ScriptedEpisode) -> Played:
-        return played(evaluated(tmp_path, script, tools))
+        return played(evaluated(server, tmp_path, script, tools))
 
     hold(f"inspect_ai ({tools})", play, script, EXEMPT)

@@ -18,7 +18,7 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, read_eval_log
 
 from adapters.inspect_ai.task import env
-from tests.adapters.inspect_ai.inspect_play import ROOT, SCORES, native, scripted_models
+from tests.adapters.inspect_ai.inspect_play import ROOT, SCORES, native, next_message, on
 from toolgym import EpisodeRecord, registration
 from toolgym.messages import system_prompt, tools_in_words, user_prompt
 from toolgym.records import FIGURES
@@ -26,12 +26,12 @@ from toolgym.testing.chat_server import Body, ScriptedServer
 from toolgym.testing.scripts import EXPLORE, GOLD, HUTS, OPERATE, TRACE
 
 NO_BACKEND = {"backend": f"replay:{os.devnull}"}
-LOCAL = {"display": "none", "model": "openai-api/script/native-clean"}
 
 
 @pytest.fixture(autouse=True)
-def server() -> Iterator[ScriptedServer]:
-    with scripted_models() as running:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    monkeypatch.setenv("SCRIPT_API_KEY", "none")
+    with ScriptedServer(next_message) as running:
         yield running
 
 
@@ -62,10 +62,13 @@ def test_the_library_is_found_and_not_our_folder_of_its_name() -> None:
     assert ROOT / "adapters" not in Path(inspect_ai.__file__).resolve().parents
 
 
-def test_the_command_plays_to_the_end_and_keeps_everything(tmp_path: Path) -> None:
+def test_the_command_plays_to_the_end_and_keeps_everything(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
     done = command(
         *("-T", f"env_id={EXPLORE}", "-T", "split=train", "--sample-id", HUTS),
-        *("--epochs", "2", "--log-dir", str(tmp_path), "--model", LOCAL["model"]),
+        *("--epochs", "2", "--log-dir", str(tmp_path), "--model", on(server)["model"]),
+        *("--model-base-url", server.url),
     )
 
     assert done.returncode == 0, done.stderr
@@ -113,7 +116,7 @@ def test_a_fault_is_the_error_of_its_sample_and_counts_in_no_mean(
 
     (log,) = inspect_eval(
         env(OPERATE, env_kwargs=NO_BACKEND), sample_id=[TRACE, other.id], log_dir=str(tmp_path),
-        **LOCAL,
+        **on(server),
     )  # fmt: skip
 
     assert log.status == "error"  # as the option fail_on_error has it, and nothing is lost
@@ -134,7 +137,7 @@ def test_a_server_that_fails_leaves_the_sample_unscored(
 ) -> None:
     server.faults = lambda number, asked: "401" if number else None
 
-    (log,) = inspect_eval(env(EXPLORE), sample_id=HUTS, log_dir=str(tmp_path), **LOCAL)
+    (log,) = inspect_eval(env(EXPLORE), sample_id=HUTS, log_dir=str(tmp_path), **on(server))
 
     (sample,) = samples(log)
     assert "Incorrect API key" in sample.error.message
@@ -142,9 +145,11 @@ def test_a_server_that_fails_leaves_the_sample_unscored(
     assert math.isnan(figures(log)["score"]["mean"])
 
 
-def test_a_limit_ends_an_episode_without_an_answer_and_it_is_scored(tmp_path: Path) -> None:
+def test_a_limit_ends_an_episode_without_an_answer_and_it_is_scored(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
     (log,) = inspect_eval(
-        env(EXPLORE), sample_id=HUTS, message_limit=5, log_dir=str(tmp_path), **LOCAL
+        env(EXPLORE), sample_id=HUTS, message_limit=5, log_dir=str(tmp_path), **on(server)
     )
 
     (sample,) = samples(log)
@@ -159,7 +164,7 @@ def test_a_context_that_is_full_ends_an_episode_without_an_answer(
 ) -> None:
     server.faults = lambda number, asked: "too long" if number else None
 
-    (log,) = inspect_eval(env(EXPLORE), sample_id=HUTS, log_dir=str(tmp_path), **LOCAL)
+    (log,) = inspect_eval(env(EXPLORE), sample_id=HUTS, log_dir=str(tmp_path), **on(server))
 
     (sample,) = samples(log)
     assert sample.error is None
@@ -172,7 +177,7 @@ def test_a_model_is_told_the_tools_natively_or_in_words(
 ) -> None:
     plain = registration.make(EXPLORE)
     plain.reset(options={"task_id": HUTS})
-    one = {"sample_id": HUTS, "turn_limit": 1, "log_dir": str(tmp_path), **LOCAL}
+    one = {"sample_id": HUTS, "turn_limit": 1, "log_dir": str(tmp_path), **on(server)}
 
     for tools in ("native", "text"):
         inspect_eval(env(EXPLORE, tools=tools), **one)
@@ -211,7 +216,7 @@ def test_native_arguments_that_are_no_json_reach_the_environment_as_they_were(
         {"name": "submit", "arguments": "{'value': 1539}"},
     )
 
-    (log,) = inspect_eval(env(EXPLORE), sample_id=HUTS, log_dir=str(tmp_path), **LOCAL)
+    (log,) = inspect_eval(env(EXPLORE), sample_id=HUTS, log_dir=str(tmp_path), **on(server))
 
     (sample,) = samples(log)
     turns = sample.scores[SCORES].metadata["episode"]["turns"]
@@ -233,7 +238,7 @@ def test_several_native_calls_get_a_result_each(tmp_path: Path, server: Scripted
     )  # fmt: skip
     server.answer = lambda asked: {"content": "", "tool_calls": both}
 
-    inspect_eval(env(EXPLORE), sample_id=HUTS, turn_limit=2, log_dir=str(tmp_path), **LOCAL)
+    inspect_eval(env(EXPLORE), sample_id=HUTS, turn_limit=2, log_dir=str(tmp_path), **on(server))
 
     first, second = server.requests[1]["messages"][-2:]
     assert (first["tool_call_id"], second["tool_call_id"]) == ("call-0", "call-1")
