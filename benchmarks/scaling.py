@@ -179,13 +179,16 @@ def places_for(name: str, gpus: int) -> list[Process]:
     return [Process() for _ in range(count_of[name])]
 
 
-def overhead(gpus: int, load: Load, costs: Costs, name: str, *, together: bool) -> float:
-    """By which share environments make the rollouts longer."""
-    free = Costs([0.0], [0.0], costs.turns)
-    near = replace(load, network=0.0)
-    alone = simulate(gpus, near, free, places_for(name, gpus), together=together)
-    own = near if name == PLACES[0] else load
-    return simulate(gpus, own, costs, places_for(name, gpus), together=together) / alone - 1
+def overheads(gpus: int, load: Load, costs: Costs, *, together: bool) -> list[float]:
+    """By which share environments make the rollouts longer, at each of the places."""
+    near, free = replace(load, network=0.0), Costs([0.0], [0.0], costs.turns)
+    alone = simulate(gpus, near, free, places_for(PLACES[0], gpus), together=together)
+    shares = []
+    for name in PLACES:
+        own = near if name == PLACES[0] else load
+        longer = simulate(gpus, own, costs, places_for(name, gpus), together=together)
+        shares.append(longer / alone - 1)
+    return shares
 
 
 def main() -> None:
@@ -222,9 +225,9 @@ def main() -> None:
     numbers = [int(word) for word in asked.gpus.split(",")]
     print(f"{'what rollouts take longer by':32}" + "".join(f"{gpus:>9}" for gpus in numbers))
     for together in (True, False):
-        for name in PLACES:
-            row = [overhead(gpus, load, costs, name, together=together) for gpus in numbers]
-            way = "together" if together else "apart"
+        columns = [overheads(gpus, load, costs, together=together) for gpus in numbers]
+        way = "together" if together else "apart"
+        for name, row in zip(PLACES, zip(*columns, strict=True), strict=True):
             print(f"{way + ', ' + name:32}" + "".join(f"{100 * share:8.2f}%" for share in row))
 
 

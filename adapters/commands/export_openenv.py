@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from adapters.commands.mcp import Parsing, Split
 from adapters.commands.serve import Idle, MaxSessions
+from adapters.commands.serving import Parsing, Split
 from toolgym.commands import Dataset, Settings, StepLimit, arguments_for, check_folder
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.")]

@@ -7,22 +7,14 @@ client chooses the task of each. With stdin and stdout, nothing but the protocol
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from adapters.commands.serving import Out, Parsing, Split, keeping, server_module
 from toolgym.commands import Dataset, EnvId, Settings, StepLimit, arguments_for
 from toolgym.errors import ConfigurationError
 
-if TYPE_CHECKING:
-    from toolgym.records import EpisodeRecord
-
-Split = Annotated[str | None, typer.Option(help="A part of the data set.")]
-Parsing = Annotated[str | None, typer.Option(help="lenient (mends what it can) or strict.")]
 TaskId = Annotated[str | None, typer.Option(help="The task of the episode, by its id.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Chooses the task of the episode.")]
 Http = Annotated[
@@ -37,10 +29,6 @@ Http = Annotated[
 Most = Annotated[int, typer.Option(min=1, help="With --http, episodes that may be open at once.")]
 Idle = Annotated[
     float, typer.Option(min=1, help="With --http, seconds until an idle episode is closed.")
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE.jsonl", help="Append each episode to this file when it is closed."),
 ]
 
 
@@ -82,7 +70,7 @@ def command(
     env = registration.make(env_id, **env_kwargs)
     if http is None:
         env.reset(seed=seed, options=None if task_id is None else {"task_id": task_id})
-    server = _server_module()
+    server = server_module("toolgym mcp", "mcp", "mcp 2.3 or newer")
     import anyio
 
     keep = keeping(out)
@@ -100,41 +88,3 @@ def command(
     typer.echo(f"{env_id} is served at http://127.0.0.1:{port}/episodes")
     episodes = Episodes(make, env_id, most=most, idle=idle, on_close=keep)
     anyio.run(serve, application(env, episodes, port), listening)
-
-
-def _server_module() -> Any:
-    """The module of the server.
-
-    Raises:
-        ConfigurationError: The extra is not installed, or too old.
-    """
-    try:
-        from adapters.mcp import server
-    except ImportError as problem:
-        raise ConfigurationError(
-            f"toolgym mcp needs the package mcp 2.3 or newer ({problem}); run:"
-            " pip install 'toolgym[mcp]'"
-        ) from problem
-    return server
-
-
-def keeping(out: Path | None) -> Callable[[EpisodeRecord], None]:
-    """A function that keeps the record of an episode.
-
-    Raises:
-        ConfigurationError: The file cannot be written to.
-    """
-    if out is None:
-        return lambda record: None
-    try:
-        out.open("a", encoding="utf-8").close()
-    except OSError as problem:
-        raise ConfigurationError(f"--out {out} cannot be written: {problem.strerror}.") from problem
-
-    alone = threading.Lock()  # several episodes may be closed at once, and a line must stay one
-
-    def keep(record: EpisodeRecord) -> None:
-        with alone, out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record.to_json()) + "\n")
-
-    return keep

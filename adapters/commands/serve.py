@@ -7,11 +7,11 @@ says under which names it is reached.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from adapters.commands.mcp import Out, Parsing, Split, keeping
+from adapters.commands.serving import Out, Parsing, Split, keeping, server_module
 from toolgym.commands import Dataset, EnvId, Settings, StepLimit, arguments_for
 from toolgym.errors import ConfigurationError
 
@@ -59,7 +59,7 @@ def command(
             f"--host {host} listens on every address: say with --allow-host NAME:PORT by which name"
             " clients reach it, since requests for any other are refused."
         )
-    server = _server_module()
+    server = server_module("toolgym serve", "openenv", "openenv 0.10")
     import anyio
 
     from adapters.openenv.catalogue import Catalogue
@@ -79,19 +79,3 @@ def command(
         await serve(app, listening, sockets=True)
 
     anyio.run(serving)
-
-
-def _server_module() -> Any:
-    """The module of the server.
-
-    Raises:
-        ConfigurationError: The extra is not installed, or another version.
-    """
-    try:
-        from adapters.openenv import server
-    except ImportError as problem:
-        raise ConfigurationError(
-            f"toolgym serve needs the package openenv 0.10 ({problem}); run:"
-            " pip install 'toolgym[openenv]'"
-        ) from problem
-    return server

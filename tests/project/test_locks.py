@@ -29,7 +29,7 @@ REVIEWED = {
     "sqlgym/database/turnstile.py::Turnstile.enter": "in place of one that `renew` makes",
     "aflowgym/sandbox/base.py::InThreads.arun": "`renew` leaves it to the parent",
     "adapters/training/algorithms/workers.py::Workers.each": "`renew` leaves it to the parent",
-    "adapters/commands/mcp.py::keeping": "a server is not forked",
+    "adapters/commands/serving.py::keeping": "a server is not forked",
     "adapters/lab/runner.py::_executor": "lives for one call, whose caller waits for it",
 }
 """Where else one is made, and how it survives a fork."""

@@ -5,20 +5,19 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcp import Client, MCPError, StdioServerParameters
 
 from adapters.mcp.server import CLOSE
+from tests.adapters.local_server import LocalServer
 from toolgym.testing.adapter import NotCarried, Played, PlayedTurn, json_calls
 from toolgym.testing.scripts import ScriptedEpisode
 
 ROOT = Path(__file__).resolve().parents[3]
-JSON = {"Content-Type": "application/json"}
 
 
 def command_for(env_id: str, *options: str, **env_kwargs: Any) -> list[str]:
@@ -37,43 +36,8 @@ def stdio(env_id: str, *options: str, **env_kwargs: Any) -> StdioServerParameter
     )
 
 
-class Answer(NamedTuple):
-    """An answer of an HTTP server."""
-
-    status: int
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-class HttpServer(NamedTuple):
-    """A server of many episodes that runs in a process of its own."""
-
-    process: subprocess.Popen[str]
-    port: int
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes | str | Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] = JSON,
-    ) -> Answer:
-        """One request on a connection of its own."""
-        sent = json.dumps(body) if isinstance(body, Mapping) else body
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            connection.request(method, path, sent, dict(headers))
-            answer = connection.getresponse()
-            return Answer(answer.status, answer.read())
-        finally:
-            connection.close()
+class HttpServer(LocalServer):
+    """A server of many episodes."""
 
     def begin(self, **wanted: Any) -> str:
         """Begin an episode: the URL for a client."""

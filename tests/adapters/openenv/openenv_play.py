@@ -5,65 +5,32 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPConnection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from openenv.core.sync_client import SyncEnvClient
 
 from adapters.openenv.client import ToolgymEnv
 from adapters.openenv.models import ToolgymAction, ToolgymObservation
+from tests.adapters.local_server import LocalServer
 from toolgym.testing.adapter import Played, PlayedTurn
 from toolgym.testing.scripts import ScriptedEpisode
 
 ROOT = Path(__file__).resolve().parents[3]
-JSON = {"Content-Type": "application/json"}
 
 
-class Answer(NamedTuple):
-    """An answer over HTTP."""
+@dataclass(frozen=True)
+class Server(LocalServer):
+    """A server of sessions."""
 
-    status: int
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-class Server(NamedTuple):
-    """A server that runs in a process of its own."""
-
-    process: subprocess.Popen[str]
-    port: int
     log: Path
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     def client(self) -> SyncEnvClient:
         """A new session; use it in a `with` statement."""
         return ToolgymEnv(base_url=self.url).sync()
-
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes | str | Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] = JSON,
-    ) -> Answer:
-        """One request on a connection of its own."""
-        sent = json.dumps(body) if isinstance(body, Mapping) else body
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            connection.request(method, path, sent, dict(headers))
-            answer = connection.getresponse()
-            return Answer(answer.status, answer.read())
-        finally:
-            connection.close()
 
 
 @contextmanager
