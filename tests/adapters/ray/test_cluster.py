@@ -1,0 +1,191 @@
+"""Workers that are lost, errors of theirs, and clusters that are private, wrong or not there."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray", reason="needs the extra `ray`: make test-adapters NAME=ray")
+
+import ray
+
+from adapters.ray import spread as ray_spread
+from tests.toolgym.commands.command_line import environ, run
+from tests.toolgym.commands.on_a_terminal import run_on_terminal
+from toolgym import ConfigurationError, EnvironmentFault, policies, read_episodes, rollout
+from toolgym.policies import ByName
+from toolgym.records import EpisodeRecord
+from toolgym.runs.run import Run
+from toolgym.spread import PartLost
+
+EXPLORE = "sqlgym/Explore-v0"
+HOW: dict[str, Any] = {"n": 6, "batch": 2, "split": "dev"}
+
+
+def command(*arguments: object) -> list[str]:
+    address = ray.get_runtime_context().gcs_address
+    told = [str(each) for each in (*arguments, "--ray", address)]
+    return [sys.executable, "-m", "toolgym", "eval", EXPLORE, *told]
+
+
+def test_a_killed_worker_loses_nothing(workers: Any, marks: Path) -> None:
+    one = rollout.evaluate(EXPLORE, policies.expert(), **HOW)
+    options = {"marks": str(marks), "at": one.records[3].task_id, "deaths": 2}
+
+    many = rollout.evaluate(EXPLORE, ByName("deadly", options=options), spread=workers, **HOW)
+
+    assert len(list(marks.iterdir())) == 2
+    assert many == one
+
+
+def test_a_part_that_kills_its_workers_is_named(workers: Any, marks: Path) -> None:
+    one = rollout.evaluate(EXPLORE, policies.expert(), **HOW)
+    options = {"marks": str(marks), "at": one.records[3].task_id, "deaths": 99}
+    kept: list[EpisodeRecord] = []
+    named = rf"2 episodes from try 0 of {one.records[2].task_id} to .* was lost 4 times"
+
+    with pytest.raises(PartLost, match=named):
+        rollout.evaluate(
+            EXPLORE,
+            ByName("deadly", options=options),
+            spread=workers,
+            on_episode=kept.append,
+            **HOW,
+        )
+
+    assert len(list(marks.iterdir())) == 1 + ray_spread.RETRIES
+    assert kept == list(one.records[:2])
+
+
+def test_an_error_of_ours_arrives_as_itself(workers: Any) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"^this policy is out of order; take another"
+    ) as e:
+        rollout.evaluate(EXPLORE, ByName("refuse"), spread=workers, **HOW)
+
+    assert type(e.value) is ConfigurationError
+
+
+def test_an_interrupted_command_keeps_what_was_played_and_leaves(
+    workers: Any, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    options = ("--policy", "slow", "--n", 6, "--batch", 1, "--out", kept)
+    playing = subprocess.Popen(
+        command(*options),
+        env=environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines, waited = kept / "rollouts.jsonl", time.monotonic() + 300
+    while time.monotonic() < waited and not (lines.is_file() and lines.read_bytes()):
+        assert playing.poll() is None, playing.communicate()
+        time.sleep(0.2)
+    playing.send_signal(signal.SIGINT)
+    stdout, stderr = playing.communicate(timeout=300)
+
+    assert playing.returncode == 130, stderr
+    assert (stdout, stderr.splitlines()[-1]) == ("", "toolgym: interrupted.")
+    assert not Run.open(kept).is_complete
+    whole = rollout.evaluate(EXPLORE, policies.expert(), n=6, split="dev").records
+    played = read_episodes(kept)
+    assert 0 < len(played) < 6
+    assert tuple(played) == whole[: len(played)]
+
+
+def test_the_command_writes_what_one_process_writes(workers: Any, tmp_path: Path) -> None:
+    options = ("--policy", "random", "--k", "2", "--n", "5", "--batch", "3", "--json")
+    there, here = tmp_path / "ray.jsonl", tmp_path / "one.jsonl"
+    address = ray.get_runtime_context().gcs_address
+
+    many = run_on_terminal("eval", EXPLORE, *options, "--ray", address, "--out", str(there))
+    one = run("eval", EXPLORE, *options, "--out", str(here))
+
+    assert (many.returncode, one.returncode) == (0, 0), many.terminal + one.stderr
+    assert many.stdout == one.stdout
+    assert there.read_bytes() == here.read_bytes()
+    assert "random plays" in many.terminal
+
+
+@pytest.mark.parametrize("address", ["local", "127.0.0.1:6379"])
+def test_a_connection_that_is_there_stays(
+    workers: Any, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_spread, "_check_address", lambda address: None)
+
+    with (
+        pytest.raises(ConfigurationError, match="this process is connected to Ray already"),
+        ray_spread.open_spread(address),
+    ):
+        pass
+
+    assert ray.is_initialized()
+
+
+def test_another_version_on_a_node_is_told(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_spread, "version", lambda name: "0.0.1")
+
+    with pytest.raises(ConfigurationError, match=r"has toolgym .*, and here is 0\.0\.1: install"):
+        ray_spread._check_versions(ray, "there:6379")
+
+
+def listening(folder: str) -> set[str]:
+    """The local addresses, as the kernel writes them, at which processes with a folder listen."""
+    inodes: set[str] = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if folder in (process / "cmdline").read_text("utf-8", "replace"):
+                links = [os.readlink(each) for each in (process / "fd").iterdir()]
+                inodes |= {link[8:-1] for link in links if link.startswith("socket:[")}
+        except OSError:  # it has ended
+            continue
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and inode in inodes:
+                found.add(local.partition(":")[0])
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads /proc of Linux")
+def test_a_cluster_of_our_own_is_private(workers: Any) -> None:
+    session = ray._private.worker._global_node.get_session_dir_path()
+
+    found = listening(session)
+
+    assert found
+    assert found <= {"0100007F", "0000000000000000FFFF00000100007F"}
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    assert Path(session).parents[1].stat().st_mode & 0o077 == 0
+    assert ray._private.worker._global_node.address_info["webui_url"] in ("", None)
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("127.0.0.1:9", "--ray 127.0.0.1:9: there is no cluster to connect to: "),
+        ("ray://127.0.0.1:10001", "--ray takes HOST:PORT of a cluster that this machine is a node"),
+    ],
+)
+def test_an_unknown_address_is_told(tmp_path: Path, address: str, told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "toolgym", "eval", EXPLORE, "--n", "1", "--ray", address],
+        env=environ(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith(f"toolgym: {told}"), done.stderr
+
+
+def test_a_fault_is_of_the_kind_that_leaves_episodes_unscored() -> None:
+    assert issubclass(PartLost, EnvironmentFault)
