@@ -16,7 +16,7 @@ TEST_PYTHON := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
 PYTEST := $(TEST_PYTHON) -m pytest -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train train-smollm2 test test-slow test-adapters test-all check format clean distclean
+.PHONY: help setup train train-smollm2 test test-slow test-adapters test-all check docs docs-serve format dist clean distclean
 
 help:  ## Print this list
 	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "toolgym needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Say which one to use: make setup PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt "$$(grep '^torch==' constraints.txt)"
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[train,dev]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[train,dev,docs]"
 	@touch $(READY)
 
 train: $(READY)  ## Teach the tiny model to use the SQL tools, and write a report
@@ -61,9 +61,23 @@ check: $(READY)  ## Lint, format, types, the arrows between the packages, length
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_lengths.py
 
+docs: $(READY)  ## Build the documentation site into build/site/html; fails on a broken link
+	$(BIN)/python tools/make_site.py
+
+docs-serve: $(READY)  ## Show the documentation site at http://localhost:8000, anew after each change
+	$(BIN)/python tools/make_site.py --serve
+
 format: $(READY)  ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Needs no .venv: what is released is built by nothing but the two packages that build and check it.
+dist:  ## Build the wheel and the source distribution into dist/, and check them
+	rm -rf dist .venvs/dist
+	$(PYTHON) -m venv .venvs/dist
+	.venvs/dist/bin/python -m pip install --quiet -c constraints.txt build twine
+	.venvs/dist/bin/python -m build
+	.venvs/dist/bin/python -m twine check --strict dist/*
 
 clean:  ## Remove build outputs and caches, not the runs
 	rm -rf build dist .venvs .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

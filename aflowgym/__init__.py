@@ -16,17 +16,26 @@ Importing this registers the environments with Gymnasium:
 The reward is the law of `toolgym.rewards`, as everywhere.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import gymnasium
 
-from aflowgym.dsl import Diagnostic, Parsed, parse
-from aflowgym.execution.executor import Result, aexecute, execute
-from aflowgym.execution.grading import grade
-from aflowgym.execution.state import Budget
-from aflowgym.expectation import Expectation, expected
-from aflowgym.expectation.search import Optimum, optimum
-from aflowgym.tasks.loading import load_tasks
 from toolgym.former_paths import redirect
+from toolgym.lazy import names_from
 
+if TYPE_CHECKING:
+    from aflowgym.dsl import Diagnostic, Parsed, parse
+    from aflowgym.execution.executor import Result, aexecute, execute
+    from aflowgym.execution.grading import grade
+    from aflowgym.execution.state import Budget
+    from aflowgym.expectation import Expectation, expected
+    from aflowgym.expectation.search import Optimum, optimum
+    from aflowgym.tasks.loading import load_tasks
+
+DATA_SETS = ("bundled", "tiny")
+"""Names of the data sets that come with the package, for whoever lists them without opening one."""
 __all__ = [
     "Budget",
     "Diagnostic",
@@ -43,6 +52,22 @@ __all__ = [
     "parse",
 ]
 
+_HOME = {  # imported when first used: `import aflowgym` stays quick
+    "Budget": "aflowgym.execution.state",
+    "Diagnostic": "aflowgym.dsl",
+    "Expectation": "aflowgym.expectation",
+    "Optimum": "aflowgym.expectation.search",
+    "Parsed": "aflowgym.dsl",
+    "Result": "aflowgym.execution.executor",
+    "aexecute": "aflowgym.execution.executor",
+    "execute": "aflowgym.execution.executor",
+    "expected": "aflowgym.expectation",
+    "grade": "aflowgym.execution.grading",
+    "load_tasks": "aflowgym.tasks.loading",
+    "optimum": "aflowgym.expectation.search",
+    "parse": "aflowgym.dsl",
+}
+
 gymnasium.register(id="aflowgym/Compose-v0", entry_point="aflowgym.envs.compose:ComposeEnv")
 gymnasium.register(id="aflowgym/Operate-v0", entry_point="aflowgym.envs.operate:OperateEnv")
 redirect(
@@ -51,3 +76,5 @@ redirect(
         "aflowgym.protocols": "aflowgym.execution.protocols",
     }
 )
+
+__getattr__ = names_from(__name__, _HOME)

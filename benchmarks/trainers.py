@@ -237,7 +237,7 @@ class EverySlot(DecodeLoop):
         super().__init__(*arguments)
         self._all, feed = len(self._slots), self._decoder.feed
 
-        def fill(first: int, tokens: Sequence[Any], starts: Sequence[int]) -> Any:
+        def fill(first: int, tokens: Sequence[Any], starts: Sequence[int], *_: Any) -> Any:
             if first == 0 and all(len(ids) == 1 for ids in tokens):
                 others: list[ActiveSequence] = self._slots[len(tokens) :]
                 starts = [*starts, *(s.cached_length for s in others)]

@@ -14,18 +14,20 @@ the package index is called sqlgym too, and `toolgym doctor` tells them apart by
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gymnasium
 
 from toolgym.former_paths import redirect
+from toolgym.lazy import names_from
 
 if TYPE_CHECKING:
     from sqlgym.datasets.load import load_tasks
     from sqlgym.judging.judge import Verdict, check_answer, compare
 
 __toolgym__ = True
+DATA_SETS = ("bundled", "bundled-2", "bundled-3", "tiny")
+"""Names of the data sets that come with the package, for whoever lists them without opening one."""
 __all__ = ["Verdict", "check_answer", "compare", "load_tasks"]
 _HOME = {  # imported when first used: `import sqlgym` stays quick
     "load_tasks": "sqlgym.datasets.load",
@@ -47,8 +49,4 @@ redirect(
     }
 )
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+__getattr__ = names_from(__name__, _HOME)

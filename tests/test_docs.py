@@ -55,7 +55,6 @@ from toolgym.calls import CALL_ERRORS, REPAIRS
 from toolgym.calls.json_reading import MAX_MENDED
 from toolgym.calls.source import MAX_CALLS
 from toolgym.chat import reply
-from toolgym.chat.bounded_http import LONGEST_BODY
 from toolgym.curriculum import Trust
 from toolgym.runs.metrics import METRICS
 from tools.adapter_tests import adapters
@@ -146,7 +145,7 @@ def test_no_block_has_a_mark_that_nothing_reads():
     marks = {found["info"] for text in TEXT.values() for found in FENCE.finditer(text)}
 
     elsewhere = {f"python {name}" for name in adapters()}  # run by the tests of that adapter
-    assert marks <= {"python", "python train", "python no-run", "toml", *elsewhere}
+    assert marks <= {"python", "python train", "python no-run", "toml", "mermaid", *elsewhere}
 
 
 @pytest.mark.parametrize("page", TEXT)
@@ -202,7 +201,7 @@ def test_every_command_and_option_exists(page, helps):
         command = re.match(r"toolgym (\w+)", span)
         if command:
             assert command[1] in helps, span
-        pool = helps[command[1]] if command else "\n".join(helps.values())
+        pool = helps[command[1]] if command else "\n".join([help_of(), *helps.values()])
         for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span):
             assert re.search(rf"{option}\b(?!-)", pool), f"{span}: {option}"
 
@@ -305,10 +304,10 @@ def test_the_table_of_guards_is_that_of_the_program():
         runs = [(action, len(list(same))) for action, same in groupby(guard.actions)]
         return ", ".join(f"{count} × {action}" if count > 1 else action for action, count in runs)
 
-    rows = table_under("training.md", "| guard | trips when | steps | does |")
+    rows = table_under("guards.md", "| guard | trips when | steps | does |")
     expected = [[f"`{g.name}`", str(g.steps(GuardConfig())), doing(g)] for g in GUARDS]
     assert [[name, steps, does] for name, _, steps, does in rows] == expected
-    actions = table_under("training.md", "| action | what the trainer does |")
+    actions = table_under("guards.md", "| action | what the trainer does |")
     assert [row[0].strip("`") for row in actions] == list(Action)
 
 
@@ -331,7 +330,7 @@ def test_the_table_of_guards_is_that_of_the_program():
     ],
 )
 def test_what_trips_a_guard_is_told_with_its_threshold(guard, fields):
-    rows = table_under("training.md", "| guard | trips when | steps | does |")
+    rows = table_under("guards.md", "| guard | trips when | steps | does |")
     (told,) = (when for name, when, *_ in rows if name == f"`{guard}`")
 
     for field in fields:
@@ -342,7 +341,7 @@ def test_what_trips_a_guard_is_told_with_its_threshold(guard, fields):
 def test_the_table_of_arguments_for_trl_has_the_defaults_of_the_config():
     config = pytest.importorskip("adapters.trl.config", reason="needs the extra train")
     fields = {field.name: field for field in dataclasses.fields(config.StableGRPOConfig)}
-    for argument, default, _ in table_under("training.md", "| argument | default | why |"):
+    for argument, default, _ in table_under("trl.md", "| argument | default | why |"):
         field = fields[argument.strip("`")]
         made = field.default_factory() if callable(field.default_factory) else field.default
         assert default == str(made), argument
@@ -417,9 +416,9 @@ def test_the_fitted_preset_is_worth_what_its_table_says():
         ("synthesis.md", f"The first {MOST_TABLES} tables are used"),
         ("synthesis.md", f"the first {table_reading.MOST_COLUMNS} columns of each"),
         ("rewards.md", f"{IN_WORDS[round(10 * TABLES)]} tenths of it are the share"),
-        ("training.md", f"the learning rate by {GuardConfig().lower_by:g} from now on"),
-        ("training.md", f"are the median of the first {GuardConfig().baseline_steps}."),
-        ("training.md", f"of the last {WINDOW} steps are lost"),
+        ("guards.md", f"the learning rate by {GuardConfig().lower_by:g} from now on"),
+        ("guards.md", f"are the median of the first {GuardConfig().baseline_steps}."),
+        ("guards.md", f"of the last {WINDOW} steps are lost"),
         ("observations.md", f"at most {MAX_CHARS:,} characters of a table"),
         ("observations.md", f"({MAX_CHARS // 2:,} of a `sample`)"),
         ("observations.md", f"at most {IN_WORDS[description.FEW_TEXTS]} texts"),
@@ -460,17 +459,23 @@ def test_the_fitted_preset_is_worth_what_its_table_says():
         ("workflow-language.md", "A loop has {} to {} rounds".format(*TIMES_RANGE)),
         ("workflow-language.md", "for {} to {} of them".format(*TIMES_RANGE)),
         ("backends.md", f"to {reply._DEEPEST} levels"),
-        ("backends.md", f"A reply is taken up to {LONGEST_BODY // 1_000_000} MB"),
         ("preflight.md", f"({options_of(audit.command)['n'].default}, or `--all`)"),
-        ("training.md", f"and after {GuardConfig().memory} steps in any case"),
-        ("training.md", f"After {IN_WORDS[GuardConfig().max_roll_backs]} roll-backs the next one"),
-        ("training.md", f"once {GuardConfig().memory} updates have been made with nothing worse"),
-        ("training.md", f"| {GuardConfig().solved:g} of the rollouts or more were right |"),
-        ("training.md", f"| {1 - GuardConfig().solved:.1g} of the rollouts or fewer were right |"),
+        ("guards.md", f"and after {GuardConfig().memory} steps in any case"),
+        ("guards.md", f"After {IN_WORDS[GuardConfig().max_roll_backs]} roll-backs the next one"),
+        ("guards.md", f"once {GuardConfig().memory} updates have been made with nothing worse"),
+        ("guards.md", f"| {GuardConfig().solved:g} of the rollouts or more were right |"),
+        ("guards.md", f"| {1 - GuardConfig().solved:.1g} of the rollouts or fewer were right |"),
     ],
 )
 def test_a_figure_in_a_sentence_is_that_of_the_program(page, sentence):
     assert sentence in " ".join(TEXT[page].split())
+
+
+def test_the_page_on_language_models_says_how_long_a_reply_may_be():
+    client = pytest.importorskip("toolgym.chat.bounded_http", reason="needs the extra openai")
+
+    told = f"A reply is taken up to {client.LONGEST_BODY // 1_000_000} MB"
+    assert told in " ".join(TEXT["backends.md"].split())
 
 
 @pytest.mark.parametrize(

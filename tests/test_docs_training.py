@@ -29,7 +29,7 @@ from tools.make_docs import help_of
 pytestmark = pytest.mark.torch
 
 ALGORITHMS = table_under(
-    "training.md", "| algorithm | `ReferenceConfig(...)` | `StableGRPOConfig(...)` |"
+    "algorithms.md", "| algorithm | `ReferenceConfig(...)` | `StableGRPOConfig(...)` |"
 )
 NAMES = [row[0] for row in ALGORITHMS]
 
@@ -87,13 +87,13 @@ def test_every_algorithm_of_the_lab_has_a_row():
 
 
 def test_the_metrics_to_look_at_first_are_metrics():
-    rows = table_under("training.md", "| metric | what to look for |")
+    rows = table_under("guards.md", "| metric | what to look for |")
 
     assert {name.strip("`") for name, _ in rows} <= METRICS.keys()
 
 
 def test_the_run_folder_has_the_files_that_the_page_lists():
-    section = TEXT["training.md"].split("## The run folder\n", 1)[1].split("\n## ", 1)[0]
+    section = TEXT["run-folder.md"].split("\n## ", 1)[0]
     listed = set(re.findall(r"^    ([a-z_]+(?:\.\w+|/))\s{2,}", section, re.M))
 
     files = {CONFIG, METRICS_FILE, ROLLOUTS, SUMMARY, REPORT, "report.html", "checkpoints/"}

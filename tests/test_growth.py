@@ -13,12 +13,14 @@ from types import FunctionType
 
 import pytest
 
+pytest.importorskip("transformers", reason="some readers need the extra `train`")
+
 from tests.growth import of_aflowgym, of_sqlgym, of_toolgym
 from tests.growth.measuring import PACKAGES, Growth, Reader, growth, worst
 from tests.growth.shapes import shapes, texts
 
 # What libraries say of a text quotes it, half characters and all, and pytest cannot pass that on.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 ROOT = Path(__file__).resolve().parents[1]
 READERS = [*of_toolgym.READERS, *of_sqlgym.READERS, *of_aflowgym.READERS]
 READS_TEXT = {
@@ -60,6 +62,9 @@ ELSEWHERE = {
     "sqlgym.datasets.spider": "reads files of JSON, by the standard library",
     "sqlgym.datasets.synthesised": "reads what this package wrote, and names of files",
     "sqlgym.tasks.gold": "reads what this package wrote",
+    "toolgym.commands.completion": "reads the words before the cursor of whoever types",
+    "toolgym.report.library": "reads the scripts that Vega's package brings",
+    "toolgym.runs.dashboards": "reads names of dashboards, and what this package wrote",
     "toolgym.chat.cache": "reads what this package wrote",
     "toolgym.calls.alternation": "makes patterns of this package's own texts",
     "toolgym.calls.families.entry": "makes patterns of this package's own texts",

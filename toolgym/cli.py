@@ -6,8 +6,9 @@ of several such functions (`toolgym tasks check`). What the `Args:` of a docstri
 or argument is its help, if it has no other. So any installed package can add one, and a
 command is imported only when it runs, or when a page that lists all of them is shown.
 
-Exit status: 0 success; 2 the user's mistake, told with its cure; 1 the machine's fault or ours; 130
-interrupted. A traceback is shown only where `TOOLGYM_TRACEBACK=1` asks for it.
+Exit status: 0 success; 2 the user's mistake, told with its cure; 1 the machine's fault or ours, or
+a verdict that is no; 130 interrupted; 141 whoever read the output went away. A traceback is shown
+only where `TOOLGYM_TRACEBACK=1` asks for it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import inspect
 import io
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -28,13 +30,14 @@ from typing import Annotated, Any, NoReturn, get_args
 import typer
 from typer.models import ParameterInfo
 
-from toolgym.commands import waiting_line
+from toolgym.commands import say
+from toolgym.commands.completion import being_completed, is_completing
+from toolgym.commands.progress import watched
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
-from toolgym.long_work import listening
 from toolgym.plugins import COMMANDS, PluginError, find_plugins
 
-SUCCESS, FAILURE, MISUSE, INTERRUPTED = 0, 1, 2, 130
-_THEIR_OWN = (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError)  # typer ends these well
+SUCCESS, FAILURE, MISUSE, INTERRUPTED, READER_LEFT = 0, 1, 2, 130, 141
+_THEIR_OWN = (typer.Exit, typer.Abort, typer.BadParameter)  # typer ends these well
 _EXAMPLE = re.compile(r"^(Examples?:\n(?:[ \t]+\S.*\n?)+)", re.M)
 _ARGS = re.compile(r"^(?:Args|Arguments):[ \t]*\n((?:[ \t]*\n|[ \t]+\S.*(?:\n|\Z))+)", re.M)
 _ARGUMENT = re.compile(r"^(\w+)(?:[ \t]*\([^)\n]*\))?:(?=\s)", re.M)
@@ -49,12 +52,59 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # as Python has it for stderr: a terminal that
         sys.stdout.reconfigure(errors="backslashreplace")  # lacks a character must not end the run
+    wanted = words[0] if words else None
+    if is_completing(os.environ):
+        wanted = being_completed(os.environ)
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # a person is typing there
     try:
-        application(words[0] if words else None)(words, prog_name="toolgym")
+        app = application(wanted)
+        status = app(words, prog_name="toolgym", standalone_mode=False) or SUCCESS
+        if status == INTERRUPTED and arguments is None:  # pressed again, while the process ends
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.exit(status)
     except KeyboardInterrupt:
         _say("interrupted.")
         sys.exit(INTERRUPTED)
-    sys.exit(SUCCESS)
+    except typer.Abort:
+        _say("aborted: the input ended before it was answered.")
+        sys.exit(FAILURE)
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # typer says 1, while it prints a help
+            _drop_output()
+            sys.exit(READER_LEFT)
+        raise
+    except Exception as mistake:
+        # What typer raises has moved between its releases from one package to another.
+        if not hasattr(mistake, "format_message"):
+            raise
+        sys.exit(_tell_misuse(mistake))
+
+
+def _tell_misuse(mistake: Any) -> int:
+    """Say in one line what is wrong with the command line, and where its help is.
+
+    Returns:
+        The exit status.
+    """
+    context, near = getattr(mistake, "ctx", None), getattr(mistake, "possibilities", None)
+    if type(mistake).__name__ == "NoArgsIsHelpError":
+        mistake.show()
+        return MISUSE
+    text = " ".join(str(mistake.message if near else mistake.format_message()).split())
+    text = f"{text[:1].lower()}{text[1:]}".rstrip(".")
+    ending = "" if text.endswith(("?", "!")) else "."
+    if near:
+        text, ending = f"{text}; did you mean {' or '.join(sorted(near))}", "?"
+    where = f" See {context.command_path if context is not None else 'toolgym'} --help."
+    _say(f"{text}{ending}{where}")
+    return int(mistake.exit_code)
+
+
+def _drop_output() -> None:
+    """Send what is left of stdout nowhere, so that its last flush does not fail."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
+    os.close(nowhere)
 
 
 def application(only: str | None = None) -> typer.Typer:
@@ -68,7 +118,6 @@ def application(only: str | None = None) -> typer.Typer:
     """
     app = typer.Typer(
         no_args_is_help=True,
-        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
@@ -166,12 +215,15 @@ def told_in_sentences(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with the one boundary around it that turns exceptions into exit statuses."""
 
     @functools.wraps(function)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def guarded(*args: Any, **kwargs: Any) -> None:
         try:
-            with listening(waiting_line()):
-                return function(*args, **kwargs)
+            with watched(quiet=bool(kwargs.get("quiet"))):
+                function(*args, **kwargs)
         except _THEIR_OWN:
             raise
+        except BrokenPipeError:
+            _drop_output()
+            raise typer.Exit(READER_LEFT) from None
         except KeyboardInterrupt:
             _stop("interrupted.", INTERRUPTED)
         except (ConfigurationError, TaskRefused) as mistake:
@@ -201,7 +253,7 @@ def _say(message: str) -> None:
     """A message for the user on stderr, without the blank lines that libraries like."""
     separator = " " if message.startswith("failed:") else ": "
     lines = [line.rstrip() for line in message.splitlines() if line.strip()]
-    typer.echo("toolgym" + separator + "\n".join(lines), err=True)
+    say("toolgym" + separator + "\n".join(lines), err=True)
 
 
 def _show_version(wanted: bool) -> None:

@@ -9,18 +9,17 @@ write new tasks, overrides what it can do better.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from toolgym.errors import ConfigurationError
+from toolgym.spread import HERE, Progress, Spread
 
 if TYPE_CHECKING:
     from toolgym.statistics import Rollout, Statistics
     from toolgym.tools import ToolSpec
-
-Progress = Callable[[int, int], None]
 
 
 class WithTools(Protocol):
@@ -46,6 +45,7 @@ class SynthesisOrder:
         options: For the family: how many, seed, and so on.
         link: Refer to the sources instead of copying them.
         force: Replace a folder that an earlier order has written.
+        spread: Where the sources are worked through.
     """
 
     sources: tuple[Path, ...]
@@ -54,6 +54,7 @@ class SynthesisOrder:
     options: Mapping[str, Any] = field(default_factory=dict)
     link: bool = False
     force: bool = False
+    spread: Spread = HERE
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ class TaskFamily:
             call: `name` and `arguments`, as an agent wrote them: of any type, and hostile.
 
         Returns:
-            Markup, all text in it escaped, as by `toolgym.report.plots.axes.element`; empty for
+            Markup, all text in it escaped, as by `toolgym.report.markup.element`; empty for
             none.
         """
         return ""

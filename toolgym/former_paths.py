@@ -13,12 +13,12 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-__all__ = ["moved_names", "redirect"]
+__all__ = ["redirect"]
 
 
 def redirect(moved: Mapping[str, str]) -> None:
@@ -28,22 +28,6 @@ def redirect(moved: Mapping[str, str]) -> None:
         moved: The dotted names of modules as they were, and as they are.
     """
     sys.meta_path.append(_Finder(moved))
-
-
-def moved_names(module: str, moved: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of a module that is still there, for names of it that have moved.
-
-    Args:
-        module: Its dotted name.
-        moved: Each such name, and the module that has it today.
-    """
-
-    def attribute(name: str) -> object:
-        if name not in moved:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(moved[name]), name)
-
-    return attribute
 
 
 class _Finder(MetaPathFinder):

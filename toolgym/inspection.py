@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgym.errors import EnvironmentFault, TaskRefused
-from toolgym.family import Progress, TaskFamily
+from toolgym.family import TaskFamily
+from toolgym.spread import Progress
 from toolgym.tasks import Task, TaskSet
 
 TOTAL = "all"

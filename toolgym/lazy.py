@@ -1,13 +1,15 @@
-"""An attribute that is worked out when it is first read, without a lock.
+"""What is worked out, or imported, when it is first used.
 
-The `cached_property` of Python 3.11 holds a lock of the whole class during the work: threads wait
-for each other over different objects, and the child of a fork waits for ever for a thread that it
-does not have. Here two threads may do the same work at once; all get what was ready first.
+`lazy` makes an attribute of an object, without a lock. The `cached_property` of Python 3.11 holds
+one of the whole class during the work: threads wait for each other over different objects, and the
+child of a fork waits for ever for a thread that it does not have. Here two threads may do the same
+work at once; all get what was ready first. `names_from` does it for names of a module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
@@ -46,3 +48,19 @@ class lazy(Generic[T]):  # noqa: N801  # a decorator, like `property`
             return self
         found: T = instance.__dict__.setdefault(self._name, self._work(instance))
         return found
+
+
+def names_from(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a module some of whose names are imported when they are first used.
+
+    Args:
+        module: Its dotted name.
+        homes: Each such name, and the module that has it.
+    """
+
+    def attribute(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(homes[name]), name)
+
+    return attribute

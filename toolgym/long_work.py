@@ -34,3 +34,13 @@ def tell(what: str, done: int, total: int) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(what, done, total)
+
+
+@contextmanager
+def telling(what: str) -> Iterator[None]:
+    """Tell whoever listens of work that is done inside this context, and has no parts."""
+    tell(what, 0, 1)
+    try:
+        yield
+    finally:
+        tell(what, 1, 1)

@@ -150,7 +150,8 @@ def episode_messages(
         as_calls: Turns that were text with calls become `tool_calls` too, and the text is left out:
             for the chat templates that show a result behind `tool_calls` alone.
 
-    Returns: System and user message, then for each turn what the assistant did and what came back.
+    Returns:
+        System and user message, then for each turn what the assistant did and what came back.
         A turn that was text stays that text, character by character; a turn that was given as calls
         becomes `tool_calls` with arguments as a dict (as a JSON string some templates would encode
         them twice).

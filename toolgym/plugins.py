@@ -1,8 +1,8 @@
 """Plug-ins: what installed packages add to toolgym by entry points.
 
-There are three groups: commands, environments and policies. Finding the plug-ins of a group reads
-metadata only; a plug-in is imported when it is loaded, and one that cannot be imported is an error
-that names the package it came from.
+There are six groups: commands, environments, policies, spreads, dashboards and names of models.
+Finding the plug-ins of a group reads metadata only; a plug-in is imported when it is loaded, and
+one that cannot be imported is an error that names the package it came from.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from typing import Any
 COMMANDS = "toolgym.commands"
 ENVIRONMENTS = "toolgym.environments"
 POLICIES = "toolgym.policies"
-KINDS = {COMMANDS: "command", ENVIRONMENTS: "environments", POLICIES: "policy"}
+SPREADS = "toolgym.spreads"
+DASHBOARDS = "toolgym.dashboards"
+MODEL_NAMES = "toolgym.model_names"
+KINDS = {
+    COMMANDS: "command",
+    ENVIRONMENTS: "environments",
+    POLICIES: "policy",
+    SPREADS: "spread",
+    DASHBOARDS: "dashboard",
+    MODEL_NAMES: "names of models",
+}
 
 
 class PluginError(Exception):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
+from toolgym import notebook
 from toolgym.calls import ToolCall
 from toolgym.episode import Episode, Outcome, Turn
 from toolgym.errors import ConfigurationError
@@ -33,7 +34,7 @@ def no_figures() -> dict[str, float]:
 
 
 @dataclass(frozen=True, repr=False)
-class EpisodeRecord:
+class EpisodeRecord(notebook.Shown):
     """One finished episode as plain data.
 
     Attributes:
@@ -62,12 +63,39 @@ class EpisodeRecord:
     number: int | None = None
     mistake: str | None = None
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same. Two without a score may, though nan is not equal to nan.
+
+        From Python 3.13 on the method that `dataclass` makes says that they never do.
+        """
+        if not isinstance(other, EpisodeRecord):
+            return NotImplemented
+        mine, others = ({**vars(each), **each._without_nan()} for each in (self, other))
+        return mine == others
+
     def __repr__(self) -> str:
         """One line; `turns` and `to_json` hold the rest."""
-        verdict = "correct" if self.correct else "not correct" if self.scored else "unscored"
         score = "" if math.isnan(self.score) else f", score {self.score:.3f}"
-        turns = f"{len(self.turns)} turn{'s' * (len(self.turns) != 1)}"
-        return f"<EpisodeRecord {self.task_id} of {self.env_id}: {verdict}{score}, {turns}>"
+        told = f"{self._verdict}{score}, {_counted(len(self.turns), 'turn')}"
+        return f"<EpisodeRecord {self.task_id} of {self.env_id}: {told}>"
+
+    @property
+    def _verdict(self) -> str:
+        return "correct" if self.correct else "not correct" if self.scored else "unscored"
+
+    def notebook_parts(self) -> Iterator[str]:
+        """The question, each turn, and what the score is made of."""
+        turns, score = _counted(len(self.turns), "turn"), notebook.figure(self.score)
+        yield notebook.heading(self._verdict, f"score {score}", turns, self.task_id)
+        yield notebook.paragraph(self.question)
+        columns = ("turn", "action", "observation", "reward", "repairs", "errors")
+        rows = ([n, *_turn_row(turn)] for n, turn in enumerate(self.turns, start=1))
+        most = notebook.MOST_LONG
+        yield notebook.table(columns, rows, len(self.turns), unit="turn", most_chars=most)
+        parts = self.reward_parts.items()
+        told = [f"{name} {notebook.figure(value, '+')}" for name, value in parts if value]
+        yield notebook.paragraph(f"score = {', '.join(told)}" if told else "")
+        yield notebook.paragraph(f"unscored: {self.fault}" if self.fault else "")
 
     def row(self) -> dict[str, Any]:
         """The record as one flat row of a table: numbers, texts and lists of codes.
@@ -140,11 +168,17 @@ class EpisodeRecord:
         record = asdict(self)
         if self.mistake is None:  # a record is as it was before there were such questions
             del record["mistake"]
-        record["score"] = None if math.isnan(self.score) else self.score
-        parts = self.reward_parts.items()
-        record["reward_parts"] = {k: None if math.isnan(v) else v for k, v in parts}
+        record |= self._without_nan()
         plain: dict[str, Any] = json.loads(json.dumps(record, default=str))
         return plain
+
+    def _without_nan(self) -> dict[str, Any]:
+        """The fields that may hold nan, with None in its place."""
+        parts = self.reward_parts.items()
+        return {
+            "score": None if math.isnan(self.score) else self.score,
+            "reward_parts": {k: None if math.isnan(v) else v for k, v in parts},
+        }
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> EpisodeRecord:
@@ -161,6 +195,25 @@ class EpisodeRecord:
         values["reward_parts"] = {k: math.nan if v is None else v for k, v in parts}
         values["score"] = math.nan if record["score"] is None else record["score"]
         return cls(**values | {"turns": tuple(record["turns"])})
+
+
+def _turn_row(turn: Mapping[str, Any]) -> tuple[object, ...]:
+    """What a notebook shows of a turn; what a file does not tell of it is left empty."""
+    codes = (", ".join(map(str, turn.get(name, ()))) for name in ("repairs", "errors"))
+    reward = notebook.figure(turn.get("reward"), "+")
+    return turn.get("action"), turn.get("observation"), reward, *codes
+
+
+def _result_row(number: int, record: EpisodeRecord) -> tuple[object, ...]:
+    """What a notebook shows of an episode in a table of many."""
+    errors = Counter(str(code) for turn in record.turns for code in turn.get("errors", ()))
+    told = ", ".join(f"{code} ×{n}" if n > 1 else code for code, n in errors.items())
+    score, turns = notebook.figure(record.score), len(record.turns)
+    return number, record.task_id, record.number, record._verdict, score, turns, told
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number} {unit}{'s' * (number != 1)}"
 
 
 def _turn_record(turn: Turn) -> dict[str, Any]:
@@ -185,7 +238,7 @@ def calls_text(calls: Iterable[ToolCall]) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation:
+class Evaluation(notebook.Shown):
     """The evaluation of a policy on a set of tasks; an iterable of its records.
 
     `accuracy` is over scored episodes; `interval` is its 95 % Wilson interval; `validity` is the
@@ -206,6 +259,26 @@ class Evaluation:
             f"<Evaluation {env_id}: accuracy {self.accuracy:.3f} [{low:.3f}, {high:.3f}],"
             f" {self.episodes} episodes{tries}{refused}>"
         )
+
+    def notebook_parts(self) -> Iterator[str]:
+        """The figures, and the first episodes, each with its place in `records`."""
+        low, high = self.interval
+        env_id = self.records[0].env_id if self.records else "no environment"
+        unscored = self.episodes - len(self._scored)
+        counts = [f"{self.k} tries a task"] * (self.k > 1) + [f"{unscored} unscored"] * (
+            unscored > 0
+        )
+        counts += [f"{_counted(len(self.refused), 'task')} refused"] * bool(self.refused)
+        yield notebook.heading("Evaluation", env_id, _counted(self.episodes, "episode"), *counts)
+        passes = self.pass_at_k.items() if self.k > 1 else ()
+        shares = {"answered": self.answered, "validity": self.validity}
+        shares |= {f"pass@{j}": share for j, share in passes} | {"mean score": self.mean_score}
+        accuracy = f"{self.accuracy:.3f}, 95 % interval {low:.3f} to {high:.3f}"
+        figures = ((name, notebook.figure(value)) for name, value in shares.items())
+        yield notebook.facts([("accuracy", accuracy), *figures])
+        columns = ("number", "task", "try", "verdict", "score", "turns", "errors")
+        rows = (_result_row(*each) for each in enumerate(self.records))
+        yield notebook.table(columns, rows, self.episodes, unit="episode")
 
     def __iter__(self) -> Iterator[EpisodeRecord]:
         return iter(self.records)

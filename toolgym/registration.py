@@ -30,8 +30,9 @@ from toolgym.unseen import PARTS, divided, unseen
 def load_environments() -> dict[str, str]:
     """Import every registered family, once per process.
 
-    Returns: Why a family was skipped, by entry-point name; empty when all is well. A broken one
-        also warns.
+    Returns:
+        Why a family was skipped, by entry-point name; empty when all is well. A broken one also
+        warns.
     """
     broken: dict[str, str] = {}
     for entry in entry_points(group="toolgym.environments"):

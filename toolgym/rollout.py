@@ -4,32 +4,34 @@ Episodes run in lock step, `batch` at a time, so that a language model acts for 
 forward pass. Each becomes an `EpisodeRecord`, plain data that can be written as a line of JSON.
 
 An episode is a try at its task, and draws by the number of the try (`toolgym.tries`): several
-machines can play parts of one measurement, and `Evaluation.merged` puts their parts together.
+machines can play parts of one measurement, and `Evaluation.merged` puts their parts together. Or
+one evaluation spreads its batches over the workers of a `Spread`, which gives the same records.
 """
 
 from __future__ import annotations
 
+import functools
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.policies import Policy, Situation, as_policy
+from toolgym.policies import ByName, Metered, Policy, Situation, as_policy
 from toolgym.records import EpisodeRecord, Evaluation
+from toolgym.spread import HERE, Part, Progress, Spread, Tell
 from toolgym.tasks import TaskSet, seed_of
-from toolgym.tries import Shard, seed_of_try, slots, tries_of
+from toolgym.tries import Shard, Try, seed_of_try, slots, tries_of
 
 __all__ = ["EpisodeRecord", "Evaluation", "evaluate", "play", "run"]
 
 AnyEnv = ToolEnv[Any] | gym.Env[Any, Any] | str
-AnyPolicy = Policy | Callable[[str], Any] | str
-Progress = Callable[[int, int], None]
-"""Called with how many episodes are done and how many there are."""
+AnyPolicy = Policy | ByName | Callable[[str], Any] | str
 
 
 def play(
@@ -126,28 +128,103 @@ def run(
         start: The number of the first try at each task.
         batch: Episodes that are open together; they draw the same in whatever batch.
         seed: With the task and the number of the try, what an episode draws by.
-        progress: Called after each batch.
+        progress: Called when episodes end, with how many have and how many there are.
     """
-    tries, own_slots, actor = tries_of(task_ids, start), slots(), as_policy(policy)
-    envs = [_made(env, env_kwargs)]
-    env_id, batch = _id_of(envs[0]), batch if isinstance(env, str) else 1
-    for first in range(0, len(tries), batch):
-        chunk = tries[first : first + batch]
-        while len(envs) < len(chunk):
-            envs.append(registration.make(env_id, **env_kwargs))
+    player = _Player(env, policy, seed, env_kwargs)
+    parts = _batches(tries_of(task_ids, start), batch if isinstance(env, str) else 1)
+    for records in HERE.map(player.play, parts, progress):
+        yield from records
+
+
+class _Player:
+    """Plays batches of tries in lock step; what is made for one batch plays the next one too."""
+
+    def __init__(
+        self, env: AnyEnv, policy: AnyPolicy, seed: int, env_kwargs: Mapping[str, Any]
+    ) -> None:
+        self._envs, self.policy = [_made(env, env_kwargs)], as_policy(policy)
+        self._env_id, self._env_kwargs = _id_of(self._envs[0]), env_kwargs
+        self._seed, self._slots = seed, iter(slots())
+
+    def play(self, tries: Sequence[Try], tell: Tell | None = None) -> list[EpisodeRecord]:
+        """The records of a batch, in order; `tell` hears how many of its episodes are over."""
+        while len(self._envs) < len(tries):
+            self._envs.append(registration.make(self._env_id, **self._env_kwargs))
         opened = []
-        for place, (member, (task_id, number)) in enumerate(zip(envs, chunk, strict=False), first):
+        for member, (task_id, number) in zip(self._envs, tries, strict=False):
             observation, _ = member.reset(seed=seed_of(task_id), options={"task_id": task_id})
-            own = seed_of_try(seed, task_id, number)
-            opened.append(Situation(own_slots[place], member, observation, own))
+            own = seed_of_try(self._seed, task_id, number)
+            opened.append(Situation(next(self._slots), member, observation, own))
         situations = opened
         while situations:
-            moved = _advance_all(situations, actor.act(situations))
+            if tell is not None:
+                tell(len(opened) - len(situations))
+            moved = _advance_all(situations, self.policy.act(situations))
             situations = [s for s in moved if not s.env.episode.over]
-        for situation, (_, number) in zip(opened, chunk, strict=True):
-            yield EpisodeRecord.of(situation.env.episode, env_id, situation.seed, number)
-        if progress is not None:
-            progress(first + len(chunk), len(tries))
+        return [
+            EpisodeRecord.of(situation.env.episode, self._env_id, situation.seed, number)
+            for situation, (_, number) in zip(opened, tries, strict=True)
+        ]
+
+
+def _batches(tries: Sequence[Try], batch: int) -> list[Part[Sequence[Try]]]:
+    """Tries as parts that are played in lock step, the same ones wherever they are played."""
+    chunks = (tries[first : first + batch] for first in range(0, len(tries), batch))
+    return [Part(_named(chunk), len(chunk), chunk) for chunk in chunks]
+
+
+def _named(tries: Sequence[Try]) -> str:
+    first, last = (f"try {each.number} of {each.task_id}" for each in (tries[0], tries[-1]))
+    return first if len(tries) == 1 else f"{len(tries)} episodes from {first} to {last}"
+
+
+class _Played(NamedTuple):
+    """A batch that was played, and what the policy has used for it."""
+
+    records: list[EpisodeRecord]
+    usage: dict[str, Any]
+
+
+def _sent(env: AnyEnv, policy: AnyPolicy, seed: int, env_kwargs: Mapping[str, Any]) -> bytes:
+    """What a player is made of in another process.
+
+    Raises:
+        ConfigurationError: Some of it cannot be sent there.
+    """
+    named = ByName(policy) if isinstance(policy, str) else policy
+    if not isinstance(env, str) or not isinstance(named, ByName):
+        raise ConfigurationError(
+            "other processes make environment and policy themselves: give the id of an environment"
+            " and the name of a policy, such as 'expert' or toolgym.policies.ByName(...), and no"
+            " object or function."
+        )
+    try:
+        return pickle.dumps((env, named, seed, dict(env_kwargs)))
+    except (pickle.PicklingError, TypeError, AttributeError) as problem:
+        raise ConfigurationError(
+            f"an option of {env} or of {named.name} cannot be sent to other processes: {problem}."
+            " Give plain values, such as the path of a data set."
+        ) from None
+
+
+@functools.lru_cache(maxsize=1)
+def _player_of(sent: bytes) -> _Player:
+    """Made once in a process that plays several parts of one evaluation."""
+    return _Player(*pickle.loads(sent))
+
+
+def _play_sent(sent: bytes, tries: Sequence[Try], tell: Tell | None) -> _Played:
+    """Play a batch in a process that has nothing yet."""
+    player = _player_of(sent)
+    meter = player.policy if isinstance(player.policy, Metered) else None
+    before = meter.usage() if meter is not None else {}
+    records = player.play(tries, tell)
+    return _Played(records, _used(before, meter.usage()) if meter is not None else {})
+
+
+def _used(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """What was used in between; None where that is not known."""
+    return {name: None if value is None else value - before[name] for name, value in after.items()}
 
 
 def evaluate(
@@ -160,6 +237,7 @@ def evaluate(
     shard: tuple[int, int] = (1, 1),
     batch: int = 64,
     seed: int = 0,
+    spread: Spread = HERE,
     progress: Progress | None = None,
     on_episode: Callable[[EpisodeRecord], None] | None = None,
     **env_kwargs: Any,
@@ -178,13 +256,17 @@ def evaluate(
         shard: Which part of the tasks to play, from 1, and of how many parts.
         batch: Episodes that are open together.
         seed: Chooses the tasks and seeds the episodes.
+        spread: Where the batches are played; other processes get environment and policy by name.
         progress: Called with how many episodes are done and how many there are.
-        on_episode: Called with each record once its batch is over, as for writing it down.
+        on_episode: Called with each record, in order, once its batch is over, as for writing it
+            down.
         env_kwargs: For `gym.make`.
 
     Raises:
         ConfigurationError: k or n is below 1, or start below 0, or there is no such shard, or the
-        environment cannot be made, or no task is playable.
+            environment cannot be made, or no task is playable, or something cannot be sent to
+            other processes.
+        PartLost: A worker of the spread was lost with a batch again and again.
     """
     if min(k, batch, 1 if n is None else n) < 1 or start < 0:
         raise ConfigurationError(
@@ -192,19 +274,37 @@ def evaluate(
             f" {start=}."
         )
     part = Shard(*shard).checked()
-    made, actor = _made(env, env_kwargs), as_policy(policy)
+    made = _made(env, env_kwargs)
+    play = _playing(env, policy, seed, env_kwargs, spread)
     chosen = made.tasks if n is None else made.tasks.shuffle(seed).first_playable(n)
     playable = chosen[part.bounds(len(chosen))].playable()
     if not len(playable):
         raise ConfigurationError(_nothing_to_play(made.tasks, chosen, part))
     ids = [task_id for task_id in playable.ids for _ in range(k)]
-    how: dict[str, Any] = {"batch": batch, "seed": seed, "progress": progress}
+    parts = _batches(tries_of(ids, start), batch if isinstance(env, str) else 1)
     records = []
-    for record in run(env, actor, ids, start=start, **how, **env_kwargs):
-        records.append(record)
-        if on_episode is not None:
-            on_episode(record)
+    for played in spread.map(play, parts, progress):
+        if isinstance(policy, ByName):
+            policy.count(played.usage)
+        for record in played.records:
+            records.append(record)
+            if on_episode is not None:
+                on_episode(record)
     return Evaluation(tuple(records), k, tuple(_reasons(made)))
+
+
+def _playing(
+    env: AnyEnv,
+    policy: AnyPolicy,
+    seed: int,
+    env_kwargs: Mapping[str, Any],
+    spread: Spread,
+) -> Callable[[Sequence[Try], Tell | None], _Played]:
+    """What plays a batch, here or in other processes."""
+    if spread.sends:
+        return functools.partial(_play_sent, _sent(env, policy, seed, env_kwargs))
+    player = _Player(env, policy, seed, env_kwargs)
+    return lambda tries, tell: _Played(player.play(tries, tell), {})
 
 
 def _nothing_to_play(tasks: TaskSet[Any], chosen: TaskSet[Any], part: Shard) -> str:

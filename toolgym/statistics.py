@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from markupsafe import Markup
 
@@ -164,13 +164,60 @@ def _plain(cell: Cell) -> Any:
 
 
 @dataclass(frozen=True)
+class LegendEntry:
+    """One series of a plot.
+
+    Attributes:
+        key: Names it inside the plot's data.
+        style: The number of its colour and dashes.
+        run: The number of the run that it is of, where a page shows several; else None.
+        mark: How its key looks in a legend.
+    """
+
+    key: str
+    label: str
+    style: int
+    run: int | None = None
+    mark: Literal["line", "bar", "point"] = "line"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot as data: a specification for the library that draws it, and a table for who reads.
+
+    Attributes:
+        spec: A Vega-Lite specification with its data in it.
+        words: What it shows, in a sentence or a few.
+        entries: Its series.
+        columns: Names of the columns of its table; the first says what a row is of.
+        rows: What it shows in numbers, as text.
+        axis: Plots with the same name of an axis are zoomed together; empty for none.
+        is_share: Values are shares, and written in percent.
+    """
+
+    spec: dict[str, Any]
+    words: str
+    entries: tuple[LegendEntry, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    axis: str = ""
+    is_share: bool = False
+
+
+@dataclass(frozen=True)
 class Chart:
-    """One plot as a page shows it; `legend` is empty where the title says it all."""
+    """What a page shows under a title: a plot, or a picture that is markup already.
+
+    Attributes:
+        has_legend: The title does not say by itself what is drawn.
+        picture: All text in it escaped.
+    """
 
     title: str
     note: str
-    svg: Markup
-    legend: tuple[tuple[Markup, str], ...] = ()
+    drawing: Drawing | None = None
+    has_legend: bool = False
+    picture: Markup = field(default_factory=Markup)
 
 
 @dataclass(frozen=True)

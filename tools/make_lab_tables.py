@@ -1,12 +1,12 @@
-"""Write the verdicts of a run of the lab into docs/lab.md and, in short, into README.md.
+"""Write the verdicts of a run of the lab into docs/lab.md: first a few in short, then all of them.
 
     toolgym lab --full --out runs/lab --pictures runs/lab/figures
     python tools/make_lab_tables.py runs/lab
 
-Both pages have two marks, between which tables stand. Experiments stand in the order of the
-catalogue, their predictions in the order in which they were written down, and below them their
-first figures, which are copied into docs/figures. The pages are not generated otherwise, and say
-themselves what the verdicts mean.
+The tables stand between two pairs of marks. Experiments stand in the order of the catalogue, their
+predictions in the order in which they were written down, and below them their first figures, which
+are copied into docs/figures. The page is not generated otherwise, and says itself what the verdicts
+mean.
 """
 
 import json
@@ -20,6 +20,7 @@ from adapters.lab.catalogue import MODULES
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+SHORT_BEGIN, SHORT_END = "<!-- short: begin -->", "<!-- short: end -->"
 FIGURES = "figures"
 """The folder of the pictures, in that of the run and beside docs/lab.md."""
 SHOWN = 2
@@ -53,7 +54,7 @@ SHORT = {
         "hard_doubled_work": "It beats groups of 16, at equal work",
     },
 }
-"""The predictions in README.md: by experiment and name, the claim in the fewest words."""
+"""The predictions that are told first: by experiment and name, the claim in the fewest words."""
 
 
 def tables(results: Results) -> Iterator[str]:
@@ -90,30 +91,28 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def filled(page: str, lines: Iterator[str]) -> str:
-    """The page with these lines between its marks.
+def filled(page: str, lines: Iterator[str], begin: str = BEGIN, end: str = END) -> str:
+    """The page with these lines between two of its marks.
 
     Raises:
-        ValueError: It has no marks.
+        ValueError: It does not have them.
     """
-    before, begun, rest = page.partition(BEGIN)
-    _, ended, after = rest.partition(END)
+    before, begun, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
     if not begun or not ended:
-        raise ValueError(f"the page has no {BEGIN} and {END}: put them where the tables belong.")
+        raise ValueError(f"the page has no {begin} and {end}: put them where the tables belong.")
     body = "\n".join(lines).rstrip("\n")
-    return f"{before}{BEGIN}\n{body}\n{END}{after}"
+    return f"{before}{begin}\n{body}\n{end}{after}"
 
 
 def write(run: Path) -> None:
-    """Fill both pages from the folder of a run, and copy the pictures that they show."""
+    """Fill the page from the folder of a run, and copy the pictures that it shows."""
     results = json.loads((run / "results.json").read_text(encoding="utf-8"))
-    for page, lines in (
-        (ROOT / "docs" / "lab.md", tables(results)),
-        (ROOT / "README.md", short(results)),
-    ):
-        page.write_text(filled(page.read_text(encoding="utf-8"), lines), encoding="utf-8")
-    shutil.rmtree(ROOT / "docs" / FIGURES, ignore_errors=True)
-    (ROOT / "docs" / FIGURES).mkdir()
+    page = ROOT / "docs" / "lab.md"
+    text = filled(page.read_text(encoding="utf-8"), short(results), SHORT_BEGIN, SHORT_END)
+    page.write_text(filled(text, tables(results)), encoding="utf-8")
+    for former in (ROOT / "docs" / FIGURES).glob("*.png"):
+        former.unlink()
     for found in results.values():
         for figure in found["figures"][:SHOWN]:
             file = Path(FIGURES) / f"{figure['name']}.png"

@@ -6,33 +6,36 @@ the two rules differ, with the task and its solution, so that a person can tell 
 
 from __future__ import annotations
 
-import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolgym.commands import AsJson
-from toolgym.commands.evaluate import progress_bar
+from toolgym.commands import (
+    AsJson,
+    Phase,
+    Quiet,
+    print_json,
+    say,
+)
+from toolgym.commands.completion import run_folders
+from toolgym.commands.progress import progress_bar
 
 if TYPE_CHECKING:
     from adapters.training.runs.audit import Audit, Disagreement
 
 DISAGREES = 1
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of `toolgym train`.")]
-Sample = Annotated[int | None, typer.Option("--n", min=1, help="Rollouts to judge at most.")]
-Everything = Annotated[bool, typer.Option("--all", help="Judge every rollout.")]
-Phase = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="before, grpo, after, or one with -items or -sampled; may be repeated; else all."
+RunFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", help="A run folder of `toolgym train`.", autocompletion=run_folders
     ),
 ]
+Sample = Annotated[int | None, typer.Option("--n", "-n", min=1, help="Rollouts to judge at most.")]
+Everything = Annotated[bool, typer.Option("--all", help="Judge every rollout.")]
 Seed = Annotated[int, typer.Option(min=0, help="Chooses the sample.")]
 Show = Annotated[int, typer.Option(min=0, help="Disagreements to print at most.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
 def command(
@@ -57,7 +60,7 @@ def command(
     from adapters.training.runs.audit import audit
     from toolgym.runs.run import ALL_PHASES, Run
 
-    with nullcontext() if quiet else progress_bar("audit") as progress:
+    with progress_bar("rollouts judged", quiet=quiet) as progress:
         result = audit(
             Run.open(run),
             n=None if everything else n,
@@ -65,7 +68,10 @@ def command(
             seed=seed,
             progress=progress,
         )
-    typer.echo(json.dumps(result.to_json(), indent=2) if as_json else result_text(result, show))
+    if as_json:
+        print_json(result.to_json())
+    else:
+        say(result_text(result, show))
     if result.disagreements:
         raise typer.Exit(DISAGREES)
 

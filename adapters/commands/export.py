@@ -12,10 +12,8 @@ summary to stdout: a few lines, or one JSON object.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,15 +25,22 @@ from toolgym.commands import (
     AsJson,
     Dataset,
     EnvId,
+    OneSplit,
+    Phase,
+    Quiet,
     Settings,
     arguments_for,
     check_folder,
     environment_creator,
     family_of,
     parameters_of,
+    print_json,
+    say,
     settings_of,
 )
-from toolgym.commands.evaluate import MOST_REFUSED, progress_bar
+from toolgym.commands.completion import SPLITS, one_of, run_folders
+from toolgym.commands.evaluate import MOST_REFUSED
+from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -45,24 +50,41 @@ if TYPE_CHECKING:
 
 Out = Annotated[Path, typer.Option(help="The folder to write.")]
 FormatName = Annotated[
-    str, typer.Option("--format", help="parquet (needs the extra train) or jsonl.")
+    str,
+    typer.Option(
+        "--format",
+        help="parquet (needs the extra train) or jsonl.",
+        autocompletion=one_of("parquet", "jsonl"),
+    ),
 ]
 Splits = Annotated[
     list[str] | None,
-    typer.Option("--split", help="A part of the data set; may be repeated. All without it."),
+    typer.Option(
+        "--split",
+        help="A part of the data set; may be repeated. All without it.",
+        autocompletion=one_of(*SPLITS),
+    ),
 ]
 TrainSplit = Annotated[
     list[str] | None,
     typer.Option(
         "--split",
         help="A part of the data set; may be repeated. The environment's own without it: train.",
+        autocompletion=one_of(*SPLITS),
     ),
 ]
 Tasks = Annotated[
     int | None, typer.Option("--n", "-n", min=1, help="Tasks of each split; all without it.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="The order of the tasks, and which are taken.")]
-Trainer = Annotated[str, typer.Option("--for", help="Whose row format: trl, verl or skyrl.")]
+Trainer = Annotated[
+    str,
+    typer.Option(
+        "--for",
+        help="Whose row format: trl, verl or skyrl.",
+        autocompletion=one_of("trl", "verl", "skyrl"),
+    ),
+]
 Final = Annotated[
     str, typer.Option(help="A last turn without a call, as TRL needs it; an empty one for none.")
 ]
@@ -72,19 +94,18 @@ ArgumentsName = Annotated[
         "--arguments",
         help="How arguments of calls are written: text (JSON, to the last digit), or object, for "
         "chat templates that would encode a text once more.",
+        autocompletion=one_of("text", "object"),
     ),
 ]
-OneSplit = Annotated[str | None, typer.Option(help="A part of the data set.")]
 PackageName = Annotated[
     str | None, typer.Option(help="Of the package; after the environment without it.")
 ]
 RunPath = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run folder, or what `toolgym eval --out` kept.")
-]
-Phase = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="before, grpo, after, or one with -items or -sampled; may be repeated; else all."
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="A run folder, or what `toolgym eval --out` kept.",
+        autocompletion=run_folders,
     ),
 ]
 Rollouts = Annotated[
@@ -104,6 +125,7 @@ def rows(
     format: FormatName = "parquet",
     overwrite: Overwrite = False,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write tasks as rows for a trainer: TRL, verl or SkyRL.
 
@@ -120,7 +142,7 @@ def rows(
     row_format(trainer)
     checked = _checked(out, format, overwrite)
     wanted = _wanted(env_id, dataset, split, settings, everything=True)
-    parts, left_out, facts = _parts(env_id, wanted, n, seed)
+    parts, left_out, facts = _parts(env_id, wanted, n, seed, quiet)
     export = task_export(env_id, parts, facts, left_out, trainer=trainer)
     counts = _write(export, out, checked, overwrite)
     _tell(export, out, checked, counts, as_json, {"for": trainer})
@@ -139,6 +161,7 @@ def demonstrations(
     format: FormatName = "parquet",
     overwrite: Overwrite = False,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write the expert's transcripts as chat messages with tool calls, for supervised training.
 
@@ -155,8 +178,8 @@ def demonstrations(
     how = checked_arguments(arguments)
     checked = _checked(out, format, overwrite)
     wanted = _wanted(env_id, dataset, split, settings, everything=False)
-    parts, left_out, facts = _parts(env_id, wanted, n, seed)
-    with progress_bar("expert plays") as progress:
+    parts, left_out, facts = _parts(env_id, wanted, n, seed, quiet)
+    with progress_bar("expert plays", quiet=quiet) as progress:
         export = demonstration_export(
             *(env_id, parts, facts, left_out),
             seed=seed,
@@ -178,6 +201,7 @@ def rollouts(
     format: FormatName = "parquet",
     overwrite: Overwrite = False,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write the rollouts of a run or an evaluation, with rewards and outcomes.
 
@@ -194,7 +218,7 @@ def rollouts(
     how = checked_arguments(arguments)
     checked = _checked(out, format, overwrite)
     given = settings_of(settings)
-    with progress_bar("rollouts") as progress:
+    with progress_bar("rollouts read", quiet=quiet) as progress:
         export = rollout_export(
             run, phases=phase, n=n, settings=given, arguments=how, progress=progress
         )
@@ -211,6 +235,8 @@ def verifiers(
     n: Tasks = None,
     seed: Seed = 0,
     settings: Settings = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write a package for verifiers, in the layout of its hub.
 
@@ -238,7 +264,10 @@ def verifiers(
     if not len(tasks.first_playable(1)):
         raise ConfigurationError(f"no task of {tasks.name} can be played.")
     write_package(Package(named, env_id, env_kwargs, n, seed), out)
-    typer.echo(f"{out}: {named}, {env_id} for verifiers; pip install -e {out}, vf-eval {named}")
+    if as_json:
+        print_json({"out": out, "name": named, "env_id": env_id, "env_kwargs": env_kwargs})
+        return
+    say(f"{out}: {named}, {env_id} for verifiers; pip install -e {out}, vf-eval {named}")
 
 
 def _checked(out: Path, format: str, overwrite: bool) -> Format:
@@ -276,12 +305,12 @@ def _wanted(
 
 
 def _parts(
-    env_id: str, wanted: list[dict[str, Any]], n: int | None, seed: int
+    env_id: str, wanted: list[dict[str, Any]], n: int | None, seed: int, quiet: bool
 ) -> tuple[list[Part], list[LeftOut], dict[str, str]]:
     """The tasks of each split, what is refused, and what the card tells of their origin."""
     from adapters.export.tasks import facts_of, open_parts
 
-    with progress_bar("checked") if n is None else nullcontext() as progress:
+    with progress_bar("tasks checked", quiet=quiet) as progress:
         parts, left_out = open_parts(env_id, wanted, n=n, seed=seed, progress=progress)
     return parts, left_out, facts_of(env_id, parts, seed)
 
@@ -312,18 +341,18 @@ def _tell(
             "columns": [each.name for each in export.columns],
             "left_out": [asdict(each) for each in export.left_out],
         }
-        typer.echo(json.dumps(summary, indent=2, ensure_ascii=False))
+        print_json(summary)
         return
     told = ", ".join(f"{count:,} {split}" for split, count in counts.items())
-    typer.echo(f"{out}: {export.title}: {told} ({format})")
+    say(f"{out}: {export.title}: {told} ({format})")
     if export.left_out:
         counted = Counter(each.code for each in export.left_out)
         reasons = ", ".join(f"{count:,} {code}" for code, count in counted.most_common())
-        typer.echo(f"left out: {len(export.left_out):,} ({reasons})")
+        say(f"left out: {len(export.left_out):,} ({reasons})")
     for each in export.left_out[:MOST_REFUSED]:
-        typer.echo(f"  {each.split}: {each.task_id} [{each.code}] {each.reason}")
+        say(f"  {each.split}: {each.task_id} [{each.code}] {each.reason}")
     if (more_left := len(export.left_out) - MOST_REFUSED) > 0:
-        typer.echo(f"  ... and {more_left:,} more; --json lists all of them.")
+        say(f"  ... and {more_left:,} more; --json lists all of them.")
 
 
 command = typer.Typer(

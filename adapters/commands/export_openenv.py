@@ -12,11 +12,25 @@ from typing import Annotated
 import typer
 
 from adapters.commands.serve import Idle, MaxSessions
-from adapters.commands.serving import Parsing, Split
-from toolgym.commands import Dataset, Settings, StepLimit, arguments_for, check_folder
+from adapters.commands.serving import Parsing
+from toolgym.commands import (
+    AsJson,
+    Dataset,
+    OneSplit,
+    Settings,
+    StepLimit,
+    arguments_for,
+    check_folder,
+    print_json,
+    say,
+)
+from toolgym.commands.completion import environments
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.")]
-Served = Annotated[str, typer.Option("--env", help="The environment that is served.")]
+Served = Annotated[
+    str,
+    typer.Option("--env", help="The environment that is served.", autocompletion=environments),
+]
 Wheels = Annotated[
     list[Path] | None,
     typer.Option(
@@ -35,7 +49,7 @@ def openenv(
     out: Folder,
     env_id: Served = "sqlgym/Explore-v0",
     dataset: Dataset = None,
-    split: Split = None,
+    split: OneSplit = None,
     step_limit: StepLimit = None,
     parsing: Parsing = None,
     settings: Settings = None,
@@ -43,6 +57,7 @@ def openenv(
     idle: Idle = 900.0,
     wheel: Wheels = None,
     overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write an environment as a folder that OpenEnv builds, serves and publishes.
 
@@ -61,4 +76,7 @@ def openenv(
     env_kwargs = arguments_for(env_id, settings, **env_options)
     packed = Packed(env_id, env_kwargs, max_sessions, idle, tuple(wheel or ()))
     files = write_folder(packed, out, overwrite=overwrite)
-    typer.echo(f"{out}: {env_id} for OpenEnv: {', '.join(files)}")
+    if as_json:
+        print_json({"out": out, "env_id": env_id, "env_kwargs": env_kwargs, "files": files})
+        return
+    say(f"{out}: {env_id} for OpenEnv: {', '.join(files)}")

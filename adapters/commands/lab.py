@@ -7,17 +7,24 @@ people, one object for programs, and a verdict on every claim on stdout.
 
 from __future__ import annotations
 
+import itertools
 import os
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from toolgym.commands import console
+from toolgym.commands import (
+    AsJson,
+    Quiet,
+    print_json,
+    print_table,
+    say,
+)
+from toolgym.commands.completion import offered
+from toolgym.commands.progress import Bars
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 if TYPE_CHECKING:
@@ -26,7 +33,17 @@ if TYPE_CHECKING:
     from adapters.lab.runner import Failure
     from adapters.lab.units import Unit
 
-Names = Annotated[list[str] | None, typer.Argument(help="Experiments; all without one.")]
+
+def _named(incomplete: str) -> list[str]:
+    from adapters.lab.catalogue import MODULES
+
+    return offered(MODULES, incomplete)
+
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(help="Experiments; all without one.", autocompletion=_named),
+]
 Quick = Annotated[
     bool,
     typer.Option("--quick", help="Seeds enough for the headline claims, the others at smoke size."),
@@ -47,7 +64,6 @@ Plan = Annotated[bool, typer.Option("--plan", help="Say what is to be done, in p
 Report = Annotated[
     bool, typer.Option("--report", help="Do nothing more: tell what came of what is done.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 FAILED: Final = 1
 Chosen = list[tuple["Experiment", "Scale"]]
@@ -66,6 +82,7 @@ def command(
     list_: List = False,
     plan: Plan = False,
     report: Report = False,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Test claims about how training fails, and say which hold.
@@ -78,24 +95,28 @@ def command(
         toolgym lab --list
         toolgym lab --quick
         toolgym lab group-size --full --plan
+        toolgym lab --report --json
         toolgym lab group-size --full --piece 1/3
     """
+    from adapters.training.models.places import loading_pytorch
+
     check_installed()
     if piece is not None and not all(part.isdecimal() for part in f"{piece}/".split("/", 2)[:2]):
         raise ConfigurationError(
             f"--piece takes I/N, as in --piece 1/3 (--plan tells N), got {piece!r}."
         )
-    chosen = chosen_of(names or (), scale_of(quick, full, smoke))
+    scale = scale_of(quick, full, smoke)
+    with loading_pytorch():
+        chosen = chosen_of(names or (), scale)
     if list_:
-        print_experiments(chosen)
-        return
+        return print_json(experiments_of(chosen)) if as_json else print_experiments(chosen)
     jobs = jobs or os.cpu_count() or 1
     units, asked = units_for(chosen, seeds, jobs, piece)
     if plan:
-        print_plan(chosen, units, out, jobs)
-        return
+        todo = plan_of(chosen, units, out, jobs)
+        return print_json(todo) if as_json else print_plan(todo)
     failures = [] if report else do(asked, out, jobs, quiet)
-    tell(chosen, units, failures, out, pictures)
+    tell(chosen, units, failures, out, pictures, as_json=as_json)
 
 
 def check_installed() -> None:
@@ -149,6 +170,19 @@ def units_for(
     return units, piece_named(piece, pieces_of(units, jobs))
 
 
+def experiments_of(chosen: Chosen) -> list[dict[str, Any]]:
+    """What `--list` tells of each experiment."""
+    return [
+        {
+            "name": each.name,
+            "document": each.document,
+            "title": each.title,
+            "predictions": len(each.predictions),
+        }
+        for each, _ in chosen
+    ]
+
+
 def print_experiments(chosen: Chosen) -> None:
     """One line for each experiment."""
     from rich.table import Table
@@ -156,33 +190,61 @@ def print_experiments(chosen: Chosen) -> None:
     table = Table(box=None, pad_edge=False, header_style="")
     for column in ("experiment", "document", "title", "predictions"):
         table.add_column(column)
-    for each, _ in chosen:
-        table.add_row(each.name, each.document, each.title, str(len(each.predictions)))
-    console().print(table)
+    for each in experiments_of(chosen):
+        table.add_row(*map(str, each.values()))
+    print_table(table)
 
 
-def print_plan(chosen: Chosen, units: Sequence[Unit], out: Path, jobs: int) -> None:
+def plan_of(chosen: Chosen, units: Sequence[Unit], out: Path, jobs: int) -> dict[str, Any]:
     """What there is to do, what is done, how long the rest takes, and in which pieces."""
-    from rich.table import Table
-
     from adapters.lab.runner import estimate, left_of, pieces_of
 
     left = left_of(units, out)
     of, undone = (Counter(unit.experiment for unit in each) for each in (units, left))
+    experiments = [
+        {
+            "name": each.name,
+            "size": scale,
+            "units": of[each.name],
+            "left": undone[each.name],
+            "seconds": estimate([unit for unit in left if unit.experiment == each.name], jobs),
+        }
+        for each, scale in chosen
+    ]
+    pieces = pieces_of(units, jobs)
+    todo = [left_of(piece, out) for piece in pieces]
+    return {
+        "jobs": jobs,
+        "seconds": estimate(left, jobs),
+        "experiments": experiments,
+        "pieces": [
+            {
+                "piece": f"{number}/{len(pieces)}",
+                "units": len(piece),
+                "left": len(rest),
+                "seconds": estimate(rest, jobs),
+            }
+            for number, (piece, rest) in enumerate(zip(pieces, todo, strict=True), start=1)
+        ],
+    }
+
+
+def print_plan(plan: dict[str, Any]) -> None:
+    """The plan as a table, and its pieces below."""
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="")
     for column in ("experiment", "size", "units", "left", "of them takes"):
         table.add_column(column, justify="left" if column in ("experiment", "size") else "right")
-    for each, scale in chosen:
-        took = [unit for unit in left if unit.experiment == each.name]
-        told = _minutes(estimate(took, jobs))
-        table.add_row(each.name, scale, f"{of[each.name]:,}", f"{undone[each.name]:,}", told)
-    console().print(table)
-    pieces = pieces_of(units, jobs)
-    typer.echo(f"All that is left: about {_minutes(estimate(left, jobs))} on {jobs} cores.")
-    for number, each_piece in enumerate(pieces, start=1):
-        todo = left_of(each_piece, out)
-        told = f"about {_minutes(estimate(todo, jobs))}" if todo else "done"
-        typer.echo(f"--piece {number}/{len(pieces)}: {len(each_piece):,} units, {told}")
+    for each in plan["experiments"]:
+        counts = (f"{each['units']:,}", f"{each['left']:,}", _minutes(each["seconds"]))
+        table.add_row(each["name"], each["size"], *counts)
+    print_table(table)
+    took = _minutes(plan["seconds"])
+    say(f"All that is left: about {took} on {plan['jobs']} cores.")
+    for each in plan["pieces"]:
+        told = f"about {_minutes(each['seconds'])}" if each["left"] else "done"
+        say(f"--piece {each['piece']}: {each['units']:,} units, {told}")
 
 
 def _minutes(seconds: float) -> str:
@@ -195,9 +257,14 @@ def do(units: Sequence[Unit], out: Path, jobs: int, quiet: bool) -> list[Failure
 
     left = left_of(units, out)
     took = _minutes(estimate(left, jobs))
-    typer.echo(f"{len(units):,} units, {len(left):,} to do: about {took}.", err=True)
-    with _bar(len(left), quiet) as advance:
-        return run_units(left, out, jobs, advance)
+    say(f"{len(units):,} units, {len(left):,} to do: about {took}.", err=True)
+    if quiet or not left:
+        return run_units(left, out, jobs, None)
+    with Bars().phase("units", len(left)) as show:
+        number = itertools.count(1)
+        return run_units(
+            left, out, jobs, lambda unit: show(next(number), f"{unit.experiment} {unit.cell}")
+        )
 
 
 def tell(
@@ -206,10 +273,12 @@ def tell(
     failures: Sequence[Failure],
     out: Path,
     pictures: Path | None,
+    *,
+    as_json: bool = False,
 ) -> None:
     """Write what came of all units that are done, and say it."""
     from adapters.lab.figures import write_pictures
-    from adapters.lab.results import finding, write_lab_report, write_results
+    from adapters.lab.results import finding, to_json, write_lab_report, write_results
 
     found = [finding(each, scale, units, out, failures) for each, scale in chosen]
     try:
@@ -219,12 +288,15 @@ def tell(
             written += write_pictures(figures, pictures)
     except OSError as problem:
         raise EnvironmentFault(f"{out} cannot be written to: {problem.strerror}.") from problem
-    print_verdicts(found)
-    for file in written:
-        typer.echo(str(file))
+    if as_json:
+        experiments = {each.experiment.name: to_json(each) for each in found}
+        print_json({"experiments": experiments, "files": written})
+    else:
+        print_verdicts(found)
+        say("\n".join(map(str, written)))
     for failure in failures:
         unit = failure.unit
-        typer.echo(f"{unit.experiment}, {unit.cell}, seed {unit.seed}: {failure.error}", err=True)
+        say(f"{unit.experiment}, {unit.cell}, seed {unit.seed}: {failure.error}", err=True)
     if failures:
         raise typer.Exit(FAILED)
 
@@ -232,36 +304,12 @@ def tell(
 def print_verdicts(found: Sequence[Finding]) -> None:
     """Each claim, what was measured, and the verdict."""
     for each in found:
-        typer.echo(f"\n{each.experiment.name} ({each.scale}, {each.done} of {each.wanted} units)")
+        say(f"\n{each.experiment.name} ({each.scale}, {each.done} of {each.wanted} units)")
         for prediction, verdict in each.told():
-            typer.echo(f"  {verdict.outcome.upper()}: {prediction.claim}")
-            typer.echo(f"    {verdict.sentence}")
+            say(f"  {verdict.outcome.upper()}: {prediction.claim}")
+            say(f"    {verdict.sentence}")
         if untold := each.untold():
-            typer.echo(f"  INCONCLUSIVE: {untold} claims, at smoke size by design.")
+            say(f"  INCONCLUSIVE: {untold} claims, at smoke size by design.")
     tally = Counter(verdict.outcome for each in found for _, verdict in each.verdicts())
     told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(tally.items()))
-    typer.echo(f"\n{told or 'nothing was claimed'}.")
-
-
-@contextmanager
-def _bar(total: int, quiet: bool) -> Iterator[Callable[[Unit], None] | None]:
-    """A bar on stderr that moves with each unit; in a pipe nothing."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    if quiet or not total or not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console(stderr=True)) as progress:
-        task = progress.add_task("units", total=total)
-
-        def advance(unit: Unit) -> None:
-            progress.update(task, advance=1, description=f"{unit.experiment} {unit.cell}")
-
-        yield advance
+    say(f"\n{told or 'nothing was claimed'}.")

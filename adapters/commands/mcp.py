@@ -11,8 +11,16 @@ from typing import Annotated, Any
 
 import typer
 
-from adapters.commands.serving import Out, Parsing, Split, keeping, server_module
-from toolgym.commands import Dataset, EnvId, Settings, StepLimit, arguments_for
+from adapters.commands.serving import Out, Parsing, keeping, server_module
+from toolgym.commands import (
+    Dataset,
+    EnvId,
+    OneSplit,
+    Settings,
+    StepLimit,
+    arguments_for,
+    say,
+)
 from toolgym.errors import ConfigurationError
 
 TaskId = Annotated[str | None, typer.Option(help="The task of the episode, by its id.")]
@@ -37,7 +45,7 @@ def command(
     task_id: TaskId = None,
     seed: Seed = None,
     dataset: Dataset = None,
-    split: Split = None,
+    split: OneSplit = None,
     step_limit: StepLimit = None,
     parsing: Parsing = None,
     settings: Settings = None,
@@ -85,6 +93,6 @@ def command(
 
     listening = open_socket(http)
     port = listening.getsockname()[1]
-    typer.echo(f"{env_id} is served at http://127.0.0.1:{port}/episodes")
+    say(f"{env_id} is served at http://127.0.0.1:{port}/episodes")
     episodes = Episodes(make, env_id, most=most, idle=idle, on_close=keep)
     anyio.run(serve, application(env, episodes, port), listening)

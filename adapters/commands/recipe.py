@@ -13,36 +13,52 @@ is to tune stands in `adapters.training.runs.recipes`; `--set` tries another val
 
 from __future__ import annotations
 
-import gc
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from adapters.commands.train import check_early, check_installed, check_resumable
-from adapters.training.models.places import check_model, loading_pytorch
-from adapters.training.models.published.catalogue import MODELS, is_published
-from adapters.training.runs.recipe_tasks import make_databases_ready, make_tasks
-from adapters.training.runs.recipes import Recipe, recipe_named
-from adapters.training.runs.settings import TrainSettings, read_settings
-from toolgym.commands import check_folder, console, load_environments, settings_of
+from adapters.commands.train import check_early, check_installed, check_resumable, tell_complete
+from toolgym.commands import (
+    AsJson,
+    Quiet,
+    check_folder,
+    load_environments,
+    print_json,
+    print_table,
+    say,
+    settings_of,
+)
+from toolgym.commands.completion import models, offered
 from toolgym.errors import ConfigurationError
-from toolgym.runs.files import object_text, plain, read_object, replace_file
 
 if TYPE_CHECKING:
     from adapters.reference.time_budget import Phase, Speeds
     from adapters.training.runs.evaluations import Evaluation
     from adapters.training.runs.progress import ProgressListener
+    from adapters.training.runs.recipes import Recipe
+    from adapters.training.runs.settings import TrainSettings
 
 TASKS: Final = "tasks"
 RUN: Final = "train"
 BUDGET: Final = "budget.json"
 SECONDS: Final = "seconds.json"
 
-Name = Annotated[str, typer.Argument(help="Which, such as smollm2.")]
+
+def _named(incomplete: str) -> list[str]:
+    from adapters.training.runs.recipes import RECIPES
+
+    return offered(RECIPES, incomplete)
+
+
+Name = Annotated[str, typer.Argument(help="Which, such as smollm2.", autocompletion=_named)]
 Quick = Annotated[bool, typer.Option("--quick", help="All phases once, as small as makes sense.")]
-Model = Annotated[str | None, typer.Option(help="In place of its own: a folder or a hub id.")]
+Model = Annotated[
+    str | None,
+    typer.Option(help="In place of its own: a folder or a hub id.", autocompletion=models),
+]
 Out = Annotated[Path | None, typer.Option(help="Its folder; else runs/NAME or runs/NAME-quick.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Of all random choices; 0.")]
 Settings = Annotated[
@@ -55,7 +71,6 @@ Settings = Annotated[
     ),
 ]
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Print what it would take, and end.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
 
 def command(
@@ -66,6 +81,7 @@ def command(
     seed: Seed = None,
     settings: Settings = None,
     plan: PlanOnly = False,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a real model by settings that fit a small machine, and say what each phase takes.
@@ -76,8 +92,14 @@ def command(
     Example:
         toolgym recipe smollm2
         toolgym recipe smollm2 --quick
+        toolgym recipe smollm2 --plan --json
         toolgym recipe smollm2 --set steps=80 --out runs/longer
     """
+    from adapters.training.models.places import loading_pytorch
+    from adapters.training.runs.recipe_tasks import make_databases_ready
+    from adapters.training.runs.recipes import recipe_named
+    from toolgym.commands.progress import Bars
+
     check_installed()
     recipe = recipe_named(name, quick=quick)
     folder = out or Path("runs") / (f"{name}-quick" if quick else name)
@@ -92,7 +114,6 @@ def command(
     get_model(given.get("model", recipe.model))
     resolved, planned = _settings(recipe, folder, given)
     with loading_pytorch():
-        from adapters.commands.train_run import Bars
         from adapters.reference import time_budget
         from adapters.training.runs.progress import NoProgress, TimedProgress
     watch = TimedProgress(NoProgress() if quiet else Bars(), folder / SECONDS)
@@ -101,11 +122,13 @@ def command(
     phases = time_budget.plan(
         resolved, planned, budget, answer_tokens=recipe.answer_tokens, draws=recipe.draws
     )
-    print_plan(recipe, phases, budget)
+    if not as_json:
+        print_plan(recipe, phases, budget)
     if plan:
-        return
-    see_through(resolved, planned, folder / RUN, watch, quiet)
-    print_times(phases, watch.seconds)
+        return print_json(plan_object(recipe, phases, budget)) if as_json else None
+    see_through(resolved, planned, folder / RUN, watch, quiet, as_json=as_json)
+    if not as_json:
+        print_times(phases, watch.seconds)
 
 
 def check_given(recipe: Recipe, given: Mapping[str, Any]) -> None:
@@ -114,6 +137,9 @@ def check_given(recipe: Recipe, given: Mapping[str, Any]) -> None:
     Raises:
         ConfigurationError: One is unknown or out of range, or the model cannot be had.
     """
+    from adapters.training.models.places import check_model
+    from adapters.training.models.published.catalogue import is_published
+
     settings = recipe.resolved(recipe.tasks.dataset, **given)
     if settings.trainer != "reference":
         raise ConfigurationError("a recipe is for the reference trainer: leave out --set trainer.")
@@ -130,6 +156,7 @@ def _settings(
         ConfigurationError: One is out of range, or not what the run was begun with.
     """
     from adapters.training.runs.evaluations import evaluations
+    from adapters.training.runs.recipe_tasks import make_tasks
 
     if (folder / RUN / "config.json").is_file():
         begun = _begun(recipe, folder, given)
@@ -144,6 +171,8 @@ def _begun(recipe: Recipe, folder: Path, given: Mapping[str, Any]) -> TrainSetti
     Raises:
         ConfigurationError: Others were asked for.
     """
+    from adapters.training.runs.settings import read_settings
+
     begun = read_settings(check_resumable(folder / RUN).config.get("settings"))
     if given:
         dataset = str(begun.env_kwargs["dataset"])
@@ -159,6 +188,8 @@ def _begun(recipe: Recipe, folder: Path, given: Mapping[str, Any]) -> TrainSetti
 
 def get_model(name: str) -> None:
     """Get a model that the catalogue has, unless it is there."""
+    from adapters.training.models.published.catalogue import MODELS, is_published
+
     if is_published(name):
         from adapters.training.models.published.getting import get
 
@@ -169,23 +200,23 @@ def _budget(settings: TrainSettings, folder: Path) -> Speeds:
     """The speeds of this machine, measured once for a folder."""
     from adapters.reference import time_budget
     from adapters.training.models.chat_policy import load_model
-    from toolgym.long_work import tell
+    from adapters.training.models.released_memory import release_memory
+    from toolgym.long_work import telling
+    from toolgym.runs.files import object_text, plain, read_object, replace_file
 
     file = folder / BUDGET
     if file.is_file():
         return time_budget.Speeds(**read_object(file))
-    what = "measuring this machine for a minute"
-    tell(what, 0, 1)
     template = settings.chat_template
     model, tokenizer = load_model(
         settings.model, for_training=True, dtype=settings.dtype, chat_template=template
     )
-    speeds = time_budget.measure(settings, model, tokenizer, folder)
+    with telling("measuring this machine for a minute"):
+        speeds = time_budget.measure(settings, model, tokenizer, folder)
     del model
-    gc.collect()
+    release_memory()
     record = time_budget.to_json(speeds)
     replace_file(file, [object_text(plain(record, BUDGET))])
-    tell(what, 1, 1)
     return speeds
 
 
@@ -198,18 +229,32 @@ def print_plan(recipe: Recipe, phases: Sequence[Phase], speeds: Speeds) -> None:
         table.add_row(phase.title, minutes(phase.seconds), phase.because)
     total = sum(phase.seconds for phase in phases)
     table.add_row("all", minutes(total), f"at most {recipe.minutes} min are meant for it")
-    typer.echo(
+    say(
         f"This machine: {speeds.imitation:,.0f} tokens/s of warm-up, {speeds.update:,.0f} of"
         f" update, {speeds.writing:,.0f} written in rollouts;"
         f" {speeds.peak_memory:,.0f} MiB of memory at the most."
     )
-    console().print(table)
+    print_table(table)
     if total > 60 * recipe.minutes:
-        typer.echo(
+        say(
             "That is more than it is meant to take. Fewer steps take less: --set steps=N,"
             " --set warmup_steps=N, or --quick.",
             err=True,
         )
+
+
+def plan_object(recipe: Recipe, phases: Sequence[Phase], speeds: Speeds) -> dict[str, Any]:
+    """The plan as `--json` prints it."""
+    return {
+        "recipe": recipe.name,
+        "speeds": dataclasses.asdict(speeds),
+        "phases": [
+            {"title": each.title, "seconds": each.seconds, "because": each.because}
+            for each in phases
+        ],
+        "seconds": sum(each.seconds for each in phases),
+        "most_seconds": 60 * recipe.minutes,
+    }
 
 
 def see_through(
@@ -218,16 +263,18 @@ def see_through(
     run: Path,
     watch: ProgressListener,
     quiet: bool,
+    *,
+    as_json: bool = False,
 ) -> None:
-    """Begin the training, or go on with it."""
+    """Begin the training, or go on with it; `as_json` prints its result."""
     from adapters.commands import train_run
 
     if not (run / "config.json").is_file():
-        train_run.start(settings, run, quiet, planned, watch)
-    elif check_resumable(run).is_complete:
-        typer.echo(f"{run} is complete; there is nothing left to do.")
+        train_run.start(settings, run, quiet, planned, watch, as_json=as_json)
+    elif (begun := check_resumable(run)).is_complete:
+        tell_complete(begun, as_json=as_json)
     else:
-        train_run.resume(run, quiet, watch=watch)
+        train_run.resume(run, quiet, watch=watch, as_json=as_json)
 
 
 def print_times(phases: Sequence[Phase], seconds: Mapping[str, float]) -> None:
@@ -241,7 +288,7 @@ def print_times(phases: Sequence[Phase], seconds: Mapping[str, float]) -> None:
     others = total - sum(phase.took(seconds) for phase in phases)
     table.add_row("others", "", minutes(others))
     table.add_row("all", minutes(sum(phase.seconds for phase in phases)), minutes(total))
-    console().print(table)
+    print_table(table)
 
 
 def minutes(seconds: float) -> str:

@@ -11,8 +11,16 @@ from typing import Annotated
 
 import typer
 
-from adapters.commands.serving import Out, Parsing, Split, keeping, server_module
-from toolgym.commands import Dataset, EnvId, Settings, StepLimit, arguments_for
+from adapters.commands.serving import Out, Parsing, keeping, server_module
+from toolgym.commands import (
+    Dataset,
+    EnvId,
+    OneSplit,
+    Settings,
+    StepLimit,
+    arguments_for,
+    say,
+)
 from toolgym.errors import ConfigurationError
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
@@ -31,7 +39,7 @@ AllowHost = Annotated[
 def command(
     env_id: EnvId,
     dataset: Dataset = None,
-    split: Split = None,
+    split: OneSplit = None,
     step_limit: StepLimit = None,
     parsing: Parsing = None,
     settings: Settings = None,
@@ -71,9 +79,7 @@ def command(
     port = listening.getsockname()[1]
     names = Names.at(port, host, allow_host or ())
     app = server.application(catalogue, names, max_sessions=max_sessions, idle=idle, on_close=keep)
-    typer.echo(
-        f"{env_id} ({', '.join(catalogue.splits)}) is served by OpenEnv at http://{host}:{port}"
-    )
+    say(f"{env_id} ({', '.join(catalogue.splits)}) is served by OpenEnv at http://{host}:{port}")
 
     async def serving() -> None:
         await serve(app, listening, sockets=True)

@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolgym.commands.completion import one_of
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from toolgym.records import EpisodeRecord
 
-Split = Annotated[str | None, typer.Option(help="A part of the data set.")]
-Parsing = Annotated[str | None, typer.Option(help="lenient (mends what it can) or strict.")]
+Parsing = Annotated[
+    str | None,
+    typer.Option(
+        help="lenient (mends what it can) or strict.", autocompletion=one_of("lenient", "strict")
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(metavar="FILE.jsonl", help="Append each episode to this file when it is closed."),

@@ -17,20 +17,36 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from adapters.commands.train_options import divide_options, show_settings
-from adapters.training.models.chat_templates import ChatTemplate
-from adapters.training.models.places import check_model, loading_pytorch
-from adapters.training.runs.dashboards import check_services
-from adapters.training.runs.evaluations import Evaluation, evaluations, separated
-from adapters.training.runs.settings import TrainSettings, read_settings, resolve
-from toolgym.commands import arguments_for, check_folder, environment_creator, parameters_of
+from toolgym.commands import (
+    AsJson,
+    Quiet,
+    arguments_for,
+    check_folder,
+    environment_creator,
+    parameters_of,
+    print_json,
+    say,
+)
+from toolgym.commands.completion import (
+    SPLITS,
+    data_sets,
+    environments,
+    models,
+    one_of,
+    plugin_names,
+    run_folders,
+)
 from toolgym.errors import ConfigurationError
-from toolgym.runs.episodes import is_evaluation
-from toolgym.runs.run import Run
+from toolgym.plugins import DASHBOARDS
+
+if TYPE_CHECKING:
+    from adapters.training.runs.evaluations import Evaluation
+    from adapters.training.runs.settings import TrainSettings
+    from toolgym.runs.run import Run
 
 NEEDED: Final = ("torch", "transformers", "tokenizers", "trl", "datasets", "accelerate")
 TRAINERS: Final = ("trl", "reference")
@@ -46,13 +62,33 @@ def _option(help_text: str, **more: Any) -> Any:
     return typer.Option(help=help_text, **more)
 
 
-EnvId = Annotated[Text, typer.Argument(help="The environment, such as sqlgym/Explore-v0.")]
-Model = Annotated[Text, _option("A chat model: a folder or a hub id; without it, the tiny one.")]
-Template = Annotated[
-    Text, _option("For a model without tools in its own: hermes, chatml, or a Jinja file.")
+EnvId = Annotated[
+    Text,
+    typer.Argument(help="The environment, such as sqlgym/Explore-v0.", autocompletion=environments),
 ]
-Dataset = Annotated[Text, _option('SQLite file, folder or name; "tiny", with --model "bundled".')]
-Split = Annotated[Text, _option("Trained on: train. Evaluated is what of dev it has not.")]
+Model = Annotated[
+    Text,
+    _option("A chat model: a folder or a hub id; without it, the tiny one.", autocompletion=models),
+]
+Template = Annotated[
+    Text,
+    _option(
+        "For a model without tools in its own: hermes, chatml, or a Jinja file.",
+        autocompletion=one_of("hermes", "chatml"),
+    ),
+]
+Dataset = Annotated[
+    Text,
+    _option(
+        'SQLite file, folder or name; "tiny", with --model "bundled".', autocompletion=data_sets
+    ),
+]
+Split = Annotated[
+    Text,
+    _option(
+        "Trained on: train. Evaluated is what of dev it has not.", autocompletion=one_of(*SPLITS)
+    ),
+]
 Steps = Annotated[
     Number, _option("Steps of GRPO; 60, for the tiny model after a novice 100; 0: none.")
 ]
@@ -64,10 +100,21 @@ Rate = Annotated[Real, _option("Of GRPO; 1.5e-4 (tiny), 3e-4 (after a novice) or
 Temperature = Annotated[Real, _option("Of the rollouts; 1.")]
 MaxCompletion = Annotated[Number, _option("Tokens of a rollout, results of tools included.")]
 StepLimit = Annotated[Number, _option("Calls per episode; else the environment's own number.")]
-Parsing = Annotated[Text, _option("lenient (repairs what it can) or strict.")]
+Parsing = Annotated[
+    Text,
+    _option("lenient (repairs what it can) or strict.", autocompletion=one_of("lenient", "strict")),
+]
 Rewards = Annotated[Text, _option('Weights of the score as JSON, as in {"partial": 0.3}.')]
-Control = Annotated[Text, _option("shuffled-rewards: everyone gets another rollout's reward.")]
-Trainer = Annotated[str, _option(f"One of: {', '.join(TRAINERS)}.")]
+Control = Annotated[
+    Text,
+    _option(
+        "shuffled-rewards: everyone gets another rollout's reward.",
+        autocompletion=one_of(*CONTROLS),
+    ),
+]
+Trainer = Annotated[
+    str, _option(f"One of: {', '.join(TRAINERS)}.", autocompletion=one_of(*TRAINERS))
+]
 EvalTasks = Annotated[Number, _option("Tasks to evaluate on, none of them trained on; 192.")]
 EvalTries = Annotated[
     Number, _option("Tries at each task that are sampled; tiny model 2, else 1; 0: greedy only.")
@@ -87,7 +134,10 @@ EvalSet = Annotated[
 SaveEvery = Annotated[Number, _option("Steps between checkpoints; 20.")]
 Seed = Annotated[int, _option("Of all random choices.", min=0)]
 Out = Annotated[Path | None, _option("The run folder; else runs/NAME-001 and so on.")]
-Resume = Annotated[Path | None, _option("Go on with this run folder, with its own settings.")]
+Resume = Annotated[
+    Path | None,
+    _option("Go on with this run folder, with its own settings.", autocompletion=run_folders),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -101,19 +151,27 @@ Config = Annotated[
     Path | None, _option("YAML file with arguments of the trainer's config, one a line.")
 ]
 Lora = Annotated[bool, typer.Option("--lora", help="Train an adapter, and merge it at the end.")]
-Vllm = Annotated[Text, _option("Generate with vLLM: colocate (on the training GPU) or server.")]
+Vllm = Annotated[
+    Text,
+    _option(
+        "Generate with vLLM: colocate (on the training GPU) or server.",
+        autocompletion=one_of(*VLLM_MODES),
+    ),
+]
 NoPreflight = Annotated[
     bool, typer.Option("--no-preflight", help="Train without asking first whether it can work.")
 ]
 ReportTo = Annotated[
     list[str] | None,
-    _option("tensorboard, wandb or trackio: show the numbers there too; may be repeated."),
+    _option(
+        "tensorboard, wandb or trackio: show the numbers there too; may be repeated.",
+        autocompletion=plugin_names(DASHBOARDS),
+    ),
 ]
 Show = Annotated[
     bool,
     typer.Option("--show-settings", help="Print what a run would use, and from where; no run."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
 
 def command(
@@ -151,6 +209,7 @@ def command(
     no_preflight: NoPreflight = False,
     report_to: ReportTo = None,
     show_settings: Show = False,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Teach a model to use an environment's tools, and show whether it learnt anything.
@@ -168,6 +227,7 @@ def command(
         toolgym train sqlgym/Explore-v0 --set dynamic_sampling=true --set beta=0.02
         toolgym train sqlgym/Explore-v0 --set warmup_learning_rate=0.004 --show-settings
         toolgym train sqlgym/TextToSQL-v0 --eval-every 10 --set patience=3 --eval-set match=suite
+        toolgym train sqlgym/Explore-v0 --out runs/first --json --report-to tensorboard
         toolgym train --resume runs/explore-001
     """
     check_installed()
@@ -212,17 +272,29 @@ def take_up(context: typer.Context, folder: Path) -> None:
     Raises:
         ConfigurationError: It is no run folder, or an option was given that the run knows already.
     """
-    allowed = ("--resume", "--no-preflight", "--quiet")
+    allowed = ("--resume", "--no-preflight", "--quiet", "--json")
     extra = [option for option in _given(context).values() if option not in allowed]
     if extra:
         raise ConfigurationError(f"--resume takes all settings from the run: leave out {extra[0]}.")
-    if check_resumable(folder).is_complete:
-        typer.echo(f"{folder} is complete; there is nothing left to do.")
-        return
+
+    from adapters.training.models.places import loading_pytorch
+
+    options = context.params
+    as_json = options["as_json"]
+    run = check_resumable(folder)
+    if run.is_complete:
+        return tell_complete(run, as_json=as_json)
     with loading_pytorch():
         from adapters.commands import train_run
-    options = context.params
-    train_run.resume(folder, options["quiet"], look_first=not options["no_preflight"])
+    look_first = not options["no_preflight"]
+    train_run.resume(folder, options["quiet"], look_first=look_first, as_json=as_json)
+
+
+def tell_complete(run: Run, *, as_json: bool) -> None:
+    """Say that a run has nothing left to do; `as_json` prints its result."""
+    say(f"{run.path} is complete; there is nothing left to do.", err=as_json)
+    if as_json:
+        print_json({"run": run.path, **run.summary})
 
 
 def check_resumable(folder: Path) -> Run:
@@ -231,6 +303,10 @@ def check_resumable(folder: Path) -> Run:
     Raises:
         ConfigurationError: It is no run of `toolgym train`, or a process is writing it.
     """
+    from adapters.training.runs.settings import read_settings
+    from toolgym.runs.episodes import is_evaluation
+    from toolgym.runs.run import Run
+
     run = Run.open(folder)
     if is_evaluation(run.config):
         raise ConfigurationError(f"{folder} is an evaluation: there is nothing in it to train.")
@@ -250,7 +326,12 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     Raises:
         ConfigurationError: An option is out of range, or names something that is not there.
     """
+    from adapters.commands.train_options import divide_options, show_settings
+    from adapters.training.models.places import loading_pytorch
+    from adapters.training.runs.settings import resolve
+
     quiet, folder = options.pop("quiet"), options.pop("out")
+    as_json = options.pop("as_json", False)
     options.pop("resume")
     only_show = options.pop("show_settings", False)
     options["preflight"] = not options.pop("no_preflight")
@@ -273,11 +354,12 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     if "split" not in places:
         settings = settings.model_copy(update={"split": None, "evaluation_split": None})
     if only_show:
-        return show_settings(settings, {**given, **divided.sources}, options["model"])
+        sources = {**given, **divided.sources}
+        return show_settings(settings, sources, options["model"], as_json=as_json)
     settings, planned = check_early(settings, folder)
     with loading_pytorch():
         from adapters.commands import train_run
-    train_run.start(settings, folder, quiet, planned)
+    train_run.start(settings, folder, quiet, planned, as_json=as_json)
 
 
 def check_early(
@@ -292,6 +374,11 @@ def check_early(
         ConfigurationError: Environment, data, model, chat template, dashboard or run folder cannot
             be had.
     """
+    from adapters.training.models.chat_templates import ChatTemplate
+    from adapters.training.models.places import check_model
+    from adapters.training.runs.evaluations import evaluations, separated
+    from toolgym.runs.dashboards import check_services
+
     if not settings.is_tiny:
         check_model(settings.model)
     if settings.chat_template is not None:

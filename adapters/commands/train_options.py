@@ -19,7 +19,13 @@ from typing import Any, Final
 
 from adapters.training.models.places import loading_pytorch
 from adapters.training.runs.settings import WITHOUT_OPTION, TrainSettings, defaults_for
-from toolgym.commands import console, environment_creator, parameters_of, settings_of
+from toolgym.commands import (
+    environment_creator,
+    parameters_of,
+    print_json,
+    print_table,
+    settings_of,
+)
 from toolgym.errors import ConfigurationError
 
 OWN_OPTIONS: Final = {
@@ -163,7 +169,9 @@ def _number(value: Any) -> Any:
     return number if isinstance(number, int | float) else value
 
 
-def show_settings(settings: TrainSettings, given: Mapping[str, str], model: str | None) -> None:
+def show_settings(
+    settings: TrainSettings, given: Mapping[str, str], model: str | None, *, as_json: bool = False
+) -> None:
     """Print what a run would use, and where each value comes from.
 
     Args:
@@ -178,8 +186,11 @@ def show_settings(settings: TrainSettings, given: Mapping[str, str], model: str 
     sets = defaults_for(settings.env_id, model=model, **about)
     sources |= {name: title for title, names in sets for name in names}
     sources |= {name: option for name, option in given.items() if name in values}
+    if as_json:
+        shown = {name: {"value": value, "from": sources[name]} for name, value in values.items()}
+        return print_json(shown)
     table = Table("setting", "value", "from", box=None, pad_edge=False)
     for name, value in values.items():
         text = value if isinstance(value, str) else json.dumps(value)
         table.add_row(name, text, sources[name])
-    console().print(table)
+    print_table(table)

@@ -9,50 +9,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from adapters.reference.chat import check_template
 from adapters.reference.checkpoint import Checkpoints
-from adapters.reference.config import ReferenceConfig, reference_config
+from adapters.reference.config import reference_options
 from adapters.reference.decoder import check_model
 from adapters.reference.distributed import Processes
 from adapters.reference.evaluation import BatchPlay
 from adapters.reference.trainer import ReferenceTrainer
 from adapters.training.guards.config import GuardConfig
 from adapters.training.guards.fault_limit import TrainingStopped
-from adapters.training.models.low_rank import Adapter, lora_config
+from adapters.training.models.low_rank import Adapter
 from adapters.training.models.published.catalogue import place_of
 from adapters.training.preflight.chat_format import Needs
 from adapters.training.preflight.memory import check_memory, memory_needs
 from adapters.training.preflight.run import NoGo, before_training
 from adapters.training.runs import phases
-from adapters.training.runs.dashboards import reported
 from adapters.training.runs.evaluations import Evaluation, evaluations, played_with, separated
-from adapters.training.runs.preparation import use_threads
-from adapters.training.runs.progress import Advance, NoProgress, ProgressListener
+from adapters.training.runs.preparation import adapter_config, use_threads
+from adapters.training.runs.progress import NoProgress, ProgressListener
 from adapters.training.runs.reproducibility import differences, reproducibility
 from adapters.training.runs.selection import divide
 from adapters.training.runs.settings import TrainSettings, read_settings
-from toolgym.commands import console
+from toolgym.commands import (
+    print_json,
+    print_table,
+    say,
+)
+from toolgym.commands.progress import Bars
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.report import write_report
+from toolgym.runs.dashboards import reported
 from toolgym.runs.run import Run
 
 RUNS: Final = Path("runs")
@@ -64,12 +60,14 @@ def start(
     quiet: bool,
     planned: Sequence[Evaluation] | None = None,
     watch: ProgressListener | None = None,
+    as_json: bool = False,
 ) -> None:
     """Begin a run in a folder of its own and see it through.
 
     Args:
         planned: The evaluations of settings that are `separated`; None: they are not yet.
         watch: Is told how far it is, in place of the terminal.
+        as_json: The result goes to stdout as one JSON object, and all else to stderr.
 
     Raises:
         ConfigurationError: The environment, its data or the model cannot be had; no folder is left.
@@ -94,17 +92,18 @@ def start(
     }
     processes = Processes()
     if processes.is_main:
-        typer.echo(announcement(settings, planned))
+        say(announcement(settings, planned), err=as_json)
         if division is not None:
             chosen, name = len(division.selection), division.source.name
-            typer.echo(f"While it trains it is measured on {chosen} others ({name}), greedily.")
-        typer.echo(needed, nl=bool(needed))
+            told = f"While it trains it is measured on {chosen} others ({name}), greedily."
+            say(told, err=as_json)
+        say(needed, nl=bool(needed), err=as_json)
         run = Run.create(folder or next_folder(settings.env_id), config)
-        typer.echo(f"Run folder: {run.path}")
+        say(f"Run folder: {run.path}", err=as_json)
         processes.gather([str(run.path)])
     else:
         run = Run.open(processes.gather(list[str]())[0])
-    _see_through(run, settings, quiet, is_main=processes.is_main, watch=watch)
+    _see_through(run, settings, quiet, is_main=processes.is_main, watch=watch, as_json=as_json)
 
 
 def tell_memory(settings: TrainSettings) -> str:
@@ -133,13 +132,19 @@ def tell_memory(settings: TrainSettings) -> str:
 
 
 def resume(
-    folder: Path, quiet: bool, *, look_first: bool = True, watch: ProgressListener | None = None
+    folder: Path,
+    quiet: bool,
+    *,
+    look_first: bool = True,
+    watch: ProgressListener | None = None,
+    as_json: bool = False,
 ) -> None:
     """Go on with a run that has not come to its end.
 
     Args:
         look_first: False leaves out a preflight that the run has not passed yet.
         watch: Is told how far it is, in place of the terminal.
+        as_json: The result goes to stdout as one JSON object, and all else to stderr.
 
     Raises:
         ConfigurationError: It is no run folder of this command.
@@ -152,11 +157,11 @@ def resume(
     planned = evaluations(settings)
     now = _record(settings, planned)
     if is_main:
-        typer.echo(announcement(settings, planned))
-        typer.echo(f"Going on with {run.path}, {stands_at(run, settings)}.")
+        say(announcement(settings, planned), err=as_json)
+        say(f"Going on with {run.path}, {stands_at(run, settings)}.", err=as_json)
         for line in differences(run.config.get("reproducibility") or {}, now):
-            typer.echo(f"Not as it was when the run began: {line}", err=True)
-    _see_through(run, settings, quiet, is_main=is_main, watch=watch)
+            say(f"Not as it was when the run began: {line}", err=True)
+    _see_through(run, settings, quiet, is_main=is_main, watch=watch, as_json=as_json)
 
 
 def stands_at(run: Run, settings: TrainSettings) -> str:
@@ -257,8 +262,7 @@ def check_trainer(settings: TrainSettings) -> GuardConfig:
         from adapters.commands.train_with_trl import check_settings
 
         return check_settings(settings)
-    if settings.lora:
-        lora_config(settings.lora_rank, settings.lora_alpha, settings.lora_targets)
+    adapter_config(settings)
     return reference_options(settings).guards
 
 
@@ -269,6 +273,7 @@ def _see_through(
     *,
     is_main: bool,
     watch: ProgressListener | None = None,
+    as_json: bool = False,
 ) -> None:
     disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
     if not is_main:
@@ -281,20 +286,24 @@ def _see_through(
                 reporting, settings, trainer_named(settings.trainer), watch, check, BatchPlay()
             )
     except KeyboardInterrupt:
-        typer.echo(f"\nIt goes on {stands_at(run, settings)}.", err=True)
-        typer.echo(f"Go on with it: toolgym train --resume {run.path}", err=True)
+        say(f"\nIt goes on {stands_at(run, settings)}.", err=True)
+        say(f"Go on with it: toolgym train --resume {run.path}", err=True)
         raise
     except (TrainingStopped, NoGo) as stop:
         run.write_summary({**run.summary, "status": "stopped", "diagnosis": str(stop)})
-        typer.echo(f"{stop}\nReport: {write_report(run)}", err=True)
+        say(f"{stop}\nReport: {write_report(run)}", err=True)
         if isinstance(stop, NoGo):
             again = f"toolgym train --resume {run.path} --no-preflight"
-            typer.echo(f"Train all the same: {again}", err=True)
+            say(f"Train all the same: {again}", err=True)
+        if as_json:
+            print_json({"run": run.path, **run.summary})
         raise typer.Exit(1) from None
     report = write_report(run)
-    console().print(results(summary))
+    if as_json:
+        return print_json({"run": run.path, **run.summary})
+    print_table(results(summary))
     told = "\n".join(part for part in (summary["gain"], summary.get("kept")) if part)
-    typer.echo(f"{told}\nReport: {report}")
+    say(f"{told}\nReport: {report}")
 
 
 def _train_along(run: Run, settings: TrainSettings) -> None:
@@ -320,26 +329,7 @@ def look(
     needs = needs_of(settings.trainer)
     report = before_training(run, settings, model, tokenizer, watch, needs=needs)
     for finding in report.findings if report is not None else ():
-        typer.echo(f"Preflight, {finding.check}: {finding.reason} {finding.advice}", err=True)
-
-
-class Bars:
-    """A progress bar per phase, on stderr."""
-
-    @contextmanager
-    def phase(self, title: str, total: int) -> Iterator[Advance]:
-        """Show how far a phase is, and a word on how it stands."""
-        columns = (
-            TextColumn("{task.description:<24}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-        )
-        with Progress(*columns, console=console(stderr=True)) as bar:
-            task = bar.add_task(title, total=total, note="")
-            yield lambda done, note: bar.update(task, completed=done, note=note)
+        say(f"Preflight, {finding.check}: {finding.reason} {finding.advice}", err=True)
 
 
 def results(summary: dict[str, Any]) -> Table:
@@ -397,8 +387,6 @@ def train_with_reference(job: phases.Grpo) -> None:
     """
     settings, run = job.settings, job.run
     config = reference_options(settings)
-    rank, alpha, targets = settings.lora_rank, settings.lora_alpha, settings.lora_targets
-    adapter = lora_config(rank, alpha, targets) if settings.lora else None
     done = max(Checkpoints(run.checkpoints, config.keep).steps(), default=0)
     job.cut_off_after(done)
     processes = Processes()
@@ -417,27 +405,5 @@ def train_with_reference(job: phases.Grpo) -> None:
         on_rollouts=job.tell_rollouts,
         is_enough=is_enough,
         kept=lambda: job.kept,
-        adapter=adapter,
+        adapter=adapter_config(settings),
     ).train()
-
-
-def reference_options(settings: TrainSettings) -> ReferenceConfig:
-    """The settings as a `ReferenceConfig`.
-
-    Raises:
-        ConfigurationError: A value is unknown or out of range.
-    """
-    options: dict[str, Any] = {
-        "steps": max(1, settings.steps),  # with none of them it is not asked for
-        "seed": settings.seed,
-        "group_size": settings.group_size,
-        "prompts": settings.prompts,
-        "temperature": settings.temperature,
-        "max_completion_length": settings.max_completion_length,
-        "learning_rate": settings.learning_rate,
-        "save_every": settings.save_every,
-        "control": settings.control,
-        "dtype": settings.dtype,
-        "memory": settings.memory,
-    }
-    return reference_config(options | settings.trainer_options)

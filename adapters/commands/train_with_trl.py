@@ -28,9 +28,8 @@ from transformers import (
 from transformers.trainer_callback import PrinterCallback
 
 from adapters.training.guards.config import GuardConfig
-from adapters.training.models.low_rank import lora_config
 from adapters.training.runs.phases import Grpo
-from adapters.training.runs.preparation import WARMUP
+from adapters.training.runs.preparation import WARMUP, adapter_config
 from adapters.training.runs.settings import TrainSettings
 from adapters.trl import StableGRPOConfig, ToolGRPOTrainer, build_trainer
 from adapters.trl.settings import grpo_config
@@ -106,7 +105,7 @@ def _trainer(job: Grpo) -> ToolGRPOTrainer:
         settings.env_id,
         env_kwargs=settings.training_kwargs,
         config=grpo_options(settings, run.checkpoints),
-        peft_config=adapter(settings) if settings.lora else None,
+        peft_config=adapter_config(settings),
         reference=warmup if warmup.is_dir() else settings.model,
         control=settings.control,
         on_metrics=job.tell_metrics,
@@ -125,8 +124,7 @@ def check_settings(settings: TrainSettings) -> GuardConfig:
     Raises:
         ConfigurationError: It does not, or they are known to fail, or a library is missing.
     """
-    if settings.lora:
-        adapter(settings)
+    adapter_config(settings)
     config = grpo_config(grpo_options(settings, Path("checkpoints")), step_limit=1)
     return cast("StableGRPOConfig", config).guard_config()
 
@@ -178,15 +176,6 @@ def share_of(prompts: int) -> int:
             f"--prompts {prompts} cannot be dealt to {processes} processes: take a multiple."
         )
     return prompts // processes
-
-
-def adapter(settings: TrainSettings) -> Any:
-    """The LoRA adapter of `--lora`.
-
-    Raises:
-        ConfigurationError: peft is not installed.
-    """
-    return lora_config(settings.lora_rank, settings.lora_alpha, settings.lora_targets)
 
 
 def last_checkpoint(run: Run) -> tuple[Path | None, int]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from adapters.lab.figures import Figure, Series
 from adapters.lab.prediction import Cells, Key, values_of
 from toolgym.intervals import average, share
-from toolgym.report.plots.axes import Unit
+from toolgym.report.markup import Unit
 
 
 def lines(

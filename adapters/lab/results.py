@@ -4,8 +4,8 @@ There is no clock, no path and no machine in `results.json`, and its keys are so
 give the same bytes. It is made of the records on disk alone, whoever has done them and when, beside
 the failures of the run that makes it.
 
-`report.html` is one file without scripts or requests, in the style of the report of a run. All text
-passes through the template's escaping; the plots escape what they hold.
+`report.html` is one file without requests, in the style and with the script of the report of a run.
+All text passes through the template's escaping; plots get it as data.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from adapters.lab.experiment import Experiment, Scale
@@ -29,7 +27,8 @@ from adapters.lab.prediction import Cells, Prediction, Verdict
 from adapters.lab.runner import Failure
 from adapters.lab.units import Unit, done
 from toolgym.intervals import Effect, average, share
-from toolgym.report.plots.axes import visible
+from toolgym.notebook import visible
+from toolgym.report.page import rendered
 from toolgym.runs.files import encode, plain, replace_file
 
 FILE: Final = "results.json"
@@ -186,19 +185,11 @@ def write_lab_report(findings: Sequence[Finding], out: Path) -> Path:
 
 def render(findings: Sequence[Finding]) -> str:
     """The page as text."""
-    environment = Environment(
-        loader=PackageLoader("adapters.lab", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_finalize,
-        keep_trailing_newline=True,
-    )
-    environment.filters["coded"] = _coded
-    style = files("toolgym.report").joinpath("page.css").read_text(encoding="utf-8")
     tally = Counter(verdict.outcome for each in findings for _, verdict in each.verdicts())
-    template = environment.get_template("lab_report.html.j2")
-    return template.render(
-        style=Markup(style.rstrip()),
+    return rendered(
+        "lab_report.html.j2",
+        package="adapters.lab",
+        coded=_coded,
         tally=", ".join(f"{count} {name}" for name, count in sorted(tally.items())),
         findings=[_content(each) for each in findings],
     )
@@ -209,10 +200,6 @@ def _coded(text: str) -> Markup:
     parts = [str(escape(visible(part))) for part in text.split("`")]
     inside = [f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts)]
     return Markup("".join(inside))  # each part was escaped above
-
-
-def _finalize(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _content(finding: Finding) -> dict[str, Any]:

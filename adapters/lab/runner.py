@@ -9,21 +9,17 @@ was not kept is done again by the next run.
 from __future__ import annotations
 
 import math
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Final
 
 from adapters.lab.units import Unit, record_of, work
 from toolgym.errors import ConfigurationError
+from toolgym.processes import process_pool
 
 PIECE: Final = 15 * 60.0
 """Seconds that a piece should take by the estimate, which leaves room up to twenty minutes."""
@@ -136,30 +132,5 @@ def _executor(jobs: int) -> Iterator[Executor]:
             finally:
                 thread.shutdown(wait=True, cancel_futures=True)
         return
-    context = get_context("spawn")
-    reader, writer = context.Pipe(duplex=False)
-    with ProcessPoolExecutor(jobs, context, _end_with, (reader,)) as processes:
-        try:
-            yield processes
-        except BaseException:
-            writer.close()  # they are in the middle of units, and nobody waits for those any more
-            raise
-        finally:
-            processes.shutdown(wait=True, cancel_futures=True)
-            writer.close()
-            reader.close()
-
-
-def _end_with(watched: Connection) -> None:
-    """End this process when its parent ends, or closes its end of the pipe."""
-    parent = parent_process()
-    sentinels: list[Connection | int] = [watched]
-    if parent is not None:
-        sentinels.append(parent.sentinel)
-
-    def watch() -> None:
-        wait(sentinels)
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides
-    threading.Thread(target=watch, daemon=True).start()
+    with process_pool(jobs) as processes:
+        yield processes

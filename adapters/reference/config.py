@@ -26,6 +26,7 @@ from adapters.training.algorithms.advantages import ESTIMATORS, TURN_ESTIMATORS
 from adapters.training.algorithms.dynamic_sampling import SamplingConfig
 from adapters.training.guards.config import GuardConfig
 from adapters.training.models.weight_updates import Memory
+from adapters.training.runs.settings import TrainSettings
 from toolgym.errors import ConfigurationError, refused_fields
 
 
@@ -195,3 +196,28 @@ def reference_config(values: Mapping[str, Any]) -> ReferenceConfig:
         raise ConfigurationError(
             f"these settings are refused: {refused_fields(problem)}."
         ) from None
+
+
+def reference_options(settings: TrainSettings, **others: Any) -> ReferenceConfig:
+    """The config that the settings of a run mean.
+
+    Args:
+        others: Fields of the config over those.
+
+    Raises:
+        ConfigurationError: A value is unknown or out of range.
+    """
+    options: dict[str, Any] = {
+        "steps": max(1, settings.steps),  # with none of them it is not asked for
+        "seed": settings.seed,
+        "group_size": settings.group_size,
+        "prompts": settings.prompts,
+        "temperature": settings.temperature,
+        "max_completion_length": settings.max_completion_length,
+        "learning_rate": settings.learning_rate,
+        "save_every": settings.save_every,
+        "control": settings.control,
+        "dtype": settings.dtype,
+        "memory": settings.memory,
+    }
+    return reference_config(options | settings.trainer_options | others)

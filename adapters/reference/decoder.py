@@ -25,6 +25,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from adapters.reference.shared_decoding import Beginning, Rows, can_share, rows_alike, sharing
 from adapters.training.models.precision import in_float32
 from toolgym.errors import ConfigurationError
 
@@ -189,14 +190,22 @@ class Decoder:
         config = model.config.get_text_config()
         self._window: int | None = getattr(config, "sliding_window", None)
         self._kinds = sorted(set(getattr(config, "layer_types", None) or ()))
+        self._can_share = can_share(model)
 
     @torch.inference_mode()
-    def feed(self, first: int, tokens: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
+    def feed(
+        self,
+        first: int,
+        tokens: Sequence[Sequence[int]],
+        starts: Sequence[int],
+        beginnings: Sequence[Beginning] | None = None,
+    ) -> Tensor:
         """Append tokens to the slots from `first` on, in one forward pass.
 
         Args:
             tokens: The new tokens of each slot; at least one each.
             starts: The number of tokens each slot holds already.
+            beginnings: What each slot has in common with others; None: nothing that is known.
 
         Returns:
             Logits after the last column of the batch, (rows, vocabulary): those of a row are its
@@ -211,14 +220,18 @@ class Decoder:
         self.cache.point(first, columns, width)
         # A filler's position must be one that the model has; its column need not.
         positions = columns.clamp(max=torch.tensor(ends, device=device)[:, None] - 1)
-        logits: Tensor = self._model(
-            input_ids=torch.tensor(padded, device=device),
-            attention_mask=self._mask(columns, width),
-            position_ids=positions,
-            past_key_values=self.cache,
-            use_cache=True,
-            logits_to_keep=1,
-        ).logits
+        alike: list[Rows] = []
+        if beginnings is not None and length == 1 and self._can_share:
+            alike = rows_alike(beginnings, starts, self._model.dtype)
+        with sharing(self._model, alike):
+            logits: Tensor = self._model(
+                input_ids=torch.tensor(padded, device=device),
+                attention_mask=self._mask(columns, width),
+                position_ids=positions,
+                past_key_values=self.cache,
+                use_cache=True,
+                logits_to_keep=1,
+            ).logits
         return logits[:, -1]
 
     def _mask(self, columns: Tensor, width: int) -> Tensor | dict[str, Tensor]:

@@ -19,6 +19,7 @@ from adapters.reference.decoder import check_model
 from adapters.reference.generation import Player, PlaySettings
 from adapters.reference.rollout import Request
 from adapters.training.models.memory_needs import bytes_of_rollout, shape_of
+from adapters.training.models.released_memory import release_memory
 from adapters.training.models.tokenized_examples import context_length
 from adapters.training.runs.playing import MEASURED_ON, Asked, Done, play_turn_by_turn
 from adapters.training.runs.settings import TrainSettings
@@ -103,6 +104,7 @@ def play_in_batches(player: Player, asked: Asked, seed: int, done: Done) -> list
     texts = [prompts[request.task_id] for request in requests]
     records: dict[int, EpisodeRecord] = {}
     for places in batches(texts, _fitting(player, max(map(len, texts)))):
+        release_memory()
         rollouts = player.play([requests[place] for place in places])
         for place, played in zip(places, rollouts, strict=True):
             if played.episode is None:

@@ -24,8 +24,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from adapters.reference.chat import ChatFormat
 from adapters.reference.decoder import Decoder
 from adapters.reference.rollout import Ending, Request, Rollout
+from adapters.reference.shared_decoding import ALONE, Beginning
 from adapters.training.algorithms.workers import Workers
-from adapters.training.models.shared_prefix import LEAST, common_beginning
+from adapters.training.models.shared_prefix import LEAST, alike, common_beginning
 from adapters.training.models.tokenized_examples import context_length
 from toolgym import registration
 from toolgym.env import ToolEnv
@@ -33,6 +34,9 @@ from toolgym.errors import EnvironmentFault
 from toolgym.messages import Message, turn_messages
 from toolgym.rollout import EpisodeRecord
 from toolgym.tasks import seed_of
+
+TOKENS_READ: Final = 16_384
+"""Tokens of prompts or results in one pass; each takes some 20 bytes for every hidden unit."""
 
 # The decode loop: sequences that share one KV cache, from the prompt to the end of the episode.
 #
@@ -52,6 +56,7 @@ class ActiveSequence:
 
     Attributes:
         index: Its place in the batch.
+        beginning: What its prompt has in common with those of others.
         max_length: Most tokens of its completion.
         turn_start: The position in the completion at which its current turn begins.
         pending_tokens: Tokens that are not in the KV cache yet; the last is read by the next pass.
@@ -62,6 +67,7 @@ class ActiveSequence:
     index: int
     env: ToolEnv[Any]
     prompt: list[int] = field(default_factory=list)
+    beginning: Beginning = ALONE
     max_length: int = 0
     completion: list[int] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
@@ -137,13 +143,47 @@ class DecodeLoop:
         places: dict[tuple[int, ...], int] = {}
         sources = [places.setdefault(tuple(s.prompt), len(places)) for s in self._slots]
         prompts = [list(prompt[:-1]) for prompt in places]
-        common = self._read_common_beginning(prompts)
-        rests = [prompt[common:] for prompt in prompts]
-        self._decoder.feed(0, rests, [common] * len(prompts))
+        beginnings = beginnings_of(prompts)
+        read = self._read_beginnings(prompts, beginnings)
+        rests = [prompt[length:] for prompt, length in zip(prompts, read, strict=True)]
+        self._read(rests, read)
         self._decoder.cache.move(sources, max(map(len, prompts)))
         for sequence in self._slots:
             sequence.pending_tokens = sequence.prompt[-1:]
+        for sequence, source in zip(self._slots, sources, strict=True):
+            sequence.beginning = beginnings[source]
         self._active = len(self._slots)
+
+    def _read_beginnings(
+        self, prompts: Sequence[Sequence[int]], beginnings: Sequence[Beginning]
+    ) -> list[int]:
+        """Read what prompts have in common into their slots, once each: the length for each.
+
+        First what all begin with, then what those about one database do.
+        """
+        common = self._read_common_beginning(prompts)
+        clusters: dict[int, list[int]] = {}
+        for place, beginning in enumerate(beginnings):
+            clusters.setdefault(beginning.number, []).append(place)
+        lengths, sources = [common] * len(prompts), [0] * len(prompts)
+        beyond = list[list[int]]()
+        for cluster in clusters.values():
+            length = min(beginnings[cluster[0]].length, *(len(prompts[p]) - 1 for p in cluster))
+            if len(cluster) > 1 and length - common >= LEAST:
+                for place in cluster:
+                    lengths[place], sources[place] = length, len(beyond)
+                beyond.append(list(prompts[cluster[0]][common:length]))
+        if beyond:
+            self._read(beyond, [common] * len(beyond))
+            self._decoder.cache.move(sources, max(lengths))
+        return lengths
+
+    def _read(self, texts: Sequence[list[int]], starts: Sequence[int], first: int = 0) -> None:
+        """Read tokens into the slots from `first` on, in passes of bounded memory."""
+        rows = max(1, TOKENS_READ // max(map(len, texts)))
+        for place in range(0, len(texts), rows):
+            part = slice(place, place + rows)
+            self._decoder.feed(first + place, texts[part], starts[part])
 
     def _read_common_beginning(self, prompts: Sequence[Sequence[int]]) -> int:
         """Read what all prompts begin with, the tools mostly, into their slots: its length."""
@@ -159,7 +199,10 @@ class DecodeLoop:
         """Sample one token for each active sequence."""
         sequences = self._slots[: self._active]
         logits = self._decoder.feed(
-            0, [s.pending_tokens for s in sequences], [s.cached_length for s in sequences]
+            0,
+            [s.pending_tokens for s in sequences],
+            [s.cached_length for s in sequences],
+            [s.beginning for s in sequences],
         )
         positions = [len(sequence.completion) for sequence in sequences]
         indices = [sequence.index for sequence in sequences]
@@ -200,7 +243,7 @@ class DecodeLoop:
         unfinished = self._slots[self._active :]
         if unfinished:
             unread = [sequence.pending_tokens[:-1] for sequence in unfinished]
-            self._decoder.feed(self._active, unread, [s.cached_length for s in unfinished])
+            self._read(unread, [s.cached_length for s in unfinished], self._active)
             for sequence in unfinished:
                 sequence.pending_tokens = sequence.pending_tokens[-1:]
         self._active = len(self._slots)
@@ -226,6 +269,24 @@ class DecodeLoop:
             widest = max((self._slots[slot].cached_length for slot in remaining), default=0)
             self._decoder.cache.move(remaining, widest)
             self._slots = [self._slots[slot] for slot in remaining]
+
+
+def beginnings_of(prompts: Sequence[Sequence[int]]) -> list[Beginning]:
+    """The beginning of each of some distinct prompts, as it is read in decoding steps.
+
+    Those that have more than half in common, as questions about one database do, begin alike.
+
+    >>> beginnings_of(["aaab", "cccc", "aaac"])
+    [Beginning(number=0, length=3), Beginning(number=1, length=4), Beginning(number=0, length=3)]
+    """
+    found = [ALONE] * len(prompts)
+    for number, cluster in enumerate(alike(prompts, [len(prompt) for prompt in prompts])):
+        texts = [prompts[place] for place in cluster]
+        shortest = min(map(len, texts))
+        common = common_beginning([text[:shortest] for text in texts])
+        for place in cluster:
+            found[place] = Beginning(number, common)
+    return found
 
 
 def _step_environment(pair: tuple[ActiveSequence, str]) -> list[Message]:

@@ -13,6 +13,7 @@ full step has more groups side by side than the one that was measured.
 from __future__ import annotations
 
 import dataclasses
+import math
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -23,13 +24,14 @@ from typing import Final
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.reference.config import reference_config
+from adapters.reference.config import reference_options
 from adapters.reference.trainer import ReferenceTrainer
 from adapters.training.guards.checks import GUARDS
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import Example, examples_of
 from adapters.training.runs.evaluations import Evaluation
+from adapters.training.runs.preparation import adapter_config
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
 
@@ -74,21 +76,7 @@ def measure(
         ConfigurationError: The environment cannot be made, or the trainer does not take the model.
     """
     examples = _examples(settings, tokenizer)
-    few = examples[: settings.warmup_batch]
-    began = time.monotonic()
-    warm_up(
-        model,
-        few,
-        WarmupSettings(
-            1,
-            len(few),
-            1e-6,
-            ramp=0,
-            memory=settings.memory,
-            tokens_per_pass=settings.warmup_tokens_per_pass,
-        ),
-    )
-    imitation = sum(len(example.ids) for example in few) / (time.monotonic() - began)
+    imitation = _imitation_speed(settings, model, examples)
     metrics = _step(settings, model, tokenizer, scratch)
     size = settings.group_size
     prompt = fmean(example.learn.index(True) for example in examples)
@@ -103,11 +91,47 @@ def measure(
     )
 
 
+def _imitation_speed(
+    settings: TrainSettings, model: PreTrainedModel, examples: Sequence[Example]
+) -> float:
+    """Tokens that a second learns from, in the second step: the first one gets memory as well."""
+    batch = list(examples[: settings.warmup_batch])
+    ends: list[float] = []
+    how = WarmupSettings(
+        2,
+        len(batch),
+        1e-6,
+        ramp=0,
+        memory=settings.memory,
+        tokens_per_pass=settings.warmup_tokens_per_pass,
+        alike=settings.warmup_alike,
+    )
+    warm_up(model, batch, how, lambda _: ends.append(time.monotonic()))
+    return sum(len(example.ids) for example in batch) / (ends[1] - ends[0])
+
+
 def _examples(settings: TrainSettings, tokenizer: PreTrainedTokenizerBase) -> list[Example]:
+    """Demonstrations, as many of each item in a row as a batch of the warm-up has alike."""
     kwargs = settings.training_kwargs
     env = registration.make(settings.env_id, **kwargs)
+    wanted = max(_LOOKED_AT, settings.warmup_batch)
+    tasks = list(env.tasks.shuffle(settings.seed))
+    items = list(dict.fromkeys(task.item for task in tasks))
+    items = items[: math.ceil(wanted / settings.warmup_alike)]
+    each = max(settings.warmup_alike, math.ceil(wanted / len(items)))
+    chosen: dict[str, list[str]] = {item: [] for item in items}
+    for task in tasks:
+        own = chosen.get(task.item)
+        if own is not None and len(own) < each and env.tasks.refusal_of(task) is None:
+            own.append(task.id)
+    ids = [task_id for own in chosen.values() for task_id in own]
     transcripts = demonstrate(
-        settings.env_id, _LOOKED_AT, demonstrator="expert", seed=settings.seed, **kwargs
+        settings.env_id,
+        len(ids),
+        demonstrator="expert",
+        seed=settings.seed,
+        task_ids=ids,
+        **kwargs,
     )
     schemas = env.tool_schemas()
     return [example for each in transcripts for example in examples_of(each, schemas, tokenizer)]
@@ -120,20 +144,14 @@ def _step(
     scratch: Path,
 ) -> Mapping[str, float]:
     """The metrics of one step with one group."""
-    config = reference_config(
-        {
-            **settings.trainer_options,
-            "steps": 1,
-            "prompts": 1,
-            "seed": settings.seed,
-            "group_size": settings.group_size,
-            "temperature": settings.temperature,
-            "max_completion_length": settings.max_completion_length,
-            "learn_from_unfinished": True,
-            "sampling": None,
-            # An update is to be made and timed, whatever a model that was not trained yet writes.
-            "guards": {"actions": {guard.name: () for guard in GUARDS}},
-        }
+    config = reference_options(
+        settings,
+        steps=1,
+        prompts=1,
+        learn_from_unfinished=True,
+        sampling=None,
+        # An update is to be made and timed, whatever a model that was not trained yet writes.
+        guards={"actions": {guard.name: () for guard in GUARDS}},
     )
     told: list[dict[str, float]] = []
     scratch.mkdir(parents=True, exist_ok=True)
@@ -146,6 +164,7 @@ def _step(
             config,
             env_kwargs=settings.training_kwargs,
             on_metrics=lambda step, metrics: told.append(metrics),
+            adapter=adapter_config(settings),
         ).train()
     return told[0]
 

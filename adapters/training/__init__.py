@@ -12,7 +12,7 @@ redirect(
         "adapters.training.demonstrations": "adapters.training.models.demonstrations",
         "adapters.training.evaluations": "adapters.training.runs.evaluations",
         "adapters.training.outcomes": "adapters.training.algorithms.groups",
-        "adapters.training.reporting": "adapters.training.runs.dashboards",
+        "adapters.training.reporting": "toolgym.runs.dashboards",
         "adapters.training.settings": "adapters.training.runs.settings",
         "adapters.training.watch": "adapters.training.runs.progress",
     }

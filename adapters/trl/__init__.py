@@ -20,12 +20,12 @@ is first used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from adapters.trl.datasets import FormatReport, check_format, sft_dataset, training_dataset
 from adapters.trl.environment import CallRefused, RolloutEnvironment, environment_factory
 from adapters.trl.versions import check_version
+from toolgym.lazy import names_from
 
 if TYPE_CHECKING:
     from adapters.trl.callbacks import FaultStop
@@ -59,9 +59,10 @@ _NEEDS_TRL = {
 }
 
 
+_named = names_from(__name__, _NEEDS_TRL)
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _NEEDS_TRL:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _TRAINERS:
         check_version()  # before an import of what another version may not have
-    return getattr(importlib.import_module(_NEEDS_TRL[name]), name)
+    return _named(name)

@@ -162,7 +162,7 @@ def fill(template: str, task: WorkflowTask, fields: Mapping[str, str]) -> str:
 
     >>> from aflowgym import load_tasks
     >>> task = load_tasks("bundled", "train")[0]
-    >>> print(filled("Solve it.\\n\\nWork:\\n{solution}\\n\\n{form}", task, {"solution": ""}))
+    >>> print(fill("Solve it.\\n\\nWork:\\n{solution}\\n\\n{form}", task, {"solution": ""}))
     Solve it.
     <BLANKLINE>
     End with one line `Answer: ...` that holds the value alone, exact, in lowest terms.

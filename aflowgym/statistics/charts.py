@@ -19,11 +19,13 @@ from aflowgym.statistics.regret import Regret
 from aflowgym.statistics.workflow_svg import workflow_picture
 from aflowgym.tasks.task import KINDS
 from toolgym.report.plots.categories import ShareBars, share_bars
-from toolgym.report.plots.lines import Line, line_plot, swatch
+from toolgym.report.plots.lines import Line, line_plot
 from toolgym.report.plots.points import Mark, Spot, Track, scatter_plot
 from toolgym.statistics import Chart, Share
 
 _ALIKE = re.compile(r"(?:(?<=\[)|(?<=, ))(\w+)((?:, \1)+)(?=[\],])")
+_STEPS = "workflows"
+"""These plots are zoomed together, beside those of the metrics: they have points around a run."""
 _MARKS: dict[str, Mark] = {"before": "ring"}
 
 
@@ -40,11 +42,9 @@ def favourites_chart(gathered: Gathered, top: int = 10) -> tuple[Chart, ...]:
         if counts
     ]
     words = "; ".join(f"{name}: {Share(total[name], total.total())}" for name in names)
-    legend = tuple((Markup(swatch(one.style, bar=True)), one.label) for one in series)
     note = "Share of the valid workflows; lines are 95 % Wilson intervals."
-    title = "Favourite workflows"
-    svg = Markup(share_bars(series, [shorten(name) for name in names], title, words))
-    return (Chart(title, note, svg, legend if len(legend) > 1 else ()),)
+    drawing = share_bars(series, [shorten(name) for name in names], words)
+    return (Chart("Favourite workflows", note, drawing, has_legend=len(series) > 1),)
 
 
 def shorten(text: str) -> str:
@@ -67,7 +67,7 @@ def favourite_pictures(gathered: Gathered) -> tuple[Chart, ...]:
             if text:
                 title = f"{kind}, {phase}" if phase else kind
                 note = f"{share} of the valid workflows."
-                drawn.append(Chart(title, note, Markup(workflow_picture(text))))
+                drawn.append(Chart(title, note, picture=Markup(workflow_picture(text))))
     return tuple(drawn)
 
 
@@ -91,13 +91,12 @@ def accuracy_chart(gathered: Gathered, regret: Sequence[Regret] = ()) -> tuple[C
         return ()
     title, axis = "Accuracy against calls", "mean calls of a model by the operators of a rollout"
     words = "; ".join(f"{one.label}: {_spots_text(one.spots)}" for one in tracks)
-    svg = Markup(scatter_plot(tracks, title, words, axis, "share"))
-    legend = tuple((Markup(swatch(one.style)), one.label) for one in tracks)
+    drawing = scatter_plot(tracks, words, axis, "share")
     note = "Share of the rollouts that ended right, with its 95 % Wilson interval."
     if "before" in gathered.compared:
         note += " Ring: before the training; disc: after it."
     note += " Diamond: what the best workflow of the stated family comes to." if best else ""
-    return (Chart(title, note, svg, legend),)
+    return (Chart(title, note, drawing, has_legend=True),)
 
 
 def _spot(phase: str, tally: Tally) -> Spot:
@@ -130,22 +129,22 @@ def time_charts(course: Sequence[Moment]) -> tuple[Chart, ...]:
         Line("diversity", 1, x, [_known(diversity(each.tally.counts)) for each in course]),
         Line("share of the favourite", 2, x, [each.tally.favourite[1].value for each in course]),
     ]
-    title, words = "Validity and diversity", "; ".join(_in_words(line, "share") for line in lines)
-    legend = tuple((Markup(swatch(line.style)), line.label) for line in lines)
+    words = "; ".join(_in_words(line, "share") for line in lines)
     note = (
         "Diversity is the chance that two valid workflows differ; a policy that collapses writes"
         " one workflow for all. The band is the 95 % Wilson interval of the rollouts with a valid"
         " workflow."
     )
-    drawn = Chart(title, note, Markup(line_plot(lines, title, words, axis, "share")), legend)
+    drawing = line_plot(lines, words, axis, "share", axis=_STEPS)
+    drawn = Chart("Validity and diversity", note, drawing, has_legend=True)
     return drawn, _entropy_chart(course, x, axis)
 
 
 def _entropy_chart(course: Sequence[Moment], x: Sequence[float], axis: str) -> Chart:
     line = Line("entropy", 3, x, [_known(entropy(each.tally.counts)) for each in course])
-    title = "Entropy of the workflows"
     note = "In nats, of the distribution of valid workflows by their canonical text."
-    return Chart(title, note, Markup(line_plot([line], title, _in_words(line, ""), axis)))
+    drawing = line_plot([line], _in_words(line, ""), axis, axis=_STEPS)
+    return Chart("Entropy of the workflows", note, drawing)
 
 
 def _axis(course: Sequence[Moment]) -> str:

@@ -18,7 +18,7 @@ from typing import Final
 from aflowgym.dsl import Limits, parse
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, printed
 from aflowgym.operators.catalogue import OPERATORS
-from toolgym.report.plots.axes import element
+from toolgym.report.markup import element
 
 _CHAR: Final = 7.1  # widest mean width of a letter at 12 units, over the fonts of the style sheet
 _PAD, _BOX, _TOLD = 9.0, 26.0, 40.0

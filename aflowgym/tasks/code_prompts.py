@@ -2,8 +2,8 @@
 
 Prompts like those of HumanEval (Chen et al. 2021, arXiv:2107.03374) give examples in many forms:
 
-    >>> f(1, 2)            f(1, 2) == 3           f(1, 2) should return 3.
-    3                      f(1, 2) ➞ 3            f(1, 2)  # returns 3
+    f(1, 2) == 3           f(1, 2) should return 3.                       >>> f(1, 2)
+    f(1, 2) ➞ 3            f(1, 2)  # returns 3                           3
     For a = 1, b = 2 the output should be 3       Input: a = 1, b = 2   Output: 3
 
 An example is read only if its arguments and its value are literals, and is left out if it does not

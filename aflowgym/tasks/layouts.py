@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Final
 
 from aflowgym.answers.code import CodeTest, UnsupportedTest, extract_code, read_tests
@@ -62,14 +63,14 @@ def _own(entry: Entry, name: str) -> WorkflowTask:
     entry_point = _text(entry, "entry_point") if kind == "code" else ""
     tests = _tests("\n".join(_texts(entry, "tests")), entry_point) if kind == "code" else ()
     public = _count(entry, "public_tests")
-    fields = WorkflowTask.__dataclass_fields__.keys()
+    known = {each.name for each in fields(WorkflowTask)}
     identity = _text(entry, "id") if "id" in entry else name
     return WorkflowTask(
         id=identity,
         question=_text(entry, "question"),
         item=_text(entry, "item") if "item" in entry else identity,
-        extra={key: value for key, value in entry.items() if key not in fields},
-        kind=next(fields for fields in KINDS if fields == kind),
+        extra={key: value for key, value in entry.items() if key not in known},
+        kind=next(known_kind for known_kind in KINDS if known_kind == kind),
         gold="" if kind == "code" else _text(entry, "gold"),
         aliases=_texts(entry, "aliases"),
         context=_texts(entry, "context"),

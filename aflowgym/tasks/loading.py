@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Final, overload
 
@@ -90,7 +90,7 @@ class WorkflowTaskFacts(TaskFamily):
 
     def shown(self, task: Any) -> dict[str, str]:
         """The question, the passages, the gold or the tests, and the wrong answers it knows of."""
-        fields = {
+        told = {
             "question": task.question,
             "kind": task.kind,
             "item": task.item,
@@ -102,7 +102,7 @@ class WorkflowTaskFacts(TaskFamily):
             "solution": task.solution,
             "wrong answers": "\n".join(task.distractors),
         }
-        return {name: text for name, text in fields.items() if text}
+        return {name: text for name, text in told.items() if text}
 
 
 def _test_text(test: Any) -> str:
@@ -309,9 +309,9 @@ class Copies(Sequence[WorkflowTask]):
         if task is None:
             draw, place = divmod(index, len(self._tasks))
             base = self._tasks[place]
-            fields = {name: getattr(base, name) for name in WorkflowTask.__dataclass_fields__}
-            fields["id"] = f"{base.id}.{draw:02d}"
-            task = self._made[index] = DrawnTask(**fields, base=base)
+            own = {each.name: getattr(base, each.name) for each in fields(WorkflowTask)}
+            own["id"] = f"{base.id}.{draw:02d}"
+            task = self._made[index] = DrawnTask(**own, base=base)
         return task
 
     def place_of(self, task_id: str) -> int | None:

@@ -51,6 +51,7 @@ UNSTEADY = frozenset(
 _READ, _OK = sqlite3.SQLITE_READ, sqlite3.SQLITE_OK
 _MOST_COLUMNS = 2_000  # SQLite's own limit, unless it was built with another
 _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
+_LATE_MODULES = frozenset({"jsonb_each", "jsonb_tree"})  # SQLite knows them once they are used
 _SCHEMA_TABLES = frozenset({"sqlite_master", "sqlite_schema"})
 _NAMED_ACTIONS = frozenset(
     {"INSERT", "UPDATE", "DELETE", "PRAGMA", "ATTACH", "DETACH", "TRANSACTION", "SAVEPOINT"}
@@ -88,6 +89,7 @@ class GuardedConnection:
         self.denial: Denial | None = None
         self._limits = limits
         self._has_modules = False
+        self._modules = frozenset[str]()
         self._direct: set[str] = set()
         self._unplaced: set[str] = set()
         self._contexts: set[str] = set()
@@ -125,6 +127,7 @@ class GuardedConnection:
         try:
             cursor = self._db.execute(sql)
             try:
+                self._refuse_unknown_tables()
                 return fetch(cursor, self._limits, self.meter.grown, lenient)
             finally:
                 cursor.close()
@@ -139,6 +142,17 @@ class GuardedConnection:
         """
         counted = self._unplaced - self._contexts
         return frozenset((self._direct | counted) & self._tables)
+
+    def _refuse_unknown_tables(self) -> None:
+        """Refuse what was counted and is neither in the file nor an expression of the statement.
+
+        Newer versions of SQLite set their own tables up without asking the authorizer, and where no
+        column is used, nothing but the name tells them from a common table expression.
+        """
+        named = self._unplaced - self._contexts - self._tables
+        for name in sorted(named - _SCHEMA_TABLES - _TABLE_FUNCTIONS - {""}):
+            self._deny("not_allowed", f"reading {name}")
+            raise sqlite3.DatabaseError("not authorized")
 
     def _look_at(self, sql: str) -> None:
         """Refuse what nothing could stop, and look often at what may have slow single calls."""
@@ -182,7 +196,11 @@ class GuardedConnection:
                 sqlite3.OperationalError
             ):  # a module that this SQLite lacks: unreadable either way
                 continue
-        return frozenset(_text(name).lower() for name, *_ in rows)
+        names = frozenset(_text(name).lower() for name, *_ in rows)
+        modules = self._db.execute("PRAGMA module_list").fetchall()
+        found = frozenset(_text(name).lower() for (name,) in modules) | _LATE_MODULES
+        self._modules = found - names - _TABLE_FUNCTIONS
+        return names
 
     def _install(self) -> None:
         limits = self._limits
@@ -244,6 +262,10 @@ class GuardedConnection:
 
     def _authorize_read(self, table: str, source: str | None) -> int:
         if source is None:  # a table without a used column, or a common table expression
+            if table in self._modules or (
+                table.startswith("pragma_") and table not in self._tables
+            ):
+                return self._deny("not_allowed", f"reading {table}")
             self._unplaced.add(table)
             return sqlite3.SQLITE_OK
         if source == "main" and table in self._tables:

@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from sqlgym import DATA_SETS
 from sqlgym.datasets import layout, text_source, tiny_worlds
 from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
-DATASETS: Final = ("bundled", "bundled-2", "bundled-3", "tiny")
+DATASETS: Final = DATA_SETS
 _SOURCES: Final = {
     "bundled": "sql",
     "bundled-2": "sql2",

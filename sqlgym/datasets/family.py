@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 from sqlgym.tasks.hardness import hardness
 from sqlgym.tasks.task import UnanswerableTask
 from toolgym.errors import TaskRefused
-from toolgym.family import Origin, Progress, SynthesisOrder, TaskFamily, WithTools
+from toolgym.family import Origin, SynthesisOrder, TaskFamily, WithTools
+from toolgym.spread import Progress
 
 _USUAL = ("train", "dev", "test")
 UNANSWERABLE = "no answer"

@@ -37,8 +37,9 @@ from sqlgym.datasets.synthesised import (
 )
 from sqlgym.tasks.splits import Entry, check_shares, divide
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
-from toolgym.family import Progress, SynthesisOrder
+from toolgym.family import SynthesisOrder
 from toolgym.runs.files import replace_folder
+from toolgym.spread import Progress
 
 NOTE: Final = "SYNTHESIS.md"
 _TITLE: Final = "# Synthesised tasks"
@@ -57,7 +58,7 @@ def write_folder(order: SynthesisOrder, progress: Progress | None = None) -> dic
     files = _files(order.sources)
     out = order.out.expanduser().absolute()
     _check_place(out, order.force)
-    written, refused = write_all(files, options, progress)
+    written, refused = write_all(files, options, progress, order.spread)
     entries = [entry for one in written for entry in one.entries]
     parts = divide(entries, order.splits)
     _check_parts(parts, refused)
@@ -95,12 +96,14 @@ def _check_place(out: Path, force: bool) -> None:
     if not out.exists() and not out.is_symlink():
         return
     if not force:
-        raise ConfigurationError(f"{out} is there already: name another folder, or add --force.")
+        raise ConfigurationError(
+            f"{out} is there already: name another folder, or add --overwrite."
+        )
     note = out / NOTE
     if not note.is_file() or not note.read_text("utf-8", "replace").startswith(_TITLE):
         raise ConfigurationError(
-            f"{out} is not a folder of synthesised tasks (it has no {NOTE}), so --force does not"
-            " remove it: name another folder."
+            f"{out} is not a folder of synthesised tasks (it has no {NOTE}), so --overwrite does"
+            " not remove it: name another folder."
         )
 
 

@@ -38,7 +38,7 @@ from sqlgym.tasks.task import SqlTask
 from toolgym import long_work
 from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused, refused_fields
-from toolgym.family import Progress
+from toolgym.spread import HERE, Part, Progress, Spread, Tell
 
 Level = Literal["easy", "medium", "hard", "extra"]
 KEPT: Final = (
@@ -296,37 +296,47 @@ def stamps_of(files: Files) -> tuple[tuple[int, int], ...]:
 
 
 def write_all(
-    files: Files, options: SynthesisOptions, progress: Progress | None = None
+    files: Files,
+    options: SynthesisOptions,
+    progress: Progress | None = None,
+    spread: Spread = HERE,
 ) -> tuple[list[Written], dict[str, TaskRefused]]:
     """The tasks of several databases, and why there are none of the others.
 
     Args:
         progress: Called with how many tasks are found and how many are wanted, of all together.
+        spread: Where; a database is a part, since a search learns from all that it has found.
+
+    Raises:
+        PartLost: A worker was lost with a database again and again.
     """
     written: list[Written] = []
     refused: dict[str, TaskRefused] = {}
-    for place, (db_id, path) in enumerate(files):
-
-        def told(done: int, _: int, before: int = place * options.n) -> None:
-            if progress is not None:
-                progress(before + done, len(files) * options.n)
-
-        try:
-            one = write_tasks(path, db_id, options, None if progress is None else told)
-        except EnvironmentFault as fault:
-            refused[db_id] = TaskRefused(db_id, "not_a_database", str(fault))
-            continue
-        except ConfigurationError as problem:  # it is empty, or the options do not fit it
-            refused[db_id] = TaskRefused(db_id, "no_tasks", str(problem))
-            continue
-        if not one.entries:
-            refused[db_id] = TaskRefused(db_id, "no_tasks", one.why_empty)
+    parts = [Part(f"database {db_id}", options.n, (db_id, path)) for db_id, path in files]
+    for one in spread.map(functools.partial(_write_one, options), parts, progress):
+        if isinstance(one, TaskRefused):
+            refused[one.task_id] = one
         else:
             written.append(one)
     if progress is not None and written:  # what could not be found is not waited for any more
         found = sum(len(one.entries) for one in written)
         progress(found, found)
     return written, refused
+
+
+def _write_one(
+    options: SynthesisOptions, named: tuple[str, Path], tell: Tell | None
+) -> Written | TaskRefused:
+    """The tasks of one database, or why there are none."""
+    db_id, path = named
+    progress = None if tell is None else lambda done, _: tell(done)
+    try:
+        one = write_tasks(path, db_id, options, progress)
+    except EnvironmentFault as fault:
+        return TaskRefused(db_id, "not_a_database", str(fault))
+    except ConfigurationError as problem:  # it is empty, or the options do not fit it
+        return TaskRefused(db_id, "no_tasks", str(problem))
+    return one if one.entries else TaskRefused(db_id, "no_tasks", one.why_empty)
 
 
 def _task(entry: Mapping[str, Any], database: Path) -> SqlTask:

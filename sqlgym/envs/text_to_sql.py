@@ -36,6 +36,9 @@ from toolgym.tools import Code, tool
 class TextToSQLEnv(ExploreEnv):
     """Write the SQL query (SQLite) whose result answers a question about a database.
 
+    What is not told here is an argument as of `ExploreEnv`. A value that is missing is only asked
+    for where there is `query` to look for it, and `cannot_answer` need not be named in `tools`.
+
     Attributes:
         judged: The verdict on the last answer, its reason ("suite: ..." where another instance
             refused it), and how many instances judged it and were left out; None before it. For
@@ -50,10 +53,6 @@ class TextToSQLEnv(ExploreEnv):
         schema_first: Whether the prompt tells of the database before it asks. Prompts of one
             database then begin alike, which whoever keeps what a model has read of a beginning can
             use: a server with a prefix cache, and the warm-up of the reference trainer.
-        dataset, split, step_limit, parsing, rewards, databases, synthesis, render,
-            unanswerable, render_mode: As of `ExploreEnv`. A value that is missing is only asked
-            for where there is `query` to look for it, and `cannot_answer` need not be named in
-            `tools`.
 
     Raises:
         ConfigurationError: There is no such data set or split, or an argument is out of range.

@@ -462,10 +462,11 @@ def synthesize(
 ) -> Synthesis:
     """The first `n` tasks of `stream`, or fewer where there are no more.
 
+    What is not told here is an argument as of `stream`.
+
     Args:
         database: An SQLite file, or an open `Database`.
         n: How many tasks.
-        seed, hardness, tables, variants, wording, rephrase: As of `stream`.
         progress: Told after each task how many there are, and `n`.
 
     Raises:

@@ -6,12 +6,7 @@ scale, `splits` holds out tasks, databases and shapes.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from toolgym.lazy import names_from
 
-
-def __getattr__(name: str) -> Any:
-    """`load_tasks`, which pages of version 0.1.0 import from here."""
-    if name == "load_tasks":
-        return importlib.import_module("sqlgym").load_tasks
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Pages of version 0.1.0 import it from here.
+__getattr__ = names_from(__name__, {"load_tasks": "sqlgym"})

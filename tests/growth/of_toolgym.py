@@ -12,13 +12,13 @@ from adapters.training.preflight import chat_format, sample
 from sqlgym.envs.explore import ExploreEnv
 from tests.growth.measuring import Reader
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
+from toolgym import notebook
 from toolgym.calls import FORMATS, Format, bind_call, parse_calls, render_call, render_calls
 from toolgym.chat.reply import Chat, NotAReply, read_reply
 from toolgym.chat.settings import ChatSettings
 from toolgym.commands.play import read_action
 from toolgym.errors import ConfigurationError
 from toolgym.messages import turn_messages
-from toolgym.report.plots import axes
 from toolgym.runs.files import read_lines, read_object
 from toolgym.sanitize import escape_control_tokens
 
@@ -179,7 +179,7 @@ READERS = [
         before=("<|im_start|>",),
         covers=("toolgym.sanitize",),
     ),
-    Reader("toolgym.report.plots.axes.visible", axes.visible),
+    Reader("toolgym.notebook.visible", notebook.visible),
     Reader(
         "toolgym.commands.play.read_action",
         lambda text: read_action(text or " ", TOOLS),

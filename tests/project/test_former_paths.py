@@ -21,7 +21,7 @@ NAMED = [
     ("adapters.training.outcomes", "group_size", "adapters.training.algorithms.groups"),
     ("adapters.training.preflight", "Scope", "adapters.training.preflight.run"),
     ("adapters.training.preflight", "preflight", "adapters.training.preflight.run"),
-    ("adapters.training.reporting", "reported", "adapters.training.runs.dashboards"),
+    ("adapters.training.reporting", "reported", "toolgym.runs.dashboards"),
     ("adapters.training.settings", "resolve", "adapters.training.runs.settings"),
     ("adapters.training.watch", "Silent", "adapters.training.runs.progress"),
     ("aflowgym.operators", "OPERATORS", "aflowgym.operators.catalogue"),

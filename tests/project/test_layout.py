@@ -38,7 +38,7 @@ def test_no_folder_of_tests_is_a_package():
 
 
 def test_every_folder_of_tests_is_a_room_of_the_code():
-    rooms = {"growth", "oracles", "project", *PACKAGES}
+    rooms = {"browser", "examples", "growth", "oracles", "project", *PACKAGES}
     for package in PACKAGES:
         rooms |= {f"{package}/{path.name}" for path in (ROOT / package).iterdir() if path.is_dir()}
     folders = {path.parent for path in (ROOT / "tests").rglob("*.py")} - {ROOT / "tests"}

@@ -30,6 +30,10 @@ REVIEWED = {
     "aflowgym/sandbox/base.py::InThreads.arun": "`renew` leaves it to the parent",
     "adapters/training/algorithms/workers.py::Workers.each": "`renew` leaves it to the parent",
     "adapters/commands/serving.py::keeping": "a server is not forked",
+    "toolgym/report/server.py::WatchedRun.__init__": "a server is not forked",
+    "toolgym/report/server.py::WatchServer.__init__": "a server is not forked",
+    "toolgym/report/server.py::_Handler.setup": "a server is not forked",
+    "toolgym/processes.py::process_pool": "its processes are made anew, and not forked",
     "adapters/lab/runner.py::_executor": "lives for one call, whose caller waits for it",
 }
 """Where else one is made, and how it survives a fork."""

@@ -1,21 +1,26 @@
 """The built wheel, installed into an empty environment, outside the checkout, without extras.
 
-What only a checkout has (`data/`, the current folder on the path) cannot help here. The stub
-distributions stand for two that share a name with ours: AdapterHub's `adapters` and another
-`sqlgym`.
+What only a checkout has (`data/`, the current folder on the path) cannot help here. It is played on
+every supported interpreter that this machine has. The stub distributions stand for two that share a
+name with ours: AdapterHub's `adapters` and another `sqlgym`.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from email import message_from_string
 from pathlib import Path
 
 import pytest
+
+from tools.interpreters import find, supported
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +28,22 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"toolgym", "sqlgym", "aflowgym", "adapters"}
 Finished = subprocess.CompletedProcess[str]
 PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MOST_MB = 2.2
+"""A wheel may be this large, in millions of bytes; CONTRIBUTING.md tells it."""
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+PLAY = """
+import json, sys
+import toolgym, sqlgym, aflowgym
+ids = toolgym.tool_env_ids()
+played = {each: toolgym.evaluate(each, "expert", n=2, split="dev") for each in ids}
+print(json.dumps({
+    "python": sys.version.split()[0],
+    "from": toolgym.__file__,
+    "episodes": {each: [len(found.records), found.accuracy] for each, found in played.items()},
+}))
+"""
+"""Plays two episodes of each environment; what it prints is read by the test."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +82,21 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """An environment with the wheel and the base dependencies."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+def with_wheel(dist: Path, folder: Path, python: str, *options: str) -> Environment:
+    """An environment of an interpreter with the wheel and the base dependencies."""
+    subprocess.run([python, "-m", "venv", str(folder / "venv")], check=True)
     (folder / "elsewhere").mkdir()
     environment = Environment(folder / "venv", folder / "elsewhere")
     [wheel] = dist.glob("*.whl")
-    environment.text("python", *PIP, "install", "-c", str(ROOT / "constraints.txt"), str(wheel))
+    pins = ("-c", str(ROOT / "constraints.txt"))
+    environment.text("python", *PIP, "install", *pins, *options, str(wheel))
     return environment
+
+
+@pytest.fixture(scope="module")
+def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment of this interpreter."""
+    return with_wheel(dist, tmp_path_factory.mktemp("environment"), sys.executable)
 
 
 @pytest.fixture
@@ -130,6 +156,76 @@ def test_the_source_distribution_carries_the_tests(dist):
 
     assert {"tests/project/test_wheel.py", "Makefile", "constraints.txt", "LICENSE"} <= names
     assert not {name for name in names if name.startswith((".venv", "runs/", "dist/"))}
+
+
+def test_the_package_index_would_take_both_and_show_the_readme(dist):
+    pytest.importorskip("twine", reason="needs the extra dev")
+    files = sorted(str(file) for file in dist.iterdir())
+    check = [sys.executable, "-m", "twine", "--no-color", "check", "--strict", *files]
+    wide = {**os.environ, "COLUMNS": "400"}
+    done = subprocess.run(check, capture_output=True, text=True, env=wide)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [line.rpartition(": ") for line in done.stdout.splitlines()]
+    assert [(file.removeprefix("Checking "), told) for file, _, told in said] == [
+        (file, "PASSED") for file in files
+    ]
+
+
+def test_the_metadata_are_those_of_the_project(dist):
+    [wheel] = dist.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        told = message_from_string(archive.read(name).decode("utf-8"))
+
+    assert (told["Name"], told["Version"]) == (PROJECT["name"], PROJECT["version"])
+    links = dict(line.split(", ", 1) for line in told.get_all("Project-URL"))
+    assert links == PROJECT["urls"]
+    assert told.get_all("Classifier") == PROJECT["classifiers"]
+    assert (told["License-Expression"], told["License-File"]) == ("Apache-2.0", "LICENSE")
+    assert told["Description-Content-Type"] == "text/markdown"
+    assert told.get_payload() == (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_wheel_is_as_large_as_is_told_and_not_larger(dist):
+    [wheel] = dist.glob("*.whl")
+    size = wheel.stat().st_size / 1e6
+    text = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    told, most = re.findall(r"The wheel has ([\d.]+) MB.* fails above ([\d.]+) MB", text)[0]
+
+    assert size <= MOST_MB == float(most)
+    assert size == pytest.approx(float(told), abs=0.15)
+
+
+def test_no_file_of_a_test_or_a_cache_is_in_the_wheel(dist):
+    [wheel] = dist.glob("*.whl")
+    parts = {part for name in zipfile.ZipFile(wheel).namelist() for part in name.split("/")}
+
+    assert not parts & {"tests", "__pycache__", ".pytest_cache", ".mypy_cache"}
+    assert not {part for part in parts if part.endswith((".pyc", ".sqlite")) or "conftest" in part}
+
+
+@pytest.mark.parametrize("version", supported())
+def test_episodes_of_every_environment_are_played_on_every_interpreter(
+    request, dist, tmp_path, version
+):
+    if version == HERE:
+        environment = request.getfixturevalue("installed")
+    elif (command := find(version)) is None:
+        pytest.skip(f"Python {version} is not on this machine")
+    else:
+        # It runs one process, so bytecode of all modules would take longer than it saves.
+        environment = with_wheel(dist, tmp_path, command, "--no-compile")
+
+    told = json.loads(environment.text("python", "-c", PLAY))
+
+    assert told["python"].startswith(f"{version}.")
+    assert environment.folder.resolve() in Path(told["from"]).resolve().parents
+    sql = {"sqlgym/Explore-v0": [2, 1.0], "sqlgym/TextToSQL-v0": [2, 1.0]}
+    assert told["episodes"].keys() == {*sql, "aflowgym/Compose-v0", "aflowgym/Operate-v0"}
+    assert told["episodes"].items() >= sql.items()
+    assert all(number == 2 for number, _ in told["episodes"].values())
+    print(json.dumps(told))  # `pytest -s` shows what was played
 
 
 def test_the_imported_packages_are_the_installed_ones(installed):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import gymnasium as gym
 import pytest
@@ -17,7 +18,7 @@ from toolgym import (
     rollout,
 )
 from toolgym.intervals import pass_at, wilson_interval
-from toolgym.records import FIGURES
+from toolgym.records import FIGURES, EpisodeRecord
 
 
 @pytest.fixture
@@ -61,7 +62,21 @@ def test_progress_is_reported_to_the_last_episode(lock_id):
     rollout.evaluate(
         lock_id, policies.expert(), batch=3, progress=lambda *state: seen.append(state)
     )
-    assert seen == [(3, 4), (4, 4)]
+    assert seen == sorted(seen)
+    assert {(0, 4), (3, 4), (4, 4)} <= set(seen)
+    assert seen[-1] == (4, 4)
+
+
+def test_records_without_a_score_are_equal_if_all_else_is(lock_id):
+    (record, *_) = rollout.evaluate(lock_id, policies.expert()).records
+    lost = replace(record, score=float("nan"), scored=False, fault="The lock is gone.")
+
+    assert lost == replace(lost, score=float("nan"))
+    assert lost == EpisodeRecord.from_json(lost.to_json())
+    assert lost != replace(lost, fault="The key is gone.")
+    assert lost != record
+    assert record != replace(record, score=0.5)
+    assert record != record.to_json()
 
 
 def test_the_random_policy_is_reproducible_and_no_expert(lock_id):

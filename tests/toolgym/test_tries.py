@@ -132,6 +132,7 @@ def test_a_policy_that_plays_twice_begins_anew(lock_id):
 
 
 def test_the_seeds_that_a_server_is_sent_are_those_of_the_tries(lock_id):
+    pytest.importorskip("openai", reason="needs the extra openai")
     asked = []
 
     def answer(body):
@@ -232,6 +233,7 @@ def test_the_command_plays_shards_and_merges_their_files(tmp_path):
 
 
 def test_a_shard_by_tries_samples_even_if_it_plays_one_try_only():
+    pytest.importorskip("openai", reason="needs the extra openai")
     with ScriptedServer(lambda body: "answer(value=1)") as server:
         common = ["--policy", "openai:m", "--base-url", server.url, "--n", "1"]
         for options in ([], ["--start", "0"]):

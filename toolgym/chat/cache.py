@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import time
 import warnings
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,7 @@ from toolgym.forks import leave_to_parent, renew_in_child
 from toolgym.sanitize import encodable
 
 _BUSY_SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 0.02  # before a lock is asked for again
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT) WITHOUT ROWID"
 )
@@ -104,10 +106,34 @@ class ReplyCache:
     def _open(self) -> sqlite3.Connection:
         """The connection, opened if there is none."""
         if self._connection is None:
-            self._connection = sqlite3.connect(
-                self.file, _BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            connection = sqlite3.connect(
+                self.file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._connection.execute(_TABLE)
+            try:
+                _set_up(connection)
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._connection = connection
         return self._connection
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    """Make the file a cache, if it is none yet.
+
+    SQLite does not wait for a lock where the journal's kind is changed: of several processes that
+    make one file at once, some are told at once that it is locked, and have to ask again.
+    """
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as problem:
+            # The low byte of an extended code says which kind it is one of.
+            is_busy = problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE_SECONDS)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(_TABLE)

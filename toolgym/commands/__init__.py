@@ -6,8 +6,8 @@ one imperative sentence, perhaps a paragraph, and an `Example:` that the tests r
 what is slow inside the function, since `toolgym --help` imports them all.
 
 What they share is below: the options of several commands, how an environment is looked up so that
-a broken package is told in one line, and how results, and long work of a library, are put on a
-terminal.
+a broken package is told in one line, and how results are put on a terminal (their progress:
+`toolgym.commands.progress`).
 """
 
 from __future__ import annotations
@@ -16,25 +16,46 @@ import functools
 import inspect
 import json
 import os
+import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from toolgym.commands.completion import SPLITS, data_sets, environments, one_of, phases
 from toolgym.errors import ConfigurationError
-from toolgym.long_work import Listener
+from toolgym.spread import HERE, Spread, open_spread
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.table import Table
 
     from toolgym.family import TaskFamily
 
-EnvId = Annotated[str, typer.Argument(help="The environment, such as sqlgym/Explore-v0.")]
+EnvId = Annotated[
+    str,
+    typer.Argument(help="The environment, such as sqlgym/Explore-v0.", autocompletion=environments),
+]
 Dataset = Annotated[
-    str | None, typer.Option(help="A folder, or the name of a data set of the environment.")
+    str | None,
+    typer.Option(
+        help="A folder, or the name of a data set of the environment.", autocompletion=data_sets
+    ),
+]
+OneSplit = Annotated[
+    str | None,
+    typer.Option("--split", help="A part of the data set.", autocompletion=one_of(*SPLITS)),
+]
+Phase = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="before, grpo, after, or one with -items or -sampled; may be repeated; else all.",
+        autocompletion=phases,
+    ),
 ]
 StepLimit = Annotated[
     int | None, typer.Option(help="Calls per episode; the environment's own number without it.")
@@ -47,7 +68,20 @@ Settings = Annotated[
         help="Another argument of the environment, as JSON or plain text; may be repeated.",
     ),
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS|local",
+        help="Let the workers of a Ray cluster do it, or those of one that is started here for it.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, max=1024, help="Let so many processes of this machine do it."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
 def known_environments() -> list[str]:
@@ -67,7 +101,7 @@ def load_environments() -> None:
         warnings.simplefilter("ignore")  # the same is said below, in one line instead of four
         broken = registration.load_environments()
     for name, reason in broken.items():
-        typer.echo(f"toolgym: environments of {name!r} are left out: {reason}", err=True)
+        say(f"toolgym: environments of {name!r} are left out: {reason}", err=True)
 
 
 def environment_creator(env_id: str) -> Callable[..., Any]:
@@ -165,6 +199,25 @@ def _as_option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def spread_of(ray: str | None, workers: int | None) -> AbstractContextManager[Spread]:
+    """Where the parts of some work are done: what `--ray` or `--workers` asks for, else here.
+
+    Raises:
+        ConfigurationError: Both are given, there is no such cluster, or Ray is not installed.
+    """
+    if ray is not None and workers is not None:
+        raise ConfigurationError(
+            "--workers is for this machine and --ray for a cluster: leave one out."
+        )
+    if ray is not None:
+        return open_spread("ray", ray)
+    if workers is None:
+        return nullcontext(HERE)
+    from toolgym.processes import processes
+
+    return processes(workers)
+
+
 def check_folder(folder: Path) -> None:
     """Make sure that a folder is there to write into, or can be made.
 
@@ -214,25 +267,77 @@ def how_it_ends(description: str, more: str = "") -> str:
     return f" It {told}." if told else ""
 
 
+_UNSEEN: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"  # all but tab and end of line
+)
+
+
+def harmless(text: str) -> str:
+    r"""A text that moves no cursor, hides nothing and turns no letters around on a terminal.
+
+    Models, servers and strangers' files wrote much of what is printed, and a terminal obeys control
+    characters. Each is shown as its escape.
+
+    >>> print(harmless("ends\r\nand clears\x1b[2J"))
+    ends
+    and clears\x1b[2J
+    """
+    return _UNSEEN.sub(lambda sign: ascii(sign[0])[1:-1], text.replace("\r\n", "\n"))
+
+
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text, whoever wrote it; `err` prints it on stderr."""
+    typer.echo(harmless(text), err=err, nl=nl)
+
+
 def console(*, stderr: bool = False) -> Console:
     """Where results go: as wide as the terminal, or wide enough not to break lines in a pipe."""
     from rich.console import Console
+    from rich.segment import Segment
+
+    class Screen(Console):
+        """A console for foreign text; a reader who went away is the command line's affair."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterator[Segment]:
+            for each in super().render(renderable, options):
+                yield each if each.control else Segment(harmless(each.text), each.style)
 
     stream = sys.stderr if stderr else sys.stdout
     piped = not stream.isatty()
-    return Console(stderr=stderr, width=200 if piped else None, highlight=False, markup=False)
+    return Screen(stderr=stderr, width=200 if piped else None, highlight=False, markup=False)
 
 
-def waiting_line() -> Listener:
-    """A listener that shows long work on stderr: a line that moves, or in a pipe one line."""
-    announced: set[str] = set()
+def print_table(table: Table) -> None:
+    """Print a table on stdout; a narrow terminal breaks its cells and leaves nothing out."""
+    for column in table.columns:
+        column.overflow = "fold"
+    console().print(table)
 
-    def show(what: str, done: int, total: int) -> None:
-        if sys.stderr.isatty():
-            line = f"{what}: {done:,} of {total:,}" if done < total else ""
-            typer.echo(f"\r\x1b[K{line}", err=True, nl=False)
-        elif what not in announced:
-            announced.add(what)
-            typer.echo(f"{what} ...", err=True)
 
-    return show
+def print_json(value: Any) -> None:
+    """Print one JSON document on stdout.
+
+    Nan and the infinities, which JSON lacks, become null; a path becomes its text. Letters that
+    stdout cannot encode, such as half a surrogate pair, are escaped, as JSON escapes them.
+
+    Raises:
+        ConfigurationError: Something in it is of a type that JSON cannot hold.
+    """
+    from toolgym.runs.files import plain
+
+    finite = plain(value, "the result")
+    # JSON escapes the control characters below the blank itself.
+    text = _UNSEEN.sub(
+        lambda sign: f"\\u{ord(sign[0]):04x}" if ord(sign[0]) > 32 else sign[0],
+        json.dumps(finite, indent=2, ensure_ascii=False),
+    )
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(finite, indent=2)
+    typer.echo(text)

@@ -5,13 +5,15 @@ The numbers are made in `toolgym.runs.paired`; here they go to the terminal, or 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import typer
 from rich.table import Table
 
-from toolgym.commands import console
+from toolgym.commands import (
+    print_json,
+    print_table,
+    say,
+)
 from toolgym.runs.paired import Compared, compare_folders
 
 _SHOWN = 5  # tasks that are named to either side
@@ -32,12 +34,12 @@ def print_comparison(env_id: str, first: Path, second: Path, *, as_json: bool) -
             {"name": each.name, "unseen": each.unseen, **each.result.to_json()} for each in found
         ]
         about = {"env_id": env_id, "first": str(first), "second": str(second)}
-        typer.echo(json.dumps({**about, "comparisons": plain}, indent=2))
+        print_json({**about, "comparisons": plain})
         return
     for place, each in enumerate(found):
-        typer.echo(("\n" if place else "") + f"{each.name}: {second} compared with {first}")
-        console().print(_table(each))
-        typer.echo(each.unseen)
+        say(("\n" if place else "") + f"{each.name}: {second} compared with {first}")
+        print_table(_table(each))
+        say(each.unseen)
 
 
 def _table(compared: Compared) -> Table:

@@ -13,7 +13,6 @@ marks ours.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -27,10 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.table import Table
 
 from toolgym.cache import cache_folder
-from toolgym.commands import AsJson, console
+from toolgym.commands import (
+    AsJson,
+    print_json,
+    print_table,
+    say,
+)
 from toolgym.plugins import COMMANDS, ENVIRONMENTS, POLICIES, PluginError, find_plugins
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,6 +99,8 @@ class Report:
 
 def examine() -> Report:
     """Look at the interpreter, the installation, the path, the plug-ins and the machine."""
+    from toolgym.processes import usable_cores
+
     base, extras = installed_requirements()
     plugins, broken = load_plugins()
     unmet = [
@@ -225,13 +230,6 @@ def unwritable(folder: Path) -> Iterator[Problem]:
     yield Problem(what, "set TOOLGYM_CACHE to a folder that can be written")
 
 
-def usable_cores() -> int:
-    """Cores that this process may use, which a container can make fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def command(as_json: AsJson = False) -> None:
     """Tell what is installed, what hides us and what is missing.
 
@@ -239,10 +237,11 @@ def command(as_json: AsJson = False) -> None:
 
     Example:
         toolgym doctor
+        toolgym doctor --json
     """
     report = examine()
     if as_json:
-        typer.echo(json.dumps(report.to_json(), indent=2))
+        print_json(report.to_json())
     else:
         _print(report)
     if not report.ok:
@@ -251,6 +250,8 @@ def command(as_json: AsJson = False) -> None:
 
 def _print(report: Report) -> None:
     """The report as two columns, and what is wrong below them."""
+    from rich.table import Table
+
     table = Table(box=None, show_header=False, pad_edge=False)
     python = report.python
     table.add_row("python", f"{python['version']} ({python['executable']}) on {python['platform']}")
@@ -265,10 +266,10 @@ def _print(report: Report) -> None:
     limits = "".join(f", {name}={value}" for name, value in report.threads.items())
     table.add_row("cores", f"{report.cores}{limits}")
     table.add_row("cache", report.cache)
-    console().print(table)
+    print_table(table)
     for problem in report.problems:  # not in the table: a path stays on one line and can be copied
-        typer.echo(f"problem: {problem.what}\n   cure: {problem.cure}")
-    typer.echo("All is well." if report.ok else f"{len(report.problems)} to mend.")
+        say(f"problem: {problem.what}\n   cure: {problem.cure}")
+    say("All is well." if report.ok else f"{len(report.problems)} to mend.")
 
 
 def _versions(versions: dict[str, str | None]) -> str:

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 from collections.abc import Callable
 from itertools import pairwise
 from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from toolgym.commands import (
     AsJson,
-    console,
     environment_creator,
     first_sentence,
     how_it_ends,
     known_environments,
     parameters_of,
+    print_json,
+    print_table,
+    say,
 )
+from toolgym.commands.completion import environments
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -42,7 +43,10 @@ Every correct episode beats every incorrect one by at least {margin:g}."""
 def command(
     env_id: Annotated[
         str | None,
-        typer.Argument(help="An environment to show in full; all are listed without it."),
+        typer.Argument(
+            help="An environment to show in full; all are listed without it.",
+            autocompletion=environments,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -51,13 +55,14 @@ def command(
     Example:
         toolgym envs
         toolgym envs sqlgym/Explore-v0
+        toolgym envs --json
     """
     if env_id is None:
         _list(as_json)
         return
     shown = describe(env_id)
     if as_json:
-        typer.echo(json.dumps(shown, indent=2))
+        print_json(shown)
     else:
         _print(shown)
 
@@ -169,35 +174,37 @@ def _list(as_json: bool) -> None:
         try:
             shown.append(describe(env_id))
         except ConfigurationError as problem:
-            typer.echo(f"toolgym: {problem}", err=True)
+            say(f"toolgym: {problem}", err=True)
     if as_json:
-        typer.echo(json.dumps(shown, indent=2))
+        print_json(shown)
         return
+    from rich.table import Table
+
     table = Table("environment", "tools", "what the agent does", box=None, pad_edge=False)
     for entry in shown:
         names = ", ".join(tool["function"]["name"] for tool in entry["tools"])
         table.add_row(entry["id"], names, entry["description"])
-    console().print(table)
+    print_table(table)
     if not shown:
-        typer.echo("No environment is registered; run `toolgym doctor`.", err=True)
+        say("No environment is registered; run `toolgym doctor`.", err=True)
 
 
 def _print(shown: dict[str, Any]) -> None:
     """One environment on a page: what it is, its tools, its arguments, its law."""
-    typer.echo(f"{shown['id']}\n{shown['description']}\n\nTools")
+    say(f"{shown['id']}\n{shown['description']}\n\nTools")
     for tool in shown["tools"]:
         function = tool["function"]
         is_last = function["name"] in shown["terminal"]
         ends = how_it_ends(function["description"]) if is_last else ""
         text = indent(function["description"] + ends, "    ").lstrip()
-        typer.echo(f"  {function['name']}: {text}")
+        say(f"  {function['name']}: {text}")
         for name, declared in function["parameters"]["properties"].items():
-            typer.echo(f"      {name} ({_type(declared)}): {declared.get('description', '')}")
-    typer.echo("\nDefaults")
+            say(f"      {name} ({_type(declared)}): {declared.get('description', '')}")
+    say("\nDefaults")
     for name, value in shown["defaults"].items():
-        typer.echo(f"  {name} = {value!r}")
-    typer.echo("\nReward")
-    typer.echo("\n".join(f"  {line}" for line in shown["law"].splitlines()))
+        say(f"  {name} = {value!r}")
+    say("\nReward")
+    say("\n".join(f"  {line}" for line in shown["law"].splitlines()))
 
 
 def _type(declared: dict[str, Any]) -> str:

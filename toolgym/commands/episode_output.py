@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import typer
-
-from toolgym.commands import check_folder
+from toolgym.commands import (
+    check_folder,
+    say,
+)
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.records import EpisodeRecord, Evaluation
+from toolgym.runs.dashboards import check_services, reported
 from toolgym.runs.episodes import (
     create_evaluation,
     episode_of,
@@ -59,6 +61,19 @@ def check_out(out: Path | None) -> None:
         raise ConfigurationError(f"--out {out} cannot be written: you may not write there.")
 
 
+def check_report_to(out: Path | None, report_to: Sequence[str]) -> None:
+    """Refuse a dashboard that is not there, or that has no folder to be told of.
+
+    Raises:
+        ConfigurationError: The library is missing, or `--out` names no folder.
+    """
+    check_services(report_to)
+    if report_to and (out is None or not _names_a_folder(out)):
+        raise ConfigurationError(
+            "--report-to shows what is kept in a folder: name one, as in --out runs/evaluation."
+        )
+
+
 def _names_a_folder(out: Path) -> bool:
     """Not the name of a file, nor that of a device such as /dev/stdout."""
     return out.suffix not in FILES and (out.is_dir() or not out.exists())
@@ -71,15 +86,20 @@ class Output:
         out: What `--out` was given.
         setting: What is played, by whom and how.
         env_kwargs: Of the environment, so that its episodes can be judged again.
+        report_to: Dashboards that the figures are shown on too.
 
     Raises:
         ConfigurationError: The folder cannot be made.
     """
 
     def __init__(
-        self, out: Path | None, setting: Mapping[str, Any], env_kwargs: Mapping[str, Any]
+        self,
+        out: Path | None,
+        setting: Mapping[str, Any],
+        env_kwargs: Mapping[str, Any],
+        report_to: Sequence[str] = (),
     ) -> None:
-        self._out, self._setting = out, dict(setting)
+        self._out, self._setting, self._report_to = out, dict(setting), report_to
         self._folder: Run | None = None
         if out is not None and _names_a_folder(out):
             how = {name: value for name, value in setting.items() if name not in env_kwargs}
@@ -90,10 +110,11 @@ class Output:
     @contextmanager
     def writing(self) -> Iterator[Callable[[EpisodeRecord], None] | None]:
         """Hold the folder, and yield what each episode is to be given to; None for a file."""
-        if (folder := self._folder) is None:
+        if self._folder is None:
             yield None
             return
-        with folder.held():
+        with self._folder.held(), reported(self._folder, self._report_to) as folder:
+            self._folder = folder
             yield lambda record: log_episode(folder, record)
 
     def finish(self, evaluation: Evaluation) -> None:
@@ -107,7 +128,7 @@ class Output:
         names = [str(self._setting[key]) for key in ("dataset", "split") if key in self._setting]
         facts = {"name": " ".join(names), "temperature": self._setting.get("temperature", 0.0)}
         finish_evaluation(self._folder, evaluation, facts)
-        typer.echo(f"Evaluation: {self._folder.path}", err=True)
+        say(f"Evaluation: {self._folder.path}", err=True)
 
     def keep(self, evaluation: Evaluation) -> None:
         """Write an evaluation that is whole already."""
@@ -135,7 +156,7 @@ def write_records(evaluation: Evaluation, out: Path | None) -> None:
 
 
 def merged_files(
-    env_id: str, files: Iterable[Path], out: Path | None
+    env_id: str, files: Iterable[Path], out: Path | None, report_to: Sequence[str] = ()
 ) -> tuple[Evaluation, dict[str, Any]]:
     """The episodes of several files as one evaluation, kept, and what it is an evaluation of.
 
@@ -143,16 +164,18 @@ def merged_files(
         env_id: The environment that all of them are of.
         files: As `--out` wrote them.
         out: Where they are to be written together.
+        report_to: Dashboards that the figures are shown on too.
 
     Raises:
         ConfigurationError: A file is missing or damaged, or they cannot be put together, or `out`
             cannot be written.
     """
+    check_report_to(out, report_to)
     check_out(out)
     paths = list(files)
     merged = Evaluation.merged(_evaluation(path, env_id) for path in paths)
     setting = {"env_id": env_id, "merged": [str(path) for path in paths], "k": merged.k}
-    Output(out, setting, {}).keep(merged)
+    Output(out, setting, {}, report_to).keep(merged)
     return merged, setting
 
 

@@ -7,41 +7,49 @@ out in silence. What is kept of it, and put together of several, is in `episode_
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from toolgym import policies, registration, rollout
 from toolgym.commands import (
     AsJson,
     Dataset,
     EnvId,
+    Quiet,
+    Ray,
     Settings,
     StepLimit,
+    Workers,
     arguments_for,
-    console,
     environment_creator,
     parameters_of,
+    print_json,
+    print_table,
+    say,
     settings_of,
+    spread_of,
 )
-from toolgym.commands.comparison import print_comparison
-from toolgym.commands.episode_output import Output, check_out, merged_files
+from toolgym.commands.completion import (
+    BUILT_IN,
+    SPLITS,
+    one_of,
+    plugin_names,
+    policies,
+    run_folders,
+)
+from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.policies import Metered
-from toolgym.rewards import MISTAKES
-from toolgym.tries import Shard
+from toolgym.plugins import DASHBOARDS
 
 if TYPE_CHECKING:
-    from toolgym.policies import Policy
-    from toolgym.rollout import Evaluation, Progress
+    from rich.table import Table
 
+    from toolgym.policies import ByName, Policy
+    from toolgym.rollout import Evaluation
 
 Start = Annotated[
     int | None,
@@ -66,17 +74,19 @@ def part_of(start: int | None, shard: str | None) -> dict[str, Any]:
     Raises:
         ConfigurationError: There is no such shard.
     """
+    from toolgym.tries import Shard
+
     options: dict[str, Any] = {} if start is None else {"start": start}
     return options if shard is None else {**options, "shard": Shard.parse(shard)}
 
 
-BUILT_IN = ("expert", "random")
 Compare = Annotated[
     tuple[Path, Path] | None,
     typer.Option(
         metavar="FIRST SECOND",
         help="Play nothing, but compare two evaluations task by task: what --out kept, or the run "
         "folders of two trainings; of one folder given twice, before with after.",
+        autocompletion=run_folders,
     ),
 ]
 MOST_REFUSED = 10
@@ -86,7 +96,8 @@ PolicyName = Annotated[
     str,
     typer.Option(
         help="expert, random, a model (a folder, or the id of one on the hub), or openai:MODEL, "
-        "which asks a server."
+        "which asks a server.",
+        autocompletion=policies,
     ),
 ]
 BaseUrl = Annotated[
@@ -97,7 +108,8 @@ Template = Annotated[
     str | None,
     typer.Option(
         help="For a model, in place of its own: hermes or chatml, which show the tools to any "
-        "model, or a Jinja file."
+        "model, or a Jinja file.",
+        autocompletion=one_of("hermes", "chatml"),
     ),
 ]
 PolicySettings = Annotated[
@@ -109,22 +121,43 @@ PolicySettings = Annotated[
     ),
 ]
 Tries = Annotated[int, typer.Option(min=1, help="Tries per task; above 1, pass@k is told.")]
-Tasks = Annotated[int | None, typer.Option(min=1, help="Tasks; all of them without it.")]
+Tasks = Annotated[
+    int | None, typer.Option("--n", "-n", min=1, help="Tasks; all of them without it.")
+]
 Split = Annotated[
-    str | None, typer.Option(help="A part of the data set; dev, if the environment has parts.")
+    str | None,
+    typer.Option(
+        help="A part of the data set; dev, if the environment has parts.",
+        autocompletion=one_of(*SPLITS),
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Chooses the tasks and seeds the episodes.")]
-Parsing = Annotated[str | None, typer.Option(help="lenient (mends what it can) or strict.")]
+Parsing = Annotated[
+    str | None,
+    typer.Option(
+        help="lenient (mends what it can) or strict.", autocompletion=one_of("lenient", "strict")
+    ),
+]
 Temperature = Annotated[
     float | None,
     typer.Option(min=0, help="Of a model; 0 takes the likeliest token, the default for one try."),
 ]
-Batch = Annotated[int, typer.Option(min=1, help="Episodes that are played side by side.")]
+Batch = Annotated[
+    int, typer.Option(min=1, help="Episodes that are played side by side, by one process.")
+]
 Out = Annotated[
     Path | None,
     typer.Option(
         help="Keep every episode: in a folder, which report, stats and audit take, or in a file "
         "that ends in .jsonl, one a line."
+    ),
+]
+ReportTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="tensorboard, wandb or trackio: show the figures there too; needs a folder as --out; "
+        "may be repeated.",
+        autocompletion=plugin_names(DASHBOARDS),
     ),
 ]
 Transcripts = Annotated[int, typer.Option(min=0, help="Show the first N episodes.")]
@@ -147,12 +180,16 @@ def command(
     settings: Settings = None,
     temperature: Temperature = None,
     batch: Batch = 64,
+    workers: Workers = None,
+    ray: Ray = None,
     as_json: AsJson = False,
     out: Out = None,
     transcripts: Transcripts = 0,
     base_url: BaseUrl = None,
     chat_template: Template = None,
     policy_settings: PolicySettings = None,
+    report_to: ReportTo = None,
+    quiet: Quiet = False,
 ) -> None:
     """Play tasks with a policy and report how well it did.
 
@@ -160,7 +197,8 @@ def command(
     the reason and counted nowhere else.
 
     A try at a task draws by the seed, the task and the number of the try, so several machines can
-    play shards of one measurement; --merge puts together what they wrote.
+    play shards of one measurement; --merge puts together what they wrote. With --workers processes
+    of this machine play, with --ray those of a cluster (docs/ray.md); the records are the same.
 
     Example:
         toolgym eval sqlgym/Explore-v0 --policy expert --n 20
@@ -170,32 +208,55 @@ def command(
         toolgym eval sqlgym/Explore-v0 --merge one.jsonl --merge two.jsonl
         toolgym eval sqlgym/Explore-v0 --policy random --n 20 --out runs/random
         toolgym eval sqlgym/Explore-v0 --compare runs/expert runs/random
+        toolgym eval sqlgym/Explore-v0 --n 20 --out runs/shown --report-to tensorboard
+        toolgym eval sqlgym/Explore-v0 --policy random --k 8 --workers 2
     """
+    from toolgym import rollout
+    from toolgym.commands.comparison import print_comparison
+    from toolgym.commands.episode_output import Output, merged_files
+
+    show = print_object if as_json else print_results
     if compare is not None:
         return print_comparison(env_id, *compare, as_json=as_json)
-    show = print_object if as_json else print_results
     if merge:
-        return show(*merged_files(env_id, merge, out), transcripts)
+        return show(*merged_files(env_id, merge, out, report_to or ()), transcripts)
     how = {"k": k, "n": n, "seed": seed, **part_of(start, shard)}
     env_options = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **env_options)
-    check_early(env_id, out, env_kwargs)
+    check_early(env_id, out, env_kwargs, report_to or ())
     options = options_of(policy, base_url, policy_settings, chat_template)
     tries = k if start is None else start + k + 1  # whoever says where to start has others, too
-    actor = load_policy(policy, seed=seed, temperature=temperature, tries=tries, **options)
-    if temperature is not None:
-        options["temperature"] = temperature
-    setting = {"env_id": env_id, "policy": policy, **how, **env_kwargs, **options}
-    output = Output(out, setting, env_kwargs)
-    with output.writing() as on_episode:
-        with progress_bar(f"{policy} plays") as progress:
-            how |= {"batch": batch, "progress": progress, "on_episode": on_episode}
-            evaluation = rollout.evaluate(env_id, actor, **how, **env_kwargs)
-        output.finish(evaluation)
+    drawing: dict[str, Any] = {"seed": seed, "temperature": temperature, "tries": tries}
+    with spread_of(ray, workers) as spread:
+        named = policy_by_name if spread.sends else load_policy
+        actor = named(policy, **drawing, **options)
+        options |= {} if temperature is None else {"temperature": temperature}
+        setting = {"env_id": env_id, "policy": policy, **how, **env_kwargs, **options}
+        output = Output(out, setting, env_kwargs, report_to or ())
+        with output.writing() as on_episode:
+            with progress_bar(f"{policy} plays", quiet=quiet) as progress:
+                how |= {"batch": batch, "progress": progress, "on_episode": on_episode}
+                evaluation = rollout.evaluate(env_id, actor, spread=spread, **how, **env_kwargs)
+            output.finish(evaluation)
     del setting["n"]  # the episodes tell
-    if isinstance(actor, Metered):
-        setting["usage"] = actor.usage()
-    show(evaluation, setting, transcripts)
+    show(evaluation, setting | _usage_of(actor), transcripts)
+    refuse_unscored(evaluation)
+
+
+def _usage_of(actor: Policy | ByName) -> dict[str, Any]:
+    """What a policy on a server has used, as a part of a setting."""
+    from toolgym.policies import Metered
+
+    usage = actor.usage() if isinstance(actor, Metered) else None
+    return {"usage": usage} if usage else {}
+
+
+def refuse_unscored(evaluation: Evaluation) -> None:
+    """Fail if no episode could be scored.
+
+    Raises:
+        EnvironmentFault: None could.
+    """
     if math.isnan(evaluation.accuracy):
         raise EnvironmentFault("no episode could be scored: the environment failed in every one.")
 
@@ -214,15 +275,17 @@ def options_of(
     Raises:
         ConfigurationError: It has none of these.
     """
+    from toolgym.policies import SERVED
+
     options = settings_of(pairs)
     if base_url is not None:
-        if not name.startswith(policies.SERVED):
+        if not name.startswith(SERVED):
             raise ConfigurationError(
                 f"--base-url is for --policy openai:MODEL; {name} asks no server, leave it out."
             )
         options["base_url"] = base_url
     if chat_template is not None:
-        if name in BUILT_IN or name.startswith(policies.SERVED):
+        if name in BUILT_IN or name.startswith(SERVED):
             raise ConfigurationError(
                 f"--chat-template is for a model that is loaded here; {name} takes none, leave it"
                 " out."
@@ -240,23 +303,34 @@ def options_of(
     return options
 
 
-def load_policy(
-    name: str, *, seed: int, temperature: float | None, tries: int = 1, **options: Any
-) -> Policy:
-    """The policy that was asked for; without a temperature it draws if there are several tries.
+def load_policy(name: str, **options: Any) -> Policy:
+    """The policy that was asked for, as `policy_by_name` finds it.
 
     Raises:
         ConfigurationError: There is no such policy, or what it needs is not installed.
     """
+    return policy_by_name(name, **options).load()
+
+
+def policy_by_name(
+    name: str, *, seed: int, temperature: float | None, tries: int = 1, **options: Any
+) -> ByName:
+    """The policy that was asked for; without a temperature it draws if there are several tries.
+
+    Raises:
+        ConfigurationError: It is misspelt, or has no temperature.
+    """
+    from toolgym.policies import SERVED, ByName
+
     if name in BUILT_IN and temperature is not None:
         raise ConfigurationError(f"--temperature is for models; {name} has none, leave it out.")
     if temperature is None and tries > 1 and name not in BUILT_IN:
         temperature = 1.0  # greedy tries would all be the same
     if temperature is not None:
         options.setdefault("temperature", temperature)
-    if name not in BUILT_IN and not name.startswith(policies.SERVED) and not Path(name).exists():
+    if name not in BUILT_IN and not name.startswith(SERVED) and not Path(name).exists():
         _refuse_misspelt(name)
-    return policies.load(name, seed=seed, **options)
+    return ByName(name, seed, options)
 
 
 def _refuse_misspelt(name: str) -> None:
@@ -273,31 +347,21 @@ def _refuse_misspelt(name: str) -> None:
         )
 
 
-def check_early(env_id: str, out: Path | None, env_kwargs: dict[str, Any]) -> None:
-    """Refuse what cannot be made or written before the work, and not after it.
+def check_early(
+    env_id: str, out: Path | None, env_kwargs: dict[str, Any], report_to: Sequence[str] = ()
+) -> None:
+    """Refuse what cannot be made, written or shown before the work, and not after it.
 
     Raises:
         ConfigurationError: The environment does not take these arguments, or `--out` is a folder or
-            lies in one that is not there.
+            lies in one that is not there, or there is no such dashboard.
     """
+    from toolgym import registration
+    from toolgym.commands.episode_output import check_out, check_report_to
+
+    check_report_to(out, report_to)
     registration.make(env_id, **env_kwargs)
     check_out(out)
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Progress]:
-    """A bar on stderr; yields the function that moves it: how many are done, how many there are."""
-    from rich import progress
-
-    columns = (progress.TextColumn("{task.description}"), progress.BarColumn())
-    numbers = (progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
-    with progress.Progress(*columns, *numbers, console=console(stderr=True)) as bar:
-        task = bar.add_task(what, total=None)
-        try:
-            yield lambda done, total: bar.update(task, completed=done, total=total)
-        except BaseException:
-            bar.update(task, visible=False)  # what went wrong is told alone
-            raise
 
 
 def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
@@ -307,27 +371,31 @@ def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: i
         del shown["refused"]  # which each shard has told, and no file holds
     if transcripts:
         shown["transcripts"] = [record.to_json() for record in evaluation.records[:transcripts]]
-    typer.echo(json.dumps(shown, indent=2))
+    print_json(shown)
 
 
 def print_results(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
     """The transcripts, the figures as a table, and what was refused."""
     for record in evaluation.records[:transcripts]:
-        typer.echo(transcript(record.to_json()) + "\n")
-    console().print(_figures(evaluation, setting))
+        say(transcript(record.to_json()) + "\n")
+    print_table(_figures(evaluation, setting))
     for fault, count in evaluation.summary()["faults"].items():
-        typer.echo(f"\nunscored: {count} by this fault: {fault}")
+        say(f"\nunscored: {count} by this fault: {fault}")
     if evaluation.refused:
         counted = Counter(refusal["code"] for refusal in evaluation.refused)
         reasons = ", ".join(f"{count} {code}" for code, count in counted.most_common())
-        typer.echo(f"\nrefused: {len(evaluation.refused)} ({reasons})")
+        say(f"\nrefused: {len(evaluation.refused)} ({reasons})")
         for refusal in evaluation.refused[:MOST_REFUSED]:
-            typer.echo(f"  {refusal['task_id']} [{refusal['code']}] {refusal['reason']}")
+            say(f"  {refusal['task_id']} [{refusal['code']}] {refusal['reason']}")
         if (more := len(evaluation.refused) - MOST_REFUSED) > 0:
-            typer.echo(f"  ... and {more:,} more; --json lists all of them.")
+            say(f"  ... and {more:,} more; --json lists all of them.")
 
 
 def _figures(evaluation: Evaluation, setting: dict[str, Any]) -> Table:
+    from rich.table import Table
+
+    from toolgym.rewards import MISTAKES
+
     figures = evaluation.summary()
     low, high = figures["interval"]
     table = Table(box=None, show_header=False, pad_edge=False)

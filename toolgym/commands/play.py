@@ -21,18 +21,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from toolgym.calls import parse_calls
 from toolgym.commands import (
     Dataset,
     EnvId,
+    OneSplit,
+    Quiet,
     Settings,
     StepLimit,
     arguments_for,
     facts_text,
     how_it_ends,
+    say,
 )
 from toolgym.errors import ConfigurationError
-from toolgym.family import TaskFamily
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -52,11 +53,14 @@ help shows this, hint shows what an expert would do next, quit leaves."""
 def command(
     env_id: EnvId,
     dataset: Dataset = None,
-    split: Annotated[str | None, typer.Option(help="A part of the data set.")] = None,
-    task: Annotated[str | None, typer.Option(help="The id of the task to play.")] = None,
+    split: OneSplit = None,
+    task: Annotated[
+        str | None, typer.Option("--task-id", "--task", help="The id of the task to play.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Chooses the task.")] = None,
     step_limit: StepLimit = None,
     settings: Settings = None,
+    quiet: Quiet = False,
 ) -> None:
     """Play an episode yourself, by typing calls.
 
@@ -65,6 +69,7 @@ def command(
 
     Example:
         toolgym play sqlgym/Explore-v0 --seed 3
+        toolgym play aflowgym/Operate-v0 --split train --step-limit 10
     """
     from toolgym import registration
 
@@ -72,7 +77,7 @@ def command(
         env_id, settings, dataset=dataset, split=split, step_limit=step_limit
     )
     if task is not None and seed is not None:
-        raise ConfigurationError("--task and --seed both choose the task; give one of them.")
+        raise ConfigurationError("--task-id and --seed both choose the task; give one of them.")
     env = registration.make(env_id, **env_kwargs)
     if task is None:
         env.reset(seed=seed)
@@ -108,12 +113,12 @@ class Game:
     def run(self) -> None:
         """Ask for lines until the episode is over, the person leaves, or the input ends."""
         episode = self._env.episode
-        typer.echo(f"Task {episode.task.id}\n\n{episode.question}\n")
-        typer.echo(f"You have {episode.steps_left} calls.\n{self._how_to_play()}\n")
+        say(f"Task {episode.task.id}\n\n{episode.question}\n")
+        say(f"You have {episode.steps_left} calls.\n{self._how_to_play()}\n")
         while not episode.over:
             line = _ask()
             if line is None or line.lower() in ("quit", "exit"):
-                typer.echo("You left before the end.")
+                say("You left before the end.")
                 break
             if line:
                 self._take(line)
@@ -122,17 +127,17 @@ class Game:
     def _take(self, line: str) -> None:
         """Do what a line says."""
         if line.lower() in ("help", "?"):
-            typer.echo(self._how_to_play())
+            say(self._how_to_play())
         elif line.lower() == "hint":
-            typer.echo(self._expert.hint(self._env.episode))
+            say(self._expert.hint(self._env.episode))
         else:
             action = read_action(line, self._env.tools)
             if action is None:
-                typer.echo(self._not_a_call(line))
+                say(self._not_a_call(line))
                 return
             observation, reward, *_ = self._env.step(action)
             left = self._env.episode.steps_left
-            typer.echo(f"{observation}\n[reward {reward:+.3f}, {left} calls left]\n")
+            say(f"{observation}\n[reward {reward:+.3f}, {left} calls left]\n")
 
     def _how_to_play(self) -> str:
         usage = []
@@ -158,15 +163,17 @@ class Game:
         if not ledger.answered:
             verdict = "Not answered."
         hints = f" Hints: {self._expert.given}." if self._expert.given else ""
-        typer.echo(f"{verdict} Score {score:.3f}.{hints}")
+        say(f"{verdict} Score {score:.3f}.{hints}")
         for name, value in ledger.parts().items():
             if value:
-                typer.echo(f"  {name.replace('_', ' ')} {value:+.3f}")
+                say(f"  {name.replace('_', ' ')} {value:+.3f}")
         if not ledger.correct:
-            typer.echo(f"\n{self._solution()}")
+            say(f"\n{self._solution()}")
 
     def _solution(self) -> str:
         """The right answer, as the family shows it, else as the expert gives it."""
+        from toolgym.family import TaskFamily
+
         family = self._env.family
         if type(family).shown is not TaskFamily.shown:
             facts = family.shown(self._env.task)
@@ -236,6 +243,8 @@ class _Expert:
 
     def _go_along(self, episode: Episode, made: list[_Made]) -> list[_Call]:
         """The first calls of the expert that were not made."""
+        from toolgym.calls import parse_calls
+
         if self._playing is None:
             self._begin()
         while True:
@@ -300,10 +309,10 @@ def _ask() -> str | None:
     try:
         line = input(PROMPT).strip()
     except EOFError:
-        typer.echo("")
+        say("")
         return None
     if not sys.stdin.isatty():
-        typer.echo(line)  # nobody typed it on this terminal, so it is not there to be read
+        say(line)  # nobody typed it on this terminal, so it is not there to be read
     return line
 
 
@@ -329,6 +338,8 @@ def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
 
 def _without_repairs(line: str, tools: dict[str, ToolSpec]) -> Any:
     """A call written as Python, made clean: what mends a model's call is a convenience here."""
+    from toolgym.calls import parse_calls
+
     calls = parse_calls(line, tools)
     if len(calls) != 1 or calls[0].error is not None:
         return line
@@ -361,7 +372,7 @@ _PIECE = re.compile(
 def split_words(text: str) -> list[str]:
     """The words of a line as a shell has them; at blanks only, if its quotes do not match.
 
-    >>> split_words("look 'the door' at\\ once")
+    >>> split_words(r"look 'the door' at\\ once")
     ['look', 'the door', 'at once']
     >>> split_words("look at the king's door")
     ['look', 'at', 'the', "king's", 'door']

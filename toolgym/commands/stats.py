@@ -8,7 +8,6 @@ records, without phase and step.
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,21 +15,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolgym.commands import AsJson, console, family_of
+from toolgym.commands import (
+    AsJson,
+    Phase,
+    Quiet,
+    family_of,
+    print_json,
+    print_table,
+    say,
+)
+from toolgym.commands.completion import run_folders
+from toolgym.commands.progress import Progress, progress_bar
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.runs.episodes import rollouts_of
-from toolgym.runs.files import Record
 
 if TYPE_CHECKING:
+    from toolgym.runs.files import Record
     from toolgym.statistics import Statistics, Table
 
 RunPath = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run folder, or a file of `toolgym eval --out`.")
-]
-Phase = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="before, grpo, after, or one with -items or -sampled; may be repeated; else all."
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        help="A run folder, or a file of `toolgym eval --out`.",
+        autocompletion=run_folders,
     ),
 ]
 Top = Annotated[int, typer.Option(min=1, help="Patterns to tell at most.")]
@@ -40,7 +47,12 @@ Page = Annotated[
 
 
 def command(
-    run: RunPath, phase: Phase = None, top: Top = 10, as_json: AsJson = False, html: Page = None
+    run: RunPath,
+    phase: Phase = None,
+    top: Top = 10,
+    as_json: AsJson = False,
+    html: Page = None,
+    quiet: Quiet = False,
 ) -> None:
     """Count what the agents of a run wrote: how much is valid, what is frequent, how varied it is.
 
@@ -51,25 +63,32 @@ def command(
         toolgym stats runs/compose-001
         toolgym stats runs/compose-001 --phase before --phase after --html stats.html
     """
+    from toolgym.runs.episodes import rollouts_of
+
     tally: Counter[str] = Counter()
-    statistics = _count(_tallied(rollouts_of(run, phase), tally), run, phase, top)
+    with progress_bar("rollouts counted", quiet=quiet) as progress:
+        counted = _tallied(rollouts_of(run, phase), tally, progress)
+        statistics = _count(counted, run, phase, top)
     if html is not None:
         _write(run, _subject(tally), statistics, html)
     if as_json:
         about = {"run": str(run), "env_id": min(tally), "rollouts": tally.total()}
-        typer.echo(json.dumps(about | statistics.to_json(), indent=2, ensure_ascii=False))
+        print_json(about | statistics.to_json())
         return
-    typer.echo(_subject(tally))
+    say(_subject(tally))
     for table in statistics.tables:
         _print(table)
     if html is not None:
-        typer.echo(f"\nPage: {html}")
+        say(f"\nPage: {html}")
 
 
-def _tallied(rollouts: Iterable[Record], tally: Counter[str]) -> Iterator[Record]:
+def _tallied(
+    rollouts: Iterable[Record], tally: Counter[str], progress: Progress
+) -> Iterator[Record]:
     """The rollouts as they come, counted by environment while they pass."""
-    for rollout in rollouts:
+    for number, rollout in enumerate(rollouts, start=1):
         tally[str(rollout.get("env_id", ""))] += 1
+        progress(number, None)  # how many there are, only the end of the file tells
         yield rollout
 
 
@@ -115,7 +134,7 @@ def _print(table: Table) -> None:
 
     from toolgym.statistics import cell_text
 
-    typer.echo(f"\n{table.title}" if table.rows else f"\n{table.title}: none")
+    say(f"\n{table.title}" if table.rows else f"\n{table.title}: none")
     if not table.rows:
         return
     grid = Grid(box=None, pad_edge=False, header_style="")
@@ -123,6 +142,6 @@ def _print(table: Table) -> None:
         grid.add_column(name, justify="left" if table.is_text(place) else "right")
     for row in table.rows:
         grid.add_row(*map(cell_text, row))
-    console().print(grid)
+    print_table(grid)
     if table.note:
-        typer.echo(table.note)
+        say(table.note)

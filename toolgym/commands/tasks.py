@@ -13,29 +13,54 @@ the environment's family tells (`toolgym.family`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from toolgym.commands import AsJson, Settings, arguments_for, console, facts_text, family_of
+from toolgym.commands import (
+    AsJson,
+    Quiet,
+    Ray,
+    Settings,
+    Workers,
+    arguments_for,
+    facts_text,
+    family_of,
+    print_json,
+    print_table,
+    say,
+    spread_of,
+)
+from toolgym.commands.completion import SPLITS, data_sets, environments, one_of
+from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError
-from toolgym.family import SynthesisOrder
 
 if TYPE_CHECKING:
     from toolgym.inspection import TaskReport, TaskStats
     from toolgym.tasks import TaskSet
 
 
-DataSet = Annotated[str, typer.Argument(help="A folder, a file, or the name of a data set.")]
-OneSplit = Annotated[
-    str | None, typer.Option("--split", help="A part of the data set; all parts without it.")
+DataSet = Annotated[
+    str,
+    typer.Argument(help="A folder, a file, or the name of a data set.", autocompletion=data_sets),
 ]
-Environment = Annotated[str, typer.Option("--env", help="The environment that plays the tasks.")]
+OneSplit = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        help="A part of the data set; all parts without it.",
+        autocompletion=one_of(*SPLITS),
+    ),
+]
+Environment = Annotated[
+    str,
+    typer.Option(
+        "--env", help="The environment that plays the tasks.", autocompletion=environments
+    ),
+]
 Databases = Annotated[
     str | None, typer.Option(help="Where the databases lie, if not beside the questions.")
 ]
@@ -66,7 +91,7 @@ def task_sets(
     return sets
 
 
-Split = Annotated[str, typer.Option(help="A part of the data set.")]
+Split = Annotated[str, typer.Option(help="A part of the data set.", autocompletion=one_of(*SPLITS))]
 Shown = Annotated[int, typer.Option(min=0, help="Lines of refusals, faults and duplicates, each.")]
 
 
@@ -78,6 +103,7 @@ def check(
     settings: Settings = None,
     show: Shown = 20,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Verify every task and report what can be played, what is refused, and why.
 
@@ -86,17 +112,17 @@ def check(
 
     Example:
         toolgym tasks check bundled --split dev
+        toolgym tasks check bundled --json
     """
     from toolgym import registration
-    from toolgym.commands.evaluate import progress_bar
     from toolgym.inspection import check_tasks
 
     options = arguments_for(env_id, settings, dataset=dataset, split=split, databases=databases)
     tasks = registration.make(env_id, **options).tasks
-    with progress_bar("checked") as progress:
+    with progress_bar("tasks checked", quiet=quiet) as progress:
         report = check_tasks(tasks, progress)
     if as_json:
-        typer.echo(json.dumps(report.to_json(), indent=2))
+        print_json(report.to_json())
     else:
         _print_report(report, show)
     if not report.playable:
@@ -106,8 +132,8 @@ def check(
 
 
 def _print_report(report: TaskReport, show: int) -> None:
-    typer.echo(f"{report.name}: {report.tasks:,} tasks on {report.items:,} items")
-    typer.echo(f"playable: {report.playable:,}")
+    say(f"{report.name}: {report.tasks:,} tasks on {report.items:,} items")
+    say(f"playable: {report.playable:,}")
     reasons = ", ".join(f"{count:,} {code}" for code, count in report.codes.items())
     refused = [f"{r['task_id']} [{r['code']}] {r['reason']}" for r in report.refused]
     _print_list("refused", refused, show, f" ({reasons})" if reasons else "")
@@ -117,11 +143,11 @@ def _print_report(report: TaskReport, show: int) -> None:
 
 
 def _print_list(what: str, lines: list[str], show: int, more: str = "") -> None:
-    typer.echo(f"{what}: {len(lines):,}{more}")
+    say(f"{what}: {len(lines):,}{more}")
     for line in lines[:show]:
-        typer.echo(f"  {line}")
+        say(f"  {line}")
     if len(lines) > show > 0:
-        typer.echo(f"  ... ({len(lines) - show:,} more; --show N, or --json for all)")
+        say(f"  ... ({len(lines) - show:,} more; --show N, or --json for all)")
 
 
 Page = Annotated[
@@ -137,6 +163,7 @@ def stats(
     settings: Settings = None,
     as_json: AsJson = False,
     html: Page = None,
+    quiet: Quiet = False,
 ) -> None:
     """Count the tasks of a data set, by database, hardness and shape of the result.
 
@@ -146,25 +173,26 @@ def stats(
         toolgym tasks stats bundled
         toolgym tasks stats tasks --html tasks.html
     """
-    from toolgym.commands.evaluate import progress_bar
     from toolgym.inspection import count_tasks
     from toolgym.report.page import write_task_page
 
     sets = task_sets(env_id, dataset, split, databases, settings)
-    with progress_bar("counted") as progress:
+    with progress_bar("tasks counted", quiet=quiet) as progress:
         counted = count_tasks(dataset, sets, family_of(env_id), progress)
     if html is not None:
         write_task_page(counted, html)
     if as_json:
-        typer.echo(json.dumps(counted.to_json(), indent=2, ensure_ascii=False))
+        print_json(counted.to_json())
         return
     _print_counts(counted)
     if html is not None:
-        typer.echo(f"\nPage: {html}")
+        say(f"\nPage: {html}")
 
 
 def _print_counts(counted: TaskStats) -> None:
-    typer.echo(f"{counted.name}: {counted.tasks:,} tasks, {counted.refused:,} of them refused\n")
+    say(f"{counted.name}: {counted.tasks:,} tasks, {counted.refused:,} of them refused\n")
+    from rich.table import Table
+
     first, *others = counted.facts
     values = [value for fact in others for value in counted.values(fact)]
     table = Table("split", first, "tasks", *values, box=None, pad_edge=False)
@@ -173,7 +201,7 @@ def _print_counts(counted: TaskStats) -> None:
     for row in counted.rows():
         numbers = [row.tasks, *(row.counts.get(value, 0) for value in values)]
         table.add_row(row.split, row.item, *(f"{number:,}" for number in numbers))
-    console().print(table)
+    print_table(table)
 
 
 TaskId = Annotated[str, typer.Argument(metavar="ID", help="The id of the task.")]
@@ -187,11 +215,13 @@ def show(
     databases: Databases = None,
     settings: Settings = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show one task in full: the question, its solution, and why it is refused if it is.
 
     Example:
         toolgym tasks show bundled observatory-001
+        toolgym tasks show bundled observatory-001 --json
     """
     sets = task_sets(env_id, dataset, split, databases, settings)
     where, tasks = _holder(sets, task_id, dataset)
@@ -205,9 +235,9 @@ def show(
         refusal = tasks.refusal_of(task)
         facts["refused"] = f"[{refusal.code}] {refusal.reason}" if refusal else "no"
     if as_json:
-        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        print_json(facts)
         return
-    typer.echo(facts_text(facts))
+    say(facts_text(facts))
 
 
 def _loaded(tasks: TaskSet[Any], task_id: str) -> list[str]:
@@ -239,7 +269,7 @@ Sources = Annotated[
     list[Path], typer.Argument(metavar="DATABASE", help="SQLite files, or folders of them.")
 ]
 Out = Annotated[Path, typer.Option(help="The folder to write.")]
-Number = Annotated[int, typer.Option(min=1, help="Tasks of each database at most.")]
+Number = Annotated[int, typer.Option("--n", "-n", min=1, help="Tasks of each database at most.")]
 Seed = Annotated[int, typer.Option(min=0, help="Chooses among the tasks that can be written.")]
 Shares = Annotated[
     str | None, typer.Option(help="Shares of the levels, such as easy=0.3,medium=0.4,hard=0.3.")
@@ -250,7 +280,9 @@ Tables = Annotated[
 Variants = Annotated[int, typer.Option(min=1, help="Tasks that may differ in their values only.")]
 Splits = Annotated[str, typer.Option(help="Splits and their shares, such as train=0.9,dev=0.1.")]
 Link = Annotated[bool, typer.Option("--link", help="Link to the databases instead of copying.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a folder that synth has written.")]
+Force = Annotated[
+    bool, typer.Option("--overwrite", "--force", help="Replace a folder that synth has written.")
+]
 
 
 def synth(
@@ -265,18 +297,25 @@ def synth(
     link: Link = False,
     force: Force = False,
     env_id: Environment = EXPLORE,
+    workers: Workers = None,
+    ray: Ray = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write tasks for databases that have none, as a folder in the Spider layout.
 
     Several splits divide three databases or more by database, fewer by what is asked: no question
     and no query, whatever its values, occurs in two. The same seed gives the same tasks.
 
+    With --workers the databases are divided among processes of this machine, with --ray among
+    those of a cluster (docs/ray.md); the tasks are the same.
+
     Example:
         toolgym tasks synth my.db --out tasks
-        toolgym tasks synth my.db --out tasks --n 2000 --splits train=0.8,dev=0.2 --force
+        toolgym tasks synth my.db --out tasks --n 2000 --splits train=0.8,dev=0.2 --overwrite
+        toolgym tasks synth databases --out tasks --workers 2
     """
-    from toolgym.commands.evaluate import progress_bar
+    from toolgym.family import SynthesisOrder
 
     options: dict[str, Any] = {"n": n, "seed": seed, "variants": variants}
     if hardness is not None:
@@ -284,22 +323,25 @@ def synth(
     if tables is not None:
         options["tables"] = [name.strip() for name in tables.split(",") if name.strip()]
     shares = shares_of("--splits", splits)
-    order = SynthesisOrder(tuple(sources), out, shares, options, link, force)
-    with progress_bar("tasks written") as progress:
-        summary = family_of(env_id).synthesize(order, progress)
+    family = family_of(env_id)
+    with spread_of(ray, workers) as spread, progress_bar("tasks written", quiet=quiet) as progress:
+        order = SynthesisOrder(tuple(sources), out, shares, options, link, force, spread)
+        summary = family.synthesize(order, progress)
     if as_json:
-        typer.echo(json.dumps(summary, indent=2, ensure_ascii=False))
+        print_json(summary)
     else:
         _print_synthesis(summary)
 
 
 def invent(
     out: Out,
-    n: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 100,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, max=100_000, help="How many.")] = 100,
     first: Annotated[
         int, typer.Option(min=0, help="The number of the first; each is always the same one.")
     ] = 0,
     env_id: Environment = EXPLORE,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Invent databases, small ones of many topics, for tasks to be written for.
 
@@ -310,11 +352,12 @@ def invent(
         toolgym tasks invent --out invented --n 200
         toolgym tasks synth invented --out tasks --n 16 --splits train=1
     """
-    from toolgym.commands.evaluate import progress_bar
-
-    with progress_bar("invented") as progress:
+    with progress_bar("databases invented", quiet=quiet) as progress:
         files = family_of(env_id).invent(out, n, first, progress)
-    typer.echo(f"{out}: {len(files):,} databases, from {files[0].name} to {files[-1].name}")
+    if as_json:
+        print_json({"out": out, "databases": [file.name for file in files]})
+        return
+    say(f"{out}: {len(files):,} databases, from {files[0].name} to {files[-1].name}")
 
 
 def shares_of(option: str, text: str) -> dict[str, float]:
@@ -341,6 +384,8 @@ def shares_of(option: str, text: str) -> dict[str, float]:
 
 
 def _print_synthesis(summary: Mapping[str, Any]) -> None:
+    from rich.table import Table
+
     sources = summary["sources"]
     levels = list(dict.fromkeys(level for one in sources.values() for level in one["by_hardness"]))
     table = Table("database", "candidates", "kept", *levels, box=None, pad_edge=False)
@@ -350,27 +395,27 @@ def _print_synthesis(summary: Mapping[str, Any]) -> None:
         numbers = [source["candidates"], source["kept"]]
         numbers += [source["by_hardness"].get(level, 0) for level in levels]
         table.add_row(name, *(f"{number:,}" for number in numbers))
-    console().print(table)
+    print_table(table)
     for name, source in sources.items():
         _print_reasons(name, source)
     for name, why in summary["refused"].items():
-        typer.echo(f"\n{name}: no tasks: {why}")
+        say(f"\n{name}: no tasks: {why}")
     counted = ", ".join(f"{count:,} {split}" for split, count in summary["splits"].items())
     dropped = (
         f" ({summary['dropped']:,} left out that two would share)" if summary["dropped"] else ""
     )
-    typer.echo(f"\n{summary['out']}: {counted}{dropped}")
+    say(f"\n{summary['out']}: {counted}{dropped}")
 
 
 def _print_reasons(name: str, source: Mapping[str, Any]) -> None:
     """Why candidates became no tasks, and what is not asked about."""
     rejected = sorted(source["rejected"].items(), key=lambda pair: (-pair[1], pair[0]))
     reasons = ", ".join(f"{count:,} {code}" for code, count in rejected if count)
-    typer.echo(f"\n{name}: rejected: {reasons or 'none'}")
+    say(f"\n{name}: rejected: {reasons or 'none'}")
     for level, why in source["missing"].items():
-        typer.echo(f"  too few {level}: {why}")
+        say(f"  too few {level}: {why}")
     for left_out, why in source["left_out"].items():
-        typer.echo(f"  left out: {left_out}: {why}")
+        say(f"  left out: {left_out}: {why}")
 
 
 command = typer.Typer(

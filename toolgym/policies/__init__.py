@@ -7,7 +7,8 @@ asked for: `ChatPolicy` stays in `toolgym.policies.chat`, which needs the client
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any, cast
 
@@ -28,6 +29,7 @@ from toolgym.policies.builtin import (
 
 __all__ = [
     "SERVED",
+    "ByName",
     "ExpertPolicy",
     "FunctionPolicy",
     "Metered",
@@ -43,7 +45,46 @@ __all__ = [
 ]
 
 
-def as_policy(policy: Policy | Callable[[str], Any] | str) -> Policy:
+@dataclass
+class ByName:
+    """A policy that is loaded where it plays, which may be in other processes.
+
+    Attributes:
+        name: As for `load`.
+        seed: As for `load`.
+        options: As for `load`; plain values.
+        used: What the policies have used that were loaded in other processes, by name.
+    """
+
+    name: str
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    used: dict[str, Any] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent: without what was used, which is counted where the results come together."""
+        return {**self.__dict__, "used": {}}
+
+    def load(self) -> Policy:
+        """The policy, for this process.
+
+        Raises:
+            ConfigurationError: Nothing can load it.
+        """
+        return load(self.name, seed=self.seed, **self.options)
+
+    def count(self, usage: Mapping[str, Any]) -> None:
+        """Add what was used for some episodes; what is not known of some is not known of all."""
+        for name, value in usage.items():
+            before = self.used.get(name, 0)
+            self.used[name] = None if value is None or before is None else before + value
+
+    def usage(self) -> dict[str, Any]:
+        """What was used so far; nothing where the policy meters nothing."""
+        return dict(self.used)
+
+
+def as_policy(policy: Policy | ByName | Callable[[str], Any] | str) -> Policy:
     """The policy itself, the one of a function, or the one of a name such as `expert`.
 
     Raises:
@@ -51,6 +92,8 @@ def as_policy(policy: Policy | Callable[[str], Any] | str) -> Policy:
     """
     if isinstance(policy, str):
         return load(policy)
+    if isinstance(policy, ByName):
+        return policy.load()
     if not isinstance(policy, type) and callable(getattr(policy, "act", None)):
         return cast(Policy, policy)
     if not isinstance(policy, type) and callable(policy):

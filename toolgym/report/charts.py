@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from markupsafe import Markup
-
 from toolgym.report.catalogue import ACTIONS, SECTIONS, SEVERITY, Plot, Section, Series
-from toolgym.report.plots.axes import Unit, is_drawable, number_text
+from toolgym.report.markup import Unit, is_drawable, number_text
 from toolgym.report.plots.categories import Bars, Point, Points, bar_plot, point_plot
-from toolgym.report.plots.lines import Level, Line, Values, line_plot, swatch
+from toolgym.report.plots.lines import Level, Line, line_plot
 from toolgym.report.plots.points import Incidents, guard_plot
+from toolgym.report.plots.vega import Values
 from toolgym.report.view import Record, RunView, interval, limits
 from toolgym.statistics import Chart
 
@@ -91,6 +90,13 @@ STEP_NAMES = {
     "selection": "GRPO step",
     "warmup-selection": "warm-up step",
 }
+AXES = {
+    "grpo": "grpo",
+    "warmup": "warmup",
+    "selection": "grpo",
+    "warmup-selection": "warmup",
+}
+"""Which plots count the same steps, and so are zoomed together."""
 CROWDED = 3
 """More runs than this hide each other behind bands and thin lines, which are left out then."""
 FAR = 2.0
@@ -179,17 +185,29 @@ def _chart(
             if data is None:
                 continue
             label = run.label if len(runs) > 1 else series.name
-            lines.append(_line(plot, series, data, run, label, number + run.style))
-            levels += _levels(series.key, data, run)
+            of = _number(run, runs)
+            lines.append(_line(plot, series, data, run, label, number + run.style, of))
+            levels += _levels(series.key, data, run, of)
             sentences.append(_in_words(label, data, plot.unit))
     if len(runs) > CROWDED:
         lines = [replace(line, faint=(), low=(), high=()) for line in lines]
     title = plot.title if len(runs) == 1 or plot.band else shown[0].name
-    axis, floor = STEP_NAMES[plot.phase], 0.0 if plot.from_zero else None
-    named = _named_once(levels)
-    svg = line_plot(lines, title, " ".join(sentences), axis, plot.unit, levels=named, floor=floor)
-    legend = _legend(lines, is_needed=len(runs) > 1)
-    return Chart(title, _note(plot, shown, lines, levels), Markup(svg), legend)
+    drawing = line_plot(
+        lines,
+        " ".join(sentences),
+        STEP_NAMES[plot.phase],
+        plot.unit,
+        levels=_named_once(levels),
+        from_zero=plot.from_zero,
+        axis=AXES[plot.phase],
+    )
+    note = _note(plot, shown, lines, levels)
+    return Chart(title, note, drawing, has_legend=len(lines) > 1 or len(runs) > 1)
+
+
+def _number(run: RunView, runs: Sequence[RunView]) -> int | None:
+    """The number of a run, by which a reader switches it off; None on the page of a single one."""
+    return run.style if len(runs) > 1 else None
 
 
 def _note(
@@ -212,11 +230,11 @@ def _note(
     return " ".join(parts)
 
 
-def _levels(key: str, data: Curve, run: RunView) -> list[Level]:
+def _levels(key: str, data: Curve, run: RunView, of: int | None) -> list[Level]:
     """The limits of the run's guards that can be shown beside the curve."""
     highest = max(data.known)
     return [
-        Level(limit.name, run.style, limit.value, limit.since)
+        Level(limit.name, run.style, limit.value, limit.since, of)
         for limit in limits(key, data.steps, data.values, run.guards)
         if limit.value <= FAR * highest
     ]
@@ -225,13 +243,18 @@ def _levels(key: str, data: Curve, run: RunView) -> list[Level]:
 def _named_once(levels: Sequence[Level]) -> list[Level]:
     """The levels, with a name where it is the only one of that name."""
     names = Counter(level.name for level in levels)
-    return [
-        level if names[level.name] == 1 else Level("", level.style, level.value, level.since)
-        for level in levels
-    ]
+    return [level if names[level.name] == 1 else replace(level, name="") for level in levels]
 
 
-def _line(plot: Plot, series: Series, data: Curve, run: RunView, label: str, style: int) -> Line:
+def _line(
+    plot: Plot,
+    series: Series,
+    data: Curve,
+    run: RunView,
+    label: str,
+    style: int,
+    of: int | None,
+) -> Line:
     width = window(len(data.steps)) if plot.is_smoothed else 1
     middle = running_mean(data.values, width)
     low: list[float | None] = []
@@ -244,18 +267,7 @@ def _line(plot: Plot, series: Series, data: Curve, run: RunView, label: str, sty
         edges = [curve(run.metrics(plot.phase), key) for key in plot.band]
         low, high = (list(edge.values) if edge is not None else [] for edge in edges)
     faint = data.values if width > 1 else ()
-    return Line(label, style, data.steps, middle, faint, low, high)
-
-
-def _legend(
-    lines: Sequence[Line | Points | Bars | Incidents], *, is_needed: bool = False
-) -> tuple[tuple[Markup, str], ...]:
-    """A lone line needs none, unless nothing else says which run it is of."""
-    if len(lines) == 1 and not is_needed:
-        return ()
-    return tuple(
-        (Markup(swatch(line.style, bar=isinstance(line, Bars))), line.label) for line in lines
-    )
+    return Line(label, style, data.steps, middle, faint, low, high, of)
 
 
 def _in_words(label: str, data: Curve, unit: Unit) -> str:
@@ -266,7 +278,7 @@ def _in_words(label: str, data: Curve, unit: Unit) -> str:
 def _guards(runs: Sequence[RunView], result: Charts) -> list[Chart]:
     """The plot of the guards' actions; a sentence where they took none."""
     curves = [(run, curve(run.metrics("grpo"), SEVERITY)) for run in runs]
-    seen = [_incidents(run, one) for run, one in curves if one is not None]
+    seen = [_incidents(run, one, _number(run, runs)) for run, one in curves if one is not None]
     if not seen:
         result.missing.append("Guards")
         return []
@@ -278,16 +290,15 @@ def _guards(runs: Sequence[RunView], result: Charts) -> list[Chart]:
         f"{one.label + ': ' if len(runs) > 1 else 'They acted '}{one.in_words(ACTIONS)}"
         for one in seen
     )
-    title = "What the guards did"
-    svg = guard_plot(seen, ACTIONS, title, sentence, last)
-    return [Chart(title, sentence, Markup(svg), _legend(seen, is_needed=len(runs) > 1))]
+    drawing = guard_plot(seen, ACTIONS, sentence, last, AXES["grpo"])
+    return [Chart("What the guards did", sentence, drawing, has_legend=len(runs) > 1)]
 
 
-def _incidents(run: RunView, data: Curve) -> Incidents:
+def _incidents(run: RunView, data: Curve, of: int | None) -> Incidents:
     """The steps at which the guards of a run acted."""
     pairs = [(step, v) for step, v in zip(data.steps, data.values, strict=True) if v is not None]
     severities = {step: min(round(v), len(ACTIONS) - 1) for step, v in pairs if round(v) > 0}
-    return Incidents(run.label, run.style, len(pairs), severities)
+    return Incidents(run.label, run.style, len(pairs), severities, of)
 
 
 def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
@@ -295,11 +306,12 @@ def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
 
     Of one run all evaluations, of several the first of each.
     """
-    shown = [(run.label, run.style, run.evaluations[0]) for run in runs]
+    shown = [(run.label, run.style, run.evaluations[0], _number(run, runs)) for run in runs]
     if len(runs) == 1:
-        shown = [(on.name, style, on) for style, on in enumerate(runs[0].evaluations)]
+        shown = [(on.name, style, on, None) for style, on in enumerate(runs[0].evaluations)]
     series = [
-        Points(label, style, [_point(on.before), _point(on.after)]) for label, style, on in shown
+        Points(label, style, [_point(on.before), _point(on.after)], of)
+        for label, style, on, of in shown
     ]
     series = [one for one in series if any(one.points)]
     if not series:
@@ -308,12 +320,12 @@ def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
         f"{one.label or 'accuracy'}: " + " to ".join(_share(point) for point in one.points)
         for one in series
     )
-    names = {on.name for _, _, on in shown}
+    names = {on.name for _, _, on, _ in shown}
     title = f"Accuracy on {names.pop()}" if len(names) == 1 and all(names) else "Accuracy"
-    svg = point_plot(series, ("before", "after"), title, description, "share")
-    how = "" if any(on.is_sampled for _, _, on in shown) else "Greedy. "
+    drawing = point_plot(series, ("before", "after"), description, "share")
+    how = "" if any(on.is_sampled for _, _, on, _ in shown) else "Greedy. "
     note = f"{how}Bars are 95 % Wilson intervals."
-    return Chart(title, note, Markup(svg), _legend(series, is_needed=len(shown) > 1))
+    return Chart(title, note, drawing, has_legend=len(shown) > 1)
 
 
 def _share(point: Point | None) -> str:
@@ -337,21 +349,19 @@ ENDINGS = ("right", "wrong answer", "no answer", "unscored")
 def endings_chart(run: RunView) -> Chart | None:
     """The endings of one run's evaluated episodes, before and after; None without episodes."""
     series = []
-    for style, (phase, episodes) in enumerate(
-        (("before", run.episodes_before), (_after(run), run.episodes_after))
-    ):
+    for phase, episodes in (("before", run.episodes_before), (_after(run), run.episodes_after)):
         counts = Counter(_ending(episode) for episode in episodes)
         if episodes:
             shares = [counts[ending] / len(episodes) for ending in ENDINGS]
-            series.append(Bars(phase, style, shares))
+            series.append(Bars(phase, int(phase == "after"), shares))
     if not series:
         return None
     places = [i for i in range(len(ENDINGS)) if i < 3 or any(one.heights[i] for one in series)]
     names = [ENDINGS[i] for i in places]
     bars = [Bars(one.label, one.style, [one.heights[i] for i in places]) for one in series]
-    svg = bar_plot(bars, names, "How episodes ended", "Shares of the episodes.", "share")
+    drawing = bar_plot(bars, names, "Shares of the episodes.", "share")
     note = "Share of the evaluated episodes. No answer: the budget was spent, or the model stopped."
-    return Chart("How episodes ended", note, Markup(svg), _legend(bars))
+    return Chart("How episodes ended", note, drawing, has_legend=len(bars) > 1)
 
 
 def _ending(episode: Record) -> str:

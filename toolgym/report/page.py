@@ -1,43 +1,50 @@
 """The pages: one run or several side by side, the rollouts of a run, the tasks of a data set.
 
-Each is one file without scripts. What a model, a database or a data set wrote is hostile until
-shown otherwise: the template escapes all of it, the plots escape what they hold, and a content
-security policy in the page forbids scripts and requests, so that even a mistake of ours could do
-nothing. The same run gives the same bytes: no clock is read.
+Each is one file that asks nobody for anything. What a model, a database or a data set wrote is
+hostile until shown otherwise: the template escapes all of it, plots get it as data, and a content
+security policy in the page allows the page's own scripts by their hashes and no others, nor any
+request, so that even a mistake of ours could do nothing. The same run gives the same bytes: no
+clock is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from toolgym.errors import ConfigurationError
 from toolgym.inspection import TOTAL, TaskStats
+from toolgym.notebook import visible
 from toolgym.report import tables, transcripts
 from toolgym.report.charts import accuracy_chart, endings_chart, metric_charts
-from toolgym.report.plots.axes import WIDTH, element, visible
-from toolgym.report.plots.categories import Bars, bar_plot
-from toolgym.report.plots.lines import style_class, swatch
+from toolgym.report.library import INSTALL, PageData, page_script, plotting_script, policy
+from toolgym.report.plots.categories import Bars, Stack, bar_plot, stack_plot
 from toolgym.report.tables import rows_of
 from toolgym.report.view import RunView, views
 from toolgym.runs.files import replace_file
 from toolgym.runs.run import Run
-from toolgym.statistics import Statistics
+from toolgym.statistics import Chart, Statistics
 
-FILE = "report.html"
+FILE: Final = "report.html"
+_PACKAGE: Final = "toolgym.report"
+EPISODES: Final = 100
+"""Tasks whose episodes a report shows."""
 
 
-def write_report(runs: Run | Sequence[Run], out: Path | None = None) -> Path:
+def write_report(
+    runs: Run | Sequence[Run], out: Path | None = None, *, episodes: int = EPISODES
+) -> Path:
     """Write the report of one run, or of several laid over each other, and return its path.
 
     Args:
         runs: What is shown, in this order. Whatever a run has not is said in words.
         out: A file, or a folder to put `report.html` into; by default the run's folder, or for
             several runs the folder that the first lies in.
+        episodes: Tasks whose episodes are shown, at most.
 
     Raises:
         ConfigurationError: There is no run, or a file of a run is damaged.
@@ -48,27 +55,72 @@ def write_report(runs: Run | Sequence[Run], out: Path | None = None) -> Path:
     if out is None:
         out = shown[0].path if len(shown) == 1 else shown[0].path.resolve().parent
     file = out / FILE if out.is_dir() else out
-    page = render(views(shown))
+    page = render(views(shown), episodes=episodes)
     file.parent.mkdir(parents=True, exist_ok=True)
     replace_file(file, [page.encode("utf-8")])
     return file
 
 
-def render(runs: Sequence[RunView]) -> str:
-    """The page as text."""
-    return template_of("page.html.j2").render(**_content(runs))
+def render(
+    runs: Sequence[RunView],
+    *,
+    episodes: int = EPISODES,
+    version: str | None = None,
+    has_scripts: bool = True,
+) -> str:
+    """The page as text.
+
+    Args:
+        episodes: Tasks whose episodes are shown, at most.
+        version: Of the run, where a server shows it while it goes on: the page then asks that
+            server for newer versions.
+        has_scripts: Not, where a page that has them already asks for what is new.
+    """
+    content = _content(runs, episodes)
+    return rendered("page.html.j2", version=version, has_scripts=has_scripts, **content)
 
 
-def template_of(name: str) -> Template:
+def rendered(
+    template: str,
+    /,
+    *,
+    package: str = _PACKAGE,
+    version: str | None = None,
+    has_scripts: bool = True,
+    **content: Any,
+) -> str:
+    """A page from its template: with the style sheet, the scripts and the policy that all share.
+
+    Args:
+        template: Its file.
+        package: Where it lies; what it extends or imports may lie in this one.
+        version: Of what is shown, where the page asks for newer ones.
+        has_scripts: Not, where a page that has them already asks for what is new.
+        content: What the template shows.
+    """
+    library = plotting_script()
+    scripts = [script for script in (library, page_script()) if script is not None]
+    return _template(template, package).render(
+        policy=policy(scripts, is_live=version is not None),
+        scripts=[Markup(script) for script in scripts] if has_scripts else [],
+        install="" if library is not None else INSTALL,
+        version=version,
+        page_data=PageData(),
+        **content,
+    )
+
+
+def _template(name: str, package: str) -> Template:
     """A page's template by its file's name, with the style sheet that all pages share."""
+    own, theirs = PackageLoader(_PACKAGE, "."), PackageLoader(package, ".")
     environment = Environment(
-        loader=PackageLoader("toolgym.report", "."),
+        loader=own if package == _PACKAGE else ChoiceLoader([theirs, own]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalize,
         keep_trailing_newline=True,
     )
-    style = environment.loader.get_source(environment, "page.css")[0] if environment.loader else ""
+    style = own.get_source(environment, "page.css")[0]
     return environment.get_template(name, globals={"style": Markup(style.rstrip())})
 
 
@@ -77,14 +129,13 @@ def _finalize(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _content(runs: Sequence[RunView]) -> dict[str, Any]:
+def _content(runs: Sequence[RunView], episodes: int) -> dict[str, Any]:
     charts = metric_charts(runs)
     records = [run.reproducibility for run in runs]
     return {
         "title": _title(runs),
         "only_evaluations": all(run.is_evaluation for run in runs),
         "runs": runs,
-        "swatches": [Markup(swatch(run.style)) for run in runs],
         "headlines": [tables.headline(run) for run in runs],
         "gains": [tables.gain(run) for run in runs],
         "results": tables.results(runs),
@@ -93,11 +144,8 @@ def _content(runs: Sequence[RunView]) -> dict[str, Any]:
         "charts": charts,
         "differences": tables.differences(runs),
         "together": tables.together(runs),
-        "endings": [endings_chart(run) for run in runs],
-        "tasks": [
-            transcripts.choose(run.episodes_before, run.episodes_after, run.family.picture)
-            for run in runs
-        ],
+        "endings": [(run, chart) for run in runs if (chart := endings_chart(run)) is not None],
+        "episodes": transcripts.transcripts(runs, episodes),
         "written": [_statistics(run) for run in runs],
         "settings": tables.settings([run.config for run in runs]),
         "reproducibility": tables.settings(records) if any(records) else [],
@@ -141,17 +189,14 @@ def write_statistics_page(name: str, subject: str, statistics: Statistics, out: 
 
 def statistics_page(name: str, subject: str, statistics: Statistics) -> str:
     """The page as text."""
-    return template_of("statistics.html.j2").render(
+    return rendered(
+        "statistics.html.j2",
         name=name,
         subject=subject,
         charts=statistics.charts,
         pictures=statistics.pictures,
         tables=[(table, rows_of(table)) for table in statistics.tables],
     )
-
-
-_ROW, _NAMES, _NUMBERS = 22.0, 150.0, 44.0
-_LONGEST_NAME = 22
 
 
 def write_task_page(stats: TaskStats, out: Path) -> Path:
@@ -170,7 +215,8 @@ def task_page(stats: TaskStats) -> str:
     others = stats.facts[1:]
     rows = list(stats.rows())
     values = [value for fact in others for value in stats.values(fact)]
-    return template_of("tasks.html.j2").render(
+    return rendered(
+        "tasks.html.j2",
         name=stats.name,
         tasks=stats.tasks,
         refused=sorted(stats.refused_by.items()),
@@ -179,60 +225,32 @@ def task_page(stats: TaskStats) -> str:
         item=stats.facts[0] if stats.facts else "item",
         values=values,
         rows=[[r.split, r.item, r.tasks, *(r.counts.get(v, 0) for v in values)] for r in rows],
-        plots=[(fact.capitalize(), Markup(_by_split(stats, fact))) for fact in others],
-        legend=[(Markup(swatch(n, bar=True)), split) for n, split in enumerate(stats.splits)],
-        stacks=[
-            (fact.capitalize(), Markup(_stack(stats, fact)), _legend(stats, fact))
-            for fact in others
-        ],
+        charts=[*(_by_split(stats, fact) for fact in others), *(_stack(stats, f) for f in others)],
     )
 
 
-def _by_split(stats: TaskStats, fact: str) -> str:
+def _by_split(stats: TaskStats, fact: str) -> Chart:
     """Bars: the values of a fact, in each of them one bar for each split."""
     values = stats.values(fact)
     series = [
         Bars(split, style, [stats.total(fact, value, split=split) for value in values])
         for style, split in enumerate(stats.splits)
     ]
-    description = ", ".join(f"{value}: {stats.total(fact, value)}" for value in values)
-    return bar_plot(series, values, f"Tasks by {fact}", description)
+    words = ", ".join(f"{value}: {stats.total(fact, value)}" for value in values)
+    drawing = bar_plot(series, values, words)
+    return Chart(fact.capitalize(), "", drawing, has_legend=len(stats.splits) > 1)
 
 
-def _legend(stats: TaskStats, fact: str) -> list[tuple[Markup, str]]:
-    return [
-        (Markup(swatch(style, bar=True)), value) for style, value in enumerate(stats.values(fact))
-    ]
-
-
-def _stack(stats: TaskStats, fact: str) -> str:
+def _stack(stats: TaskStats, fact: str) -> Chart:
     """One line for each item, its tasks laid end to end by the values of a fact."""
     rows = [row for row in stats.rows() if row.item != TOTAL]
     values = stats.values(fact)
-    longest = max((row.tasks for row in rows), default=1)
-    scale = (WIDTH - _NAMES - _NUMBERS) / longest
-    parts = []
-    for place, row in enumerate(rows):
-        y = place * _ROW
-        short = row.item if len(row.item) <= _LONGEST_NAME else row.item[: _LONGEST_NAME - 1] + "…"
-        parts.append(element("text", class_="end", x=_NAMES - 8, y=y + 15, text=short))
-        counts = [row.counts.get(value, 0) for value in values]
-        parts.append(_pieces(f"{row.item} ({row.split})", values, counts, scale, y))
-        end = _NAMES + row.tasks * scale + 6
-        parts.append(element("text", class_="value", x=end, y=y + 15, text=f"{row.tasks:,}"))
-    description = f"{len(rows)} lines; the table below has the numbers."
-    texts = element("title", text=f"Tasks by {fact}") + element("desc", text=description)
-    box = f"0 0 {WIDTH:g} {max(len(rows), 1) * _ROW:g}"
-    return element("svg", texts, *parts, class_="plot", viewBox=box, role="img")
-
-
-def _pieces(name: str, values: Sequence[str], counts: Sequence[int], scale: float, y: float) -> str:
-    x, parts = _NAMES, []
-    for style, (value, count) in enumerate(zip(values, counts, strict=True)):
-        if count:
-            title = element("title", text=f"{name}: {count:,} {value}")
-            width = max(count * scale - 1, 0.5)
-            bar = element("rect", title, class_="bar", x=x, y=y + 3, width=width, height=_ROW - 6)
-            parts.append(element("g", bar, class_=style_class(style)))
-            x += count * scale
-    return "".join(parts)
+    stacks = [
+        Stack(
+            f"{row.item} ({row.split})" if len(stats.splits) > 1 else row.item,
+            [row.counts.get(value, 0) for value in values],
+        )
+        for row in rows
+    ]
+    drawing = stack_plot(stacks, values, f"{len(rows)} lines; the table below has the numbers.")
+    return Chart(f"{fact.capitalize()} by {stats.facts[0]}", "", drawing, has_legend=True)

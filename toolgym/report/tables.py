@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolgym.report.plots.axes import is_drawable, number_text
+from toolgym.report.markup import is_drawable, number_text
 from toolgym.report.view import Measured, Record, RunView, interval
 from toolgym.statistics import Mean, Share, Table, cell_text
 

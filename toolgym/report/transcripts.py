@@ -1,25 +1,29 @@
 """Which episodes a report shows, and each of them as a conversation that a person can read.
 
-The choice follows a rule that is printed beside it, so that nobody picks the flattering ones: the
-first task that was wrong before and right after, the first that was right both times, the first
-that is wrong after; what is then missing of three is filled in the order of the file. The same
-tasks are shown before and after where both evaluations played them.
+The first ones are chosen by a rule that is printed beside them, so that nobody picks the flattering
+ones: the first task that was wrong before and right after, the first that was right both times, the
+first that is wrong after; what is then missing of three is filled in the order of the file. The
+other tasks follow in that order, folded, as many as were asked for. Where several runs played a
+task, their episodes stand side by side.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 from markupsafe import Markup
 
-from toolgym.report.plots.axes import is_drawable
-from toolgym.report.view import Record
+from toolgym.report.markup import is_drawable
+from toolgym.report.view import Record, RunView
 
-SHOWN = 3
+SHOWN: Final = 3
+ROOM: Final = 3_000_000
+"""Characters of all episodes of a page, about; a page beyond that takes seconds to open."""
 LONG_TEXT = (14, 1200)
 """Lines and characters beyond which an observation is folded."""
 SIGNED = "+.3f"
@@ -56,38 +60,105 @@ class TurnView:
 
 @dataclass(frozen=True)
 class EpisodeView:
-    """One episode; `score` is empty where a fault left it unscored."""
+    """One episode.
+
+    Attributes:
+        score: Empty where a fault left it unscored.
+        codes: Of all its errors, each once.
+        size: Characters of it.
+    """
 
     verdict: str
     score: str
     turns: list[TurnView]
     parts: list[tuple[str, str]]
+    codes: list[str]
+    size: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """One episode of a task beside others; `episode` is None where the run did not play it then."""
+
+    run: RunView
+    when: Literal["before", "after", "evaluated"]
+    episode: EpisodeView | None
 
 
 @dataclass(frozen=True)
 class TaskView:
-    """One task as it went before and after; None where it was not played."""
+    """One task as it was played.
 
+    Attributes:
+        anchor: The name of its place on the page, which stays the same while a run goes on.
+        story: How it went, in words.
+        is_chosen: It is one of those that the rule chose.
+    """
+
+    anchor: str
     task_id: str
     question: str
     story: str
-    before: EpisodeView | None
-    after: EpisodeView | None
+    columns: list[Column]
+    is_chosen: bool
+
+    @property
+    def turns(self) -> int:
+        """Turns of its longest episode."""
+        return max((len(c.episode.turns) for c in self.columns if c.episode), default=0)
 
 
-def choose(
-    before: Sequence[Record], after: Sequence[Record], picture: Picture = lambda call: ""
-) -> list[TaskView]:
-    """The tasks to show, at most three, as the module's docstring tells.
+@dataclass(frozen=True)
+class Transcripts:
+    """The episodes of a page.
+
+    Attributes:
+        played: How many tasks the runs played in all.
+        codes: The error codes that occur in them.
+        verdicts: The ends that occur in them.
+    """
+
+    tasks: list[TaskView]
+    played: int
+    codes: list[str]
+    verdicts: list[str]
+
+
+def transcripts(runs: Sequence[RunView], limit: int) -> Transcripts:
+    """The tasks of a page with their episodes.
 
     Args:
-        picture: How a call is drawn; nothing is drawn without it.
+        runs: Whose evaluations; the rule is that of the first that has any.
+        limit: Tasks at most; those that the rule chose are shown in any case.
     """
-    earlier, later = _by_task(before), _by_task(after)
-    shared = [task for task in earlier if task in later]
+    sides = [(_by_task(run.episodes_before), _by_task(run.episodes_after)) for run in runs]
+    chosen = next((c for c in (choose(*side) for side in sides) if c), [])
+    every = list(dict.fromkeys(task for side in sides for episodes in side for task in episodes))
+    tasks: list[TaskView] = []
+    room = ROOM
+    for task in [*chosen, *(task for task in every if task not in chosen)]:
+        if task not in chosen and (len(tasks) >= limit or room <= 0):
+            break
+        tasks.append(_task(task, runs, sides, is_chosen=task in chosen))
+        room -= sum(column.episode.size for column in tasks[-1].columns if column.episode)
+    shown = [c.episode for task in tasks for c in task.columns if c.episode is not None]
+    codes = sorted({code for episode in shown for code in episode.codes})
+    verdicts = [name for name in VERDICTS if any(name == each.verdict for each in shown)]
+    return Transcripts(tasks, len(every), codes, verdicts)
+
+
+Episodes = Mapping[str, Record]
+"""By task."""
+
+
+def choose(before: Episodes, after: Episodes) -> list[str]:
+    """The tasks that the rule of the module's docstring chooses, at most three.
+
+    Without a task that was played both before and after, the first ones of each.
+    """
+    shared = [task for task in before if task in after]
     if not shared:
-        alone = [TaskView(*_about(e), _view(e, picture), None) for e in before[:SHOWN]]
-        return alone + [TaskView(*_about(e), None, _view(e, picture)) for e in after[:SHOWN]]
+        return list(dict.fromkeys([*list(before)[:SHOWN], *list(after)[:SHOWN]]))
     rules: list[Callable[[bool, bool], bool]] = [
         lambda was, now: now and not was,
         lambda was, now: now and was,
@@ -97,10 +168,12 @@ def choose(
     chosen: list[str] = []
     for rule in rules:
         fitting = (
-            t for t in shared if t not in chosen and rule(_right(earlier[t]), _right(later[t]))
+            task
+            for task in shared
+            if task not in chosen and rule(_right(before[task]), _right(after[task]))
         )
         chosen.extend([task for task in [next(fitting, None)] if task is not None])
-    return [_task(earlier[task], later[task], picture) for task in chosen[:SHOWN]]
+    return chosen[:SHOWN]
 
 
 def _by_task(episodes: Sequence[Record]) -> dict[str, Record]:
@@ -114,34 +187,74 @@ def _right(episode: Record) -> bool:
     return bool(episode.get("correct"))
 
 
-def _about(episode: Record) -> tuple[str, str, str]:
-    story = "right" if _right(episode) else "wrong"
-    return str(episode.get("task_id", "")), str(episode.get("question", "")), story
+def _task(
+    task_id: str,
+    runs: Sequence[RunView],
+    sides: Sequence[tuple[Episodes, Episodes]],
+    *,
+    is_chosen: bool,
+) -> TaskView:
+    """One task with the episodes of each run that played it."""
+    columns, stories, question = [], [], ""
+    for run, (before, after) in zip(runs, sides, strict=True):
+        pair = (before.get(task_id), after.get(task_id))
+        played = [episode for episode in pair if episode is not None]
+        if not played:
+            continue
+        question = question or str(played[0].get("question", ""))
+        stories.append(f"{run.label}: {_story(*pair)}" if len(runs) > 1 else _story(*pair))
+        for when, episode in zip(("before", "after"), pair, strict=True):
+            if run.is_evaluation and when == "before":
+                continue
+            name: Any = "evaluated" if run.is_evaluation else when
+            view = None if episode is None else _view(episode, run.family.picture)
+            columns.append(Column(run, name, view))
+    return TaskView(_anchor(task_id), task_id, question, "; ".join(stories), columns, is_chosen)
 
 
-def _task(before: Record, after: Record, picture: Picture) -> TaskView:
-    (task_id, question, was), (_, _, now) = _about(before), _about(after)
-    story = f"{was} before and after" if was == now else f"{was} before, {now} after"
-    return TaskView(task_id, question, story, _view(before, picture), _view(after, picture))
+def _anchor(task_id: str) -> str:
+    """A name for a place on the page; ids of tasks may hold anything."""
+    text = task_id.encode("utf-8", errors="surrogatepass")
+    return f"task-{hashlib.sha256(text).hexdigest()[:10]}"
+
+
+def _story(before: Record | None, after: Record | None) -> str:
+    was, now = (None if e is None else "right" if _right(e) else "wrong" for e in (before, after))
+    if was is None or now is None:
+        return str(was or now)
+    return f"{was} before and after" if was == now else f"{was} before, {now} after"
 
 
 def _view(episode: Record, picture: Picture) -> EpisodeView:
     turns, parts = episode.get("turns"), episode.get("reward_parts")
     rewards = parts if isinstance(parts, dict) else {}
+    views = [_turn(turn, picture) for turn in turns or [] if isinstance(turn, dict)]
     return EpisodeView(
         verdict=_verdict(episode),
         score=signed(episode.get("score")),
-        turns=[_turn(turn, picture) for turn in turns or [] if isinstance(turn, dict)],
+        turns=views,
         parts=[(str(key).replace("_", " "), signed(v)) for key, v in rewards.items() if v != 0],
+        codes=sorted({code for turn in views for code in turn.errors}),
+        size=sum(_size(turn) for turn in views),
     )
 
 
+VERDICTS: Final = ("right", "wrong answer", "no answer", "unscored: the machine failed")
+
+
 def _verdict(episode: Record) -> str:
+    right, wrong, silent, unscored = VERDICTS
     if episode.get("scored") is False:
-        return "unscored: the machine failed"
+        return unscored
     if _right(episode):
-        return "right"
-    return "wrong answer" if episode.get("answered") else "no answer"
+        return right
+    return wrong if episode.get("answered") else silent
+
+
+def _size(turn: TurnView) -> int:
+    """Characters of a turn, about."""
+    texts = (*turn.calls, turn.written, turn.observation, *turn.pictures)
+    return 600 + sum(map(len, texts))  # markup around it
 
 
 def _turn(turn: Record, picture: Picture) -> TurnView:

@@ -15,7 +15,7 @@ from typing import Any
 from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
 from toolgym.registration import family_of
-from toolgym.report.plots.axes import is_drawable
+from toolgym.report.markup import is_drawable
 from toolgym.runs.episodes import is_evaluation
 from toolgym.runs.run import EVALUATION, Run
 from toolgym.statistics import Statistics, recorded_kwargs
@@ -302,7 +302,7 @@ def _view(run: Run, label: str, style: int) -> RunView:
         phase = "after" if rollout["phase"] == EVALUATION else rollout["phase"]
         if phase in evaluated:
             evaluated[phase].append(rollout)
-    family = _family(run)
+    family, is_going_on = _family(run), run.is_held
     return RunView(
         label=label,
         style=style,
@@ -312,10 +312,10 @@ def _view(run: Run, label: str, style: int) -> RunView:
         records=run.metrics(),
         episodes_before=evaluated["before"],
         episodes_after=evaluated["after"],
-        notes=run.notes,
+        notes=[] if is_going_on else run.notes,  # the last line is just being written
         family=family,
         written=_statistics(run, family),
-        is_going_on=run.is_held,
+        is_going_on=is_going_on,
     )
 
 

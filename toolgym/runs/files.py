@@ -70,8 +70,11 @@ def line_text(record: Mapping[str, Any]) -> bytes:
 
 
 def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file so that at every moment either the old or the new one is there, and whole."""
-    fresh = path.with_name(f".{path.name}.new")
+    """Write a file so that at every moment either the old or the new one is there, and whole.
+
+    Several processes may write the same one: the last of them has it.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with fresh.open("wb") as stream:
             stream.writelines(chunks)

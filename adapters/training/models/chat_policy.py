@@ -37,6 +37,7 @@ from adapters.training.models.tokenized_examples import (
 )
 from toolgym.calls import opened_thought
 from toolgym.errors import ConfigurationError
+from toolgym.long_work import telling
 from toolgym.messages import episode_messages
 from toolgym.policies import Situation
 
@@ -314,8 +315,9 @@ def load_model(
     disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # each retry is a warning
     try:
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source)
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=precision)
+        with telling(f"loading {Path(named).name}"):
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source)
+            model = AutoModelForCausalLM.from_pretrained(source, dtype=precision)
     except (OSError, ValueError) as problem:
         raise ConfigurationError(_cannot_load(path_or_hub_id, problem)) from problem
     if chat_template is not None:

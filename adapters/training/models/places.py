@@ -16,7 +16,7 @@ from typing import Final
 
 from adapters.training.models.published.catalogue import MODELS, is_published, place_of
 from toolgym.errors import ConfigurationError
-from toolgym.long_work import tell
+from toolgym.long_work import telling
 
 _HUB_ID: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
@@ -24,9 +24,8 @@ _HUB_ID: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 @contextmanager
 def loading_pytorch() -> Iterator[None]:
     """Tell whoever listens that PyTorch is loaded, around the import that takes seconds."""
-    tell("loading PyTorch", 0, 1)
-    yield
-    tell("loading PyTorch", 1, 1)
+    with telling("loading PyTorch"):
+        yield
 
 
 def check_model(path_or_hub_id: str) -> None:

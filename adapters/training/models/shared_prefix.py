@@ -97,6 +97,27 @@ def common_beginning(texts: Sequence[Sequence[int]]) -> int:
     return next((place for place, (one, other) in pairs if one != other), len(first))
 
 
+def alike(texts: Sequence[Sequence[int]], prompts: Sequence[int]) -> list[list[int]]:
+    """The places of the texts, those together whose prompts are alike for more than half.
+
+    Args:
+        texts: Token ids; they are clustered in their order as lists.
+        prompts: How many of the first tokens of each are its prompt.
+
+    >>> alike(["abcx", "defx", "abcy"], prompts=[3, 3, 3])
+    [[0, 2], [1]]
+    """
+    clusters: list[list[int]] = []
+    for place in sorted(range(len(texts)), key=lambda place: list(texts[place])):
+        first = clusters[-1][0] if clusters else place
+        half = max(prompts[first], prompts[place]) // 2 + 1
+        if clusters and texts[first][:half] == texts[place][:half]:
+            clusters[-1].append(place)
+        else:
+            clusters.append([place])
+    return clusters
+
+
 def divided(
     found: dict[int, Path], learnt: Sequence[int], tokens: int, logits: int
 ) -> Iterator[list[int]]:
@@ -275,14 +296,27 @@ def reading(model: PreTrainedModel, packing: Packing | None) -> Iterator[None]:
         yield
         return
     config: Any = model.config.get_text_config()
+    with attending(config, _NAME, _in_use, (packing, config._attn_implementation)):
+        yield
+
+
+@contextmanager
+def attending(config: Any, name: str, in_use: dict[int, Any], entry: Any) -> Iterator[None]:
+    """A context in which a model's attention is a registered one of ours.
+
+    Args:
+        config: Of the model.
+        name: Of the attention.
+        in_use: Where it finds `entry`, by the identity of the config.
+    """
     own = config._attn_implementation
-    _in_use[id(config)] = (packing, own)
-    config._attn_implementation = _NAME
+    in_use[id(config)] = entry
+    config._attn_implementation = name
     try:
         yield
     finally:
         config._attn_implementation = own
-        del _in_use[id(config)]
+        del in_use[id(config)]
 
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"

@@ -38,6 +38,7 @@ from adapters.training.models.output_layer import in_pieces
 from adapters.training.models.shared_prefix import (
     LEAST,
     Packing,
+    alike,
     divided,
     paths,
     reading,
@@ -367,7 +368,10 @@ def passes(lengths: Sequence[int], most: int | None = None) -> list[list[int]]:
 def _batches(examples: Sequence[Example], settings: WarmupSettings) -> Iterator[list[Example]]:
     """Endless batches; each round holds every example once."""
     draw = random.Random(f"toolgym-warmup-{settings.seed}")
-    clusters = [list(range(len(examples)))] if settings.alike == 1 else _alike(examples)
+    clusters = [list(range(len(examples)))]
+    if settings.alike > 1:
+        prompts = [example.learn.index(True) for example in examples]
+        clusters = alike([example.ids for example in examples], prompts)
     while True:
         order: list[int] = []
         for piece in _pieces(clusters, settings.alike, draw):
@@ -388,23 +392,6 @@ def _pieces(
     if size > 1:
         draw.shuffle(pieces)
     return pieces
-
-
-def _alike(examples: Sequence[Example]) -> list[list[int]]:
-    """The places of the examples, those together whose prompts are alike for more than half."""
-    order = sorted(range(len(examples)), key=lambda place: examples[place].ids)
-    clusters: list[list[int]] = []
-    for place in order:
-        if clusters and _begin_alike(examples[clusters[-1][0]], examples[place]):
-            clusters[-1].append(place)
-        else:
-            clusters.append([place])
-    return clusters
-
-
-def _begin_alike(one: Example, other: Example) -> bool:
-    half = max(each.learn.index(True) for each in (one, other)) // 2 + 1
-    return one.ids[:half] == other.ids[:half]
 
 
 def _pad(batch: Sequence[Example]) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ It is for the reference trainer and pretrained models: TRL's settings say too li
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,12 +22,13 @@ from adapters.training.runs.settings import TrainSettings
 
 _DEFAULTS: Final = {"tokens_per_pass": 8192, "at_once": 64, "gradient_checkpointing": False}
 """Of the reference trainer."""
+_ROW: Final = 8192  # tokens of a pass of imitation, where nothing else is set
 _PROMPT: Final = 1024  # tokens, for want of better
 _GROUP: Final = Path("/sys/fs/cgroup")
 
 
 def memory_needs(settings: TrainSettings, config: Any, parameters: int = 0) -> Needs | None:
-    """What a training needs; None where that cannot be told.
+    """What a training needs in its hungriest phase; None where that cannot be told.
 
     Args:
         config: Of the model.
@@ -50,7 +52,20 @@ def memory_needs(settings: TrainSettings, config: Any, parameters: int = 0) -> N
         at_once=min(int(options["at_once"]), rollouts),
         rollout_tokens=tokens,
     )
-    return needs_of(shape, load)
+    needed = needs_of(shape, load)
+    if settings.lora and settings.warmup_steps and not settings.has_adapter_from_start:
+        return max(needed, needs_of(shape, _of_full_warm_up(load, settings)), key=_total)
+    return needed
+
+
+def _of_full_warm_up(load: Load, settings: TrainSettings) -> Load:
+    """The load of imitation that trains all weights, before an adapter is made."""
+    tokens = settings.warmup_tokens_per_pass or _ROW
+    return replace(load, adapter_rank=0, has_reference=False, tokens_per_pass=tokens, at_once=0)
+
+
+def _total(needs: Needs) -> float:
+    return needs.total
 
 
 def free_memory() -> float | None:

@@ -23,7 +23,7 @@ from typing import Any, Final
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.algorithms.groups import SIZES
-from adapters.training.models.low_rank import Adapter, lora_config
+from adapters.training.models.low_rank import Adapter
 from adapters.training.models.tokenized_examples import Example, examples_of
 from adapters.training.preflight.call_formats import (
     answer_formats,
@@ -51,6 +51,7 @@ from adapters.training.preflight.sample import (
     play_sample,
     update_seconds,
 )
+from adapters.training.runs.preparation import adapter_config
 from adapters.training.runs.progress import ProgressListener
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
@@ -268,10 +269,10 @@ def _update_seconds(
     settings: TrainSettings, model: PreTrainedModel, examples: Sequence[Example], rollouts: int
 ) -> float:
     """The same with an adapter where one will be trained: without, it takes twice the memory."""
-    if not settings.has_adapter_from_start:
+    config = adapter_config(settings)
+    if config is None:
         return update_seconds(model, examples, rollouts)
-    rank, alpha, targets = settings.lora_rank, settings.lora_alpha, settings.lora_targets
-    adapter = Adapter(model, lora_config(rank, alpha, targets))
+    adapter = Adapter(model, config)
     try:
         return update_seconds(model, examples, rollouts)
     finally:

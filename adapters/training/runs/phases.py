@@ -27,6 +27,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from adapters.training.models.released_memory import release_memory
 from adapters.training.models.stored_weights import read_weights
 from adapters.training.runs.evaluations import (
     Evaluation,
@@ -177,6 +178,7 @@ def train(
     watched = _watched(run, settings, division, play, watch)
     model, tokenizer = prepare(settings, run, watch, watched.get("warmup"))
     note_selection("warmup")
+    release_memory()
     if check is not None and settings.steps:
         check(run, model, tokenizer)
     measured = partial(
@@ -189,6 +191,7 @@ def train(
     if settings.steps:
         if run.summary["before"] is None:
             note(before=measured("before")[0]["before"])
+        release_memory()
         with watch.phase("GRPO", settings.steps) as advance:
             trainer(Grpo(model, tokenizer, settings, run, advance, held_out=watched.get("grpo")))
     save(model, tokenizer, run.checkpoints / FINAL)

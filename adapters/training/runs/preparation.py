@@ -192,7 +192,8 @@ def _imitate(
         gradient_checkpointing=has_checkpointing(settings),
         alike=settings.warmup_alike,
     )
-    adapter = _adapter(model, settings) if settings.has_adapter_from_start else None
+    config = adapter_config(settings) if settings.has_adapter_from_start else None
+    adapter = None if config is None else Adapter(model, config, settings.seed)
     with watch.phase("warm-up", settings.warmup_steps) as advance, _reproducible(settings.seed):
 
         def on_step(numbers: dict[str, float]) -> None:
@@ -212,9 +213,15 @@ def _imitate(
         read_weights(model, best)
 
 
-def _adapter(model: PreTrainedModel, settings: TrainSettings) -> Adapter:
-    config = lora_config(settings.lora_rank, settings.lora_alpha, settings.lora_targets)
-    return Adapter(model, config, settings.seed)
+def adapter_config(settings: TrainSettings) -> Any:
+    """The `LoraConfig` of peft for the adapter of `lora`; None without it.
+
+    Raises:
+        ConfigurationError: peft is not installed.
+    """
+    if not settings.lora:
+        return None
+    return lora_config(settings.lora_rank, settings.lora_alpha, settings.lora_targets)
 
 
 def has_checkpointing(settings: TrainSettings) -> bool:

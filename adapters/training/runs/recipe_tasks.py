@@ -15,6 +15,7 @@ is left out.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import shutil
 import tempfile
@@ -25,10 +26,13 @@ from typing import TYPE_CHECKING, Any, Final
 from adapters.training.runs.recipes import Recipe
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
+from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.family import SynthesisOrder, TaskFamily
 from toolgym.long_work import tell
+from toolgym.processes import processes, usable_cores
 from toolgym.runs.files import object_text, plain, read_object, replace_file
+from toolgym.spread import Part, Tell
 
 if TYPE_CHECKING:
     from adapters.training.runs.progress import ProgressListener
@@ -115,8 +119,11 @@ def _written(
     tell("tasks written", 0, n * len(sources))
     with tempfile.TemporaryDirectory(prefix=".written-", dir=databases.parent) as name:
         out = Path(name) / "out"
-        order = SynthesisOrder(tuple(sources), out, {_TRAINED: 1.0}, {"n": n, "seed": seed})
-        family.synthesize(order, lambda done, total: tell("tasks written", done, total))
+        with processes(usable_cores()) as spread:
+            options = {"n": n, "seed": seed}
+            order = SynthesisOrder(tuple(sources), out, {_TRAINED: 1.0}, options, spread=spread)
+            family.synthesize(order, lambda done, total: tell("tasks written", done, total))
+        tell("tasks written", n * len(sources), n * len(sources))  # there may be fewer
         for place in sorted((out / "database").iterdir()):
             place.rename(databases / place.name)
         entries: list[dict[str, Any]] = json.loads((out / "train_spider.json").read_bytes())
@@ -151,17 +158,34 @@ def _write_json(file: Path, entries: Sequence[dict[str, Any]]) -> None:
 def make_databases_ready(settings: TrainSettings, watch: ProgressListener) -> None:
     """Begin one task of each database, so that what is made once for one is made before it counts.
 
-    That is the instances on which `match="suite"` judges; they are kept in the cache.
+    That is the instances on which `match="suite"` judges; they are kept in the cache. Each core
+    takes databases as long as there are any.
 
     Raises:
         ConfigurationError: The environment cannot be made.
+        PartLost: The system ended a process.
     """
-    for kwargs in (settings.training_kwargs, settings.evaluation_kwargs):
-        env = registration.make(settings.env_id, **kwargs)
-        ready, items = set[str](), len({task.item for task in env.tasks})
-        with watch.phase(f"databases ({env.tasks.name})", items) as advance:
-            for task in env.tasks:
-                if task.item not in ready and env.tasks.refusal_of(task) is None:
-                    env.reset(options={"task_id": task.id})
-                    ready.add(task.item)
-                    advance(len(ready), "")
+    firsts = [
+        (kwargs, registration.make(settings.env_id, **kwargs).tasks)
+        for kwargs in (settings.training_kwargs, settings.evaluation_kwargs)
+    ]
+    with processes(usable_cores()) as spread:
+        for kwargs, tasks in firsts:
+            chosen: dict[str, str] = {}
+            for task in tasks:
+                if task.item not in chosen and tasks.refusal_of(task) is None:
+                    chosen[task.item] = task.id
+            parts = [Part(item, 1, task_id) for item, task_id in chosen.items()]
+            begin = functools.partial(_begin_task, settings.env_id, json.dumps(kwargs))
+            with watch.phase(f"databases ({tasks.name})", len(parts)) as advance:
+                for _ in spread.map(begin, parts, lambda done, total: advance(done, "")):
+                    pass
+
+
+def _begin_task(env_id: str, kwargs: str, task_id: str, tell: Tell | None) -> None:
+    _environment(env_id, kwargs).reset(options={"task_id": task_id})
+
+
+@functools.lru_cache(maxsize=2)
+def _environment(env_id: str, kwargs: str) -> ToolEnv[Any]:
+    return registration.make(env_id, **json.loads(kwargs))

@@ -32,7 +32,7 @@ Separation = Literal["evaluation without training", "training without evaluation
 
 
 WITHOUT_OPTION: Final = (
-    *("copying", "demonstrator", "dtype", "lora_alpha", "lora_rank", "lora_targets"),
+    *("copying", "demonstrator", "dtype", "lora_alpha", "lora_rank", "lora_targets", "warmup_lora"),
     *("max_new_tokens", "memory", "warmup_batch", "warmup_learning_rate", "warmup_matrix_rate"),
     *("warmup_stop_loss", "warmup_tokens_per_pass", "warmup_alike", "warmup_eval_every"),
     *("warmup_patience", "warmup_checkpoint", "selection_tasks", "patience", "checkpoint"),
@@ -64,6 +64,10 @@ class TrainSettings(BaseModel):
     """What the adapter adds is scaled by this over its rank."""
     lora_targets: str | tuple[str, ...] = "all-linear"
     """The layers that get an adapter: `all-linear`, or names such as `["q_proj", "v_proj"]`."""
+    warmup_lora: bool = True
+    """Whether with `lora` the imitation before it trains an adapter too, as the reference trainer
+    does with pretrained models. False: it trains all weights, which learns more from as many
+    transcripts, and takes the memory of that; reinforcement learning alone has an adapter then."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """What a pretrained model computes in; the tiny one too, after its warm-up. In half precision
     small updates are rounded away, so with `bfloat16` warm-up and reference trainer keep beside
@@ -223,7 +227,8 @@ class TrainSettings(BaseModel):
         With TRL it trains all weights, whatever comes after it, as it does of the tiny model, which
         knows nothing before.
         """
-        return self.lora and self.trainer == "reference" and not self.is_tiny
+        chosen = self.lora and self.warmup_lora
+        return chosen and self.trainer == "reference" and not self.is_tiny
 
     @property
     def is_tiny(self) -> bool:
@@ -373,7 +378,8 @@ def defaults_for(
             sets.append(("default where a novice demonstrates", _TINY_WITH_A_NOVICE))
     if given.get("lora"):
         names = ["learning_rate"]
-        if given.get("trainer") == "reference" and model is not None:
+        warms_up_an_adapter = given.get("warmup_lora") is not False
+        if given.get("trainer") == "reference" and model is not None and warms_up_an_adapter:
             names.append("warmup_learning_rate")
         merged = {name: value for _, values in sets for name, value in values.items()}
         rates = {name: _ADAPTER_RATE * merged[name] for name in names}

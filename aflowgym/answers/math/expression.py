@@ -103,8 +103,9 @@ def read_expression(text: str) -> tuple[Value, Form]:
     Raises:
         Unreadable: It is none, or has no exact form here.
 
-    >>> read_expression(r"\\frac12 + 2\\sqrt{12}") == read_expression(r"0.5 + 4\\sqrt3")
-    True
+    >>> value, form = read_expression(r"\\frac12 + 2\\sqrt{12}")
+    >>> value == read_expression(r"0.5 + 4\\sqrt3")[0], sorted(form)
+    (True, ['reducible'])
     """
     text = text.strip()
     if _INTEGER.fullmatch(text):

@@ -12,7 +12,7 @@ from adapters.commands.export import command
 from tests.adapters.conftest import NOTES
 from toolgym import policies, rollout
 from toolgym.cli import told_in_sentences
-from toolgym.commands.evaluate import Output
+from toolgym.commands.episode_output import Output
 from toolgym.runs.run import Run
 
 JSONL = ("--format", "jsonl")

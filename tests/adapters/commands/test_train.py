@@ -195,7 +195,7 @@ def test_a_dashboard_shows_what_the_run_folder_holds(tmp_path):
         ([ENV, "--trainer", "reference", "--vllm", "server"], "--vllm is for --trainer trl"),
         ([ENV, "--trainer", "reference", "--set", "gruop_size=4"], "Did you mean group_size"),
         ([ENV, "--trainer", "reference", "--set", "loss=7"], "loss"),
-        ([ENV, "--report-to", "paper"], "--report-to must be tensorboard or wandb or trackio"),
+        ([ENV, "--report-to", "paper"], "--report-to must be tensorboard or trackio or wandb"),
         ([ENV, "--control", "nothing"], "--control must be shuffled-rewards"),
         ([ENV, "--group-size", "1"], "--group-size"),
         ([ENV, "--demos", "0"], "--demos"),

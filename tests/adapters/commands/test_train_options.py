@@ -8,10 +8,11 @@ import pytest
 pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.commands.train_options import OWN_OPTIONS, arguments_of, divide_options
-from adapters.commands.train_run import reference_options
-from adapters.commands.train_with_trl import adapter, check_settings, grpo_options
+from adapters.commands.train_with_trl import check_settings, grpo_options
+from adapters.reference.config import reference_options
 from adapters.reference.losses import loss_config
 from adapters.training.algorithms.dynamic_sampling import SamplingConfig
+from adapters.training.runs.preparation import adapter_config
 from adapters.training.runs.settings import (
     WITHOUT_OPTION,
     TrainSettings,
@@ -54,7 +55,7 @@ def test_settings_without_an_option_are_reached_by_set_and_by_the_file(tmp_path:
     assert divided.settings == {"lora_rank": 4, "warmup_batch": 3, "dtype": "bfloat16"}
     settings = resolve(EXPLORE, lora=True, **divided.settings)
     assert (settings.lora_rank, settings.warmup_batch, settings.dtype) == (4, 3, "bfloat16")
-    adapted = adapter(settings)
+    adapted = adapter_config(settings)
     assert (adapted.r, adapted.lora_alpha, adapted.target_modules) == (4, 32, "all-linear")
 
 
@@ -85,6 +86,10 @@ def test_the_warm_up_trains_an_adapter_where_the_reference_trainer_does() -> Non
             EXPLORE, **{"model": "m/m", "trainer": "reference", "lora": True, **other}
         )
         assert not settings.has_adapter_from_start
+    later = resolve(EXPLORE, model="m/m", trainer="reference", lora=True, warmup_lora=False)
+    assert not later.has_adapter_from_start
+    assert later.warmup_learning_rate == full.warmup_learning_rate
+    assert later.learning_rate == both.learning_rate == pytest.approx(10 * full.learning_rate)
 
 
 def test_what_a_run_would_use_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:

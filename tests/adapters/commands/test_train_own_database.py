@@ -2,20 +2,17 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 from adapters.training.runs.settings import read_settings, resolve
+from tests.toolgym.commands.on_a_terminal import run_on_terminal
 from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
-SCRIPT = Path(sys.executable).with_name("toolgym")
 SMALL = ["--demos", "60", "--warmup-steps", "6", "--steps", "3", "--save-every", "3"]
 SMALL += [
     "--group-size",
@@ -62,12 +59,12 @@ def test_the_tiny_model_trains_on_a_bare_database_file(tmp_path):
         rows = [(n, f"Ship {n * 7}", kinds[n % 4], 40 + n * n % 97) for n in range(40)]
         database.executemany("INSERT INTO ship VALUES (?, ?, ?, ?)", rows)
     database.close()
-    command = [str(SCRIPT), "train", ENV, "--dataset", "my.db", *SMALL, "--out", "run"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    file, out = str(tmp_path / "my.db"), str(tmp_path / "run")
+    done = run_on_terminal("train", ENV, "--dataset", file, *SMALL, "--out", out, width=300)
 
-    assert done.returncode == 0, done.stderr
-    assert "writing tasks for my" in done.stderr
-    assert '"my.db"' in done.stdout.splitlines()[0]
+    assert done.returncode == 0, done.terminal
+    assert "writing tasks for my" in done.terminal
+    assert json.dumps(file) in done.stdout.splitlines()[0]
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["status"] == "complete"
     assert summary["before"]["episodes"] == summary["after"]["episodes"] == 8

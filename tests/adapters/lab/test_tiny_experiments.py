@@ -19,7 +19,7 @@ from adapters.lab.starts import remembered_in
 from adapters.lab.units import units_of
 from adapters.training.preflight.run import Scope
 from tests.sweeps import sweep
-from tools.make_lab_tables import BEGIN, END, SHORT, filled, short, tables
+from tools.make_lab_tables import BEGIN, END, SHORT, SHORT_BEGIN, SHORT_END, filled, short, tables
 
 pytestmark = pytest.mark.torch
 
@@ -227,10 +227,12 @@ def test_the_page_is_filled_with_every_verdict_and_nothing_else_changes(wall):
     assert written.count("](figures/null_wall_") == 2
     assert filled(written, tables(results)) == written
     assert len(list(short(results))) == 2 + len(SHORT["null-wall"])
+    first = filled(f"{SHORT_BEGIN}\n{SHORT_END}\n{page}", short(results), SHORT_BEGIN, SHORT_END)
+    assert first.endswith(f"{SHORT_END}\n{page}")
     with pytest.raises(ValueError, match="has no <!-- results: begin -->"):
         filled("nothing", tables({}))
 
 
 @pytest.mark.parametrize("name", SHORT)
-def test_what_the_first_page_tells_of_the_lab_is_predicted(name):
+def test_what_is_told_first_of_the_lab_is_predicted(name):
     assert set(SHORT[name]) <= {prediction.name for prediction in experiment(name).predictions}

@@ -105,7 +105,7 @@ def test_the_client_of_the_folder_needs_nothing_of_ours(folder: Path) -> None:
 
 
 def test_the_dockerfile_fits_the_folder(folder: Path, tmp_path: Path) -> None:
-    wheel = tmp_path / "toolgym-0.1.0-py3-none-any.whl"
+    wheel = tmp_path / "toolgym-0.2.0-py3-none-any.whl"
     wheel.write_bytes(b"")
     place = tmp_path / PACKAGE
     write_folder(Packed(COMPOSE, wheels=(wheel,)), place)

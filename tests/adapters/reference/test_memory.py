@@ -23,7 +23,15 @@ from adapters.reference.decoder import Decoder, check_model
 from adapters.reference.kl_reference import CopiedReference, StoredReference
 from adapters.reference.optimizer import Optimizer
 from adapters.training.models.low_rank import Adapter, lora_config
-from adapters.training.models.memory_needs import SHAPES, Load, markdown_table, needs_of, shape_of
+from adapters.training.models.memory_needs import (
+    SHAPES,
+    Load,
+    Needs,
+    markdown_table,
+    needs_of,
+    shape_of,
+)
+from adapters.training.models.released_memory import _glibc
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.preflight import memory
@@ -297,7 +305,7 @@ def test_the_arithmetic_counts_the_activations_that_are_kept(family: str, dtype:
 
 
 def test_the_table_of_the_docs_is_that_of_the_arithmetic() -> None:
-    assert markdown_table() in (ROOT / "docs" / "training.md").read_text()
+    assert markdown_table() in (ROOT / "docs" / "reference-trainer.md").read_text()
 
 
 def test_what_a_machine_cannot_hold_is_refused_or_warned_of(monkeypatch: Any) -> None:
@@ -317,6 +325,22 @@ def test_what_a_machine_cannot_hold_is_refused_or_warned_of(monkeypatch: Any) ->
     for own in ({"trainer": "trl"}, {"model": None}):
         other = resolve("sqlgym/Explore-v0", **{"model": "m/m", "trainer": "reference", **own})
         assert memory_needs(other, random_model().config) is None
+
+
+def test_a_full_warm_up_before_an_adapter_takes_the_memory_of_all_weights() -> None:
+    own = {"model": "some/model", "trainer": "reference", "lora": True}
+    config = random_model().config
+
+    def needed(**more: Any) -> Needs:
+        needs = memory_needs(resolve("sqlgym/Explore-v0", **own, **more), config, 10**9)
+        assert needs is not None
+        return needs
+
+    adapter, after_all_weights = needed(), needed(warmup_lora=False)
+
+    assert after_all_weights.certain > 4 * adapter.certain
+    assert after_all_weights.cache == after_all_weights.reference == 0
+    assert needed(warmup_lora=False, warmup_steps=0) == needed(warmup_steps=0) == adapter
 
 
 def test_the_arithmetic_knows_the_defaults_of_the_trainer() -> None:
@@ -360,3 +384,33 @@ def test_memory_does_not_grow_with_vocabulary_times_tokens() -> None:
         peaks.append(json.loads(done.stdout) * 1024)
 
     assert peaks[1] - peaks[0] < 200e6
+
+
+@pytest.mark.skipif(_glibc() is None, reason="needs glibc")
+def test_what_was_freed_goes_back_to_the_system() -> None:
+    program = """
+import torch
+from adapters.training.models.released_memory import release_memory
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+torch.ones(2**22)  # from here on glibc has blocks of this size in its heap
+large, small = [], []
+for _ in range(300):
+    large.append(torch.ones(2**18))
+    small.append(torch.ones(64))
+held = resident()
+del large
+freed = resident()
+release_memory()
+print(held - freed, freed - resident())
+"""
+    command = [sys.executable, "-c", program]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT)
+
+    assert done.returncode == 0, done.stderr
+    by_itself, released = map(int, done.stdout.split())
+    assert by_itself < 30e6, "glibc gives it back by itself: nothing is shown here"
+    assert released > 250e6

@@ -21,14 +21,14 @@ import torch
 import transformers
 from torch import Tensor
 
-from adapters.reference import generation
+from adapters.reference import generation, shared_decoding
 from adapters.reference.decoder import Decoder
 from adapters.reference.generation import Player, PlaySettings, Sampler
 from adapters.reference.rollout import Ending, Request, Rollout
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.algorithms.workers import Workers
-from toolgym import Task, TaskSet, ToolEnv, policies, tool
+from toolgym import Task, TaskSet, ToolEnv, policies, registration, tool
 from toolgym.env import safe_text
 from toolgym.messages import episode_messages, prompt_messages
 from toolgym.rollout import play
@@ -303,9 +303,9 @@ def test_no_token_is_read_twice(player: Any, monkeypatch: pytest.MonkeyPatch) ->
     read: list[int] = []
     feed = Decoder.feed
 
-    def counting(self: Decoder, first: int, tokens: Any, starts: Any) -> Tensor:
+    def counting(self: Decoder, first: int, tokens: Any, *more: Any) -> Tensor:
         read.append(sum(map(len, tokens)))
-        return feed(self, first, tokens, starts)
+        return feed(self, first, tokens, *more)
 
     monkeypatch.setattr(Decoder, "feed", counting)
     script = {f"{n}{member}": sound(n) for n in range(3) for member in range(4)}
@@ -318,6 +318,34 @@ def test_no_token_is_read_twice(player: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert sum(read) == prompts + last_of_prompt + completions - last_of_all
 
 
+def test_prompts_are_read_in_passes_of_bounded_size(
+    player: Any, compact_tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[int, int]] = []
+    feed = Decoder.feed
+
+    def counting(self: Decoder, first: int, tokens: Any, *more: Any) -> Tensor:
+        read.append((first, len(tokens) * max(map(len, tokens))))
+        return feed(self, first, tokens, *more)
+
+    monkeypatch.setattr(Decoder, "feed", counting)
+    model = random_model("Llama", compact_tokenizer).train(False)
+    asked = [Request(f"note-{n}", n, str(n)) for n in range(5)]
+    whole = player({}, model=model, max_tokens=12).play(asked)
+    assert [first for first, _ in read] == [0] * len(read)
+    together, read[:] = read[0][1], []
+    monkeypatch.setattr(generation, "TOKENS_READ", together // 5 * 2)
+
+    parts = player({}, model=model, max_tokens=12).play(asked)
+
+    assert [first for first, _ in read[:3]] == [0, 2, 4]
+    assert max(size for _, size in read) <= together // 5 * 2
+    assert [rollout.completion for rollout in parts] == [rollout.completion for rollout in whole]
+    monkeypatch.setattr(generation, "TOKENS_READ", 1)  # a prompt is read whole all the same
+    each = player({}, model=model, max_tokens=12).play(asked)
+    assert [rollout.completion for rollout in each] == [rollout.completion for rollout in whole]
+
+
 @pytest.mark.parametrize("name", ["Llama", "Gemma3"])
 def test_what_all_prompts_begin_with_is_read_once(
     name: str, player: Any, compact_tokenizer: Any, monkeypatch: pytest.MonkeyPatch
@@ -325,9 +353,9 @@ def test_what_all_prompts_begin_with_is_read_once(
     read: list[int] = []
     feed = Decoder.feed
 
-    def counting(self: Decoder, first: int, tokens: Any, starts: Any) -> Tensor:
+    def counting(self: Decoder, first: int, tokens: Any, *more: Any) -> Tensor:
         read.append(sum(map(len, tokens)))
-        return feed(self, first, tokens, starts)
+        return feed(self, first, tokens, *more)
 
     monkeypatch.setattr(Decoder, "feed", counting)
     model = random_model(name, compact_tokenizer)
@@ -601,3 +629,63 @@ def test_the_prompt_is_that_of_evaluation(player: Any, compact_tokenizer: Any) -
     )
 
     assert compact_tokenizer.decode(rollout.prompt) == rendered
+
+
+def test_rollouts_that_read_their_beginnings_once_are_the_same(
+    player: Any, compact_tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = random_model("Llama", compact_tokenizer).train(False)
+    asked = [Request(f"note-{n}", n, f"{n}-{i}") for n in range(4) for i in range(3)]
+    plain = player({}, model=model, max_tokens=60).play(asked)
+    attended = list[int]()
+    attend = shared_decoding.Rows.attend
+
+    def noted(rows: Any, *parts: Any) -> Tensor:
+        attended.append(len(rows.places))
+        return attend(rows, *parts)
+
+    monkeypatch.setattr(shared_decoding, "_SMALL", 0)
+    monkeypatch.setattr(shared_decoding, "LEAST", 8)
+    monkeypatch.setattr(shared_decoding.Rows, "attend", noted)
+
+    shared = player({}, model=model, max_tokens=60).play(asked)
+
+    assert max(attended) == 3, "the rollouts of a note"
+    assert [r.completion for r in shared] == [r.completion for r in plain]
+    for one, other in zip(shared, plain, strict=True):
+        assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+
+
+def test_what_questions_about_one_database_begin_with_is_read_once(
+    player: Any, compact_tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[list[int]] = []
+    feed = Decoder.feed
+
+    def counting(self: Decoder, first: int, tokens: Any, *more: Any) -> Tensor:
+        read.append([len(ids) for ids in tokens])
+        return feed(self, first, tokens, *more)
+
+    monkeypatch.setattr(Decoder, "feed", counting)
+    env_id, kwargs = "sqlgym/TextToSQL-v0", {"tools": ["answer"], "schema_first": True}
+    by_item: dict[str, list[str]] = {}
+    for task in registration.make(env_id, **kwargs).tasks:
+        by_item.setdefault(task.item, []).append(task.id)
+    one, two, three, *_ = by_item.values()
+    asked = [Request(task_id, 0, "") for task_id in (*one[:3], *two[:2], *three[:1])]
+    model = random_model("Llama", compact_tokenizer).train(False)
+    how = {"model": model, "env_id": env_id, "env_kwargs": kwargs, "max_tokens": 12}
+    how |= {"temperature": 0.0}
+
+    once = player({}, **how).play(asked)
+
+    alike, rests, *_ = read
+    assert (len(alike), len(rests)) == (2, 6), "less than 128 tokens are those of all"
+    lengths = [len(rollout.prompt) - 1 for rollout in once]
+    owners = [0, 0, 0, 1, 1]
+    assert [alike[o] + r for o, r in zip(owners, rests, strict=False)] == lengths[:5]
+    assert rests[5] == lengths[5]
+    assert sum(rests[:5]) < sum(alike), "questions are shorter than what is told of a database"
+    monkeypatch.setattr(generation, "LEAST", 10**9)
+    each = player({}, **how).play(asked)
+    assert [rollout.completion for rollout in once] == [rollout.completion for rollout in each]

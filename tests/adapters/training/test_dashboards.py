@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
-from adapters.training.runs.dashboards import SERVICES, ReportedRun, check_services, reported
+from tests.toolgym.commands.command_line import run_here
 from toolgym.errors import ConfigurationError
+from toolgym.plugins import DASHBOARDS, find_plugins
+from toolgym.runs.dashboards import ReportedRun, check_services, reported
 from toolgym.runs.run import Run
+
+SERVICES = ("tensorboard", "trackio", "wandb")
 
 
 class Listed:
@@ -102,8 +106,20 @@ def test_without_a_service_the_run_is_handed_back_as_it_is(run: Run) -> None:
 
 
 def test_a_service_that_is_none_is_refused(run: Run) -> None:
-    with pytest.raises(ConfigurationError, match="must be tensorboard or wandb or trackio, got"):
+    with pytest.raises(ConfigurationError, match="must be tensorboard or trackio or wandb, got"):
         reported(run, ("excel",)).__enter__()
+
+
+def test_a_misspelt_service_is_answered_with_the_nearest():
+    with pytest.raises(ConfigurationError, match=r"got 'tensorbord'; did you mean tensorboard\?"):
+        check_services(("tensorbord",))
+
+
+def test_the_services_are_plug_ins_that_can_be_loaded():
+    found = find_plugins(DASHBOARDS)
+
+    assert tuple(found) == SERVICES
+    assert all(callable(plugin.load()) for plugin in found.values())
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -143,6 +159,26 @@ def test_tensorboard_reads_back_what_was_logged_before_and_after_a_resume(run: R
     assert rewards == [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]
     assert [event.step for event in seen.Scalars("warmup/loss")] == [1, 2]
     assert [event.step for event in seen.Scalars("evaluation/accuracy")] == [0, 3]
+
+
+@pytest.mark.torch
+def test_tensorboard_shows_the_figures_of_an_evaluation_under_what_was_played(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("tensorboard", reason="needs tensorboard")
+    pytest.importorskip("torch", reason="needs the extra `train`")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    options = ["--n", "2", "--out", tmp_path / "run", "--report-to", "tensorboard"]
+    done = run_here("eval", "sqlgym/Explore-v0", "--dataset", "bundled", *options, "--json")
+
+    assert done.returncode == 0, done.stderr
+    seen = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    shown = {
+        name: seen.Scalars(f"bundled_dev/{name}")[0].value for name in ("accuracy", "validity")
+    }
+    told = json.loads(done.stdout)
+    assert shown == pytest.approx({name: told[name] for name in shown})
 
 
 @pytest.mark.slow

@@ -839,9 +839,9 @@ def test_the_trl_trainer_writes_no_metric_that_is_not_in_the_vocabulary():
     assert not unknown(written)
 
 
-def test_the_page_on_training_explains_only_metrics_of_the_vocabulary():
-    page = Path(__file__).parents[3] / "docs" / "training.md"
-    section = page.read_text().split("## Metrics")[1].split("\n## ")[0]
+def test_the_page_on_guards_explains_only_metrics_of_the_vocabulary():
+    page = Path(__file__).parents[3] / "docs" / "guards.md"
+    section = page.read_text().split("## Metrics to look at first")[1].split("\n## ")[0]
     told = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
     assert told
     assert not unknown(dict.fromkeys(told))

@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch", reason="needs the extra `train`")
+
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.trl.step_metrics import step_metrics
 from toolgym import Outcome
 from toolgym.runs.metrics import unknown
+
+pytestmark = pytest.mark.torch
 
 LOST = Figures(scored=False)
 PAIRS = [0, 0, 1, 1]

@@ -132,6 +132,15 @@ ATTACKS = {
     "create-rtree": ("CREATE VIRTUAL TABLE t USING rtree(id, a, b)", "not_allowed"),
     "rtree-check": ("SELECT rtreecheck('main', 'docs')", "not_allowed"),
     "dbstat": ("SELECT * FROM dbstat", "not_allowed"),
+    # Newer versions of SQLite set these up without asking the authorizer; no column is named here.
+    "dbstat-counted": ("SELECT count(*) FROM dbstat", "not_allowed"),
+    "dbstat-behind-a-decoy": (
+        "WITH dbstat AS (SELECT 1) SELECT (SELECT count(*) FROM dbstat),"
+        " (SELECT count(*) FROM main.DBSTAT)",
+        "not_allowed",
+    ),
+    "pragma-counted": ("SELECT count(*) FROM pragma_table_info('singer')", "not_allowed"),
+    "temp-schema-counted": ("SELECT count(*) FROM sqlite_temp_master", "not_allowed"),
     "bytecode": ("SELECT * FROM bytecode('SELECT 1')", "unknown_table"),
     "sqlite-stmt": ("SELECT * FROM sqlite_stmt", "not_allowed"),
     "generate-series": ("SELECT * FROM generate_series(1, 10)", "unknown_table"),
@@ -524,6 +533,22 @@ def test_a_search_is_a_short_text_of_the_statement(indexed, sql, code):
     else:
         with pytest.raises(ToolError, match="a search that is long or put together"):
             open_database(indexed).query(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM (SELECT 1) AS a",
+        "WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT count(*) FROM b, a",
+        "WITH a AS MATERIALIZED (VALUES (1), (2)) SELECT count(*) / 4 FROM a AS b JOIN a AS c",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT 1 FROM n) SELECT count(*) FROM n",
+        "WITH a AS (SELECT 1) SELECT 1 WHERE EXISTS (SELECT * FROM a)",
+        "SELECT count(*) FROM json_each('[0]')",
+        "SELECT count(*) > 0 FROM sqlite_schema",
+    ],
+)
+def test_what_a_statement_names_itself_may_be_counted(indexed, sql):
+    assert open_database(indexed).query(sql).rows == ((1,),)
 
 
 TEXTS = ["", "a", "ab", "aba", "é", "日本", "a\0b", "\0", "  a ", "1.5", b"", b"a", b"\xc3\xa9"]

@@ -369,6 +369,30 @@ def test_many_processes_share_one_cache(tmp_path):
     ] * 3
 
 
+def test_processes_that_make_one_cache_at_once_wait_for_each_other(tmp_path):
+    """Only the first few openings of a file collide, so many files are opened by all at once."""
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom toolgym.chat.cache import ReplyCache\n"
+        "sys.stdin.readline()\n"
+        "for n in range(60):\n    ReplyCache(Path(sys.argv[1]) / f'{n}.sqlite').close()\n"
+    )
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(4)
+    ]
+    for each in running:
+        each.stdin.write(b"\n")
+        each.stdin.flush()
+
+    assert [(each.communicate(timeout=60)[1], each.returncode) for each in running] == [
+        (b"", 0)
+    ] * 4
+
+
 def test_a_file_that_is_no_cache_is_refused(tmp_path):
     (tmp_path / "replies.sqlite").write_text(
         "not a database, but long enough to look like one " * 9

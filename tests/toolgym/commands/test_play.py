@@ -248,7 +248,7 @@ def test_bytes_that_are_no_text_do_not_end_the_game():
     ("options", "told"),
     [
         (("sqlgym/Explore-v0", "--task", "nope"), "there is no task 'nope'"),
-        ((*TASK, "--seed", "1"), "--task and --seed both choose the task; give one of them."),
+        ((*TASK, "--seed", "1"), "--task-id and --seed both choose the task; give one of them."),
         (("sqlgym/Explore-v0", "--dataset", "nowhere"), "there is no data set 'nowhere'"),
         (("sqlgym/Nothing-v0",), "Known environments: "),
         ((), "env_id"),

@@ -3,7 +3,6 @@
 import json
 import re
 import sqlite3
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import gymnasium as gym
@@ -84,7 +83,7 @@ def test_the_summary_has_levels_rejections_and_what_went_where(written):
     assert done.stdout.splitlines()[-1].startswith(
         f"{out}: {counts['train']} train, {counts['dev']} dev"
     )
-    assert "tasks written" in done.stderr
+    assert done.stderr == ""
     assert "Traceback" not in done.stderr
 
 
@@ -145,10 +144,10 @@ def test_a_folder_that_is_there_is_replaced_only_if_it_was_written_here(harbour,
 
     done = tasks("synth", harbour, "--out", out, "--n", 9)
     assert done.returncode == 2
-    assert "is there already: name another folder, or add --force" in done.stderr
+    assert "is there already: name another folder, or add --overwrite" in done.stderr
     assert (out / "dev.json").read_bytes() == before
 
-    assert tasks("synth", harbour, "--out", out, "--n", 9, "--force").returncode == 0
+    assert tasks("synth", harbour, "--out", out, "--n", 9, "--overwrite").returncode == 0
     assert len(load_tasks(out, "dev")) == 9
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -156,7 +155,7 @@ def test_a_folder_that_is_there_is_replaced_only_if_it_was_written_here(harbour,
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     done = tasks("synth", harbour, "--out", tmp_path / "mine", "--force")
     assert done.returncode == 2
-    assert "--force does not remove it" in done.stderr
+    assert "--overwrite does not remove it" in done.stderr
     assert (tmp_path / "mine" / "thesis.txt").exists()
 
 
@@ -208,7 +207,7 @@ def test_stats_of_a_bare_file_and_of_a_name_need_no_split(tmp_path):
     connection.close()
     done = tasks("stats", tmp_path / "hills.db")
     assert done.returncode == 0, done.stderr
-    assert "writing tasks for hills" in done.stderr
+    assert done.stderr == ""
     assert re.search(r"^train +hills", done.stdout, re.M)
     head, *_, last = tasks("stats", "bundled", "--split", "dev").stdout.splitlines()
     assert head == "bundled: 126 tasks, 0 of them refused"
@@ -238,11 +237,9 @@ def test_the_page_is_one_file_that_fetches_nothing_and_escapes_names(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "<b>&x" not in page
     assert "&lt;b&gt;&amp;x" in page
-    assert not re.search(r"<script|https?://|src=", page)
-    plots = re.findall(r"<svg class=\"plot\".*?</svg>", page, re.S)
-    assert len(plots) == 4
-    for plot in plots:
-        assert ET.fromstring(plot).tag == "svg"
+    assert not re.search(r"<(script|link|img|iframe)\b[^>]*\b(src|href)=[\"']?(https?:|//)", page)
+    assert "default-src &#39;none&#39;" in page  # the browser refuses what we overlooked
+    assert page.count('class="plot"') == 4
 
 
 def test_show_tells_question_gold_result_and_whether_it_is_refused(written):

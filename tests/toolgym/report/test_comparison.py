@@ -23,12 +23,13 @@ def test_runs_are_laid_over_each_other_with_a_legend(run: Run, tmp_path: Path) -
 
     assert (tmp_path / "report.html").is_file()
     assert "sqlgym/Explore-v0: 2 runs" in page.text
-    reward = next(svg for svg in page.plots() if "<title>Reward</title>" in svg)
-    assert reward.count('class="line"') == 2
-    assert reward.count('class="band"') == 2
-    assert "explore: from" in reward
-    assert "control (shuffled rewards): from" in reward
-    titles = re.findall(r"<h3>(.*?)</h3>", page.source)
+    reward = page.plots["plot-reward"]
+    series = [(each["label"], each["run"]) for each in reward["series"]]
+    assert series == [("explore", 0), ("control (shuffled rewards)", 1)]
+    assert {row["k"] for row in page.values("plot-reward", "area")} == {"0", "1"}
+    words = r"explore: from .* control \(shuffled rewards\): from"
+    assert re.search(words, reward["spec"]["description"])
+    titles = page.titles()
     assert {"Equal outcomes", "Equal rewards", "Sampled groups", "Clipped low"} < set(titles)
     assert "explore: at 4 of 60 steps: warn 2 times, first at step 12" in page.text
     assert "control (shuffled rewards): at none of 60 steps." in page.text
@@ -90,8 +91,8 @@ def test_settings_that_only_one_trainer_has_do_not_hide_the_others(tmp_path: Pat
 def test_many_runs_are_drawn_without_bands_and_thin_lines(run: Run, tmp_path: Path) -> None:
     page = Page(write_report([run] * 4, tmp_path / "page.html"))
 
-    assert 'class="band"' not in page.source
-    assert 'class="faint"' not in page.source
+    assert page.layers("plot-reward", "area") == []
+    assert len(page.layers("plot-reward", "line")) == 1
     assert "Mean of the last 6 steps." in page.text
 
 

@@ -105,8 +105,8 @@ def test_a_limit_far_above_a_curve_does_not_press_it_flat(
 
     page = Page(write_report(run))
 
-    (plot,) = [svg for svg in page.plots() if "<title>Entropy</title>" in svg]
-    assert ("ceiling" in plot, "floor" in plot) == (is_near, True)
+    names = [row["name"] for row in page.values("plot-entropy", "text")]
+    assert ("ceiling" in names, "floor" in names) == (is_near, True)
     assert "Dotted: the limits of the guards." in page.text
 
 

@@ -1,125 +1,242 @@
-"""Plots hold whatever numbers and whatever text a run may bring, inside their box."""
+"""Plots hold whatever numbers and whatever text a run may bring, and Vega draws all of them."""
 
+import json
 import re
+from collections.abc import Iterator
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolgym.errors import ConfigurationError
 from toolgym.report import charts
 from toolgym.report.catalogue import ACTIONS
-from toolgym.report.plots import axes, categories
-from toolgym.report.plots import lines as plot
-from toolgym.report.plots.points import Incidents, guard_plot
+from toolgym.report.library import picture_of
+from toolgym.report.markup import Unit
+from toolgym.report.plots import categories, lines, vega
+from toolgym.report.plots.points import Incidents, Spot, Track, guard_plot, scatter_plot
+from toolgym.statistics import Chart, Drawing, Share
 
 NUMBERS = st.none() | st.floats() | st.floats(-1, 2) | st.integers(-(10**9), 10**9).map(float)
 TEXTS = st.text(st.characters(codec=None), max_size=12)
+SOME = settings(max_examples=10)
+"""Vega takes tens of milliseconds for each."""
+HOSTILE = "'\"]\\ datum.k </script><b>\ud800\u2028"
+MEANT = ("filter", "calculate", "labelExpr", "expr", "field", "on", "type", "name", "as", "param")
+"""Under these keys Vega reads a meaning into a text."""
 
 
-def places(svg: str) -> list[float]:
-    """Every coordinate; the text must be XML for it."""
-    values: list[str] = []
+def drawn(drawing: Drawing) -> str:
+    """The plot as Vega draws it."""
+    vl_convert = pytest.importorskip("vl_convert")
+    spec = json.loads(json.dumps(drawing.spec, allow_nan=False))
+    svg: str = vl_convert.vegalite_to_svg({**spec, "width": 400})
+    return svg
+
+
+def places(svg: str) -> list[tuple[float, float]]:
+    """Where the marks of lines and points lie in the picture; it must be XML for it."""
+    found = []
     for node in ElementTree.fromstring(svg).iter():
-        values += [
-            v for k, v in node.attrib.items() if k in ("x", "y", "x1", "x2", "y1", "y2", "cx")
-        ]
-        values += re.findall(r"-?\d[\d.e+]*", node.attrib.get("d", ""))
-    return [float(value) for value in values]
+        for x, y in re.findall(r"[ML](-?[\d.]+),(-?[\d.]+)", node.attrib.get("d", "")):
+            found.append((float(x), float(y)))
+    return found
 
 
+def meant(spec: Any, key: str = "") -> Iterator[str]:
+    """Every text of a specification that Vega reads a meaning into; what is data is left out."""
+    if isinstance(spec, dict):
+        for name, value in spec.items():
+            yield from () if name in ("values", "datasets") else meant(value, name)
+    elif isinstance(spec, list):
+        for value in spec:
+            yield from meant(value, key)
+    elif isinstance(spec, str) and key in MEANT:
+        yield spec
+
+
+@SOME
 @given(
     values=st.lists(NUMBERS, min_size=1, max_size=12),
     text=TEXTS,
     unit=st.sampled_from(["share", "number"]),
 )
 def test_any_numbers_and_any_text_make_a_line_plot_inside_its_box(
-    values: list[float | None], text: str, unit: axes.Unit
+    values: list[float | None], text: str, unit: Unit
 ) -> None:
     steps = range(1, len(values) + 1)
     low, high = charts.band(values, values)
-    lines = [plot.Line(text, 0, steps, values, values, low, high), plot.Line(text, 1, [3.0], [1.0])]
+    both = [
+        lines.Line(text, 0, steps, values, values, low, high),
+        lines.Line(text, 1, [3.0], [1.0]),
+    ]
+    levels = [lines.Level(text, 9, v, 2) for v in values if vega.number(v) is not None]
 
-    levels = [plot.Level(text, 9, value, 2) for value in values if axes.is_drawable(value)]
-    svg = plot.line_plot(lines, text, text, text, unit, levels=levels, floor=None)
+    drawing = lines.line_plot(both, text, text, unit, levels=levels, from_zero=False)
 
-    assert all(-20 <= place <= axes.WIDTH for place in places(svg))
+    assert all(-20 <= x <= 420 for x, _ in places(drawn(drawing)))
+    assert len(drawing.rows) == len({*steps, 3})
 
 
+@SOME
 @given(
     points=st.lists(st.none() | st.tuples(*[st.floats(0, 1)] * 3), min_size=2, max_size=2),
     heights=st.lists(st.none() | st.floats(-1e9, 1e9), min_size=2, max_size=2),
     text=TEXTS,
 )
-def test_any_intervals_and_bars_are_drawn_inside_their_box(
+def test_any_intervals_and_bars_are_drawn(
     points: list[tuple[float, float, float] | None], heights: list[float | None], text: str
 ) -> None:
     shown = [None if point is None else categories.Point(*point) for point in points]
-    drawn = (
-        categories.point_plot(
-            [categories.Points(text, 0, shown)] * 2, ["a", text], text, text, "share"
-        ),
-        categories.bar_plot([categories.Bars(text, 7, heights)], [text, "b"], text, text),
-    )
 
-    for svg in drawn:
-        assert all(-20 <= place <= axes.WIDTH + 10 for place in places(svg))
+    for drawing in (
+        categories.point_plot([categories.Points(text, 0, shown)] * 2, ["a", text], text, "share"),
+        categories.bar_plot([categories.Bars(text, 7, heights)], [text, "b"], text),
+    ):
+        assert ElementTree.fromstring(drawn(drawing)).tag.endswith("svg")
+        assert len(drawing.rows) == 2
 
 
-@pytest.mark.parametrize("value", [5e-324, 1e-310, -1e-200, 1e-12])
-def test_the_smallest_numbers_are_drawn_too(value: float) -> None:
-    svg = categories.bar_plot([categories.Bars("a", 0, [value, 0.0])], ["b", "c"], "d", "e")
+@pytest.mark.parametrize("value", [5e-324, 1e-310, -1e-200, 1e-12, 1e149, 1e200])
+def test_the_smallest_and_the_largest_numbers_are_drawn_too(value: float) -> None:
+    bars = categories.bar_plot([categories.Bars("a", 0, [value, 0.0])], ["b", "c"], "words")
+    line = lines.line_plot([lines.Line("a", 0, [1, 2], [value, 0.0])], "words", "step")
 
-    assert all(-20 <= place <= axes.WIDTH + 10 for place in places(svg))
-
-
-@given(
-    values=st.lists(st.floats(-1e12, 1e12), max_size=6), unit=st.sampled_from(["share", "number"])
-)
-def test_an_axis_shows_every_value_between_two_to_eight_ticks(
-    values: list[float], unit: axes.Unit
-) -> None:
-    axis = axes.upward(values, unit)
-
-    assert 2 <= len(axis.ticks()) <= 8
-    hair = 1e-6 * (axis.high - axis.low)
-    beyond = [v for v in values if not axis.low - hair <= v <= axis.high + hair]
-    assert [v for v in beyond if unit == "number" or 0 <= v <= 1] == []
-    texts = [axes.number_text(tick, axis.step, unit) for tick in axis.ticks()]
-    assert len(set(texts)) == len(texts)
+    assert ElementTree.fromstring(drawn(bars)).tag.endswith("svg")
+    assert all(-20 <= y <= 220 for _, y in places(drawn(line)))
 
 
 def test_a_gap_cuts_a_line_and_a_lone_value_is_a_dot() -> None:
-    svg = plot.line_plot([plot.Line("kl", 0, [1, 2, 3, 4], [1, 2, None, 3])], "t", "d", "step")
+    drawing = lines.line_plot([lines.Line("kl", 0, [1, 2, 3, 4], [1, 2, None, 3])], "words", "step")
 
-    (path,) = re.findall(r'class="line" d="([^"]*)"', svg)
-    assert re.fullmatch(r"M[\d. ]+ L[\d. ]+ M[\d. ]+ h0", path)
+    svg = drawn(drawing)
+    (path,) = re.findall(r'aria-roledescription="line mark"[^>]*d="([^"]*)"', svg)
+    assert re.fullmatch(r"M[\d.,]+L[\d.,]+M[\d.,]+Z?(L[\d.,]+)?Z?", path)
+    alone = [row["x"] for row in drawing.spec["datasets"]["lines"] if "alone" in row]
+    assert alone == [4.0]
+    assert svg.count('aria-roledescription="point"') == 1
+    assert drawing.rows[2] == ("3", "–")
 
 
+@SOME
 @given(
     severities=st.dictionaries(st.integers(1, 500), st.integers(1, 5), max_size=8),
     last=st.integers(1, 500),
     runs=st.integers(1, 4),
     text=TEXTS,
 )
-def test_any_incidents_are_drawn_inside_their_box(
+def test_any_incidents_are_drawn_and_stand_in_the_table(
     severities: dict[int, int], last: int, runs: int, text: str
 ) -> None:
-    seen = [Incidents(text, style, last, severities) for style in range(runs)]
+    seen = [Incidents(text, style, last, severities, style) for style in range(runs)]
 
-    svg = guard_plot(seen, ACTIONS, text, text, last)
+    drawing = guard_plot(seen, ACTIONS, text, last)
 
-    assert svg.count("<circle") == runs * len(severities)
-    assert all(-20 <= place <= axes.WIDTH for place in places(svg))
+    seen_here = sum(1 for step in severities if (0 if last < 2 else 1) <= step <= last)
+    assert drawn(drawing).count('aria-roledescription="point"') == runs * seen_here
+    assert len(drawing.rows) == runs * len(severities)
 
 
 def test_written_values_give_way_where_many_points_stand_side_by_side() -> None:
     point = categories.Point(0.5, 0.4, 0.6)
-    charts = [categories.Points("a", 0, [point, point])]
+    series = [categories.Points("a", 0, [point, point])]
 
-    few = categories.point_plot(charts * 2, ["before", "after"], "t", "d", "share")
-    many = categories.point_plot(charts * 6, ["before", "after"], "t", "d", "share")
+    few = categories.point_plot(series * 2, ["before", "after"], "words", "share")
+    many = categories.point_plot(series * 6, ["before", "after"], "words", "share")
 
-    assert few.count('class="value"') == 4
-    assert many.count('class="value"') == 0
-    assert many.count("a: 50.0 %") == 12
+    def texts(drawing: Drawing) -> list[Any]:
+        return [each for each in drawing.spec["layer"] if each["mark"]["type"] == "text"]
+
+    assert (len(texts(few)), len(texts(many))) == (1, 0)
+    tips = [row["tip"] for row in many.spec["data"]["values"]]
+    assert tips == ["a, before: 50.0 % [40.0, 60.0 %]", "a, after: 50.0 % [40.0, 60.0 %]"] * 6
+
+
+def test_a_plot_of_points_tells_each_to_the_pointer_and_joins_what_belongs_together() -> None:
+    spots = [
+        Spot("before", 2.0, 0.25, 0.1, 0.4, "ring"),
+        Spot("after", 5.0, 0.75, 0.6, 0.9),
+        Spot("best", 4.0, 0.9, 0.9, 0.9, "diamond", is_joined=False),
+    ]
+    drawing = scatter_plot([Track("math", 0, spots)], "words", "calls", "share")
+
+    values = drawing.spec["data"]["values"]
+    names = ["before: 25.0 % at 2.00", "after: 75.0 % at 5.00", "best: 90.0 % at 4.00"]
+    assert [row["tip"].removeprefix("math, ") for row in values] == names
+    assert [row["joined"] for row in values] == [True, True, False]
+    svg = drawn(drawing)
+    (joint,) = re.findall(r'aria-roledescription="line mark"[^>]*d="([^"]*)"', svg)
+    assert joint.count("L") == 1
+    assert svg.count('aria-roledescription="point"') == 3
+
+
+def test_a_long_table_shows_first_and_last_and_some_between() -> None:
+    steps = range(1, 1001)
+    drawing = lines.line_plot([lines.Line("a", 0, steps, [float(s) for s in steps])], "w", "step")
+
+    assert len(drawing.rows) == vega.ROWS
+    assert (drawing.rows[0], drawing.rows[-1]) == (("1", "1"), ("1000", "1,000"))
+
+
+def every_kind(text: str) -> dict[str, Drawing]:
+    """One plot of each kind, with a text wherever one may come from outside."""
+    point = categories.Point(0.5, 0.4, 0.6)
+    line = lines.Line(text, 0, [1, 2], [0.1, 0.2], [0.1, 0.2], [0.0, 0.1], [0.2, 0.3], 0)
+    level = lines.Level(text, 0, 0.1, 1, 0)
+    return {
+        "lines": lines.line_plot([line, line], text, text, "share", levels=[level], axis="grpo"),
+        "points": categories.point_plot(
+            [categories.Points(text, 0, [point, None], 0)], [text, "b"], text, "share"
+        ),
+        "bars": categories.bar_plot([categories.Bars(text, 0, [1, 2])], [text, "b"], text),
+        "shares": categories.share_bars(
+            [categories.ShareBars(text, 0, [Share(1, 2), Share(0, 0)])], [text, text * 20], text
+        ),
+        "stacks": categories.stack_plot(
+            [categories.Stack(text, [1, 0]), categories.Stack("b", [2, 3])], [text, "c"], text
+        ),
+        "scatter": scatter_plot([Track(text, 0, [Spot(text, 1, 0.5, 0.4, 0.6)])], text, text),
+        "guards": guard_plot([Incidents(text, i, 9, {3: 2}, i) for i in (0, 1)], ACTIONS, text, 9),
+    }
+
+
+@pytest.mark.parametrize("kind", every_kind(""))
+def test_a_text_from_outside_is_data_and_never_read_for_a_meaning(kind: str) -> None:
+    plain, hostile = every_kind("plain")[kind], every_kind(HOSTILE)[kind]
+
+    assert list(meant(hostile.spec)) == list(meant(plain.spec))
+    texts = "".join(ElementTree.fromstring(drawn(hostile)).itertext())
+    assert "datum.k" in texts or kind == "guards"
+
+
+@pytest.mark.parametrize("kind", every_kind(""))
+def test_every_kind_is_as_vega_lite_defines_it(kind: str) -> None:
+    altair = pytest.importorskip("altair", reason="altair, which has the schema, is not installed")
+    spec = json.loads(json.dumps(every_kind("plain")[kind].spec))
+
+    assert altair.LayerChart.from_dict(spec, validate=True).to_dict()["layer"]
+
+
+@pytest.mark.parametrize("kind", every_kind(""))
+def test_a_picture_is_the_same_each_time_and_has_title_and_legend(kind: str) -> None:
+    pytest.importorskip("vl_convert")
+    chart = Chart("Title", "", every_kind("plain")[kind], has_legend=True)
+
+    first = picture_of(chart)
+
+    assert first[:4] == b"\x89PNG"
+    assert picture_of(chart) == first
+
+
+def test_a_picture_without_its_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
+
+    with pytest.raises(ConfigurationError, match=r"pip install 'toolgym\[report\]'"):
+        picture_of(Chart("Title", "", every_kind("plain")["lines"]))
+
+
+def test_on_paper_no_colour_is_left_to_a_style_sheet() -> None:
+    for drawing in every_kind("plain").values():
+        assert "var(" not in json.dumps(vega.with_colours(drawing.spec))

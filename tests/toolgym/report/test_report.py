@@ -1,8 +1,13 @@
 """A report shows all that a run left behind, says what is missing, and trusts no text."""
 
+import base64
+import hashlib
+import json
 import math
 import re
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +16,8 @@ import pytest
 from tests.toolgym.commands.command_line import run_here
 from tests.toolgym.report.synthetic_run import Page, episode, synthetic_run
 from toolgym.errors import ConfigurationError
-from toolgym.report import charts, transcripts, write_report
+from toolgym.report import charts, library, transcripts, write_report
+from toolgym.report.view import RunView, views
 from toolgym.runs.run import Run
 
 HOSTILE = '<script>alert(1)</script> & "quotes" \'\x00\x1b\ud800\u202e </pre></td>'
@@ -68,17 +74,67 @@ def test_what_is_not_drawn_is_told_in_words(page: Page) -> None:
     assert f"Not logged, so not shown: {absent}, Tokens learnt from, Peak memory." in page.text
 
 
-def test_every_plot_has_a_name_for_who_cannot_see_it(page: Page) -> None:
-    titles = re.findall(r"<h3>(.*?)</h3>", page.source)
-    assert len(page.plots()) == len(titles)
+def test_every_plot_has_a_name_for_who_cannot_see_it_and_a_table_behind_it(page: Page) -> None:
+    titles = page.titles()
+    names = re.findall(r'role="figure" aria-label="(.*?): ', page.source)
+
+    assert names == titles
+    assert len(page.plots) == len(titles) == page.source.count('<details class="behind">')
+    table = page.source.split('id="plot-entropy"')[1].split("</table>")[0]
+    steps = [int(step) for step in re.findall(r'<th scope="row">(\d+)</th>', table)]
+    assert (steps[0], steps[-1], len(steps)) == (1, 60, 40)
+
+
+def test_a_step_is_drawn_as_it_was_logged(run: Run, page: Page) -> None:
+    logged = {record["step"]: record["entropy"] for record in run.metrics("grpo")}
+
+    rows = page.values("plot-entropy", "line")
+
+    assert {row["x"]: row["raw"] for row in rows} == pytest.approx(logged, rel=1e-5)
 
 
 def test_the_page_is_whole_and_asks_nobody_for_anything(page: Page) -> None:
     assert page.open == []
-    assert not {"script", "link", "img", "iframe", "object", "base"} & set(page.tags)
-    assert not [name for name, _ in page.attributes if name in ("src", "href") or name[:2] == "on"]
-    assert "default-src 'none'" in page.source
-    assert not re.search(r"url\(|@import|https?://", page.source)
+    assert not {"link", "img", "iframe", "object", "base"} & set(page.tags)
+    links = [value for name, value in page.attributes if name in ("src", "href")]
+    assert all(link.startswith("#") for link in links)
+    assert not [name for name, _ in page.attributes if name[:2] == "on"]
+    assert not re.search(r"url\(|@import", page.source.split("</style>")[0])
+
+
+def test_the_policy_allows_the_two_scripts_of_the_page_and_nothing_else(page: Page) -> None:
+    (policy,) = [value for name, value in page.attributes if value.startswith("default-src")]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+
+    data, *scripts = page.scripts
+    hashes = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
+    assert rules == {
+        "default-src": "'none'",
+        "style-src": "'unsafe-inline'",
+        "script-src": " ".join(f"'sha256-{each}'" for each in hashes),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    assert len(scripts) == 2
+    assert json.loads(data)["charts"]
+
+
+def test_without_the_library_there_are_tables_and_a_line_that_says_how_to_get_plots(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    library.plotting_script.cache_clear()
+    try:
+        bare = Page(write_report(run, tmp_path / "page.html"))
+    finally:
+        library.plotting_script.cache_clear()
+
+    assert "pip install 'toolgym[report]' , then make this page again" in bare.text
+    assert len(bare.scripts) == 2  # the data and the page's own
+    assert bare.source.count('<details class="behind">') == len(bare.titles())
+    assert "Entropy: from" in bare.text
+    assert bare.source.count('role="figure"') == 0
+    assert len(bare.source) < 1_100_000
 
 
 def test_the_same_run_gives_the_same_bytes(run: Run, page: Page, tmp_path: Path) -> None:
@@ -119,9 +175,11 @@ def test_nothing_that_a_model_or_a_database_wrote_becomes_markup(tmp_path: Path)
         page = Page(write_report(runs, tmp_path / "page.html"))
 
         assert page.open == []
-        assert "script" not in page.tags
+        assert page.tags.count("script") == len(page.scripts) == 3
         assert page.text.count("<script>alert(1)</script>") > 20
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", page.source)
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]", page.source)
+        assert "<" not in page.scripts[0]
+        assert "alert(1)" not in page.scripts[1] + page.scripts[2]
 
 
 def pieces(folder: Path) -> Iterator[tuple[Run, str]]:
@@ -170,21 +228,63 @@ def test_a_report_of_nothing_is_refused() -> None:
         write_report([])
 
 
-def test_the_tasks_shown_follow_the_printed_rule() -> None:
-    before = [episode(n, "before", right) for n, right in enumerate([True, False, False, True])]
-    after = [episode(n, "after", right) for n, right in enumerate([False, False, True, True])]
+def evaluated(folder: Path, before: list[bool], after: list[bool]) -> RunView:
+    run = Run.create(folder, {})
+    for phase, right in (("before", before), ("after", after)):
+        run.log_rollouts(episode(n, phase, was) for n, was in enumerate(right))
+    return views([run])[0]
 
-    shown = transcripts.choose(before, after)
+
+def test_the_open_tasks_follow_the_printed_rule_and_the_others_come_in_order(
+    tmp_path: Path,
+) -> None:
+    view = evaluated(
+        tmp_path / "run", [True, False, False, True, False], [False, False, True, True, True]
+    )
+
+    found = transcripts.transcripts([view], 5)
 
     stories = ["wrong before, right after", "right before and after", "right before, wrong after"]
-    assert [task.story for task in shown] == stories
-    assert [task.task_id[-1] for task in shown] == ["2", "3", "0"]
-    assert [t.task_id[-1] for t in transcripts.choose(before[3:], after[3:])] == ["3"]
-    apart = transcripts.choose(before[:1], after[1:2])
-    assert [(task.before is None, task.after is None) for task in apart] == [
-        (False, True),
-        (True, False),
+    stories += ["wrong before and after", "wrong before, right after"]
+    assert [task.story for task in found.tasks] == stories
+    assert [task.task_id[-1] for task in found.tasks] == ["2", "3", "0", "1", "4"]
+    assert [task.is_chosen for task in found.tasks] == [True, True, True, False, False]
+    assert len({task.anchor for task in found.tasks}) == 5
+    few = transcripts.transcripts([view], 1)
+    assert ([task.is_chosen for task in few.tasks], few.played) == ([True] * 3, 5)
+
+
+def test_tasks_that_were_played_once_are_shown_as_what_they_are() -> None:
+    alone = [episode(n, "before", right) for n, right in enumerate([True, False])]
+    by_task = {each["task_id"]: each for each in alone}
+
+    assert transcripts.choose(by_task, {}) == list(by_task)
+    assert transcripts.choose({}, by_task) == list(by_task)
+    assert transcripts.choose({}, {}) == []
+
+
+def test_episodes_of_several_runs_stand_side_by_side(tmp_path: Path) -> None:
+    one = evaluated(tmp_path / "one", [False, True], [True, True])
+    two = replace(evaluated(tmp_path / "two", [False], [False]), style=1)
+
+    first, second = transcripts.transcripts([one, two], 10).tasks
+
+    assert [(c.run.label, c.when) for c in first.columns] == [
+        *(("one", "before"), ("one", "after"), ("two", "before"), ("two", "after")),
     ]
+    assert first.story == "one: wrong before, right after; two: wrong before and after"
+    assert [c.run.label for c in second.columns] == ["one", "one"]
+
+
+def test_an_episode_that_is_too_long_for_a_page_leaves_out_those_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = evaluated(tmp_path / "run", [True] * 6, [True] * 6)
+    monkeypatch.setattr(transcripts, "ROOM", 1)
+
+    found = transcripts.transcripts([view], 6)
+
+    assert ([task.is_chosen for task in found.tasks], found.played) == ([True] * 3, 6)
 
 
 @pytest.mark.parametrize(

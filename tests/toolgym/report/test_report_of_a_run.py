@@ -10,8 +10,7 @@ from tests.toolgym.report.synthetic_run import Page, synthetic_run
 from toolgym import Task, TaskSet, ToolEnv, policies, rollout, tool
 from toolgym.family import TaskFamily
 from toolgym.report import write_report
-from toolgym.report.plots.axes import element
-from toolgym.report.plots.points import Spot, Track, scatter_plot
+from toolgym.report.markup import element
 from toolgym.runs.run import Run
 from toolgym.statistics import Mean, Statistics, Table, recorded_kwargs
 
@@ -101,7 +100,7 @@ def test_each_drawn_call_has_its_picture_in_the_transcript(page):
 
 def test_nothing_that_a_model_wrote_is_markup(page):
     assert page.open == []
-    assert "script" not in page.tags
+    assert page.tags.count("script") == len(page.scripts) == 3
     assert "&lt;script&gt;" in page.source
 
 
@@ -164,7 +163,8 @@ def test_a_run_of_workflows_shows_its_favourites_its_course_and_its_accuracy(com
         *("Validity and diversity", "Entropy of the workflows"),
         *("math, before", "math, after"),
     ]
-    assert "before: 100.0 % [51.0, 100.0] (4 of 4)" in written
+    bars = compose.values("plot-favourite-workflows", "bar")
+    assert "before: 100.0 % [51.0, 100.0] (4 of 4)" in [row["tip"] for row in bars]
     assert "Regret" not in written
 
 
@@ -176,22 +176,6 @@ def test_a_workflow_is_drawn_where_it_is_shown(compose):
             told = text.replace(">", "&gt;")
             assert f'aria-label="Workflow: {told}"' in part
     assert compose.open == []
-
-
-def test_a_plot_of_points_tells_each_to_the_pointer_and_joins_what_belongs_together():
-    spots = [
-        Spot("before", 2.0, 0.25, 0.1, 0.4, "ring"),
-        Spot("after", 5.0, 0.75, 0.6, 0.9),
-        Spot("best", 4.0, 0.9, 0.9, 0.9, "diamond", is_joined=False),
-    ]
-    drawn = scatter_plot([Track("math", 0, spots)], "Title", "Told.", "calls", "share")
-
-    names = ["before: 25.0 % at 2.00", "after: 75.0 % at 5.00", "best: 90.0 % at 4.00"]
-    assert re.findall(r"<title>math, (.*?)</title>", drawn) == names
-    assert drawn.count('class="error thin"') == 2
-    (joint,) = re.findall(r'class="joint" d="(.*?)"', drawn)
-    assert joint.count("L") == 1
-    assert drawn.index('class="ring"') < drawn.index('class="point"')
 
 
 def test_a_mean_tells_its_interval_and_is_null_where_there_is_none():

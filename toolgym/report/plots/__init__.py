@@ -1,4 +1,5 @@
-"""Plots as SVG text, without a library or a script.
+"""Plots as data: Vega-Lite specifications, which the page or a file of pixels draws.
 
-Read `axes` first, then `lines`; each other file is one kind of plot.
+Read `vega` first, then `lines`; each other file is one kind of plot. A function returns a
+`Drawing`: the specification, the series of its legend, and the same numbers as a table.
 """

@@ -1,6 +1,6 @@
-"""Two plots of a few values side by side: points with error bars, and bars.
+"""Plots of a few values side by side: points with intervals, bars, bars that lie, and stacks.
 
-They show what was measured once, before and after a training, where `plot` shows what was measured
+They show what was measured once, before and after a training, where `lines` shows what was measured
 at each step.
 """
 
@@ -8,25 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from toolgym.report.plots.axes import (
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    WIDTH,
-    Axis,
-    Unit,
-    element,
-    frame,
-    is_drawable,
-    number_text,
-    upward,
+from toolgym.notebook import visible
+from toolgym.report.markup import Unit, exact_text, is_drawable, number_text
+from toolgym.report.plots.vega import (
+    CARD,
+    SOFT,
+    TIP,
+    Json,
+    Values,
+    colour,
+    entries_of,
+    number,
+    share_or_number,
+    shown,
+    specification,
+    vertical,
 )
-from toolgym.report.plots.lines import Values, box, figure, path_of, style_class
-from toolgym.statistics import Share
+from toolgym.statistics import Drawing, LegendEntry, Share
 
-WRITTEN = 50.0
-"""Room that a written value needs beside its point."""
+CROWDED: Final = 8
+"""With more points or bars side by side than this, their values are told to the pointer only."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Points:
     label: str
     style: int
     points: Sequence[Point | None]
+    run: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,102 +61,141 @@ class Bars:
 
 
 def point_plot(
-    series: Sequence[Points],
-    categories: Sequence[str],
-    title: str,
-    description: str,
-    unit: Unit = "number",
-) -> str:
+    series: Sequence[Points], categories: Sequence[str], words: str, unit: Unit = "number"
+) -> Drawing:
     """Points with error bars: one category beside the other, in each of them the series.
 
     Their values are written beside them where there is room; the pointer is told them in any case.
     """
-    points = [point for one in series for point in one.points if point is not None]
-    vertical = upward((v for p in points for v in (p.value, p.low, p.high)), unit)
-    slot = (WIDTH - LEFT - RIGHT) / len(categories)
-    gap = slot / (len(series) + 1)
-    drawn = [
-        _points(
-            one,
-            [LEFT + slot * i + gap * (number + 1) for i in range(len(categories))],
-            vertical,
-            has_room=gap > WRITTEN,
-        )
-        for number, one in enumerate(series)
+    entries = entries_of(((one.label, one.style, one.run) for one in series), "point")
+    values = [
+        {
+            "k": entry.key,
+            "c": visible(categories[place]),
+            "y": number(point.value),
+            "low": share_or_number(point.low, unit),
+            "high": share_or_number(point.high, unit),
+            "text": exact_text(point.value, unit),
+            "tip": f"{entry.label or 'value'}, {visible(categories[place])}:"
+            f" {_with_interval(point, unit)}",
+        }
+        for one, entry in zip(series, entries, strict=True)
+        for place, point in enumerate(one.points)
+        if point is not None
     ]
-    names = _category_names(categories)
-    return figure([frame(vertical, None, ""), names, *drawn], title, description)
+    upward = vertical("y", unit)
+    ends = {"y": vertical("low", unit), "y2": {"field": "high"}, "tooltip": TIP}
+    layers: list[Json] = [
+        {"mark": {"type": "line", "strokeWidth": 1.2, "opacity": 0.5}, "encoding": {"y": upward}},
+        {"mark": {"type": "rule", "strokeWidth": 1.8}, "encoding": ends},
+        *(
+            {"mark": {"type": "tick", "size": 12, "thickness": 1.8}, "encoding": {"y": edge}}
+            for edge in (vertical("low", unit), vertical("high", unit))
+        ),
+        {
+            "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1, "stroke": CARD},
+            "encoding": {"y": upward, "tooltip": TIP},
+        },
+    ]
+    if len(values) <= CROWDED:
+        layers.append(_written("y", upward, align="left", dx=9))
+    spec = _by_category(words, layers, entries, values, categories)
+    rows = tuple(
+        (
+            visible(name),
+            *(_with_interval(point, unit) for one in series for point in one.points[place:][:1]),
+        )
+        for place, name in enumerate(categories)
+    )
+    columns = ("", *(entry.label or "value" for entry in entries))
+    return Drawing(spec, words, entries, columns, rows, is_share=unit == "share")
+
+
+def _with_interval(point: Point | None, unit: Unit) -> str:
+    if point is None:
+        return exact_text(None, unit)
+    low, high = (exact_text(end, unit) for end in (point.low, point.high))
+    value = exact_text(point.value, unit)
+    return value if low == high else f"{value} [{low.removesuffix(' %')}, {high}]"
 
 
 def bar_plot(
-    series: Sequence[Bars],
-    categories: Sequence[str],
-    title: str,
-    description: str,
-    unit: Unit = "number",
-) -> str:
+    series: Sequence[Bars], categories: Sequence[str], words: str, unit: Unit = "number"
+) -> Drawing:
     """Bars: one category beside the other, in each of them one bar for each series."""
-    heights = [v for one in series for v in one.heights if v is not None]
-    vertical = upward(heights, unit)
-    slot = (WIDTH - LEFT - RIGHT) / len(categories)
-    width = slot * 0.8 / len(series)
-    drawn = [
-        _bar(one, height, LEFT + slot * (i + 0.1) + width * number, width, vertical)
-        for number, one in enumerate(series)
-        for i, height in enumerate(one.heights)
+    entries = entries_of(((one.label, one.style, None) for one in series), "bar")
+    values = [
+        {
+            "k": entry.key,
+            "c": visible(categories[place]),
+            "y": number(height),
+            "text": exact_text(height, unit),
+            "tip": f"{entry.label}, {visible(categories[place])}: {exact_text(height, unit)}",
+        }
+        for one, entry in zip(series, entries, strict=True)
+        for place, height in enumerate(one.heights)
         if height is not None and is_drawable(height)
     ]
-    names = _category_names(categories)
-    return figure([frame(vertical, None, ""), names, *drawn], title, description)
+    upward = vertical("y", unit)
+    bars = {"mark": {"type": "bar"}, "encoding": {"y": upward, "tooltip": TIP}}
+    layers: list[Json] = [bars]
+    if len(values) <= 2 * CROWDED:
+        layers.append(_written("y", upward, baseline="bottom", dy=-3))
+    spec = _by_category(words, layers, entries, values, categories)
+    rows = tuple(
+        (visible(name), *(exact_text(one.heights[place], unit) for one in series))
+        for place, name in enumerate(categories)
+    )
+    columns = ("", *(entry.label for entry in entries))
+    return Drawing(spec, words, entries, columns, rows, is_share=unit == "share")
 
 
-def _points(series: Points, places: Sequence[float], vertical: Axis, *, has_room: bool) -> str:
-    present = [
-        (x, point) for x, point in zip(places, series.points, strict=False) if point is not None
-    ]
-    joined = [(x, vertical.place(point.value)) for x, point in present]
-    parts = [element("path", class_="joint", d=path_of(joined))] if len(joined) > 1 else []
-    for x, point in present:
-        y, low, high = (vertical.place(v) for v in (point.value, point.low, point.high))
-        shown = number_text(point.value, vertical.step / 100, vertical.unit)
-        parts.append(element("line", class_="error", x1=x, x2=x, y1=low, y2=high))
-        for end in (low, high):
-            parts.append(element("line", class_="error", x1=x - 6, x2=x + 6, y1=end, y2=end))
-        title = element("title", text=f"{series.label}: {shown}")
-        parts.append(element("circle", title, class_="point", cx=x, cy=y, r=5))
-        if has_room:
-            parts.append(element("text", class_="value", x=x + 10, y=y + 4, text=shown))
-    return element("g", *parts, class_=style_class(series.style))
+def _written(field: str, upward: Json, **mark: object) -> Json:
+    """A layer with the values as text, which has a border of the ground's colour."""
+    return {
+        "mark": {"type": "text", "fontWeight": 600, **mark},
+        "encoding": {
+            "y": {**upward, "field": field},
+            "text": {"field": "text"},
+            "color": {"value": "var(--ink)"},
+        },
+    }
 
 
-def _bar(series: Bars, height: float, x: float, width: float, vertical: Axis) -> str:
-    zero, top = vertical.place(0.0), vertical.place(height)
-    counted = vertical.unit == "number" and float(height).is_integer()
-    shown = number_text(height, 1 if counted else vertical.step / 100, vertical.unit)
-    title = element("title", text=f"{series.label}: {shown}")
-    bar = box(title, "bar", x + 1, min(zero, top), width - 2, abs(zero - top))
-    above = min(zero, top) - 4
-    value = element("text", class_="value mid", x=x + width / 2, y=above, text=shown)
-    return element("g", bar, value, class_=style_class(series.style))
-
-
-def _category_names(categories: Sequence[str]) -> str:
-    slot = (WIDTH - LEFT - RIGHT) / len(categories)
-    return "".join(
-        element("text", class_="tick mid", x=LEFT + slot * (i + 0.5), y=HEIGHT - 22, text=name)
-        for i, name in enumerate(categories)
+def _by_category(
+    words: str,
+    layers: Sequence[Json],
+    entries: Sequence[LegendEntry],
+    values: Sequence[Json],
+    categories: Sequence[str],
+) -> Json:
+    """A specification with categories from left to right, and in each the series side by side."""
+    across = {
+        "field": "c",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": [visible(name) for name in categories], "padding": 0.2},
+        "axis": {"labelAngle": 0, "labelLimit": 110, "ticks": False, "labelFontSize": 12},
+    }
+    beside = {"field": "k", "type": "nominal", "scale": {"domain": [e.key for e in entries]}}
+    return specification(
+        words,
+        layers,
+        data={"values": list(values)},
+        transform=shown(),
+        encoding={"x": across, "xOffset": beside, "color": colour(entries)},
     )
 
 
 # Shares of things with long names, as bars that lie: the name above, the 95 % interval at the end.
 #
-# `category_plots` has room for names of a word or two. A workflow or a query needs a line of its
+# The other plots have room for names of a word or two. A workflow or a query needs a line of its
 # own, so here each name stands over its bars, one bar for each series; what is too long even so is
-# cut, and told whole to the pointer.
+# cut, and told whole to the pointer and in the table.
 
-LONGEST_NAME = 66
-_NAME, _BAR, _GAP = 18.0, 14.0, 8.0
-_NUMBER = 60.0
+LONGEST_NAME: Final = 66
+_NAME: Final = "name"
+_BAR: Final = 15
 
 
 @dataclass(frozen=True)
@@ -168,41 +211,135 @@ class ShareBars:
     shares: Sequence[Share]
 
 
-def share_bars(
-    series: Sequence[ShareBars], names: Sequence[str], title: str, description: str
-) -> str:
-    """The bars as SVG, from the first name down.
+def share_bars(series: Sequence[ShareBars], names: Sequence[str], words: str) -> Drawing:
+    """The bars, from the first name down.
 
     Args:
         names: What the shares are of.
     """
-    highest = max(
-        (one.interval[1] for each in series for one in each.shares if one.of), default=1.0
+    entries = entries_of(((one.label, one.style, None) for one in series), "bar")
+    values = [
+        {
+            "k": entry.key,
+            "n": place,
+            "x": share.value,
+            "low": share.interval[0],
+            "high": share.interval[1],
+            "text": number_text(share.value, 0.001, "share"),
+            "tip": f"{entry.label}: {share} ({share.count:,} of {share.of:,})",
+        }
+        for one, entry in zip(series, entries, strict=True)
+        for place, share in enumerate(one.shares)
+        if share.value is not None
+    ]
+    written = [
+        {"k": _NAME, "n": n, "text": _short(visible(name), LONGEST_NAME), "tip": visible(name)}
+        for n, name in enumerate(names)
+    ]
+    spec = _lying(words, entries, values, written)
+    rows = tuple(
+        (visible(name), *(f"{one.shares[n]} ({one.shares[n].count:,})" for one in series))
+        for n, name in enumerate(names)
     )
-    scale = (WIDTH - _NUMBER) / highest
-    row = _NAME + _BAR * len(series) + _GAP
-    parts = []
-    for place, name in enumerate(names):
-        top = place * row
-        short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-        whole = element("title", text=name)
-        parts.append(element("text", whole, x=0, y=top + 13, text=short))
-        for number, each in enumerate(series):
-            parts.append(_share_bar(each, each.shares[place], top + _NAME + number * _BAR, scale))
-    texts = element("title", text=title) + element("desc", text=description)
-    box = f"0 0 {WIDTH:g} {max(len(names), 1) * row:g}"
-    return element("svg", texts, *parts, class_="plot", viewBox=box, role="img", aria_label=title)
+    return Drawing(spec, words, entries, ("", *(e.label for e in entries)), rows, is_share=True)
 
 
-def _share_bar(series: ShareBars, share: Share, y: float, scale: float) -> str:
-    if share.value is None:
-        return ""
-    title = element("title", text=f"{series.label}: {share} ({share.count:,} of {share.of:,})")
-    width, height = max(share.value * scale, 0.5), _BAR - 2
-    low, high = (end * scale for end in share.interval)
-    middle = y + height / 2
-    bar = element("rect", title, class_="bar", x=0, y=y, width=width, height=height)
-    error = element("line", class_="error", x1=low, x2=high, y1=middle, y2=middle)
-    shown = number_text(share.value, 0.001, "share")
-    value = element("text", class_="value", x=high + 6, y=y + 10, text=shown)
-    return element("g", bar, error, value, class_=style_class(series.style))
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _lying(
+    words: str, entries: Sequence[LegendEntry], values: Sequence[Json], names: Sequence[Json]
+) -> Json:
+    down = {"field": "n", "type": "ordinal", "axis": None, "scale": {"paddingInner": 0.25}}
+    slots = {"domain": [_NAME, *(entry.key for entry in entries)]}
+    beside = {"field": "k", "type": "nominal", "scale": slots}
+    room = 1.18 * max((value["high"] for value in values), default=1.0)  # for what is written
+    along = {"type": "quantitative", "axis": None, "scale": {"domain": [0, room], "nice": False}}
+    bars = {"data": {"values": list(values)}, "transform": shown()}
+    width = {**along, "field": "x"}
+    layers: list[Json] = [
+        {
+            "data": {"values": list(names)},
+            "mark": {"type": "text", "align": "left", "baseline": "middle", "limit": 430},
+            "encoding": {"x": {"value": 0}, "text": {"field": "text"}, "tooltip": TIP},
+        },
+        {
+            **bars,
+            "mark": {"type": "bar", "opacity": 0.75},
+            "encoding": {"x": width, "color": colour(entries), "tooltip": TIP},
+        },
+        {
+            **bars,
+            "mark": {"type": "rule", "strokeWidth": 1.4, "color": "var(--ink)"},
+            "encoding": {"x": {**along, "field": "low"}, "x2": {"field": "high"}},
+        },
+        {
+            **bars,
+            "mark": {"type": "text", "align": "left", "dx": 6, "fontWeight": 600},
+            "encoding": {"x": {**along, "field": "high"}, "text": {"field": "text"}},
+        },
+    ]
+    height = max(len(names), 1) * (_BAR * (len(entries) + 1) + 8)
+    return specification(words, layers, height=height, encoding={"y": down, "yOffset": beside})
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One row of a stack plot: a name, and a count for each value."""
+
+    name: str
+    counts: Sequence[int]
+
+
+def stack_plot(stacks: Sequence[Stack], values: Sequence[str], words: str) -> Drawing:
+    """One line for each name, its counts laid end to end.
+
+    Args:
+        values: What is counted, in the order of the counts.
+    """
+    entries = entries_of(((value, style, None) for style, value in enumerate(values)), "bar")
+    parts = [
+        {
+            "k": entry.key,
+            "n": place,
+            "name": visible(stack.name),
+            "x": count,
+            "tip": f"{visible(stack.name)}: {count:,} {entry.label}",
+        }
+        for place, stack in enumerate(stacks)
+        for entry, count in zip(entries, stack.counts, strict=True)
+        if count
+    ]
+    totals = [{"n": n, "x": sum(stack.counts)} for n, stack in enumerate(stacks)]
+    names = [{"n": n, "text": _short(visible(s.name), 22)} for n, s in enumerate(stacks)]
+    down = {"field": "n", "type": "ordinal", "axis": None, "scale": {"padding": 0.2}}
+    room = 1.1 * max((total["x"] for total in totals), default=1)
+    scale = {"domain": [0, room], "nice": False}
+    along = {"field": "x", "type": "quantitative", "axis": None, "scale": scale}
+    layers: list[Json] = [
+        {
+            "data": {"values": names},
+            "mark": {"type": "text", "align": "right", "dx": -8, "color": SOFT},
+            "encoding": {"x": {"value": 0}, "text": {"field": "text"}},
+        },
+        {
+            "data": {"values": parts},
+            "transform": shown(),
+            "mark": {"type": "bar", "cornerRadius": 1},
+            "encoding": {"x": along, "color": colour(entries), "order": _order(), "tooltip": TIP},
+        },
+        {
+            "data": {"values": totals},
+            "mark": {"type": "text", "align": "left", "dx": 6, "fontWeight": 600},
+            "encoding": {"x": along, "text": {"field": "x", "format": ","}},
+        },
+    ]
+    height = max(len(stacks), 1) * 22
+    spec = specification(words, layers, height=height, encoding={"y": down})
+    rows = tuple((visible(s.name), *(f"{count:,}" for count in s.counts)) for s in stacks)
+    return Drawing(spec, words, entries, ("", *(entry.label for entry in entries)), rows)
+
+
+def _order() -> Json:
+    return {"field": "k", "type": "nominal"}

@@ -1,38 +1,41 @@
-"""Lines over steps as SVG, with bands and levels, and what all plots have in common.
+"""Lines over steps, with bands, levels, and a rule at the step that the pointer is told of.
 
-A reader who cannot see colours is told by dashes and by position what belongs together, one who
-cannot see the plot by its title and description, and one who wants a number by resting the pointer
-on it. Whatever is not a finite number is a gap, never a zero.
+Whatever is not a finite number is a gap, never a zero. `lo`, `hi` and `at` are parameters of the
+specification. The page sets the first two in all plots over the same steps when a reader zooms in
+one, and the vertical axis follows what is seen; `at` is the step nearest to the pointer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from toolgym.report.plots.axes import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    TOP,
-    WIDTH,
-    Axis,
-    Unit,
-    along,
-    element,
-    frame,
-    is_drawable,
-    number_text,
-    upward,
+from toolgym.notebook import visible
+from toolgym.report.markup import Unit
+from toolgym.report.plots.vega import (
+    COLOURS,
+    HOVER,
+    SOFT,
+    ZOOM,
+    Json,
+    Values,
+    axis_title,
+    cells,
+    colour,
+    dashes,
+    entries_of,
+    number,
+    share_or_number,
+    shown,
+    specification,
+    thinned,
+    vertical,
 )
+from toolgym.statistics import Drawing, LegendEntry
 
-COLOURS, DASHES = 6, 5
-"""How many of each the style sheet knows; a style is one of each, so 30 differ."""
-HOVER_STEPS = 160
-"""Places of a line plot that answer to the pointer; more make the page heavy and are too narrow."""
-
-Values = Sequence[float | None]
+DATA: Final = "lines"
+"""The data of all lines of a plot, which several layers draw."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Line:
         faint: A thin one behind it; empty for none.
         low: Lower edge of the band; empty for none.
         high: Upper edge of the band.
+        run: The number of its run, where the page shows several.
     """
 
     label: str
@@ -54,6 +58,7 @@ class Line:
     faint: Values = ()
     low: Values = ()
     high: Values = ()
+    run: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,140 +69,165 @@ class Level:
         name: Written above its right end; empty where the legend has to do.
         value: Where it lies.
         since: The step from which it holds.
+        run: The number of its run, where the page shows several.
     """
 
     name: str
     style: int
     value: float
     since: float
-
-
-def style_class(style: int) -> str:
-    """The classes of a style number.
-
-    >>> style_class(0), style_class(7)
-    ('c0 d0', 'c1 d2')
-    """
-    return f"c{style % COLOURS} d{style % DASHES}"
-
-
-def swatch(style: int, *, bar: bool = False) -> str:
-    """A short piece of line, or of a bar, for a legend."""
-    line = element("line", class_="line", x1=1, x2=25, y1=5, y2=5)
-    piece = element("rect", class_="bar", x=7, y=0, width=12, height=10) if bar else line
-    classes = f"swatch {style_class(style)}"
-    return element("svg", piece, class_=classes, viewBox="0 0 26 10", aria_hidden="true")
+    run: int | None = None
 
 
 def line_plot(
     lines: Sequence[Line],
-    title: str,
-    description: str,
+    words: str,
     label: str,
     unit: Unit = "number",
     *,
     levels: Sequence[Level] = (),
-    floor: float | None = 0.0,
-) -> str:
+    from_zero: bool = True,
+    axis: str = "",
+) -> Drawing:
     """Lines over steps, each with an optional band and a faint line behind it.
 
     Args:
         lines: What to draw; the first is drawn last, on top.
+        words: What is seen, in words.
+        label: What the steps count.
         levels: Drawn behind the lines.
-        floor: A value that the vertical axis shows in any case; None for none.
+        from_zero: The vertical axis shows 0.
+        axis: Plots of the same name are zoomed together.
     """
-    horizontal = along(x for line in lines for x in line.x)
-    spans = [v for line in lines for v in (*line.y, *line.faint, *line.low, *line.high)]
-    spans += [level.value for level in levels]
-    vertical = upward((v for v in spans if v is not None), unit, floor)
-    drawn = [_level(level, horizontal, vertical) for level in levels]
-    drawn += [_line(line, horizontal, vertical) for line in reversed(lines)]
-    hover = _hover(lines, horizontal, vertical)
-    return figure([frame(vertical, horizontal, label), *drawn, hover], title, description)
-
-
-def figure(parts: Iterable[str], title: str, description: str) -> str:
-    """A plot out of its parts, with what it shows in words."""
-    texts = element("title", text=title) + element("desc", text=description)
-    box = f"0 0 {WIDTH:g} {HEIGHT:g}"
-    return element("svg", texts, *parts, class_="plot", viewBox=box, role="img", aria_label=title)
-
-
-def _line(line: Line, horizontal: Axis, vertical: Axis) -> str:
-    parts = []
-    if line.low and line.high:
-        parts.append(_band(line, horizontal, vertical))
-    for values, name in ((line.faint, "faint"), (line.y, "line")):
-        path = " ".join(path_of(run) for run in _runs(line.x, values, horizontal, vertical))
-        if path:
-            parts.append(element("path", class_=name, d=path))
-    return element("g", *parts, class_=style_class(line.style))
-
-
-def _level(level: Level, horizontal: Axis, vertical: Axis) -> str:
-    y, start = vertical.place(level.value), horizontal.place(level.since)
-    line = element("line", class_="level", x1=start, x2=horizontal.end, y1=y, y2=y)
-    name = element("text", class_="tick end", x=horizontal.end, y=y - 4, text=level.name)
-    return element("g", line, name, class_=f"c{level.style % COLOURS}")
-
-
-def _runs(
-    x: Sequence[float], values: Values, horizontal: Axis, vertical: Axis
-) -> Iterator[list[tuple[float, float]]]:
-    """The places of the values, cut where one is missing."""
-    run: list[tuple[float, float]] = []
-    for step, value in zip(x, values, strict=False):
-        if value is not None and is_drawable(value):
-            run.append((horizontal.place(step), vertical.place(value)))
-        elif run:
-            yield run
-            run = []
-    if run:
-        yield run
-
-
-def path_of(places: Sequence[tuple[float, float]]) -> str:
-    """A line through some places as the data of a path; a lone one becomes a dot."""
-    if len(places) == 1:
-        return f"M{_pair(places[0])} h0"  # round line ends make a dot of it
-    return "M" + " L".join(_pair(place) for place in places)
-
-
-def _pair(place: tuple[float, float]) -> str:
-    return f"{place[0]:.1f} {place[1]:.1f}"
-
-
-def _band(line: Line, horizontal: Axis, vertical: Axis) -> str:
-    # Both edges are missing in the same places: they are a mean and a deviation apart.
-    lower = _runs(line.x, line.low, horizontal, vertical)
-    upper = _runs(line.x, line.high, horizontal, vertical)
-    areas = (
-        f"M{' L'.join(_pair(place) for place in [*below, *reversed(above)])} Z"
-        for below, above in zip(lower, upper, strict=False)
+    entries = entries_of((line.label, line.style, line.run) for line in lines)
+    steps = sorted({float(x) for line in lines for x in line.x})
+    values = [each for pair in zip(lines, entries, strict=True) for each in _values(*pair, unit)]
+    spec = specification(
+        words,
+        _layers(values, levels, entries, label, unit, from_zero=from_zero),
+        params=_span(steps),
+        datasets={DATA: values[::-1]},
     )
-    return element("path", class_="band", d=" ".join(areas))
+    by_step = [dict(zip(line.x, line.faint or line.y, strict=False)) for line in lines]
+    rows = tuple(_row(steps[place], by_step, unit) for place in thinned(len(steps)))
+    columns = (label, *(entry.label for entry in entries))
+    return Drawing(spec, words, entries, columns, rows, axis, unit == "share")
 
 
-def _hover(lines: Sequence[Line], horizontal: Axis, vertical: Axis) -> str:
-    """Invisible strips that tell the values of one step."""
-    steps = sorted({x for line in lines for x in line.x})
-    shown = steps[:: max(1, -(-len(steps) // HOVER_STEPS))]
-    width = (WIDTH - LEFT - RIGHT) / max(1, len(shown))
-    values = [dict(zip(line.x, line.faint or line.y, strict=False)) for line in lines]
-    strips = []
-    for step in shown:
-        texts = [
-            f"{line.label}: {number_text(value, vertical.step / 100, vertical.unit)}"
-            for line, by_step in zip(lines, values, strict=True)
-            if (value := by_step.get(step)) is not None and is_drawable(value)
-        ]
-        title = element("title", text="\n".join([f"step {step:g}", *texts]))
-        left = max(LEFT, horizontal.place(step) - width / 2)
-        right = min(WIDTH - RIGHT, horizontal.place(step) + width / 2)
-        strips.append(box(title, "hover", left, TOP, right - left, HEIGHT - TOP - BOTTOM))
-    return "".join(strips)
+def _span(steps: Sequence[float]) -> list[Json]:
+    low, high = (steps[0], steps[-1]) if steps else (0.0, 1.0)
+    if low == high:
+        low, high = low - 1, high + 1
+    return [
+        {"name": "lo", "value": low},
+        {"name": "hi", "value": high},
+        {"name": "at", "value": None},
+    ]
 
 
-def box(title: str, name: str, x: float, y: float, width: float, height: float) -> str:
-    """A rectangle of a class, with a title that the pointer shows."""
-    return element("rect", title, class_=name, x=x, y=y, width=width, height=height)
+def _layers(
+    values: Sequence[Json],
+    levels: Sequence[Level],
+    entries: Sequence[LegendEntry],
+    label: str,
+    unit: Unit,
+    *,
+    from_zero: bool,
+) -> list[Json]:
+    """The layers, from the back to the front."""
+    across = {
+        "field": "x",
+        "type": "quantitative",
+        "title": axis_title(label),
+        "scale": {"domainMin": {"expr": "lo"}, "domainMax": {"expr": "hi"}, "nice": False},
+        "axis": {"tickMinStep": 1, "labelOverlap": True, "labelFlush": False},
+    }
+    shared = {"x": across, "color": colour(entries)}
+    data = {"data": {"name": DATA}, "transform": shown("datum.x >= lo", "datum.x <= hi")}
+    upward = {"y": vertical("y", unit, from_zero=from_zero)}
+    if not any(value.get(key) for value in values for key in ("y", "raw", "low", "high")):
+        upward["y"]["scale"] = {"domain": [0, 1]}  # nothing but zeros has no height of its own
+    layers: list[Json] = []
+    if any("low" in value for value in values):
+        edges = {"y": vertical("low", unit, from_zero=from_zero), "y2": {"field": "high"}}
+        mark = {"type": "area", "opacity": 0.13, "tooltip": None}
+        layers.append({**data, "mark": mark, "encoding": {**shared, **edges}})
+    layers += _level_layers(levels, entries, across, vertical("y", unit, from_zero=from_zero))
+    if any("raw" in value for value in values):
+        thin = {"y": vertical("raw", unit, from_zero=from_zero)}
+        mark = {"type": "line", "strokeWidth": 1, "opacity": 0.38}
+        layers.append({**data, "mark": mark, "encoding": {**shared, **thin}})
+    mark = {"type": "line", "strokeWidth": 2.2, "strokeCap": "round"}
+    encoding = {**shared, **upward, "strokeDash": dashes(entries)}
+    layers.append({**data, "mark": mark, "encoding": encoding})
+    if any("alone" in value for value in values):
+        alone = {**data, "transform": [*data["transform"], {"filter": "datum.alone"}]}
+        dot = {"type": "point", "filled": True, "size": 30, "opacity": 1}
+        layers.append({**alone, "mark": dot, "encoding": {**shared, **upward}})
+    return [*layers, _hover_layer(across)]
+
+
+def _values(line: Line, entry: LegendEntry, unit: Unit) -> list[Json]:
+    """The rows of a line's data; one without a neighbour is marked, since no line leads to it."""
+    middle = [number(y) for y in line.y]
+    rows: list[Json] = []
+    for place, (x, y) in enumerate(zip(line.x, middle, strict=False)):
+        row: Json = {"k": entry.key, "x": int(x) if float(x).is_integer() else float(x), "y": y}
+        if line.faint:
+            row["raw"] = number(line.faint[place])
+        if line.low and line.high:
+            row["low"] = share_or_number(line.low[place], unit)
+            row["high"] = share_or_number(line.high[place], unit)
+        around = [*middle[max(place - 1, 0) : place], *middle[place + 1 : place + 2]]
+        if y is not None and not any(each is not None for each in around):
+            row["alone"] = True
+        rows.append(row)
+    return rows
+
+
+def _level_layers(
+    levels: Sequence[Level], entries: Sequence[LegendEntry], across: Json, upward: Json
+) -> Iterable[Json]:
+    """Dotted rules from where a level holds to the right edge, and its name at their end."""
+    keys = {entry.run: entry.key for entry in entries if entry.run is not None}
+    edge = {**across, "datum": {"expr": "hi"}}
+    del edge["field"]
+    for level in levels:
+        row = {
+            "k": "" if level.run is None else keys.get(level.run, ""),
+            "x": level.since,
+            "y": number(level.value),
+        }
+        common = {
+            "data": {"values": [{**row, "name": visible(level.name)}]},
+            "transform": [*shown("datum.x <= hi"), {"calculate": "max(datum.x, lo)", "as": "from"}],
+        }
+        rule = {"type": "rule", "strokeWidth": 1.4, "strokeDash": [1, 4], "strokeCap": "round"}
+        tint = {"value": f"var(--s{level.style % len(COLOURS)})"}
+        ends = {"x": {**across, "field": "from"}, "x2": {"datum": {"expr": "hi"}}}
+        yield {**common, "mark": rule, "encoding": {**ends, "y": upward, "color": tint}}
+        text = {"type": "text", "align": "right", "baseline": "bottom", "dy": -2, "color": SOFT}
+        place = {"x": edge, "y": upward, "text": {"field": "name"}}
+        yield {**common, "mark": text, "encoding": place}
+
+
+def _hover_layer(across: Json) -> Json:
+    """A rule at the step nearest to the pointer, which the page sets, as it tells its values.
+
+    Vega could find that step by itself, from a mark for each; a page of long runs would have tens
+    of thousands of them.
+    """
+    return {
+        "data": {"values": [{}]},
+        "transform": [{"calculate": "at", "as": "x"}, {"filter": "isNumber(datum.x)"}],
+        "params": [ZOOM],
+        "mark": HOVER,
+        "encoding": {"x": across, "opacity": {"value": 0.7}},
+    }
+
+
+def _row(
+    step: float, by_step: Sequence[Mapping[float, float | None]], unit: Unit
+) -> tuple[str, ...]:
+    """The values of one step; each as it was logged where the line is smoothed."""
+    return (f"{step:g}", *cells((values.get(step) for values in by_step), unit))

@@ -14,25 +14,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from toolgym.report.plots.axes import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    TOP,
-    WIDTH,
-    Axis,
-    Unit,
-    along,
-    element,
-    frame,
-    number_text,
-    ticks_along,
-    upward,
+from toolgym.notebook import visible
+from toolgym.report.markup import Unit, exact_text
+from toolgym.report.plots.vega import (
+    CARD,
+    TIP,
+    ZOOM,
+    Json,
+    axis_title,
+    colour,
+    entries_of,
+    number,
+    share_or_number,
+    shown,
+    specification,
+    vertical,
 )
-from toolgym.report.plots.lines import figure, path_of, style_class
+from toolgym.statistics import Drawing
 
 Mark = Literal["ring", "disc", "diamond"]
 
@@ -67,42 +67,71 @@ class Track:
     spots: Sequence[Spot]
 
 
-def scatter_plot(
-    tracks: Sequence[Track], title: str, description: str, label: str, unit: Unit = "number"
-) -> str:
-    """The tracks as SVG; both axes begin at 0."""
-    spots = [spot for track in tracks for spot in track.spots]
-    horizontal = along([0.0, *(spot.x * 1.05 for spot in spots)])
-    vertical = upward((v for spot in spots for v in (spot.y, spot.low, spot.high)), unit)
-    drawn = [_track(track, horizontal, vertical) for track in tracks]
-    return figure([frame(vertical, horizontal, label), *drawn], title, description)
+def scatter_plot(tracks: Sequence[Track], words: str, label: str, unit: Unit = "number") -> Drawing:
+    """The tracks; both axes begin at 0.
 
-
-def _track(track: Track, horizontal: Axis, vertical: Axis) -> str:
-    joined = [
-        (horizontal.place(spot.x), vertical.place(spot.y)) for spot in track.spots if spot.is_joined
+    Args:
+        label: What the horizontal axis counts.
+    """
+    entries = entries_of(((track.label, track.style, None) for track in tracks), "point")
+    values: list[Json] = [
+        {
+            "k": entry.key,
+            "n": place,
+            "x": number(spot.x),
+            "y": number(spot.y),
+            "low": share_or_number(spot.low, unit),
+            "high": share_or_number(spot.high, unit),
+            "mark": spot.mark,
+            "joined": spot.is_joined,
+            "tip": f"{entry.label}, {visible(spot.name)}: {exact_text(spot.y, unit)}"
+            f" at {spot.x:.2f}",
+        }
+        for track, entry in zip(tracks, entries, strict=True)
+        for place, spot in enumerate(track.spots)
     ]
-    parts = [element("path", class_="joint", d=path_of(joined))] if len(joined) > 1 else []
-    for spot in track.spots:
-        x, y = horizontal.place(spot.x), vertical.place(spot.y)
-        low, high = vertical.place(spot.low), vertical.place(spot.high)
-        shown = number_text(spot.y, vertical.step / 100, vertical.unit)
-        title = element("title", text=f"{track.label}, {spot.name}: {shown} at {spot.x:.2f}")
-        if low != high:
-            parts.append(element("line", class_="error thin", x1=x, x2=x, y1=low, y2=high))
-        parts.append(_mark(spot.mark, title, x, y))
-    return element("g", *parts, class_=style_class(track.style))
-
-
-def _mark(mark: Mark, title: str, x: float, y: float) -> str:
-    if mark == "diamond":
-        path = f"M{x:.1f} {y - 7:.1f} l6 7 l-6 7 l-6 -7 Z"
-        return element("path", title, class_="point", d=path)
-    name = "ring" if mark == "ring" else "point"
-    return element("circle", title, class_=name, cx=x, cy=y, r=5)
-
-
-LABELS = LEFT + 22.0  # words need more room than numbers
+    room = 1.08 * max((value["x"] or 0.0 for value in values), default=1.0)
+    scale = {"domainMin": 0, "domainMax": room or 1.0, "nice": False}
+    across = {"field": "x", "type": "quantitative", "title": axis_title(label), "scale": scale}
+    upward = vertical("y", unit)
+    joined = [{"filter": "datum.joined"}]
+    discs, rings = [{"filter": "datum.mark !== 'ring'"}], [{"filter": "datum.mark === 'ring'"}]
+    shapes = {"domain": ["disc", "diamond"], "range": ["circle", "diamond"]}
+    shape = {"field": "mark", "type": "nominal", "scale": shapes, "legend": None}
+    layers: list[Json] = [
+        {
+            "transform": joined,
+            "mark": {"type": "line", "strokeWidth": 1.2, "opacity": 0.6},
+            "encoding": {"y": upward, "order": {"field": "n"}},
+        },
+        {
+            "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.45},
+            "encoding": {"y": vertical("low", unit), "y2": {"field": "high"}},
+        },
+        {
+            "transform": rings,
+            "mark": {"type": "point", "fill": CARD, "size": 80, "strokeWidth": 2.2, "opacity": 1},
+            "encoding": {"y": upward, "tooltip": TIP},
+        },
+        {
+            "transform": discs,
+            "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+            "encoding": {"y": upward, "shape": shape, "tooltip": TIP},
+        },
+    ]
+    spec = specification(
+        words,
+        layers,
+        data={"values": values},
+        transform=shown(),
+        encoding={"x": across, "color": colour(entries)},
+    )
+    rows = tuple(
+        (f"{track.label}, {visible(spot.name)}", f"{spot.x:.2f}", exact_text(spot.y, unit))
+        for track in tracks
+        for spot in track.spots
+    )
+    return Drawing(spec, words, entries, ("", label, "value"), rows, is_share=unit == "share")
 
 
 @dataclass(frozen=True)
@@ -112,12 +141,14 @@ class Incidents:
     Attributes:
         steps: How many steps the guards saw.
         severities: By step, without the steps at which nothing happened.
+        run: The number of the run, where the page shows several.
     """
 
     label: str
     style: int
     steps: int
     severities: Mapping[int, int]
+    run: int | None = None
 
     def in_words(self, actions: Sequence[str]) -> str:
         """The count of each action, and its first step.
@@ -142,38 +173,55 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
+AXIS: Final = "GRPO step"
+
+
 def guard_plot(
-    runs: Sequence[Incidents], actions: Sequence[str], title: str, description: str, last: int
-) -> str:
-    """The plot.
+    runs: Sequence[Incidents], actions: Sequence[str], words: str, last: int, axis: str = ""
+) -> Drawing:
+    """The dots.
 
     Args:
         runs: Whose incidents; those of several are drawn beside each other.
         actions: Names of the severities, 0 first; 0 is the ground that the others stand on.
         last: The last step of any run.
+        axis: Plots of the same name are zoomed together.
     """
-    scale = along([1, last])
-    horizontal = Axis(scale.low, scale.high, LABELS + 8, scale.end, scale.step)
-    vertical = Axis(0, len(actions) - 1, HEIGHT - BOTTOM, TOP + 6, 1)
-    parts = [_row(vertical, number, name) for number, name in enumerate(actions)]
-    parts.append(ticks_along(horizontal, "GRPO step"))
-    for number, run in enumerate(runs):
-        shift = 5 * (number - (len(runs) - 1) / 2)
-        dots = [
-            _dot(run, step, severity, horizontal.place(step), vertical.place(severity) + shift)
-            for step, severity in sorted(run.severities.items())
-        ]
-        parts.append(element("g", *dots, class_=style_class(run.style)))
-    return figure(parts, title, description)
-
-
-def _row(vertical: Axis, severity: int, name: str) -> str:
-    y = vertical.place(severity)
-    kind = "grid" if severity else "zero"
-    line = element("line", class_=kind, x1=LABELS, x2=WIDTH - RIGHT, y1=y, y2=y)
-    return line + element("text", class_="tick end", x=LABELS - 6, y=y + 4, text=name)
-
-
-def _dot(run: Incidents, step: int, severity: int, x: float, y: float) -> str:
-    title = element("title", text=f"{run.label}, step {step}")
-    return element("circle", title, class_="point", cx=x, cy=y, r=4 if severity > 1 else 3)
+    entries = entries_of(((run.label, run.style, run.run) for run in runs), "point")
+    values = [
+        {
+            "k": entry.key,
+            "x": step,
+            "c": actions[severity],
+            "tip": f"{entry.label}, step {step}: {actions[severity]}",
+        }
+        for run, entry in zip(runs, entries, strict=True)
+        for step, severity in sorted(run.severities.items())
+    ]
+    scale = {"domainMin": {"expr": "lo"}, "domainMax": {"expr": "hi"}, "nice": False}
+    across = {"field": "x", "type": "quantitative", "title": AXIS, "scale": scale}
+    order = {"domain": list(actions[:0:-1]), "padding": 0.3}
+    upward = {"field": "c", "type": "nominal", "title": None, "scale": order}
+    keys = {"domain": [entry.key for entry in entries]}
+    encoding = {
+        "x": {**across, "axis": {"tickMinStep": 1}},
+        "y": {**upward, "axis": {"grid": True, "labelFontSize": 12}},
+        "color": colour(entries),
+        "tooltip": TIP,
+    }
+    if len(entries) > 1:
+        encoding["yOffset"] = {"field": "k", "type": "nominal", "scale": keys}
+    dots = {"type": "point", "filled": True, "size": 55, "opacity": 1}
+    spec = specification(
+        words,
+        [{"mark": dots, "encoding": encoding, "params": [ZOOM]}],
+        params=[{"name": "lo", "value": 0 if last < 2 else 1}, {"name": "hi", "value": last}],
+        data={"values": values},
+        transform=shown("datum.x >= lo", "datum.x <= hi"),
+    )
+    rows = tuple(
+        (str(step), entry.label, actions[severity])
+        for run, entry in zip(runs, entries, strict=True)
+        for step, severity in sorted(run.severities.items())
+    )
+    return Drawing(spec, words, entries, (AXIS, "run", "action"), rows, axis)

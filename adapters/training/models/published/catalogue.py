@@ -121,6 +121,11 @@ def model_named(name: str) -> PublishedModel:
     )
 
 
+def names() -> list[str]:
+    """The names that stand for a model, whether it is there or not."""
+    return list(MODELS)
+
+
 def models_folder() -> Path:
     """Where model folders lie, in the cache."""
     return cache_folder() / "models"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import logging
 import shutil
 import time
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ from toolgym.runs.files import replace_folder
 
 NEEDED: Final = ("torch", "transformers", "gguf")
 _PAUSE: Final = 0.2  # seconds
+
+_logger = logging.getLogger(__name__)
 
 
 def get(model: PublishedModel, given: Path | None = None) -> Path:
@@ -135,15 +138,12 @@ def _remove(place: Path) -> None:
 def _held(model: PublishedModel) -> Iterator[IO[bytes]]:
     """Hold the work folder of a model; whoever comes later waits, and says so."""
     with (models_folder() / f".{folder_of(model).name}.lock").open("wb") as stream:
-        waits = f"waiting for another process that gets {model.name}"
         is_waiting = False
         while not _lock(stream):
-            if not is_waiting:
-                tell(waits, 0, 1)
+            if not is_waiting:  # said in logs, too, where progress is not shown
+                _logger.warning("waiting for another process that gets %s.", model.name)
             is_waiting = True
             time.sleep(_PAUSE)
-        if is_waiting:
-            tell(waits, 1, 1)
         yield stream
 
 

@@ -1,0 +1,168 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Train the tiny model and read its report
+#
+# A transformer of half a million parameters is made from scratch. It imitates demonstrations,
+# some of them clumsy, and is then improved by GRPO in the environment itself. After about five
+# minutes of one core you have what any training here leaves: a folder with all numbers, transcripts
+# and checkpoints, and a report as one HTML page.
+#
+# It needs `pip install 'toolgym[train,notebooks]'`.
+
+# %% tags=["parameters"]
+OPTIONS = []
+
+# %% [markdown]
+# Only a look at how it goes, in a minute? Then put this into the cell above. A model that was
+# trained for so short a time has learnt nothing, and its report will say so:
+#
+# ```python
+# OPTIONS = "--warmup-steps 20 --demos 100 --steps 2 --eval-tasks 8 --no-preflight".split()
+# ```
+
+# %%
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+from IPython.display import IFrame
+
+import toolgym
+from toolgym.report import write_report
+from toolgym.runs.run import Run
+
+folders = (Path("runs") / f"notebook-{number:03d}" for number in itertools.count(1))
+RUN = next(folder for folder in folders if not folder.exists())
+
+# %% [markdown]
+# ## The training
+#
+# This is the command `toolgym train sqlgym/Explore-v0`, as in a terminal. Its first lines say what
+# is trained on what, and what it is measured on; then there is a line for each phase that is over.
+
+# %%
+command = [sys.executable, "-m", "toolgym", "train", "sqlgym/Explore-v0"]
+options = ["--trainer", "reference", "--out", str(RUN), *OPTIONS]
+# Jupyter asks for colours and moving bars, which a cell cannot show of another process.
+environment = {**os.environ, "COLUMNS": "160"}
+environment.pop("FORCE_COLOR", None)
+with subprocess.Popen(
+    [*command, *options],
+    env=environment,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+    text=True,
+) as training:
+    for line in training.stdout:
+        print(line, end="")
+if training.returncode:
+    raise SystemExit(f"The training ended with status {training.returncode}; see above.")
+
+# %% [markdown]
+# ## What came of it
+#
+# All tasks of an evaluation are unseen in training; "unseen databases" are harder, since nothing of
+# the database was seen either. The sampled figures tell how much was learnt. Greedily a model does
+# the likeliest of its habits, and a small push can change which one that is.
+
+# %%
+run = Run.open(RUN)
+summary = run.summary
+pd.DataFrame(
+    {
+        (each["name"], when): {
+            "accuracy": each[when]["accuracy"],
+            "from (95 %)": each[when]["interval"][0],
+            "to (95 %)": each[when]["interval"][1],
+            "valid turns": each[when]["validity"],
+            "episodes": each[when]["episodes"],
+        }
+        for each in summary["evaluations"]
+        for when in ("before", "after")
+    }
+).T.round(3)
+
+# %%
+print(summary["gain"])
+
+# %% [markdown]
+# ## How it went
+#
+# Each step of GRPO leaves a line of numbers. These are the ones to look at first: the reward, the
+# share of groups that teach nothing because all members had the same outcome, the entropy (how many
+# ways the model still tries), and the share of turns with valid calls.
+
+# %%
+FIRST = ["reward", "dead_groups", "entropy", "validity"]
+steps = run.metrics("grpo")
+points = [
+    {"step": line["step"], "metric": name, "value": line[name]}
+    for line in steps
+    for name in FIRST
+    if line.get(name) is not None
+]
+try:
+    import altair as alt
+except ImportError:
+    print("With Altair installed this is a picture: pip install 'toolgym[notebooks]'")
+    picture = pd.DataFrame(points).pivot(index="step", columns="metric", values="value")
+else:
+    alt.renderers.enable("svg")  # a picture that needs neither a network nor a script
+    lines = alt.Chart(alt.Data(values=points)).mark_line()
+    picture = (
+        lines.encode(x="step:Q", y=alt.Y("value:Q", title=None))
+        .properties(width=280, height=140)
+        .facet(alt.Facet("metric:N", title=None), columns=2)
+        .resolve_scale(y="independent")
+    )
+picture
+
+# %% [markdown]
+# ## The same task before and after
+#
+# Numbers do not tell what a model does; transcripts do. This is the first task whose verdict
+# changed, or simply the first one, if none did.
+
+# %%
+before = {episode.task_id: episode for episode in toolgym.read_episodes(RUN, "before")}
+after = {episode.task_id: episode for episode in toolgym.read_episodes(RUN, "after")}
+changed = [task for task in after if after[task].correct > before[task].correct]
+task_id = (changed or list(after))[0]
+print(f"{len(changed)} of {len(after)} tasks are right now that were not")
+before[task_id]
+
+# %%
+after[task_id]
+
+# %% [markdown]
+# ## The report
+#
+# The training has written it; `write_report` makes it anew, also for several runs side by side. It
+# is one file that needs no network: it can be mailed, and opened in years.
+
+# %%
+report = write_report(run)
+print(report)
+IFrame(str(report), width="100%", height=600)
+
+# %% [markdown]
+# ## Next
+#
+# - `toolgym audit RUN` judges the verdicts again by a second rule.
+# - `toolgym train sqlgym/Explore-v0 --control shuffled-rewards` is the same run without anything to
+#   learn from: what still improves there was not learnt.
+# - `toolgym train sqlgym/Explore-v0 --model PATH` trains a real model.

@@ -1,0 +1,258 @@
+"""The notebooks are run whole, by a real kernel, and what they tell is true of what they computed.
+
+A last cell hands back, as JSON, values that the cells before it have left; `parameters` are put
+behind the cell with that tag, as papermill does.
+"""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+jupytext = pytest.importorskip("jupytext", reason="needs the extra notebooks")
+nbclient = pytest.importorskip("nbclient", reason="needs the extra notebooks")
+pytest.importorskip("ipykernel", reason="needs the extra notebooks")
+new_code_cell = pytest.importorskip("nbformat.v4").new_code_cell
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "examples" / "notebooks"
+NAMES = ("first_episode", "own_database", "collapse", "train_and_report")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a notebook in an empty folder; returns it with its outputs, and the values asked for."""
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
+    (tmp_path / "work").mkdir()
+
+    def run(name, values, parameters=""):
+        notebook = jupytext.read(FOLDER / f"{name}.py")
+        if parameters:
+            [place] = [n for n, cell in enumerate(notebook.cells) if is_parameters(cell)]
+            notebook.cells.insert(place + 1, new_code_cell(parameters))
+        asked = ", ".join(f"{key!r}: {expression}" for key, expression in values.items())
+        source = f"import json, toolgym\nprint(json.dumps({{{asked}, 'from': toolgym.__file__}}))"
+        notebook.cells.append(new_code_cell(source))
+        where = {"metadata": {"path": str(tmp_path / "work")}}
+        nbclient.NotebookClient(
+            notebook, timeout=None, kernel_name="python3", resources=where
+        ).execute()
+        found = json.loads(notebook.cells[-1].outputs[0]["text"])
+        assert Path(found.pop("from")).is_relative_to(ROOT)  # no other copy was run
+        return notebook, found
+
+    return run
+
+
+def is_parameters(cell):
+    return "parameters" in cell.metadata.get("tags", ())
+
+
+def pictures(notebook, kind="text/html"):
+    """What all cells show of one kind, as Jupyter would show it."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return [output["data"][kind] for output in outputs if kind in output.get("data", ())]
+
+
+def test_the_folder_holds_the_notebooks_that_its_page_lists_in_their_order():
+    page = (FOLDER / "README.md").read_text("utf-8")
+
+    assert re.findall(r"\]\((\w+)\.py\)", page) == list(NAMES)
+    assert sorted(path.stem for path in FOLDER.glob("*.py")) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_begins_with_a_title_has_short_cells_and_no_outputs(name):
+    notebook = jupytext.read(FOLDER / f"{name}.py")
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+    assert notebook.cells[0].source.startswith("# ")
+    assert notebook.metadata["kernelspec"]["name"] == "python3"
+    assert max(len(cell.source.splitlines()) for cell in code) <= 36
+    assert all(cell.outputs == [] for cell in code)
+    assert len(notebook.cells) - len(code) >= len(code) // 2  # it tells what it does
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_of_a_notebook_leads_to_a_file_beside_it(name):
+    for target in re.findall(r"\]\(([^)]+)\)", (FOLDER / f"{name}.py").read_text("utf-8")):
+        assert (FOLDER / target).is_file(), target
+
+
+def drawing(name, monkeypatch, **modules):
+    """What the cell of a notebook that draws leaves to be shown."""
+    [cell] = [c for c in jupytext.read(FOLDER / f"{name}.py").cells if "import altair" in c.source]
+    for module, instead in modules.items():
+        monkeypatch.setitem(sys.modules, module, instead)
+    step = {"step": 1, **dict.fromkeys(("reward", "grad_norm", "entropy"), 0.5)}
+    names = {"history": {"strict": [step]}, "COLUMNS": {"reward": "mean reward"}}
+    names["run"] = SimpleNamespace(metrics=lambda phase: [step])
+    names["pd"] = pytest.importorskip("pandas", reason="needs the extra train")
+    exec(cell.source, names)
+    return names["picture"]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["collapse", "train_and_report"])
+def test_without_the_plotting_library_there_is_a_table(name, monkeypatch, capsys):
+    picture = drawing(name, monkeypatch, altair=None)
+
+    assert 0.5 in picture.to_numpy()
+    assert "pip install 'toolgym[notebooks]'" in capsys.readouterr().out
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["collapse", "train_and_report"])
+def test_with_the_plotting_library_there_is_a_picture_without_a_script(name, monkeypatch):
+    pytest.importorskip("altair", reason="needs the extra notebooks")
+
+    shown = drawing(name, monkeypatch)._repr_mimebundle_(include=None, exclude=None)
+
+    assert shown["image/svg+xml"].startswith("<svg")
+    assert "<script" not in shown["image/svg+xml"]
+
+
+@pytest.mark.slow
+def test_the_command_of_the_page_makes_ordinary_notebooks(tmp_path):
+    page = (FOLDER / "README.md").read_text("utf-8")
+    assert "    jupytext --to ipynb examples/notebooks/*.py\n" in page
+    files = [shutil.copy(FOLDER / f"{name}.py", tmp_path) for name in NAMES]
+
+    command = [sys.executable, "-m", "jupytext", "--to", "ipynb", *files]
+    done = subprocess.run(command, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    for name in NAMES:
+        made = json.loads((tmp_path / f"{name}.ipynb").read_text("utf-8"))
+        assert made["nbformat"] == 4
+        assert {cell["cell_type"] for cell in made["cells"]} == {"markdown", "code"}
+
+
+@pytest.mark.slow
+def test_a_first_episode(run):
+    notebook, found = run(
+        "first_episode",
+        {
+            "mine": "mine.to_json()",
+            "expert": "expert.to_json()",
+            "accuracies": "{name: each.accuracy for name, each in evaluations.items()}",
+        },
+    )
+
+    mine, expert = found["mine"], found["expert"]
+    assert mine["correct"]
+    assert mine["task_id"] == expert["task_id"]
+    assert [code for turn in mine["turns"] for code in turn["repairs"]][:2] == [
+        "dropped_null",
+        "renamed_key",
+    ]
+    assert [code for turn in mine["turns"] for code in turn["errors"]] == ["unknown_column"]
+    assert mine["score"] < expert["score"] < 1
+    assert found["accuracies"]["expert"] == 1
+    assert found["accuracies"]["random"] < 0.5
+    assert len(pictures(notebook)) == 5
+
+
+@pytest.mark.slow
+def test_a_database_of_ones_own(run):
+    notebook, found = run(
+        "own_database",
+        {
+            "levels": "dict(levels)",
+            "expert": "[expert.accuracy, expert.episodes]",
+            "unchanged": "before == after",
+            "right": "[sqlgym.check_answer(gold, each).equal for each in (gold, 'no idea')]",
+        },
+    )
+
+    assert set(found["levels"]) == {"easy", "medium", "hard", "extra"}
+    assert found["expert"] == [1, 30]
+    assert found["unchanged"] is True
+    assert found["right"] == [True, False]
+    printed = [cell.outputs[0].get("text", "") for cell in notebook.cells if cell.get("outputs")]
+    assert any(text.startswith("error[not_allowed]: Not allowed here: DELETE") for text in printed)
+    assert len(pictures(notebook)) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_the_collapse_is_seen_with_strict_tools_and_undone_with_lenient_ones(run):
+    pytest.importorskip("trl", reason="needs the extra train")
+    notebook, found = run(
+        "collapse",
+        {
+            "before_and_after": "scores",
+            "scores": "{name: [r.score for r in each] for name, each in groups.items()}",
+            "advantages": "{name: advantages(each) for name, each in groups.items()}",
+            "history": "history",
+            "moved": "moved",
+            "diagnosis": "diagnosis",
+            "call": "[first_call(transcripts[0]), first_call(padded(transcripts)[0])]",
+        },
+    )
+
+    clean, full = (each["arguments"] for each in found["call"])
+    assert None not in clean.values()
+    assert {name for name, value in full.items() if value is not None} == set(clean)
+    assert None in full.values()
+
+    strict, lenient = found["history"]["strict"], found["history"]["lenient"]
+    assert len(set(found["scores"]["strict"])) == 1
+    assert set(found["advantages"]["strict"]) == {0.0}
+    assert {step["zero_variance_groups"] for step in strict} == {1.0}
+    assert {step["grad_norm"] for step in strict} == {0.0}
+    assert found["moved"]["strict"] == 0
+    assert "parsing='lenient'" in found["diagnosis"]
+
+    assert len(set(found["scores"]["lenient"])) > 1
+    assert max(found["advantages"]["lenient"]) > 0
+    assert all(step["grad_norm"] > 0 for step in lenient)
+    assert sum(step["zero_variance_groups"] for step in lenient) < 0.5 * len(lenient)
+    assert found["moved"]["lenient"] > 0
+    assert min(step["reward"] for step in lenient) > max(step["reward"] for step in strict)
+    assert len(pictures(notebook, "image/svg+xml")) == 1
+    assert found["before_and_after"]["after"] > found["before_and_after"]["before"]
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_the_tiny_model_is_trained_and_its_report_is_written(run, tmp_path):
+    pytest.importorskip("trl", reason="needs the extra train")
+    text = (FOLDER / "train_and_report.py").read_text("utf-8")
+    [quick] = re.findall(r"^# (OPTIONS = \".*)$", text, re.M)
+
+    notebook, found = run(
+        "train_and_report",
+        {
+            "complete": "run.is_complete",
+            "steps": "[line['step'] for line in steps]",
+            "report": "str(report)",
+            "gain": "summary['gain']",
+            "played": "[len(before), len(after)]",
+            "points": "sorted({each['metric'] for each in points})",
+        },
+        parameters=quick,
+    )
+
+    [told] = [cell.outputs for cell in notebook.cells if "subprocess.Popen" in cell.source]
+    printed = "".join(output["text"] for output in told)
+    assert "Run folder: runs/notebook-001\n" in printed
+    assert "\x1b" not in printed
+    assert len(printed.splitlines()) < 60
+    assert found["complete"] is True
+    assert found["steps"] == [1, 2]
+    assert found["points"] == ["dead_groups", "entropy", "reward", "validity"]
+    assert found["played"] == [8, 8]
+    assert found["gain"]
+    report = tmp_path / "work" / found["report"]
+    assert found["gain"] in html.unescape(report.read_text("utf-8"))
+    assert len(pictures(notebook, "image/svg+xml")) == 1
+    assert any("<iframe" in each for each in pictures(notebook))

@@ -1,0 +1,235 @@
+"""Shell completion, as shells ask for it, and by the functions that they are given."""
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.toolgym.commands.command_line import SCRIPT, environ, install, run_here
+from toolgym.plugins import COMMANDS, find_plugins
+
+ENVIRONMENTS = [
+    "aflowgym/Compose-v0",
+    "aflowgym/Operate-v0",
+    "sqlgym/Explore-v0",
+    "sqlgym/TextToSQL-v0",
+]
+PATH = f"{Path(SCRIPT).parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def complete(line: str, **more: object) -> list[str]:
+    """What bash is offered at the end of a line, in this process."""
+    words = shlex.split(line) + ([""] if line.endswith(" ") else [])
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    done = run_here(_TOOLGYM_COMPLETE="complete_bash", **asked, **more)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split("\n")[:-1] if done.stdout.strip() else []
+
+
+def test_the_commands_are_offered():
+    assert sorted(complete("toolgym ")) == list(find_plugins(COMMANDS))
+    assert complete("toolgym ev") == ["eval"]
+    assert complete("toolgym tasks s") == ["stats", "show", "synth"]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("toolgym eval ", ENVIRONMENTS),
+        ("toolgym play sqlgym/T", ["sqlgym/TextToSQL-v0"]),
+        ("toolgym eval sqlgym/Explore-v0 --po", ["--policy", "--policy-set"]),
+        ("toolgym eval sqlgym/Explore-v0 --dataset b", ["bundled", "bundled-2", "bundled-3"]),
+        ("toolgym eval aflowgym/Compose-v0 --dataset ", ["bundled", "tiny"]),
+        ("toolgym tasks show t", ["tiny"]),
+        ("toolgym train --trainer ", ["trl", "reference"]),
+        ("toolgym train --report-to ", ["tensorboard", "trackio", "wandb"]),
+        ("toolgym eval --report-to w", ["wandb"]),
+        ("toolgym stats x --phase after-", ["after-items", "after-sampled"]),
+        ("toolgym models get ", ["smollm2"]),
+        ("toolgym tasks check bundled --split ", ["train", "dev", "test"]),
+    ],
+)
+def test_words_of_a_fixed_kind_are_offered(line, offered):
+    assert complete(line) == offered
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two runs, one of them with checkpoints, and things that are none."""
+    for name in (
+        "runs/explore-001",
+        "runs/explore-002",
+        "single",
+        "runs/$(touch pwned)",
+        "runs/a b",
+    ):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text("{}")
+    for name in ("warmup", "final"):
+        (tmp_path / "runs/explore-001/checkpoints" / name).mkdir(parents=True)
+    (tmp_path / "runs/notes").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_run_folders_are_offered_from_here_and_from_what_was_typed(place):
+    both = ["runs/explore-001", "runs/explore-002"]
+
+    assert complete("toolgym stats ") == [*both, "single"]
+    for command in ("audit", "report", "watch", "report single"):
+        assert complete(f"toolgym {command} runs/") == both
+    assert complete("toolgym eval x --compare runs/explore-001 runs/explore-002"[:-1]) == both
+    assert complete(f"toolgym train --resume {place}/si") == [f"{place}/single"]
+    assert complete("toolgym stats runs/n") == []
+
+
+def test_checkpoints_are_offered_where_a_model_is_wanted(place):
+    checkpoints = [f"runs/explore-001/checkpoints/{name}" for name in ("final", "warmup")]
+
+    assert complete("toolgym train --model ") == ["smollm2", *checkpoints]
+    assert complete("toolgym eval --policy ") == [
+        *("expert", "random", "openai:", "smollm2"),
+        *checkpoints,
+    ]
+    assert complete("toolgym eval --policy runs/explore-001/checkpoints/f") == checkpoints[:1]
+
+
+def test_a_folder_that_cannot_be_read_offers_nothing(place):
+    assert complete(f"toolgym stats {place}/nowhere/") == []
+    assert complete(f"toolgym stats {place}/single/config.json/") == []
+
+
+def test_a_broken_package_is_no_disturbance(tmp_path):
+    module = "raise RuntimeError('its import fails')"
+    points = {
+        "toolgym.commands: crash": "broken:command",
+        "toolgym.environments: broken": "broken",
+        "toolgym.model_names: broken": "broken:names",
+    }
+    folder = install(tmp_path, "broken", module, points)
+
+    assert "eval" in complete("toolgym ", path=folder)
+    assert complete("toolgym eval ", path=folder) == ENVIRONMENTS
+    assert "smollm2" in complete("toolgym train --model ", path=folder)
+
+
+def test_zsh_and_fish_are_told_what_a_command_does():
+    asked = {"_TOOLGYM_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "toolgym ta"}
+    zsh = run_here(**asked).stdout
+    asked |= {"_TOOLGYM_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    fish = run_here(**asked).stdout
+
+    assert zsh.startswith('_arguments \'*: :(("tasks":"Look at the tasks of a data set')
+    assert fish.startswith("tasks\tLook at the tasks of a data set")
+
+
+def test_fish_is_told_whether_to_offer_files():
+    asked = {"_TOOLGYM_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "is-args"}
+
+    assert run_here(**asked, _TYPER_COMPLETE_ARGS="toolgym eval ").returncode == 0
+    assert run_here(**asked, _TYPER_COMPLETE_ARGS="toolgym tasks stats x --html ").returncode == 1
+
+
+def test_completing_imports_no_training_library_and_no_environment():
+    code = (
+        "import atexit, os, sys;"
+        "os.environ |= {'_TOOLGYM_COMPLETE': 'complete_bash', 'COMP_CWORD': '3',"
+        " 'COMP_WORDS': 'toolgym train --model '};"
+        "atexit.register(lambda: sys.__stdout__.write(' '.join(sys.modules)));"
+        "from toolgym.cli import main; main()"
+    )
+    command = [shutil.which("python", path=PATH) or "python", "-c", code]
+    shown = subprocess.run(command, env=environ(), capture_output=True, text=True, timeout=120)
+
+    modules = set(shown.stdout.split())
+    assert "adapters.commands.train" in modules
+    assert modules & {"torch", "transformers", "trl", "sqlglot", "numpy"} == set()
+
+
+# Real shells.
+
+LINES = ("toolgym eval sql", "toolgym stats runs/explore-001 --ph", "toolgym stats runs/")
+OFFERED = [ENVIRONMENTS[2:], ["--phase"], ["runs/explore-001", "runs/explore-002"]]
+
+BASH = """
+    source completion.sh
+    for line in "$@"; do
+        COMP_WORDS=($line); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _toolgym_completion toolgym
+        printf '%s;' "${COMPREPLY[@]}"; echo
+    done
+"""
+ZSH = """
+    compdef() { : }
+    _arguments() { print -rn -- "$*"; echo }
+    source completion.sh
+    for line in "$@"; do
+        words=(${=line}); CURRENT=$#words
+        _toolgym_completion
+    done
+"""
+FISH = """
+    source completion.sh
+    for line in $argv
+        complete -C $line | string replace -r '\\t.*' '' | string join ';'
+    end
+"""
+
+
+def asked(shell: list[str], place: Path, code: str) -> list[str]:
+    """What a shell prints that was given its script and is asked for the end of each line."""
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
+    script = subprocess.run(
+        [SCRIPT],
+        env=environ(_TOOLGYM_COMPLETE=f"source_{shell[0]}"),
+        capture_output=True,
+        text=True,
+    )
+    (place / "completion.sh").write_text(script.stdout)
+    done = subprocess.run(
+        [*shell, code, *(["-"] if shell[0] != "fish" else []), *LINES],
+        env=environ(PATH=PATH, HOME=str(place)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stderr == ""
+    assert not (place / "pwned").exists()
+    return done.stdout.splitlines()
+
+
+def test_bash_completes_by_its_script(place):
+    shown = asked(["bash", "--norc", "-c"], place, BASH)
+
+    assert [line.strip(";").split(";") for line in shown] == OFFERED
+
+
+def test_zsh_completes_by_its_script(place):
+    shown = asked(["zsh", "-f", "-c"], place, ZSH)
+
+    assert all(word in line for words, line in zip(OFFERED, shown, strict=True) for word in words)
+
+
+def test_fish_completes_by_its_script(place):
+    shown = asked(["fish", "--no-config", "-c"], place, FISH)
+
+    assert [line.split(";") for line in shown] == OFFERED
+
+
+def test_completion_is_installed_for_the_shell_that_asks(tmp_path):
+    done = subprocess.run(
+        ["bash", "--norc", "-c", "toolgym --install-completion; echo $?"],
+        env=environ(PATH=PATH, HOME=str(tmp_path)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert done.stdout.endswith("\n0\n"), done.stderr
+    script = tmp_path / ".bash_completions" / "toolgym.sh"
+    assert "_TOOLGYM_COMPLETE=complete_bash" in script.read_text()
+    assert f"source '{script}'" in (tmp_path / ".bashrc").read_text()

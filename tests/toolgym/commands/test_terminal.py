@@ -1,0 +1,284 @@
+"""Progress, results and interrupts on a real terminal, in a pipe, and with nobody there."""
+
+import io
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.toolgym.commands.command_line import SCRIPT, environ, install, run_here
+from tests.toolgym.commands.on_a_terminal import run_on_terminal
+from toolgym.commands import harmless, print_json
+
+EXPLORE = "sqlgym/Explore-v0"
+COLOUR = re.compile(r"\x1b\[(?:3|4|9)\d[;\d]*m|\x1b\[[;\d]*;(?:3|4)8;")
+
+WORKS = '''
+    import time
+    import typer
+    from toolgym.commands import Quiet, print_json
+    from toolgym.commands.progress import Bars, progress_bar
+    from toolgym.long_work import tell, telling
+
+    def command(kind: str, quiet: Quiet = False) -> None:
+        """Work for a moment."""
+        if kind == "bar":
+            with progress_bar("counting", quiet=quiet) as progress:
+                for done in range(4):
+                    progress(done, 3)
+        if kind == "unknown":
+            with progress_bar("reading", quiet=quiet) as progress:
+                progress(7, None)
+        if kind == "library":
+            with progress_bar("outer", quiet=quiet) as progress:
+                progress(1, 2)
+                tell("inner work", 1, 3)
+                time.sleep(0.3)
+                tell("inner work", 3, 3)
+                progress(2, 2)
+        if kind == "untold":
+            with telling("waiting"):
+                pass
+        if kind == "phases":
+            with Bars().phase("playing", 2) as advance:
+                advance(2, "reward 0.5")
+        if kind == "fails":
+            with progress_bar("failing") as progress:
+                progress(1, 2)
+                raise ValueError("no such thing")
+        if kind == "waits":
+            with progress_bar("waiting") as progress:
+                progress(1, 2)
+                time.sleep(60)
+        print_json({"kind": kind})
+'''
+
+
+@pytest.fixture(scope="module")
+def works(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an installed package that adds the command `work`."""
+    folder = tmp_path_factory.mktemp("works")
+    return install(folder, "works", WORKS, {"toolgym.commands: work": "works:command"})
+
+
+def test_a_terminal_is_shown_what_is_done_how_far_it_is_and_how_long_it_took(works):
+    shown = run_on_terminal("work", "bar", path=works)
+
+    assert (shown.returncode, json.loads(shown.stdout)) == (0, {"kind": "bar"})
+    assert re.search(r"counting .*3/3.*\d:\d\d:\d\d", shown.terminal)
+    assert shown.terminal.endswith("\x1b[?25h")  # the cursor is there again
+
+
+@pytest.mark.slow
+def test_work_of_unknown_length_is_counted(works):
+    assert "7/?" in run_on_terminal("work", "unknown", path=works).terminal
+
+
+def test_long_work_of_a_library_is_a_line_beside_the_bar_of_the_command(works):
+    shown = run_on_terminal("work", "library", path=works, NO_COLOR="1")
+
+    assert re.search(r"inner work .*1/3", shown.terminal)
+    last = shown.terminal.rsplit("outer", 1)[1]
+    assert "2/2" in last
+    assert "inner work" not in last
+
+
+@pytest.mark.slow
+def test_phases_tell_how_they_stand(works):
+    assert "reward 0.5" in run_on_terminal("work", "phases", path=works).terminal
+
+
+@pytest.mark.parametrize("kind", ["bar", "unknown", "library", "untold", "phases"])
+def test_in_a_pipe_there_is_no_progress(works, kind):
+    done = run_here("work", kind, path=works)
+
+    assert (json.loads(done.stdout), done.stderr) == ({"kind": kind}, "")
+
+
+@pytest.mark.parametrize("kind", ["bar", pytest.param("library", marks=pytest.mark.slow)])
+def test_quiet_shows_no_progress_on_a_terminal_either(works, kind):
+    assert run_on_terminal("work", kind, "--quiet", path=works).terminal == ""
+
+
+@pytest.mark.slow
+def test_a_terminal_without_cursor_control_gets_no_progress(works):
+    assert run_on_terminal("work", "bar", path=works, TERM="dumb").terminal == ""
+
+
+def test_no_color_takes_the_colours_away_and_nothing_else(works):
+    coloured = run_on_terminal("work", "bar", path=works).terminal
+    plain = run_on_terminal("work", "bar", path=works, NO_COLOR="1").terminal
+
+    assert COLOUR.search(coloured)
+    assert not COLOUR.search(plain)
+    assert "3/3" in plain
+
+
+def test_a_narrow_terminal_gets_numbers_on_one_line(works):
+    shown = run_on_terminal("work", "bar", path=works, width=40, NO_COLOR="1").terminal
+
+    assert re.search(r"counting 3/3 \d:\d\d:\d\d", shown)
+    assert "\u2501" not in shown
+
+
+def test_what_fails_is_told_without_its_bar(works):
+    shown = run_on_terminal("work", "fails", path=works, NO_COLOR="1")
+
+    assert shown.returncode == 1
+    assert "toolgym failed: ValueError: no such thing\n" in shown.terminal
+    assert "failing" not in shown.terminal.split("\x1b[2K")[-1].split("toolgym failed")[0]
+
+
+def test_ctrl_c_ends_a_bar_with_130_and_gives_the_cursor_back(works):
+    shown = run_on_terminal("work", "waits", path=works, interrupt_at="waiting")
+
+    assert shown.returncode == 130
+    assert "\x1b[?25h" in shown.terminal
+    assert shown.terminal.endswith("toolgym: interrupted.\n")
+
+
+def test_a_narrow_terminal_breaks_cells_and_leaves_nothing_out():
+    shown = run_on_terminal("envs", width=44, both=True, NO_COLOR="1")
+
+    assert shown.returncode == 0
+    letters = re.sub(r"\x1b\[[\d;]*m|\s", "", shown.terminal)
+    assert "\u2026" not in shown.terminal
+    assert (
+        max(len(line) for line in re.sub(r"\x1b\[[\d;]*m", "", shown.terminal).splitlines()) <= 44
+    )
+    first = re.sub(r"\s", "", "".join(re.findall(r"^(\S*)", shown.terminal, re.M)))
+    assert "sqlgym/Explore-v0" in re.sub(r"\x1b\[[\d;]*m", "", first)
+    assert letters
+
+
+SLOW = ("envs --json", "--help", "envs")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "eval --help",
+        "tasks show bundled observatory-001",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW),
+    ],
+)
+def test_a_reader_that_goes_away_ends_a_command_with_141_and_no_word(words):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([SCRIPT, *words.split()], env=environ(), **pipes) as process:
+        process.stdout.close()
+        told = process.stderr.read()
+        process.wait(timeout=60)
+
+    assert (process.returncode, told) == (141, "")
+
+
+# What was written by others.
+
+HOSTILE = "x\x1b]0;owned\x07\x1b[2Jy\u202ez\x9b31m"
+
+
+def test_control_characters_are_shown_and_not_obeyed():
+    assert harmless(HOSTILE) == r"x\x1b]0;owned\x07\x1b[2Jy\u202ez\x9b31m"
+    assert harmless("a\tb\r\nc\n\N{SNOWMAN}") == "a\tb\nc\n\N{SNOWMAN}"
+
+
+def test_a_question_with_control_characters_moves_no_cursor(tmp_path):
+    tasks = tmp_path / "dev.jsonl"
+    task = {"id": "t1", "question": HOSTILE, "kind": "qa", "gold": "4"}
+    tasks.write_text(json.dumps(task) + "\n")
+
+    done = run_here("tasks", "show", tasks, "t1", "--env", "aflowgym/Compose-v0", "--split", "dev")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", done.stdout)
+    assert r"\x1b]0;owned" in done.stdout
+
+
+def printed(value: object, encoding: str) -> str:
+    """What `print_json` writes to a stdout of some encoding."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        print_json(value)
+        stream.flush()
+        return stream.buffer.getvalue().decode(encoding)
+
+
+@given(st.text(), st.sampled_from(["utf-8", "ascii", "latin-1", "cp1252"]))
+def test_any_text_comes_back_from_json_whatever_stdout_can_encode(text, encoding):
+    page = printed({text: [text]}, encoding)
+
+    assert json.loads(page) == {text: [text]}
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", page)
+
+
+def test_a_lone_surrogate_survives():
+    assert json.loads(printed({"half": "\ud800"}, "utf-8")) == {"half": "\ud800"}
+
+
+def test_numbers_that_json_lacks_are_null():
+    page = printed({"nan": math.nan, "all": [math.inf, -math.inf, 0.5]}, "utf-8")
+
+    assert json.loads(page) == {"nan": None, "all": [None, None, 0.5]}
+
+
+# Dashboards of evaluations.
+
+SHOWY = """
+    import json
+
+    class Dashboard:
+        def __init__(self, run):
+            self.file = run.path / "showy.jsonl"
+
+        def log(self, phase, step, numbers):
+            with self.file.open("a") as file:
+                file.write(json.dumps([phase, step, numbers]) + "\\\\n")
+
+        def close(self):
+            with self.file.open("a") as file:
+                file.write('"closed"')
+"""
+
+
+def test_the_figures_of_an_evaluation_are_shown_on_a_dashboard(tmp_path):
+    points = {"toolgym.dashboards: showy": "showy:Dashboard"}
+    folder = install(tmp_path / "lib", "showy", SHOWY.replace("\\\\", "\\"), points)
+    out = tmp_path / "run"
+
+    done = run_here(
+        "eval", EXPLORE, "--n", 2, "--out", out, "--report-to", "showy", "--json", path=folder
+    )
+
+    assert done.returncode == 0, done.stderr
+    first, closed = [json.loads(line) for line in (out / "showy.jsonl").read_text().splitlines()]
+    assert closed == "closed"
+    assert first[:2] == ["dev", 0]
+    assert first[2]["accuracy"] == json.loads(done.stdout)["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--report-to", "tensorbord"], "did you mean tensorboard?"),
+        (["--out", "one.jsonl"], "name one, as in --out runs/evaluation."),
+        ([], "name one, as in --out runs/evaluation."),
+    ],
+)
+def test_a_dashboard_that_cannot_be_told_is_refused_before_anything_is_played(
+    options, told, tmp_path
+):
+    points = {"toolgym.dashboards: showy": "showy:Dashboard"}
+    folder = install(tmp_path / "lib", "showy", SHOWY, points)
+
+    done = run_here("eval", EXPLORE, "--n", 2, "--report-to", "showy", *options, path=folder)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert not Path("one.jsonl").exists()

@@ -1,0 +1,183 @@
+"""The library that draws plots, Vega: on a page without a network, in a file without a browser.
+
+vl-convert carries Vega's JavaScript and an engine that runs it. `plotting_script` asks it for one
+script with all that a page needs, which takes seconds and is kept in the cache folder; `picture_of`
+lets it draw. It belongs to the extra `report`, and without it a page shows tables.
+
+A page allows its scripts by their hashes and forbids whatever else could run or ask for anything.
+Vega would compile the expressions of a plot with `eval`; it interprets them instead, so the page
+can forbid that, too. What is embedded as data cannot end the element that it stands in.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from itertools import count
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from toolgym.cache import cache_folder
+from toolgym.errors import ConfigurationError
+from toolgym.report.plots.vega import CONFIG, HOVER, with_colours
+from toolgym.runs.files import replace_file
+from toolgym.statistics import Chart, Drawing
+
+INSTALL: Final = "pip install 'toolgym[report]'"
+_SNIPPET: Final = "window.toolgymPlots = vegaEmbed;"
+_UNSAFE: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_SIZE: Final = (640, 300)
+_SCALE: Final = 1.5
+
+
+@cache
+def plotting_script() -> str | None:
+    """Vega as one script that may stand inside a page; None where vl-convert is not installed."""
+    try:
+        import vl_convert
+    except ImportError:
+        return None
+    kept = cache_folder() / "plots" / f"vega-{version('vl-convert-python')}.js"
+    with suppress(OSError):
+        return kept.read_text("utf-8")
+    bundle = vl_convert.javascript_bundle(_SNIPPET).replace("\r\n", "\n")
+    # In a function of its own, since it declares names that would hide those of other scripts.
+    script = f"(() => {{{bundle}\n}})();".replace("</script", "<\\/script").replace(
+        "<!--", "<\\!--"
+    )
+    with suppress(OSError):  # a cache that cannot be written costs time, and nothing else
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(kept, [script.encode("utf-8")])
+    return script
+
+
+@cache
+def page_script() -> str:
+    """The page's own script."""
+    return files("toolgym.report").joinpath("page.js").read_text("utf-8")
+
+
+def policy(scripts: Sequence[str], *, is_live: bool = False) -> str:
+    """The content security policy of a page with these scripts.
+
+    Args:
+        is_live: It asks the server that it came from for what is new, and nobody else.
+    """
+    sources = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    rules = ["default-src 'none'", "style-src 'unsafe-inline'", f"script-src {sources}"]
+    rules += ["connect-src 'self'"] if is_live else []
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+
+
+def embedded(value: Any) -> Markup:
+    """A value as JSON inside a page.
+
+    Everything beyond ASCII is escaped, so half a character and the separators that JavaScript takes
+    for ends of lines are, too; and no tag can begin in it.
+
+    >>> print(embedded("</script> \\u2028 \\ud800"))
+    "\\u003c/script\\u003e \\u2028 \\ud800"
+    """
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_UNSAFE))
+
+
+class PageData:
+    """What the page's script draws, collected while a template is rendered."""
+
+    def __init__(self) -> None:
+        self._charts: dict[str, dict[str, Any]] = {}
+
+    def add(self, chart: Chart) -> str:
+        """The name of the element that a chart is drawn in; it depends on titles alone.
+
+        So it stays the same on the page of a run that goes on, whatever plots are added.
+        """
+        words = re.sub(r"[^a-z0-9]+", "-", chart.title.lower())[:60].strip("-")
+        names = (f"plot-{words}-{number}" if number else f"plot-{words}" for number in count())
+        name = next(each for each in names if each not in self._charts)
+        self._charts[name] = _drawn(chart.drawing) if chart.drawing else {}
+        return name
+
+    @property
+    def json(self) -> Markup:
+        """All of it, for an element of the page."""
+        return embedded({"config": CONFIG, "charts": {k: v for k, v in self._charts.items() if v}})
+
+
+def _drawn(drawing: Drawing) -> dict[str, Any]:
+    return {
+        "spec": drawing.spec,
+        "axis": drawing.axis,
+        "share": drawing.is_share,
+        "series": [
+            {"key": entry.key, "label": entry.label, "style": entry.style, "run": entry.run}
+            for entry in drawing.entries
+        ],
+    }
+
+
+def picture_of(chart: Chart) -> bytes:
+    """A chart with its title and legend as PNG, in the colours of paper; the same bytes each time.
+
+    Raises:
+        ConfigurationError: vl-convert is not installed, or the chart is a picture already.
+    """
+    if chart.drawing is None:
+        raise ConfigurationError(f"{chart.title} is markup already, and no plot to draw.")
+    try:
+        import vl_convert
+    except ImportError:
+        raise ConfigurationError(f"Pictures need vl-convert: {INSTALL}.") from None
+    png: bytes = vl_convert.vegalite_to_png(_for_paper(chart, chart.drawing), scale=_SCALE)
+    return png
+
+
+def _for_paper(chart: Chart, drawing: Drawing) -> dict[str, Any]:
+    """A specification with a size, a title and a legend, and without what answers to a pointer."""
+    width, height = _SIZE
+    labels = json.dumps({entry.key: entry.label for entry in drawing.entries})
+    legend: dict[str, Any] = {
+        "title": None,
+        "orient": "bottom",
+        "labelExpr": f"{labels}[datum.label]",
+    }
+    legend |= {
+        "symbolType": "stroke",
+        "symbolStrokeWidth": 3,
+        "labelLimit": 500,
+        "symbolOpacity": 1,
+    }
+    layers = [layer for layer in drawing.spec["layer"] if layer.get("mark") != HOVER]
+    layers = [{key: v for key, v in layer.items() if key != "params"} for layer in layers]
+    title = {"text": chart.title, "anchor": "start", "fontSize": 14, "offset": 12}
+    paper = {
+        **drawing.spec,
+        "layer": layers,
+        "width": width,
+        "height": max(height, int(drawing.spec["height"])),
+        "title": title,
+        "config": {**CONFIG, "background": "white", "padding": 12},
+    }
+    return dict(with_colours(_with_legend(paper, legend if chart.has_legend else None)))
+
+
+def _with_legend(spec: Any, legend: dict[str, Any] | None) -> Any:
+    """The specification with a legend for the colours of the series."""
+    if isinstance(spec, Mapping):
+        inside = {key: _with_legend(value, legend) for key, value in spec.items()}
+        is_colour = spec.get("field") == "k" and "legend" in spec and "var(" in str(spec["scale"])
+        return {**inside, "legend": legend} if is_colour else inside
+    return [_with_legend(each, legend) for each in spec] if isinstance(spec, list) else spec

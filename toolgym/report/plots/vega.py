@@ -1,0 +1,197 @@
+"""What all plots have in common: colours, axes, legends and the table behind a plot.
+
+A plot is a Vega-Lite specification, a JSON object that holds its data. Text from outside stands in
+its data only, never in an expression or a name of a field, so that Vega shows it and reads no
+meaning into it. Colours are the variables of the page's style sheet, which decides over light, dark
+and print without a script; for a picture file `with_colours` puts those of paper in their place.
+A reader who cannot see colours is told by dashes what belongs together, one who cannot see the plot
+by its description and its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from toolgym.notebook import visible
+from toolgym.report.markup import Unit, exact_text, is_drawable
+from toolgym.statistics import LegendEntry
+
+SMALLEST: Final = 1e-150
+"""What is nearer to 0 counts as 0: parts of smaller spans underflow."""
+HEIGHT: Final = 200
+COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#b07800", "#3f4a56")
+"""After Okabe and Ito (2008), which stay apart in the common forms of colour blindness."""
+DASHES: Final = ([1, 0], [8, 4], [2, 4], [10, 4, 2, 4], [16, 5])
+"""A style is one of each, so 30 differ."""
+PAPER: Final = {
+    "--soft": "#5b6470",
+    "--ink": "#1b1f24",
+    "--grid": "#e9ecf0",
+    "--card": "#ffffff",
+    **{f"--s{number}": colour for number, colour in enumerate(COLOURS)},
+}
+ROWS: Final = 40
+"""Rows of the table behind a plot; of more steps, evenly chosen ones are shown."""
+INK, SOFT, CARD = "var(--ink)", "var(--soft)", "var(--card)"
+FONT: Final = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif'
+CONFIG: Final[Mapping[str, Any]] = {
+    "background": None,
+    "font": FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": SOFT,
+        "titleColor": SOFT,
+        "gridColor": "var(--grid)",
+        "domainColor": SOFT,
+        "tickColor": "var(--grid)",
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "labelPadding": 4,
+    },
+    "axisX": {"grid": False},
+    "axisY": {"domain": False, "ticks": False, "tickCount": 5},
+    "text": {"color": INK, "fontSize": 11},
+}
+
+Json = dict[str, Any]
+Values = Sequence[float | None]
+
+
+def number(value: float | None) -> float | None:
+    """A value as it stands in the data: six digits; None, a gap, for what cannot be drawn."""
+    if not is_drawable(value):
+        return None
+    return float(f"{value:.6g}") if abs(value) >= SMALLEST else 0.0
+
+
+def share_or_number(value: float | None, unit: Unit) -> float | None:
+    """The same for an edge of an interval: a share ends at 0 and 1, even where a band goes on."""
+    known = number(value)
+    return known if known is None or unit == "number" else min(max(known, 0.0), 1.0)
+
+
+_SPLITTING: Final = str.maketrans(
+    {'"': "\u201d", "\\": "\u2216", "\n": " ", "\u2028": " ", "\u2029": " "}
+)
+
+
+def axis_title(text: str) -> str:
+    """A text as the title of an axis, without what would end a text in JavaScript.
+
+    Vega-Lite describes each mark for screen readers by an expression, and writes the titles of axes
+    into it as they are.
+
+    >>> print(axis_title('the "step"'))
+    the ”step”
+    """
+    return visible(text).translate(_SPLITTING)
+
+
+def specification(words: str, layers: Sequence[Json], *, height: int = HEIGHT, **more: Any) -> Json:
+    """A whole specification.
+
+    Args:
+        words: The description, for who cannot see it.
+        layers: From the back to the front.
+        more: What else stands at its top, such as `encoding`.
+    """
+    return {
+        "description": visible(words),
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "params": [{"name": "off", "value": []}, *more.pop("params", ())],
+        **more,
+        "layer": list(layers),
+    }
+
+
+def shown(*conditions: str) -> list[Json]:
+    """The filter that leaves out the series that the reader switched off."""
+    return [{"filter": " && ".join(["indexof(off, datum.k) < 0", *conditions])}]
+
+
+def colour(entries: Sequence[LegendEntry]) -> Json:
+    """The encoding of the series' colours."""
+    scale = {
+        "domain": [entry.key for entry in entries],
+        "range": [f"var(--s{entry.style % len(COLOURS)})" for entry in entries],
+    }
+    return {"field": "k", "type": "nominal", "scale": scale, "legend": None}
+
+
+def dashes(entries: Sequence[LegendEntry]) -> Json:
+    """The encoding of their dashes."""
+    scale = {
+        "domain": [entry.key for entry in entries],
+        "range": [DASHES[entry.style % len(DASHES)] for entry in entries],
+    }
+    return {"field": "k", "type": "nominal", "scale": scale, "legend": None}
+
+
+def vertical(field: str, unit: Unit, *, from_zero: bool = True) -> Json:
+    """The encoding of a value upward."""
+    axis: Json = {"title": None}
+    if unit == "share":
+        axis["labelExpr"] = "format(datum.value * 100, '.4~g') + ' %'"
+    scale = {"zero": from_zero, "nice": True}
+    return {"field": field, "type": "quantitative", "axis": axis, "scale": scale}
+
+
+HOVER: Final = {"type": "rule", "color": SOFT, "cursor": "crosshair"}
+"""The mark of the rule at the step nearest to the pointer."""
+ZOOM: Final = {
+    "name": "brush",
+    # Not by a finger, which scrolls the page.
+    "select": {
+        "type": "interval",
+        "encodings": ["x"],
+        "on": "[pointerdown[event.pointerType !== 'touch'], window:pointerup] >"
+        " window:pointermove!",
+        "translate": False,
+        "zoom": False,
+        "mark": {"fill": SOFT, "fillOpacity": 0.15, "stroke": "transparent"},
+    },
+}
+"""Dragging over steps selects them; the page then shows these only, in all plots of that axis."""
+TIP: Final = {"field": "tip", "type": "nominal"}
+"""What the pointer is told: a text that was made here."""
+
+
+def entries_of(
+    labels: Iterable[tuple[str, int, int | None]], mark: str = "line"
+) -> tuple[LegendEntry, ...]:
+    """The series, in order: each with its label, style and run."""
+    return tuple(
+        LegendEntry(str(place), visible(label), style, run, mark)  # type: ignore[arg-type]
+        for place, (label, style, run) in enumerate(labels)
+    )
+
+
+def thinned(count: int) -> list[int]:
+    """The rows that a table shows of so many: all, or evenly chosen ones with first and last.
+
+    >>> thinned(3), len(thinned(1000)), thinned(1000)[-1]
+    ([0, 1, 2], 40, 999)
+    """
+    if count <= ROWS:
+        return list(range(count))
+    return [round(place * (count - 1) / (ROWS - 1)) for place in range(ROWS)]
+
+
+def cells(values: Iterable[float | None], unit: Unit) -> tuple[str, ...]:
+    """Values as the cells of a table."""
+    return tuple(exact_text(value, unit) for value in values)
+
+
+def with_colours(spec: Any) -> Any:
+    """A specification with the colours of paper in place of the variables of the style sheet."""
+    if isinstance(spec, Mapping):
+        return {key: with_colours(value) for key, value in spec.items()}
+    if isinstance(spec, list | tuple):
+        return [with_colours(value) for value in spec]
+    if isinstance(spec, str) and spec.startswith("var(") and spec.endswith(")"):
+        return PAPER.get(spec[4:-1], spec)
+    return spec
