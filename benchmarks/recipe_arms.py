@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from toolgym.commands import load_environments
+from toolgym.processes import usable_cores
 from toolgym.runs.episodes import create_evaluation, finish_evaluation, log_episode
 from toolgym.runs.paired import compare_folders
 from toolgym.runs.run import Run
@@ -279,7 +280,7 @@ def main() -> None:
             train(job, given.only)
         return play(job, given.only)
     arms = check_arms(parser, given.arms)
-    work_through([*arms, WARMUP], given.workers, max(1, (os.cpu_count() or 1) // given.workers))
+    work_through([*arms, WARMUP], given.workers, max(1, usable_cores() // given.workers))
     print("\n".join(table(job, [WARMUP, *arms])))
     if given.picture:
         from toolgym.report.library import picture_of

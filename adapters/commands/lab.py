@@ -8,7 +8,6 @@ people, one object for programs, and a verdict on every claim on stdout.
 from __future__ import annotations
 
 import itertools
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -99,6 +98,7 @@ def command(
         toolgym lab group-size --full --piece 1/3
     """
     from adapters.training.models.places import loading_pytorch
+    from toolgym.processes import usable_cores
 
     check_installed()
     if piece is not None and not all(part.isdecimal() for part in f"{piece}/".split("/", 2)[:2]):
@@ -110,7 +110,7 @@ def command(
         chosen = chosen_of(names or (), scale)
     if list_:
         return print_json(experiments_of(chosen)) if as_json else print_experiments(chosen)
-    jobs = jobs or os.cpu_count() or 1
+    jobs = jobs or usable_cores()
     units, asked = units_for(chosen, seeds, jobs, piece)
     if plan:
         todo = plan_of(chosen, units, out, jobs)
