@@ -49,7 +49,7 @@ test-slow: $(READY)  ## Run the slow tests only
 
 # Needs no .venv: each adapter to another framework has an environment of its own in .venvs.
 test-adapters:  ## Run the tests of the adapters to other frameworks; NAME=mcp for one
-	$(PYTHON) tools/adapter_tests.py $(NAME)
+	$(PYTHON) tools/adapter_tests.py --jobs $(JOBS) $(NAME)
 
 test-all: test test-slow  ## Run all tests, and those without torch on every supported interpreter
 	$(BIN)/python tools/interpreters.py -n $(JOBS) --dist loadfile

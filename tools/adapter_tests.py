@@ -6,7 +6,7 @@ NAME has the extra NAME in `pyproject.toml` (with hyphens for underscores), its 
 which is kept and made anew when the pins or `pyproject.toml` change. Only Python's own `venv` and
 `pip` are needed:
 
-    python tools/adapter_tests.py               # all of them
+    python tools/adapter_tests.py --jobs 2      # all of them, two at a time
     python tools/adapter_tests.py mcp -- -k stdio
 
 An adapter whose packages the index does not offer, or cannot be asked for, is skipped and says so.
@@ -24,7 +24,9 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 TEST_PACKAGES = ("pytest", "hypothesis")
@@ -90,7 +92,21 @@ class Clock:
                 command, cwd=ROOT, text=True, stdout=stream, stderr=stream, timeout=max(left, 0.01)
             )
         except subprocess.TimeoutExpired:
-            raise OutOfTime from None
+            raise OutOfTime("the time for all adapters was spent") from None
+
+    def run_into(self, file: IO[str], command: Sequence[str]) -> int:
+        """Run a command that writes into a file, as long as there is time: its exit status.
+
+        Raises:
+            OutOfTime: There was not enough; what it had written is in the file.
+        """
+        left = self._end - time.monotonic()
+        try:
+            return subprocess.run(
+                command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, timeout=max(left, 0.01)
+            ).returncode
+        except subprocess.TimeoutExpired:
+            raise OutOfTime("the time for all adapters was spent") from None
 
 
 def prepare(name: str, clock: Clock) -> tuple[str, str]:
@@ -127,21 +143,39 @@ def last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no reason")
 
 
-def check(name: str, options: list[str], clock: Clock) -> tuple[str, str]:
-    """Prepare one adapter and run its tests: how it went, and why."""
+def check(name: str, options: list[str], clock: Clock, alone: bool = True) -> tuple[str, str]:
+    """Prepare one adapter and run its tests: how it went, and why.
+
+    What the tests print is shown at once where they run alone, and otherwise in one piece when they
+    have ended, since lines of two adapters would be mixed.
+    """
     print(f"== {name}", flush=True)
     try:
         state, why = prepare(name, clock)
         if state != PASSED:
             return state, why
         python = str(ROOT / ".venvs" / name / "bin" / "python")
-        folder = f"tests/adapters/{name}"
-        status = clock.run([python, "-m", "pytest", folder, *options]).returncode
-    except OutOfTime:
-        return FAILED, "the time for all adapters was spent"
+        command = [python, "-m", "pytest", f"tests/adapters/{name}", *options]
+        status = clock.run(command).returncode if alone else run_apart(name, command, clock)
+    except OutOfTime as problem:
+        return FAILED, str(problem)
     if status == NO_TESTS:
         return FAILED, "no test ran"
     return (FAILED, f"pytest ended with {status}") if status else (PASSED, "")
+
+
+def run_apart(name: str, command: Sequence[str], clock: Clock) -> int:
+    """Run the tests of one adapter beside others: their exit status, and their output at the end.
+
+    Raises:
+        OutOfTime: There was not enough; what they had printed is shown.
+    """
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
+        try:
+            return clock.run_into(file, command)
+        finally:
+            file.seek(0)
+            print(f"== {name} printed:\n{file.read()}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -149,6 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     options.add_argument("names", nargs="*", metavar="NAME", help="An adapter; all without it.")
     options.add_argument("--minutes", type=float, default=25.0, help="For all of them together.")
+    options.add_argument("--jobs", type=int, default=1, help="How many at a time.")
     words = list(sys.argv[1:] if arguments is None else arguments)
     cut = words.index("--") if "--" in words else len(words)
     asked = options.parse_args(words[:cut])
@@ -157,8 +192,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = ", ".join(adapters())
         print(f"there is no adapter {unknown[0]!r}; there are {known}.", file=sys.stderr)
         return 2
-    clock = Clock(asked.minutes)
-    results = {name: check(name, words[cut + 1 :], clock) for name in asked.names or adapters()}
+    if asked.jobs < 1:
+        print(f"--jobs is {asked.jobs}; it must be 1 or more.", file=sys.stderr)
+        return 2
+    names = asked.names or adapters()
+    clock, rest = Clock(asked.minutes), words[cut + 1 :]
+    alone = min(asked.jobs, len(names)) == 1
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        try:
+            done = pool.map(lambda name: check(name, rest, clock, alone), names)
+            results = dict(zip(names, done, strict=True))
+        except BaseException:  # an interrupt stops the adapters that wait, too
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     print("\nThe adapters, each in an environment of its own:")
     for name, (state, why) in results.items():
         print(f"{name}: {state}{f', {why}' if why else ''}")

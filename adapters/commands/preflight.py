@@ -220,12 +220,13 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
 
         from adapters.commands.train_run import needs_of
         from adapters.training.preflight.run import Scope, preflight
-        from adapters.training.runs.preparation import use_threads
+        from adapters.training.runs.preparation import for_this_machine, use_threads
         from adapters.training.runs.progress import NoProgress
 
     watch: ProgressListener = NoProgress() if quiet else Bars()
     disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
     use_threads(settings)
+    settings = for_this_machine(settings)
     model, tokenizer = _model(settings, watch)
     scope = Scope(tasks=tasks, tries=tries)
     return preflight(

@@ -115,7 +115,9 @@ def command(
     resolved, planned = _settings(recipe, folder, given)
     with loading_pytorch():
         from adapters.reference import time_budget
+        from adapters.training.runs.preparation import for_this_machine
         from adapters.training.runs.progress import NoProgress, TimedProgress
+    resolved = for_this_machine(resolved)
     watch = TimedProgress(NoProgress() if quiet else Bars(), folder / SECONDS)
     make_databases_ready(resolved, watch)
     budget = _budget(resolved, folder)

@@ -30,11 +30,11 @@ from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.models.low_rank import Adapter
 from adapters.training.models.published.catalogue import place_of
 from adapters.training.preflight.chat_format import Needs
-from adapters.training.preflight.memory import check_memory, memory_needs
+from adapters.training.preflight.memory import check_dtype, check_memory, memory_needs
 from adapters.training.preflight.run import NoGo, before_training
 from adapters.training.runs import phases
 from adapters.training.runs.evaluations import Evaluation, evaluations, played_with, separated
-from adapters.training.runs.preparation import adapter_config, use_threads
+from adapters.training.runs.preparation import adapter_config, for_this_machine, use_threads
 from adapters.training.runs.progress import NoProgress, ProgressListener
 from adapters.training.runs.reproducibility import differences, reproducibility
 from adapters.training.runs.selection import divide
@@ -72,6 +72,7 @@ def start(
     Raises:
         ConfigurationError: The environment, its data or the model cannot be had; no folder is left.
     """
+    settings = for_this_machine(settings)
     if planned is None:
         settings = separated(settings)
         planned = evaluations(settings)
@@ -98,6 +99,8 @@ def start(
             told = f"While it trains it is measured on {chosen} others ({name}), greedily."
             say(told, err=as_json)
         say(needed, nl=bool(needed), err=as_json)
+        for finding in check_dtype(settings.dtype):
+            say(f"{finding.reason} {finding.advice}", err=as_json)
         run = Run.create(folder or next_folder(settings.env_id), config)
         say(f"Run folder: {run.path}", err=as_json)
         processes.gather([str(run.path)])

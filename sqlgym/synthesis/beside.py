@@ -10,16 +10,16 @@ asked for.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from toolgym.forks import leave_to_parent, renew_in_child
+from toolgym.processes import usable_cores
 
 T = TypeVar("T")
 
-THREADS = 1 if (os.cpu_count() or 1) <= 2 else 2
+THREADS = 1 if usable_cores() <= 2 else 2
 """Threads of one search, which has work for a core itself. Each has a connection of its own, and
 the memory of one statement."""
 

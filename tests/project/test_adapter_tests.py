@@ -9,7 +9,19 @@ from pathlib import Path
 import pytest
 
 from tools import adapter_tests
-from tools.adapter_tests import FAILED, PASSED, SKIPPED, adapters, asked_for, extra, pins, stamp
+from tools.adapter_tests import (
+    FAILED,
+    PASSED,
+    SKIPPED,
+    Clock,
+    OutOfTime,
+    adapters,
+    asked_for,
+    extra,
+    pins,
+    run_apart,
+    stamp,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
@@ -89,10 +101,45 @@ def test_each_adapter_is_told_with_the_reason(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(adapter_tests, "check", lambda name, options, clock: (state, why))
+    monkeypatch.setattr(adapter_tests, "check", lambda name, options, clock, alone: (state, why))
 
     assert adapter_tests.main(["mcp"]) == status
     assert capsys.readouterr().out.splitlines()[-1] == f"mcp: {state}" + (f", {why}" if why else "")
+
+
+def test_two_at_a_time_are_told_in_the_order_asked_for_and_each_in_one_piece(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import sys, time\nfor n in range(3): print(sys.argv[1], n, flush=True); time.sleep(.05)"
+
+    def check(name: str, options: list[str], clock: Clock, alone: bool) -> tuple[str, str]:
+        assert not alone
+        status = run_apart(name, [sys.executable, "-c", code, name], clock)
+        return (FAILED if status else PASSED), ""
+
+    monkeypatch.setattr(adapter_tests, "check", check)
+
+    assert adapter_tests.main(["--jobs", "2", "openenv", "mcp"]) == 0
+    printed = capsys.readouterr().out
+    for name in ("openenv", "mcp"):
+        assert f"== {name} printed:\n{name} 0\n{name} 1\n{name} 2\n" in printed
+    assert printed.splitlines()[-2:] == ["openenv: passed", "mcp: passed"]
+
+
+def test_what_was_printed_is_shown_where_the_time_ran_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = "import time; print('begun', flush=True); time.sleep(60)"
+
+    with pytest.raises(OutOfTime, match="was spent"):
+        run_apart("mcp", [sys.executable, "-c", code], Clock(minutes=0.02))
+
+    assert "== mcp printed:\nbegun\n" in capsys.readouterr().out
+
+
+def test_no_job_at_all_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert adapter_tests.main(["--jobs", "0", "mcp"]) == 2
+    assert capsys.readouterr().err == "--jobs is 0; it must be 1 or more.\n"
 
 
 def test_an_unknown_adapter_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Whether the machine has the memory that a training will take, before the training finds out.
+"""Whether the machine has what a training will take, before the training finds out.
 
 The need is arithmetic (`adapters.training.models.memory_needs`); what there is, is asked of the GPU
 if there is one, and else of the operating system. Weights, moments and gradient are certain, so
@@ -17,6 +17,7 @@ from typing import Any, Final
 import torch
 
 from adapters.training.models.memory_needs import Load, Needs, needs_of, shape_of
+from adapters.training.models.precision import multiplies_bfloat16
 from adapters.training.preflight.judge import Finding
 from adapters.training.runs.settings import TrainSettings
 
@@ -110,3 +111,14 @@ def check_memory(needs: Needs | None, held: float = 0.0) -> list[Finding]:
         " keep less of each weight: --set memory=least, or --lora."
     )
     return [Finding("memory", "no-go" if is_hopeless else "warn", reason, advice)]
+
+
+def check_dtype(dtype: str) -> list[Finding]:
+    """A finding where the machine has no instructions for what a model computes in."""
+    if dtype != "bfloat16" or multiplies_bfloat16():
+        return []
+    reason = (
+        "The model computes in bfloat16, which this machine has no instructions for: products of"
+        " matrices can take fifty times as long as in float32."
+    )
+    return [Finding("dtype", "warn", reason, "Use --set dtype=auto, or --set dtype=float32.")]

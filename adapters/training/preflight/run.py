@@ -42,7 +42,7 @@ from adapters.training.preflight.chat_format import (
     shows_arguments,
 )
 from adapters.training.preflight.judge import Finding, Limits, Report, judge, size_advice
-from adapters.training.preflight.memory import check_memory, memory_needs
+from adapters.training.preflight.memory import check_dtype, check_memory, memory_needs
 from adapters.training.preflight.sample import (
     AT_ONCE,
     SamplePlayed,
@@ -190,6 +190,7 @@ def _before_playing(
         figures["memory_needed"] = needed.total
         held = sum(p.numel() * p.element_size() for p in model.parameters())
         findings += check_memory(needed, float(held))
+    findings += check_dtype(str(model.dtype).removeprefix("torch."))
     if needs is not None:
         findings += check_trainer(env, model, tokenizer, needs, settings.trainer)
     transcripts = expert_transcripts(settings, env, scope.transcripts)

@@ -23,6 +23,7 @@ from adapters.training.models.chat_policy import load_model
 from adapters.training.models.chat_templates import ChatTemplate
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.low_rank import Adapter, lora_config
+from adapters.training.models.precision import fast_dtype
 from adapters.training.models.stored_weights import read_weights
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
@@ -114,6 +115,14 @@ def save(model: Saved, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None
     tokenizer.save_pretrained(fresh)
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
+
+
+def for_this_machine(settings: TrainSettings) -> TrainSettings:
+    """The settings with what the machine decides: what `dtype="auto"` is here."""
+    if settings.dtype != "auto":
+        return settings
+    dtype = "float32" if settings.is_tiny or settings.needs_float32 else fast_dtype()
+    return settings.model_copy(update={"dtype": dtype})
 
 
 def use_threads(settings: TrainSettings) -> int:

@@ -68,11 +68,12 @@ class TrainSettings(BaseModel):
     """Whether with `lora` the imitation before it trains an adapter too, as the reference trainer
     does with pretrained models. False: it trains all weights, which learns more from as many
     transcripts, and takes the memory of that; reinforcement learning alone has an adapter then."""
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Literal["auto", "float32", "bfloat16"] = "float32"
     """What a pretrained model computes in; the tiny one too, after its warm-up. In half precision
     small updates are rounded away, so with `bfloat16` warm-up and reference trainer keep beside
     each weight what it has beyond that. TRL does not, so there it is for adapters, whose own
-    weights stay in float32."""
+    weights stay in float32. `auto` is bfloat16 where the machine multiplies it as fast as float32;
+    a run keeps which of them that was."""
     memory: Literal["exact", "half", "least"] = "exact"
     """What warm-up and reference trainer keep for each weight: all in float32, gradient and moments
     in bfloat16, or only what is needed. See `adapters.training.models.weight_updates`."""
@@ -185,16 +186,21 @@ class TrainSettings(BaseModel):
 
     @model_validator(mode="after")
     def _loses_no_small_updates(self) -> TrainSettings:
-        if self.dtype == "float32":
-            return self
+        if self.dtype == "bfloat16" and (reason := self.needs_float32):
+            raise ValueError(reason)
+        return self
+
+    @property
+    def needs_float32(self) -> str:
+        """Why this training cannot compute in bfloat16, and what to change; empty if it can."""
         if self.trainer == "trl" and not self.lora:
-            raise ValueError(
+            return (
                 "with --trainer trl bfloat16 rounds small updates away: add --lora, keep float32,"
                 " or take --trainer reference"
             )
         if self.warmup_matrix_rate is not None and not self.is_tiny:
-            raise ValueError("Muon moves matrices in float32: leave out warmup_matrix_rate")
-        return self
+            return "Muon moves matrices in float32: leave out warmup_matrix_rate"
+        return ""
 
     @model_validator(mode="after")
     def _has_evaluations_to_go_by(self) -> TrainSettings:
@@ -335,7 +341,8 @@ _PRETRAINED_DEFAULTS: Final[dict[str, Any]] = {
 }
 _PRETRAINED_BY_REFERENCE: Final[dict[str, Any]] = {
     # 10 bytes for each weight instead of 20, and half precision is what such models are made in.
-    "dtype": "bfloat16",
+    # Where a processor has no instructions for it, PyTorch multiplies it fifty times as slowly.
+    "dtype": "auto",
     "memory": "half",
     "warmup_tokens_per_pass": 8192,
 }

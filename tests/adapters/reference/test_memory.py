@@ -309,8 +309,9 @@ def test_the_table_of_the_docs_is_that_of_the_arithmetic() -> None:
 
 
 def test_what_a_machine_cannot_hold_is_refused_or_warned_of(monkeypatch: Any) -> None:
-    settings = resolve("sqlgym/Explore-v0", model="some/model", trainer="reference")
-    assert (settings.dtype, settings.memory) == ("bfloat16", "half")
+    settings = resolve(
+        "sqlgym/Explore-v0", model="some/model", trainer="reference", dtype="bfloat16"
+    )
     needs = memory_needs(settings, random_model().config, 10**9)
     assert needs is not None
     assert needs.certain < needs.total
@@ -328,7 +329,7 @@ def test_what_a_machine_cannot_hold_is_refused_or_warned_of(monkeypatch: Any) ->
 
 
 def test_a_full_warm_up_before_an_adapter_takes_the_memory_of_all_weights() -> None:
-    own = {"model": "some/model", "trainer": "reference", "lora": True}
+    own = {"model": "m/m", "trainer": "reference", "dtype": "bfloat16", "lora": True}
     config = random_model().config
 
     def needed(**more: Any) -> Needs:

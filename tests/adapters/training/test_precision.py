@@ -1,0 +1,73 @@
+"""Which precision a model computes in, on which machine."""
+
+import platform
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from adapters.training.models import precision
+from adapters.training.models.precision import fast_dtype, multiplies_bfloat16
+from adapters.training.preflight import memory
+from adapters.training.preflight.memory import check_dtype
+from adapters.training.runs.preparation import for_this_machine
+from adapters.training.runs.settings import TrainSettings, resolve
+
+pytestmark = pytest.mark.torch
+EXPLORE = "sqlgym/Explore-v0"
+CPUINFO = Path("/proc/cpuinfo")
+
+
+def settings(**given: Any) -> TrainSettings:
+    return resolve(EXPLORE, **{"model": "m/m", "trainer": "reference", **given})
+
+
+@pytest.mark.parametrize("has_instructions", [True, False])
+def test_a_pretrained_model_is_in_half_precision_where_the_machine_has_instructions_for_it(
+    has_instructions: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: has_instructions)
+
+    assert for_this_machine(settings()).dtype == ("bfloat16" if has_instructions else "float32")
+    assert for_this_machine(settings(dtype="bfloat16")).dtype == "bfloat16"
+    assert for_this_machine(settings(dtype="float32")).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"trainer": "trl", "dtype": "auto"},
+        {"warmup_matrix_rate": 0.1},
+        {"model": None, "dtype": "auto"},
+    ],
+)
+def test_what_needs_float32_has_it_on_every_machine(
+    given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: True)
+
+    assert for_this_machine(settings(**given)).dtype == "float32"
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or not CPUINFO.is_file() or torch.cuda.is_available(),
+    reason="looks at the flags that Linux tells of an x86 processor",
+)
+def test_a_processor_has_the_instructions_that_the_system_tells_of() -> None:
+    flags = next(line for line in CPUINFO.read_text().splitlines() if line.startswith("flags"))
+
+    assert multiplies_bfloat16() == bool({"avx512_bf16", "amx_bf16"} & set(flags.split()))
+    assert fast_dtype() == ("bfloat16" if multiplies_bfloat16() else "float32")
+
+
+def test_what_the_machine_multiplies_slowly_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "multiplies_bfloat16", lambda: False)
+
+    (found,) = check_dtype("bfloat16")
+
+    assert (found.check, found.level) == ("dtype", "warn")
+    assert "--set dtype=auto" in found.advice
+    assert check_dtype("float32") == []
+    monkeypatch.setattr(memory, "multiplies_bfloat16", lambda: True)
+    assert check_dtype("bfloat16") == []
