@@ -44,7 +44,7 @@ test: $(READY)  ## Run the tests, without the slow ones
 
 # What measures how a time grows runs alone: a neighbour on the machine would be measured with it.
 test-slow: $(READY)  ## Run the slow tests only
-	$(PYTEST) -m slow --ignore=tests/test_growth.py
+	$(PYTEST) -m slow --durations=25 --ignore=tests/test_growth.py
 	$(TEST_PYTHON) -m pytest -m slow tests/test_growth.py
 
 # Needs no .venv: each adapter to another framework has an environment of its own in .venvs.
