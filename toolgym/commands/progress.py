@@ -55,15 +55,19 @@ class _Bars:
             both = sys.stdout.isatty()
             self._display = Display(*_columns(screen.width), console=screen, redirect_stdout=both)
             self._display.start()
+        display = self._display
         self._users += 1
         try:
-            yield self._display
+            yield display
         finally:
-            self._users -= 1
-            if not self._users:
-                self._close()
+            if self._display is display:
+                self._users -= 1
+                if not self._users:
+                    self.close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Take the display away, whoever still uses it."""
+        self._users = 0
         display, self._display = self._display, None
         if display is not None:
             # An empty display would leave an empty line.
@@ -146,7 +150,11 @@ class Bars:
 
 @contextmanager
 def watched(*, quiet: bool = False) -> Iterator[None]:
-    """A context in which the long work of libraries is shown, each as long as it lasts."""
+    """A context in which the long work of libraries is shown, each as long as it lasts.
+
+    At its end no bar is left. An interrupt can come where a context was entered and nothing yet
+    waits to leave it; its bar would be drawn once more below what is told next.
+    """
     if quiet:
         yield
         return
@@ -156,6 +164,7 @@ def watched(*, quiet: bool = False) -> Iterator[None]:
             yield
     finally:
         work.close()
+        _BARS.close()
 
 
 class _LongWork:
