@@ -35,7 +35,7 @@ RUNS: Final[dict[str, dict[str, Any]]] = {
     "warm-up, least": {"memory": "least", "dtype": "bfloat16", "is_warmup": True},
 }
 """The runs by name; the reference trainer's unless they say otherwise."""
-TOKENS: Final = 64
+TOKENS: Final = 16
 VOCABULARY: Final = 2048
 
 
