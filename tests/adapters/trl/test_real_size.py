@@ -41,7 +41,7 @@ class SpokenStable(StableGRPOTrainer, Spoken):
 
 @pytest.fixture
 def model(read_tokenizer: Any) -> Any:
-    """Random weights in bfloat16, or in float32 where that would take a quarter of an hour.
+    """Random weights in bfloat16, or in float32 where the machine is slow in that.
 
     The tokenizer is a small one, which knows the first few ids.
     """
