@@ -26,6 +26,7 @@ import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import PIPE
 from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,32 +80,23 @@ class Clock:
     def __init__(self, minutes: float) -> None:
         self._end = time.monotonic() + 60 * minutes
 
-    def run(self, command: Sequence[str], quiet: bool = False) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, command: Sequence[str], into: IO[str] | int | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command, as long as there is time.
 
+        Args:
+            command: Program and arguments.
+            into: Where both its streams go, a file or `PIPE`; None: to those of this process.
+
         Raises:
-            OutOfTime: There was not enough.
+            OutOfTime: There was not enough; what it had written to a file is there.
         """
-        stream = subprocess.PIPE if quiet else None
         left = self._end - time.monotonic()
         try:
             return subprocess.run(
-                command, cwd=ROOT, text=True, stdout=stream, stderr=stream, timeout=max(left, 0.01)
+                command, cwd=ROOT, text=True, stdout=into, stderr=into, timeout=max(left, 0.01)
             )
-        except subprocess.TimeoutExpired:
-            raise OutOfTime("the time for all adapters was spent") from None
-
-    def run_into(self, file: IO[str], command: Sequence[str]) -> int:
-        """Run a command that writes into a file, as long as there is time: its exit status.
-
-        Raises:
-            OutOfTime: There was not enough; what it had written is in the file.
-        """
-        left = self._end - time.monotonic()
-        try:
-            return subprocess.run(
-                command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, timeout=max(left, 0.01)
-            ).returncode
         except subprocess.TimeoutExpired:
             raise OutOfTime("the time for all adapters was spent") from None
 
@@ -115,12 +107,12 @@ def prepare(name: str, clock: Clock) -> tuple[str, str]:
     ready = folder / ".ready"
     if ready.is_file() and ready.read_text(encoding="utf-8") == stamp(name):
         return PASSED, ""
-    made = clock.run([sys.executable, "-m", "venv", "--clear", str(folder)], quiet=True)
+    made = clock.run([sys.executable, "-m", "venv", "--clear", str(folder)], into=PIPE)
     if made.returncode:
         return FAILED, f"no virtual environment: {last_line(made.stderr)}"
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     wanted = ["-c", f"constraints/{name}.txt", "-e", f".[{extra(name)}]", *TEST_PACKAGES]
-    installed = clock.run([*pip, "install", *wanted], quiet=True)
+    installed = clock.run([*pip, "install", *wanted], into=PIPE)
     if installed.returncode == 0:
         ready.write_text(stamp(name), encoding="utf-8")
         return PASSED, ""
@@ -135,7 +127,7 @@ def is_offered(pin: str, pip: list[str], clock: Clock) -> bool:
     """Whether the index has this version."""
     with tempfile.TemporaryDirectory() as folder:
         asked = [*pip, "--retries", "1", "download", "--no-deps", "--dest", folder, pin]
-        return clock.run(asked, quiet=True).returncode == 0
+        return clock.run(asked, into=PIPE).returncode == 0
 
 
 def last_line(text: str) -> str:
@@ -172,7 +164,7 @@ def run_apart(name: str, command: Sequence[str], clock: Clock) -> int:
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
         try:
-            return clock.run_into(file, command)
+            return clock.run(command, into=file).returncode
         finally:
             file.seek(0)
             print(f"== {name} printed:\n{file.read()}", flush=True)
