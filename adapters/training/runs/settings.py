@@ -72,8 +72,8 @@ class TrainSettings(BaseModel):
     """What a pretrained model computes in; the tiny one too, after its warm-up. In half precision
     small updates are rounded away, so with `bfloat16` warm-up and reference trainer keep beside
     each weight what it has beyond that. TRL does not, so there it is for adapters, whose own
-    weights stay in float32. `auto` is bfloat16 where the machine multiplies it as fast as float32;
-    a run keeps which of them that was."""
+    weights stay in float32. `auto` is bfloat16 where the machine has instructions for it, else
+    float32; a run keeps which of them that was."""
     memory: Literal["exact", "half", "least"] = "exact"
     """What warm-up and reference trainer keep for each weight: all in float32, gradient and moments
     in bfloat16, or only what is needed. See `adapters.training.models.weight_updates`."""

@@ -312,6 +312,7 @@ def test_what_a_machine_cannot_hold_is_refused_or_warned_of(monkeypatch: Any) ->
     settings = resolve(
         "sqlgym/Explore-v0", model="some/model", trainer="reference", dtype="bfloat16"
     )
+    assert (settings.dtype, settings.memory) == ("bfloat16", "half")
     needs = memory_needs(settings, random_model().config, 10**9)
     assert needs is not None
     assert needs.certain < needs.total

@@ -1,5 +1,6 @@
 """A model of the shape of Qwen3-0.6B with an adapter, through two steps of the trainer."""
 
+import hashlib
 import math
 from typing import Any
 
@@ -67,6 +68,14 @@ def one_right(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
     return [[call("answer", value=value)] for value in (number, 99)]
 
 
+def digests(model: Any) -> dict[str, str]:
+    """What the weights are, to the bit: a copy of them would count as memory of the training."""
+    return {
+        name: hashlib.sha256(parameter.detach().contiguous().view(torch.uint8).numpy()).hexdigest()
+        for name, parameter in model.named_parameters()
+    }
+
+
 def test_an_adapter_on_six_hundred_million_weights_learns_alone(
     model: Any, read_tokenizer: Any, tmp_path: Any
 ) -> None:
@@ -92,10 +101,10 @@ def test_an_adapter_on_six_hundred_million_weights_learns_alone(
         },
         on_metrics=lambda step, metrics: seen.append(metrics),
     )
-    before = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+    before = digests(trainer.model)
     trainer.train()
-    after = dict(trainer.model.named_parameters())
-    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    after = digests(trainer.model)
+    moved = {name for name in before if before[name] != after[name]}
     assert len(moved) >= 2 * 28
     assert all("lora_" in name for name in moved)
     first, second = seen
@@ -107,7 +116,6 @@ def test_an_adapter_on_six_hundred_million_weights_learns_alone(
     assert min(guards["history"]["norms"]) > 0.0
     assert [metrics["nonfinite_gradients"] for metrics in seen] == [0, 0]
     assert second["updates"] == 2
-    gigabytes = 8 if fast_dtype() == "bfloat16" else 12
-    assert first["peak_memory"] < gigabytes * 1024
+    assert first["peak_memory"] < 8 * 1024
     assert trainer.ref_model is None
     assert [len(ids) for ids in trainer.generated_ids] == [GENERATED] * 2
