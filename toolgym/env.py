@@ -21,7 +21,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 
 from toolgym.calls import ToolCall, bind_call, errors, parse_calls
-from toolgym.episode import Episode, Info, Outcome, Turn
+from toolgym.episode import Episode, Info, Outcome, Turn, budget_notice
 from toolgym.errors import ConfigurationError, EnvironmentFault, ToolError
 from toolgym.family import TaskFamily
 from toolgym.rewards import Ledger, Mistake, RewardConfig
@@ -436,9 +436,9 @@ class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
         if left > 3:
             return ""
         if left == 0 and steps_before > 0:
-            return "\n(no calls left: the episode is over)"
+            return budget_notice(0)
         if not episode.over and any(left <= mark < steps_before for mark in (1, 3)):
-            return f"\n({left} call{'s' * (left > 1)} left)"
+            return budget_notice(left)
         return ""
 
 

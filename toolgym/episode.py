@@ -7,9 +7,10 @@ or two episodes of one, can never meet.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 from toolgym.calls import ToolCall
 from toolgym.errors import ToolError
@@ -51,6 +52,29 @@ class Info(CommonInfo, total=False):
     mistake: str
     """Only where questions may have no answer: "refused_answerable", "answered_unanswerable", or
     empty for neither."""
+
+
+_NOTICE: Final = re.compile(r"\n\((?:\d+ calls? left|no calls left: the episode is over)\)\Z")
+
+
+def budget_notice(steps_left: int) -> str:
+    """The last line of an observation that tells how many calls are left, with its line break.
+
+    >>> budget_notice(3), budget_notice(1)
+    ('\\n(3 calls left)', '\\n(1 call left)')
+    """
+    if steps_left == 0:
+        return "\n(no calls left: the episode is over)"
+    return f"\n({steps_left} call{'s' * (steps_left > 1)} left)"
+
+
+def without_notice(observation: str) -> str:
+    """An observation as its tool wrote it, without the line of `budget_notice`, if it has one.
+
+    >>> without_notice("count\\n42\\n(3 calls left)")
+    'count\\n42'
+    """
+    return _NOTICE.sub("", observation)
 
 
 def info_to_json(info: Mapping[str, Any]) -> dict[str, Any]:

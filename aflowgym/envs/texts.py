@@ -6,7 +6,6 @@ the audit) finds it without rules. Nothing here has seen the gold or a hidden te
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from aflowgym.answers.code import passes
@@ -17,9 +16,9 @@ from aflowgym.execution.protocols import Sandbox
 from aflowgym.execution.state import program_in
 from aflowgym.execution.trace import Usage
 from aflowgym.tasks.task import WorkflowTask
+from toolgym.episode import without_notice
 
 SOLUTION: Final = "Solution:"
-_NOTICE: Final = re.compile(r"\n\((?:\d+ calls? left|no calls left: the episode is over)\)\Z")
 _MOST_CHARS: Final = 4000
 
 
@@ -48,7 +47,7 @@ def solution_in(observation: str) -> str | None:
     'Answer: 12'
     """
     _, mark, text = f"\n{observation}".partition(f"\n{SOLUTION}\n")
-    return _NOTICE.sub("", text) if mark else None
+    return without_notice(text) if mark else None
 
 
 def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:

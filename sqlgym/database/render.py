@@ -8,9 +8,9 @@
 One line of column names, one line per row. Floats have 10 significant digits, NULL is a bare word,
 bytes are hex. Text stands as it is, in quotes only where it would otherwise be misread: it is
 empty, looks like NULL, has blanks at its ends, a quote at its start, a bar or a control character
-inside, or could be taken for one of the notes below. In quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\`
-and `\\xNN`/`\\uNNNN` stand for single characters. `parse_rendered` is the exact reverse, but for
-the types: it gives text.
+inside, or could be taken for one of the notes below or for an environment's `(3 calls left)`. In
+quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\` and `\\xNN`/`\\uNNNN` stand for single characters.
+`parse_rendered` is the exact reverse, but for the types: it gives text.
 
 A result that is too long ends with a note, `... (5 more rows)`, `... (at least 5 more rows)` or
 `... (cut: too long to be shown)`; its long values are cut to their starts, with their lengths. The
@@ -39,7 +39,8 @@ FORMS: tuple[Form, ...] = ("table", "json")
 
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _NEEDS_QUOTES = re.compile(
-    rf'^$|^[\s"]|\s$|[|{_CONTROL}]|^(?:null|\(no rows\)|\.\.\. \(.*)$', re.IGNORECASE
+    rf'^$|^[\s"]|\s$|[|{_CONTROL}]|^(?:null|\(no rows\)|\.\.\. \(.*|\((?:no|\d+) calls? left.*)$',
+    re.IGNORECASE,
 )
 _ESCAPED = re.compile(rf'["\\{_CONTROL}]')
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}

@@ -16,6 +16,7 @@ from sqlgym.database.render import parse_rendered
 from sqlgym.tasks.task import SqlTask, UnanswerableTask
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
+from toolgym.episode import without_notice
 
 
 def explore(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
@@ -29,7 +30,7 @@ def explore(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
         yield ToolCall("cannot_answer", {})
         return
     observation = yield ToolCall("query", {"sql": env.task.gold_sql})
-    yield ToolCall("answer", {"value": read_answer(observation)})
+    yield ToolCall("answer", {"value": read_answer(without_notice(observation))})
 
 
 def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:

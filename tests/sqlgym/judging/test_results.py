@@ -16,6 +16,7 @@ from sqlgym.judging.results import (
     is_ordered,
     overlap,
 )
+from toolgym.episode import budget_notice, without_notice
 from toolgym.errors import ToolError
 
 awkward = st.sampled_from(
@@ -43,6 +44,16 @@ def test_what_is_rendered_whole_is_read_back_exactly(table):
         for row in rows
     ]
     assert parse_rendered(text) == expected
+
+
+NOTICES = [budget_notice(left).removeprefix("\n") for left in (0, 1, 3)]
+
+
+@given(st.lists(st.sampled_from([*NOTICES, "b"]), min_size=1), st.sampled_from(["", *NOTICES]))
+def test_a_value_is_not_taken_for_the_number_of_calls_that_are_left(values, notice):
+    result = render(["a"], [(value,) for value in values])
+    observation = f"{result}\n{notice}" if notice else result
+    assert parse_rendered(without_notice(observation)) == [[value] for value in values]
 
 
 @given(tables(), st.integers(1, 8), st.integers(60, 200), st.booleans())
