@@ -43,7 +43,13 @@ from adapters.training.runs.playing import (
     evaluation_of,
     play_turn_by_turn,
 )
-from adapters.training.runs.preparation import Saved, load_prepared, prepare, save
+from adapters.training.runs.preparation import (
+    Saved,
+    for_this_machine,
+    load_prepared,
+    prepare,
+    save,
+)
 from adapters.training.runs.progress import Advance, ProgressListener
 from adapters.training.runs.selection import (
     Division,
@@ -148,7 +154,7 @@ def train(
 
     Args:
         run: New, or interrupted at any point.
-        settings: Those it was created with.
+        settings: Those it was created with; what they leave to the machine is decided here.
         check: Looks at the model before anything is spent on it, and raises if that is in vain.
         play: How the tasks of evaluations are played.
 
@@ -157,6 +163,7 @@ def train(
         EnvironmentFault: The environment keeps failing.
     """
     began, spent = time.monotonic(), float(run.summary.get("seconds") or 0.0)
+    settings = for_this_machine(settings)
 
     def note(**figures: Any) -> dict[str, Any]:
         passed = round(spent + time.monotonic() - began, 1)

@@ -11,8 +11,11 @@ from adapters.training.models import precision
 from adapters.training.models.precision import fast_dtype, multiplies_bfloat16
 from adapters.training.preflight import memory
 from adapters.training.preflight.memory import check_dtype
+from adapters.training.runs import phases
 from adapters.training.runs.preparation import for_this_machine
+from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import TrainSettings, resolve
+from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 EXPLORE = "sqlgym/Explore-v0"
@@ -48,6 +51,17 @@ def test_what_needs_float32_has_it_on_every_machine(
     monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: True)
 
     assert for_this_machine(settings(**given)).dtype == "float32"
+
+
+def test_a_program_that_trains_needs_not_ask_what_the_machine_decides(tmp_path: Path) -> None:
+    small = {"demonstrations": 8, "warmup_steps": 0, "steps": 1, "eval_tasks": 1, "eval_tries": 0}
+    left_open = resolve(EXPLORE, trainer="reference", dtype="auto", **small)
+    run = Run.create(tmp_path / "run", {"settings": left_open.model_dump()})
+    seen: list[str] = []
+
+    phases.train(run, left_open, lambda grpo: seen.append(grpo.settings.dtype), NoProgress())
+
+    assert (left_open.dtype, seen) == ("auto", ["float32"])
 
 
 @pytest.mark.skipif(
