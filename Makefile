@@ -42,10 +42,12 @@ train-smollm2: $(READY)  ## Teach a real model to write SQL, two hours on two co
 test: $(READY)  ## Run the tests, without the slow ones
 	$(PYTEST) -m "not slow"
 
-# What measures how a time grows runs alone: a neighbour on the machine would be measured with it.
+# In the order of the folders: files of few long trainings come first, and pytest-xdist would begin
+# with those of many short tests. What measures how times grow has one file, and so shares out tests;
+# it knows of neighbours on the machine.
 test-slow: $(READY)  ## Run the slow tests only
-	$(PYTEST) -m slow --durations=25 --ignore=tests/test_growth.py
-	$(TEST_PYTHON) -m pytest -m slow tests/test_growth.py
+	$(PYTEST) --no-loadscope-reorder -m slow --durations=25 --ignore=tests/test_growth.py
+	$(TEST_PYTHON) -m pytest -n $(JOBS) --dist load -m slow tests/test_growth.py
 
 # Needs no .venv: each adapter to another framework has an environment of its own in .venvs.
 test-adapters:  ## Run the tests of the adapters to other frameworks; NAME=mcp for one

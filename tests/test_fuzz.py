@@ -59,5 +59,5 @@ def test_thousands_of_random_actions_raise_nothing_and_wrong_never_beats_right(e
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env_id", ENV_IDS)
-def test_a_hundred_thousand_random_actions_raise_nothing(env_id):
-    assert_order(*play_noise(env_id, 100_000, seed=2))
+def test_thirty_thousand_random_actions_raise_nothing(env_id):
+    assert_order(*play_noise(env_id, 30_000, seed=2))

@@ -14,9 +14,14 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
+import torch
+
 from adapters.commands.train_run import next_folder
 from adapters.commands.train_with_trl import train_with_trl
 from adapters.training.guards.config import GuardConfig
+from adapters.training.models.chat_policy import load_model
+from adapters.training.models.demonstrations import demonstrate
+from adapters.training.models.tokenized_examples import examples_of
 from adapters.training.runs import phases
 from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
@@ -24,6 +29,7 @@ from tests.adapters.commands.test_train_processes import launched
 from tests.adapters.commands.test_train_resume import without_clock
 from tests.sweeps import sweep
 from tests.toolgym.commands.command_line import run_here
+from toolgym import registration
 from toolgym.cli import main
 from toolgym.runs.metrics import METRICS
 from toolgym.runs.run import ROLLOUT_PHASES, Run
@@ -276,13 +282,45 @@ def test_the_main_job_at_least_doubles_the_accuracy_on_held_out_tasks(full_run):
     assert drawn_after[0] > drawn_before[1]
 
 
+def right_conditions(folder, transcripts):
+    """The share of expert queries whose condition is the model's first choice, token by token.
+
+    The demonstrators' habits decide whether there is a condition, and skill what stands in it.
+    """
+    model, tokenizer = load_model(str(folder))
+    tools = registration.make(ENV, dataset="tiny").tool_schemas()
+    right = 0
+    for transcript in transcripts:
+        (example,) = examples_of(transcript, tools, tokenizer)
+        with torch.no_grad():
+            chosen = model(torch.tensor([example.ids])).logits[0].argmax(dim=-1).tolist()
+        texts = [tokenizer.decode([token]) for token in example.ids]
+        start = texts.index(" WHERE") + 1
+        end = start + texts[start:].index("</tool_call>")
+        right += chosen[start - 1 : end - 1] == list(example.ids[start:end])
+    return right / len(transcripts)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("trainer", ["trl", "reference"])
-def test_two_processes_and_either_trainer_learn_as_much(full_run, trainer, tmp_path):
-    """Seen: 73 % by TRL in one process; in two 71 % by TRL, 77 % by the reference trainer."""
+def test_after_its_warm_up_the_tiny_model_copies_what_the_question_names(full_run):
+    """Reinforcement learning mends no slip of copying, so a seed is as good as this is.
+
+    Seen with AdamW and heads at random: 43 % with seed 100, whose run then ended at 50 %.
+    """
+    held_out = demonstrate(ENV, 192, demonstrator="expert", dataset="tiny", split="dev")
+    assert right_conditions(full_run / "checkpoints" / "warmup", held_out) >= 0.6
+
+
+@pytest.mark.slow
+def test_two_processes_learn_as_much(full_run, tmp_path):
+    """Seen: 73 % in one process, 71 % in two.
+
+    That the reference trainer computes in two what it does in one is seen in
+    `tests/adapters/reference/test_trainer.py`.
+    """
     first = Run.open(full_run)
-    settings = {**first.config["settings"], "trainer": trainer}
-    run = Run.create(tmp_path / "run", {**first.config, "settings": settings})
+    settings = first.config["settings"]
+    run = Run.create(tmp_path / "run", first.config)
     shutil.copytree(first.checkpoints / "warmup", run.checkpoints / "warmup")
     run.write_summary({**first.summary, "after": None, "gain": None, "status": "interrupted"})
 

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from torch.nn import functional
 
 from adapters.tiny.model import TinySize, build_model
 from adapters.training.models import supervised
-from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.supervised import (
     Muon,
     WarmupSettings,
@@ -25,11 +23,7 @@ from adapters.training.models.supervised import (
     warm_up,
 )
 from adapters.training.models.tokenized_examples import Example, examples_of
-from adapters.training.runs.preparation import prepare
-from adapters.training.runs.progress import NoProgress
-from adapters.training.runs.settings import resolve
 from toolgym import ConfigurationError, registration
-from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 
@@ -232,39 +226,3 @@ def test_muon_moves_the_layers_and_leaves_embeddings_and_norms_to_adamw(
     up = "model.layers.0.mlp.up_proj.weight"  # 64 x 32: longer by the root of 2
     moved = torch.linalg.svdvals(dict(model.named_parameters())[up] - before[up])
     assert 0.5 < moved[0] / (0.01 * 2**0.5) < 1.5
-
-
-def right_conditions(
-    model: Any, tokenizer: Any, transcripts: Sequence[Any], tiny_tools: Any
-) -> float:
-    """The share of expert queries whose condition is the model's first choice, token by token.
-
-    The demonstrators' habits decide whether there is a condition, and skill what stands in it.
-    """
-    right = 0
-    for transcript in transcripts:
-        (example,) = examples_of(transcript, tiny_tools, tokenizer)
-        with torch.no_grad():
-            chosen = model(torch.tensor([example.ids])).logits[0].argmax(dim=-1).tolist()
-        texts = [tokenizer.decode([token]) for token in example.ids]
-        start = texts.index(" WHERE") + 1
-        end = start + texts[start:].index("</tool_call>")
-        right += chosen[start - 1 : end - 1] == list(example.ids[start:end])
-    return right / len(transcripts)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [3, 100])
-def test_after_its_warm_up_the_tiny_model_copies_what_the_question_names(
-    seed: int, tmp_path: Path, tiny_tools: Any
-) -> None:
-    """Reinforcement learning mends no slip of copying, so a seed is as good as this is.
-
-    Seen with AdamW and heads at random: 43 % with seed 100, whose run then ended at 50 %.
-    """
-    settings = resolve(EXPLORE, env_kwargs={"dataset": "tiny"}, seed=seed)
-
-    model, tokenizer = prepare(settings, Run.create(tmp_path / "run", {}), NoProgress())
-
-    held_out = demonstrate(EXPLORE, 192, demonstrator="expert", dataset="tiny", split="dev")
-    assert right_conditions(model, tokenizer, held_out, tiny_tools) >= 0.6

@@ -6,7 +6,7 @@ from aflowgym import expected, parse
 from aflowgym.expectation.search import FOUND, best_workflow
 from tests.aflowgym.expectation.workflow_search import Climber
 
-TRIES = 100_000
+TRIES = 20_000
 
 
 def tree_of(text, kind):

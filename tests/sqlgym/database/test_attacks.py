@@ -643,4 +643,4 @@ def test_no_mixture_of_sql_words_breaks_out(path, monkeypatch):
 @pytest.mark.parametrize("seed", range(4))
 def test_no_mixture_of_sql_words_breaks_out_of_a_real_database(spider, seed, monkeypatch):
     path = spider / "database" / "hr_1" / "hr_1.sqlite"
-    assert fuzz(path, seed, 30_000) > 1_000
+    assert fuzz(path, seed, 10_000) > 300
