@@ -115,7 +115,7 @@ class _SlotLayer(CacheLayerMixin):
     def _widened(self, old: Tensor) -> Tensor:
         columns = max(self._window.width, old.shape[2] + old.shape[2] // 4)
         wider = self._zeros(old, -(-columns // _GROWTH) * _GROWTH)
-        wider[:, :, : old.shape[2]] = old
+        wider[:, :, : old.shape[2]] = old[: self._window.slots]
         return wider
 
 
@@ -156,6 +156,23 @@ class SlotCache(Cache):
             cached[: len(sources), :, :columns] = cached[chosen, :, :columns]
 
     @torch.inference_mode()
+    def keep(self, slots: Sequence[int], columns: int) -> None:
+        """Keep the first columns of some slots, which become the first ones, in this order.
+
+        The memory of the others is given up when there are many, or where more columns are needed.
+        """
+        self.move(slots, columns)
+        self._window.slots = max(len(slots), 1)
+        for layer in self._layers():
+            if 2 * self._window.slots <= layer.keys.shape[0]:
+                layer.keys = layer.keys[: self._window.slots].clone()
+                layer.values = layer.values[: self._window.slots].clone()
+
+    def bytes_of_column(self) -> int:
+        """Bytes of the keys and values of one token; 0 before any was read."""
+        return sum(t.shape[1] * t.shape[3] * t.element_size() for t in self._tensors())
+
+    @torch.inference_mode()
     def swap(self, one: int, other: int, columns: int) -> None:
         """Swap the first columns of two slots."""
         for cached in self._tensors():
@@ -163,12 +180,14 @@ class SlotCache(Cache):
             cached[one, :, :columns] = cached[other, :, :columns]
             cached[other, :, :columns] = aside
 
+    def _layers(self) -> list[_SlotLayer]:
+        return [layer for layer in self.layers if isinstance(layer, _SlotLayer)]
+
     def _tensors(self) -> Iterator[Tensor]:
         """Keys and values of every layer."""
-        for layer in self.layers:
-            if isinstance(layer, _SlotLayer):
-                yield layer.keys
-                yield layer.values
+        for layer in self._layers():
+            yield layer.keys
+            yield layer.values
 
 
 _TOLERANCE = 1e-2  # rounding makes 1e-5 of it; positions off by one, the least mistake, 2e-2
@@ -191,6 +210,10 @@ class Decoder:
         self._window: int | None = getattr(config, "sliding_window", None)
         self._kinds = sorted(set(getattr(config, "layer_types", None) or ()))
         self._can_share = can_share(model)
+
+    def begin_again(self, slots: int) -> None:
+        """Forget what was read, for other sequences."""
+        self.cache = SlotCache(slots, self._model.device)
 
     @torch.inference_mode()
     def feed(

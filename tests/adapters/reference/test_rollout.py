@@ -346,6 +346,43 @@ def test_prompts_are_read_in_passes_of_bounded_size(
     assert [rollout.completion for rollout in each] == [rollout.completion for rollout in whole]
 
 
+@pytest.mark.parametrize("part", [0.6, 0.4, 0.0])
+def test_the_longest_wait_where_keys_and_values_would_take_too_much(
+    part: float, player: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peaks: list[int] = []
+    begun_again: list[int] = []
+    feed, begin_again = Decoder.feed, Decoder.begin_again
+
+    def weighing(self: Decoder, *fed: Any) -> Tensor:
+        logits = feed(self, *fed)
+        peaks.append(sum(tensor.nbytes for tensor in self.cache._tensors()))
+        return logits
+
+    def counting(self: Decoder, slots: int) -> None:
+        begun_again.append(slots)
+        begin_again(self, slots)
+
+    monkeypatch.setattr(Decoder, "feed", weighing)
+    monkeypatch.setattr(Decoder, "begin_again", counting)
+    script = {str(n): sound(n)[: 1 + n % 2] for n in range(6)}  # ends at random
+    lengths = {"max_tokens": 600, "turn_tokens": 100, "patience": 0.2}
+    whole = player(script, **lengths).play(requests(range(6)))
+    most, peaks[:] = int(part * max(peaks)), []
+    assert not begun_again
+
+    parts = player(script, cache_bytes=most, **lengths).play(requests(range(6)))
+
+    assert begun_again
+    assert max(begun_again) < 6
+    if part:
+        assert max(peaks) <= most
+    for one, other in zip(whole, parts, strict=True):
+        assert (one.completion, one.mask, one.turns) == (other.completion, other.mask, other.turns)
+        assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+        assert (one.ending, one.reward) == (other.ending, other.reward)
+
+
 @pytest.mark.parametrize("name", ["Llama", "Gemma3"])
 def test_what_all_prompts_begin_with_is_read_once(
     name: str, player: Any, compact_tokenizer: Any, monkeypatch: pytest.MonkeyPatch
