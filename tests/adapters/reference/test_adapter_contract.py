@@ -14,8 +14,9 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 from torch import Tensor
 
-from adapters.reference.generation import ActiveSequence, Player, PlaySettings, Sampler
+from adapters.reference.generation import ActiveSequence, Player, PlaySettings
 from adapters.reference.rollout import Ending, Request, Rollout
+from adapters.reference.sampling import Sampler
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from tests.adapters.conftest import Hold

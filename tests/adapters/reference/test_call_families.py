@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from adapters.reference.config import reference_config
-from adapters.reference.generation import Sampler
 from adapters.reference.rollout import Ending, Request, Rollout
+from adapters.reference.sampling import Sampler
 from adapters.reference.trainer import ReferenceTrainer
 from tests.adapters.call_templates import (
     FAMILIES,

@@ -23,8 +23,9 @@ from torch import Tensor
 
 from adapters.reference import generation, shared_decoding
 from adapters.reference.decoder import Decoder
-from adapters.reference.generation import Player, PlaySettings, Sampler
+from adapters.reference.generation import Player, PlaySettings
 from adapters.reference.rollout import Ending, Request, Rollout
+from adapters.reference.sampling import Sampler
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.algorithms.workers import Workers
