@@ -39,7 +39,9 @@ def loaded(path: Path) -> dict[str, Any]:
 
 
 def test_a_release_of_this_version_could_be_made():
-    assert disagreements(f"v{version_of()}") == []
+    """But for what waits under [Unreleased] for the next one."""
+    told = disagreements(f"v{version_of()}")
+    assert [each for each in told if "move them to" not in each] == []
 
 
 @pytest.fixture

@@ -361,7 +361,7 @@ def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
 
 
 @pytest.mark.slow
-def test_eighty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(full_run, tmp_path):
+def test_fifty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(full_run, tmp_path):
     """Every answer counts as wrong; what the score then teaches must not be silence."""
     from sqlgym.envs.explore import ExploreEnv
 
@@ -377,7 +377,7 @@ def test_eighty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(fu
             tmp_path / "hard",
             full_run,
             "unsolvable-tests/Explore-v0",
-            steps=80,
+            steps=50,
             eval_tasks=64,
             eval_tries=0,
         )
