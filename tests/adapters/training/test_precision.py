@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("torch", reason="needs the extra `train`")
+
 import torch
 
 from adapters.training.models import precision
