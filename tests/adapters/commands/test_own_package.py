@@ -116,14 +116,17 @@ def test_it_is_listed_played_and_evaluated(toolgym: Toolgym) -> None:
 
 
 @pytest.mark.parametrize("trainer", ["trl", "reference"])
-def test_it_is_trained_and_what_comes_out_can_be_read(
-    toolgym: Toolgym, trainer: str, tmp_path: Path
-) -> None:
+def test_it_is_trained(toolgym: Toolgym, trainer: str, tmp_path: Path) -> None:
     run = tmp_path / "run"
 
     told = toolgym("train", ENV, *SMALL, "--no-preflight", "--trainer", trainer, "--out", run)
 
     assert "unseen tasks" in told
+    if trainer == "trl":
+        _what_comes_out_can_be_read(toolgym, run, tmp_path)
+
+
+def _what_comes_out_can_be_read(toolgym: Toolgym, run: Path, tmp_path: Path) -> None:
     model = run / "checkpoints" / "final"
     evaluated = tmp_path / "evaluated"
     toolgym("eval", ENV, "--policy", model, "--step-limit", "4", "--n", "2", "--out", evaluated)

@@ -25,7 +25,6 @@ from adapters.training.models.tokenized_examples import examples_of
 from adapters.training.runs import phases
 from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
-from tests.adapters.commands.test_train_processes import launched
 from tests.adapters.commands.test_train_resume import without_clock
 from tests.sweeps import sweep
 from tests.toolgym.commands.command_line import run_here
@@ -254,11 +253,14 @@ def test_a_run_that_is_killed_goes_on_and_ends_as_if_nothing_had_happened(small_
 
 @pytest.fixture(scope="module")
 def full_run(tmp_path_factory):
-    """The main job with its defaults."""
+    """The main job with its defaults, but for fewer tries of its evaluations."""
     folder = tmp_path_factory.mktemp("full") / "run"
-    done = toolgym("train", ENV, "--out", folder, "--quiet")
+    done = toolgym("train", ENV, "--eval-tries", "1", "--out", folder, "--quiet")
     assert done.returncode == 0, done.stderr
     return folder
+
+
+SHORTER = {"steps": 40, "eval_tries": 1}
 
 
 def warmed_up(folder: Path, source: Path, env_id: str, **changes: object) -> dict[str, object]:
@@ -311,35 +313,11 @@ def test_after_its_warm_up_the_tiny_model_copies_what_the_question_names(full_ru
     assert right_conditions(full_run / "checkpoints" / "warmup", held_out) >= 0.6
 
 
-@pytest.mark.slow
-def test_two_processes_learn_as_much(full_run, tmp_path):
-    """Seen: 73 % in one process, 71 % in two.
-
-    That the reference trainer computes in two what it does in one is seen in
-    `tests/adapters/reference/test_trainer.py`.
-    """
-    first = Run.open(full_run)
-    settings = first.config["settings"]
-    run = Run.create(tmp_path / "run", first.config)
-    shutil.copytree(first.checkpoints / "warmup", run.checkpoints / "warmup")
-    run.write_summary({**first.summary, "after": None, "gain": None, "status": "interrupted"})
-
-    done = launched("--resume", run.path, "--quiet")
-
-    assert done.returncode == 0, done.stderr[-3000:]
-    before, after, alone = run.summary["before"], run.summary["after"], first.summary["after"]
-    assert len(run.metrics("grpo")) == settings["steps"]
-    assert after["interval"][0] > before["interval"][1]
-    assert after["accuracy"] >= 2 * before["accuracy"]
-    spread = sum(figures["accuracy"] * (1 - figures["accuracy"]) for figures in (after, alone))
-    assert abs(after["accuracy"] - alone["accuracy"]) < 4 * (spread / after["episodes"]) ** 0.5
-
-
 def sampled(summary):
     """Of a run: the intervals of what it samples on unseen tasks, before and after."""
     (found,) = (each for each in summary["evaluations"] if each["temperature"])
     assert (found["name"], found["held_out"]) == ("unseen tasks, sampled", True)
-    assert found["before"]["episodes"] == found["after"]["episodes"] == 384
+    assert found["before"]["episodes"] == found["after"]["episodes"] == 192
     return found["before"]["interval"], found["after"]["interval"]
 
 
@@ -352,7 +330,7 @@ def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
     seeds: from 15 to 77 %, from 12 to 27 %, from 12 to 21 %, while of what it samples 28 % were
     right before and 32 % after, 23 and 24 %, 28 and 30 %).
     """
-    summary = warmed_up(tmp_path / "control", full_run, ENV, control="shuffled-rewards")
+    summary = warmed_up(tmp_path / "control", full_run, ENV, control="shuffled-rewards", **SHORTER)
     before, after = sampled(summary)
     _, learnt = sampled(Run.open(full_run).summary)
     assert after[0] <= before[1]
@@ -361,7 +339,7 @@ def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
 
 
 @pytest.mark.slow
-def test_fifty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(full_run, tmp_path):
+def test_thirty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(full_run, tmp_path):
     """Every answer counts as wrong; what the score then teaches must not be silence."""
     from sqlgym.envs.explore import ExploreEnv
 
@@ -377,7 +355,7 @@ def test_fifty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(ful
             tmp_path / "hard",
             full_run,
             "unsolvable-tests/Explore-v0",
-            steps=50,
+            steps=30,
             eval_tasks=64,
             eval_tries=0,
         )

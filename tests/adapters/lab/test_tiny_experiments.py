@@ -73,22 +73,6 @@ def test_the_verdict_on_the_wall_of_nulls_holds(wall, name):
 
 
 @pytest.mark.slow
-def test_at_its_own_size_the_wall_stays_and_both_ways_around_it_lead_on(tmp_path):
-    cells = {cell: null_wall.EXPERIMENT.cells("smoke")[cell] for cell in null_wall.SMOKE}
-    real = dataclasses.replace(null_wall.EXPERIMENT, cells=lambda scale: cells)
-    units = units_of(real, "smoke", 1)
-    assert run_units(units, tmp_path, jobs=1) == []
-    found = finding(real, "quick", units, tmp_path).cells
-
-    assert all(record["score_gained"] == 0.0 for record in found["padded-strict"].values())
-    assert all(record["gradient_max"] == 0.0 for record in found["padded-strict"].values())
-    for cell in ("padded-lenient", "export-strict"):
-        gained = [record["score_gained"] for record in found[cell].values()]
-        assert len(gained) == 1
-        assert all(one > 0.02 for one in gained), cell
-
-
-@pytest.mark.slow
 def test_the_wall_is_drawn_and_told_without_a_clock(wall):
     told = json.dumps(to_json(wall))
 

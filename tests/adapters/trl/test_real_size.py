@@ -1,4 +1,4 @@
-"""A model of the shape of Qwen3-0.6B with an adapter, through two steps of the trainer."""
+"""A model with the layers of Qwen3-0.6B and an adapter, through two steps of the trainer."""
 
 import hashlib
 import math
@@ -18,8 +18,10 @@ from tests.adapters.trl.scripted_trl import Scripted, call, scripted
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
-PARAMETERS = 596_049_920
-"""Of Qwen3-0.6B, its 155,582,464 for the tied embedding of 151,936 tokens once."""
+LAYERS = 28 if fast_dtype() == "bfloat16" else 7
+"""All of them where the machine is fast enough."""
+PARAMETERS = 155_582_464 + LAYERS * 15_730_944 + 1024
+"""596,049,920 of Qwen3-0.6B: the tied embedding of 151,936 tokens once, the layers, a norm."""
 GENERATED = 4
 
 
@@ -42,7 +44,7 @@ class SpokenStable(StableGRPOTrainer, Spoken):
 
 @pytest.fixture
 def model(read_tokenizer: Any) -> Any:
-    """Random weights in bfloat16, or in float32 where the machine is slow in that.
+    """Random weights in bfloat16, or in float32 and fewer layers where the machine is slow in that.
 
     The tokenizer is a small one, which knows the first few ids.
     """
@@ -51,7 +53,7 @@ def model(read_tokenizer: Any) -> Any:
         vocab_size=151_936,
         hidden_size=1024,
         intermediate_size=3072,
-        num_hidden_layers=28,
+        num_hidden_layers=LAYERS,
         num_attention_heads=16,
         num_key_value_heads=8,
         head_dim=128,
@@ -105,7 +107,7 @@ def test_an_adapter_on_six_hundred_million_weights_learns_alone(
     trainer.train()
     after = digests(trainer.model)
     moved = {name for name in before if before[name] != after[name]}
-    assert len(moved) >= 2 * 28
+    assert len(moved) >= 2 * LAYERS
     assert all("lora_" in name for name in moved)
     first, second = seen
     assert all(math.isfinite(value) for metrics in seen for value in metrics.values())
@@ -116,6 +118,6 @@ def test_an_adapter_on_six_hundred_million_weights_learns_alone(
     assert min(guards["history"]["norms"]) > 0.0
     assert [metrics["nonfinite_gradients"] for metrics in seen] == [0, 0]
     assert second["updates"] == 2
-    assert first["peak_memory"] < 8 * 1024
+    assert first["peak_memory"] < (8 if LAYERS == 28 else 5) * 1024
     assert trainer.ref_model is None
     assert [len(ids) for ids in trainer.generated_ids] == [GENERATED] * 2
