@@ -17,6 +17,7 @@ from toolgym.calls import FORMATS, Format, bind_call, parse_calls, render_call, 
 from toolgym.chat.reply import Chat, NotAReply, read_reply
 from toolgym.chat.settings import ChatSettings
 from toolgym.commands.play import read_action
+from toolgym.episode import without_notice
 from toolgym.errors import ConfigurationError
 from toolgym.messages import turn_messages
 from toolgym.runs.files import read_lines, read_object
@@ -235,6 +236,14 @@ READERS = [
         before=CALL_STARTS[:6],
         after=CALL_ENDS[:2],
         covers=("toolgym.messages",),
+    ),
+    Reader(
+        "toolgym.episode.without_notice",
+        without_notice,
+        marks=("\n(3 calls left)", "\n(", "3", " calls left", "no calls left"),
+        before=("\n(",),
+        after=("\n(3 calls left)", "\n(no calls left: the episode is over)"),
+        covers=("toolgym.episode",),
     ),
     Reader(
         "adapters.training.models.demonstrations.without_conditions",
