@@ -34,7 +34,7 @@ _PAUSES = (0.0, 0.2, 0.5, 1.0, 2.0)
 """Seconds between the rounds in which a text is measured that seems to grow too steeply."""
 _MORE_THAN_PLAIN = 1.5
 _NEIGHBOURS = 24
-_BUDGET = float(os.environ.get("TOOLGYM_GROWTH_SECONDS", "1"))
+_BUDGET = float(os.environ.get("TOOLGYM_GROWTH_SECONDS", "0.5"))
 """Seconds of processor time for one reader at one length; each shape alone is always tried."""
 
 
