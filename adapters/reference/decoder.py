@@ -46,6 +46,11 @@ from toolgym.errors import ConfigurationError
 _GROWTH = 64  # columns are added by at least so many
 
 
+def widened_to(columns: int) -> int:
+    """The columns of a cache of so many when it has to grow: some are added ahead."""
+    return columns + columns // 4
+
+
 @dataclass
 class _Window:
     """The slots and columns of the next forward pass; shared by all layers.
@@ -113,7 +118,7 @@ class _SlotLayer(CacheLayerMixin):
         return like.new_zeros(self._window.slots, like.shape[1], columns, like.shape[3])
 
     def _widened(self, old: Tensor) -> Tensor:
-        columns = max(self._window.width, old.shape[2] + old.shape[2] // 4)
+        columns = max(self._window.width, widened_to(old.shape[2]))
         wider = self._zeros(old, -(-columns // _GROWTH) * _GROWTH)
         wider[:, :, : old.shape[2]] = old[: self._window.slots]
         return wider

@@ -19,7 +19,7 @@ from typing import Any, Final
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.chat import ChatFormat
-from adapters.reference.decoder import Decoder
+from adapters.reference.decoder import Decoder, widened_to
 from adapters.reference.rollout import Ending, Request, Rollout
 from adapters.reference.sampling import Sampler
 from adapters.reference.shared_decoding import ALONE, Beginning
@@ -289,8 +289,10 @@ class DecodeLoop:
 
     def _is_too_large(self) -> bool:
         """Whether all keys and values, with the columns that are added ahead, take too much."""
+        if self._settings.cache_bytes is None:
+            return False  # asked in every step
         longest = max((sequence.length for sequence in self._slots), default=0)
-        return len(self._slots) > 1 and not self._fits(len(self._slots), longest + longest // 4)
+        return len(self._slots) > 1 and not self._fits(len(self._slots), widened_to(longest))
 
     def _fits(self, slots: int, columns: int, share: int = 1) -> bool:
         """Whether keys and values fit into a share of the memory that they may take."""

@@ -260,9 +260,6 @@ def full_run(tmp_path_factory):
     return folder
 
 
-SHORTER = {"steps": 40, "eval_tries": 1}
-
-
 def warmed_up(folder: Path, source: Path, env_id: str, **changes: object) -> dict[str, object]:
     """The main job again on the warm-up of another run."""
     settings = resolve(env_id, env_kwargs={"dataset": "tiny"}, **changes)
@@ -330,7 +327,9 @@ def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
     seeds: from 15 to 77 %, from 12 to 27 %, from 12 to 21 %, while of what it samples 28 % were
     right before and 32 % after, 23 and 24 %, 28 and 30 %).
     """
-    summary = warmed_up(tmp_path / "control", full_run, ENV, control="shuffled-rewards", **SHORTER)
+    summary = warmed_up(
+        tmp_path / "control", full_run, ENV, control="shuffled-rewards", steps=40, eval_tries=1
+    )
     before, after = sampled(summary)
     _, learnt = sampled(Run.open(full_run).summary)
     assert after[0] <= before[1]
