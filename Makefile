@@ -2,21 +2,21 @@
 # Each target makes the virtual environment .venv first where it is missing or out of date.
 
 PYTHON ?= python3
-# Test processes at once, and options for `toolgym train`, as in  make train ARGS="--seed 1"
+# Number of test processes
 JOBS ?= 2
+# Options of `make train`, `make train-smollm2` and of pytest, as in  make test ARGS="-x tests/sqlgym"
 ARGS ?=
-# One adapter for `make test-adapters`, as in  make test-adapters NAME=mcp; all of them without it
+# Adapters for `make test-adapters`, as in  make test-adapters NAME="mcp ray"; all of them without it
 NAME ?=
+GATED_ADAPTERS := mcp inspect_ai
 
 BIN := .venv/bin
 READY := .venv/.ready
-# Tests start a hundred processes; where Python is told to keep no bytecode, each of them would
-# compile all our modules anew.
-TEST_PYTHON := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python
-PYTEST := $(TEST_PYTHON) -m pytest -n $(JOBS) --dist loadfile
+# Tests start many processes; without bytecode files each of them would compile all modules anew.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train train-smollm2 test test-slow test-adapters test-all check docs docs-serve format dist clean distclean
+.PHONY: help setup train train-smollm2 test test-integration test-nightly test-adapters test-newest check docs docs-serve format dist clean distclean
 
 help:  ## Print this list
 	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,29 +39,35 @@ train: $(READY)  ## Teach the tiny model to use the SQL tools, and write a repor
 train-smollm2: $(READY)  ## Teach a real model to write SQL, two hours on two cores; ARGS=--quick for less
 	$(BIN)/toolgym recipe smollm2 $(ARGS)
 
-test: $(READY)  ## Run the tests, without the slow ones
-	$(PYTEST) -m "not slow"
+test: $(READY)  ## Run the fast tests, two minutes on two cores
+	$(PYTEST) $(ARGS)
 
-# In the order of the folders: files of few long trainings come first, and pytest-xdist would begin
-# with those of many short tests. What measures how times grow has one file, and so shares out tests;
-# it knows of neighbours on the machine.
-test-slow: $(READY)  ## Run the slow tests only
-	$(PYTEST) --no-loadscope-reorder -m slow --durations=25 --ignore=tests/test_growth.py
-	$(TEST_PYTHON) -m pytest -n $(JOBS) --dist load -m slow tests/test_growth.py
+# `.ci/run` and every pull request run these after `make test`.
+test-integration: $(READY)  ## Run trainings, commands, hostile programs and the wheel, and two adapters
+	$(PYTEST) -m "integration and not nightly" $(ARGS)
+	$(PYTHON) tools/adapter_tests.py --jobs $(JOBS) $(GATED_ADAPTERS)
+
+# Long trainings come first in the order of the folders; pytest-xdist would leave one of them for the end.
+test-nightly: $(READY) test-adapters test-newest  ## Run the long tests, all adapters, all interpreters, newest TRL
+	$(PYTEST) --no-loadscope-reorder -m nightly --ignore=tests/test_growth.py $(ARGS)
+	$(PYTEST) --dist load -m nightly tests/test_growth.py
+	$(BIN)/python tools/interpreters.py -n $(JOBS) --dist loadfile
 
 # Needs no .venv: each adapter to another framework has an environment of its own in .venvs.
 test-adapters:  ## Run the tests of the adapters to other frameworks; NAME=mcp for one
-	$(PYTHON) tools/adapter_tests.py --jobs $(JOBS) $(NAME)
+	$(PYTHON) tools/adapter_tests.py --jobs $(JOBS) $(NAME) -- -m ""
 
-test-all: test test-slow  ## Run all tests, and those without torch on every supported interpreter
-	$(BIN)/python tools/interpreters.py -n $(JOBS) --dist loadfile
+test-newest:  ## Run the fast tests of the trainers with the newest TRL and transformers
+	$(PYTHON) -m venv --clear .venvs/newest
+	.venvs/newest/bin/python -m pip install --quiet "$$(grep '^torch==' constraints.txt)"
+	.venvs/newest/bin/python -m pip install --quiet --upgrade trl transformers -e ".[train]" pytest hypothesis
+	.venvs/newest/bin/python -m pytest -q tests/adapters
 
-check: $(READY)  ## Lint, format, types, the arrows between the packages, lengths
+check: $(READY)  ## Lint, format, types, imports between the packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python tools/check_lengths.py
 
 docs: $(READY)  ## Build the documentation site into build/site/html; fails on a broken link
 	$(BIN)/python tools/make_site.py

@@ -18,6 +18,6 @@ def sweep(
     if unknown := set(quick) - set(named):
         raise ValueError(f"no such case: {sorted(unknown)}; there are {sorted(named)}")
     return [
-        pytest.param(case, id=key, marks=() if key in quick else pytest.mark.slow)
+        pytest.param(case, id=key, marks=() if key in quick else pytest.mark.nightly)
         for key, case in named.items()
     ]

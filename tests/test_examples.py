@@ -1,6 +1,5 @@
 """Every example runs as printed, in a process of its own, at a small size it takes itself."""
 
-import ast
 import os
 import subprocess
 import sys
@@ -37,12 +36,14 @@ RUNS = {
         "8 questions, epochs 2: valid turns",
     ),
 }
-MARKS = {name: [pytest.mark.torch] for name in RUNS if name.startswith(("trl_", "lab_"))}
-QUICK = ("lab_post_episode.py",)
-"""Those with torch that always run."""
-for name in MARKS:
-    if name not in QUICK:
-        MARKS[name].append(pytest.mark.slow)
+NEEDS_TORCH = [name for name in RUNS if name.startswith(("trl_", "lab_"))]
+
+
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    if name not in NEEDS_TORCH:
+        return [pytest.mark.integration]
+    gates = name in ("trl_grpo.py", "lab_post_episode.py")
+    return [pytest.mark.torch, pytest.mark.integration if gates else pytest.mark.nightly]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -52,12 +53,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=MARKS.get(name, [])) for name in sorted(RUNS)]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in sorted(RUNS)])
 def test_the_example_runs(name, tmp_path):
     arguments, told = RUNS[name]
-    if name in MARKS:
+    if name in NEEDS_TORCH:
         pytest.importorskip("trl", reason="needs the extra train")
 
     done = run(str(EXAMPLES / name), *(each.format(folder=tmp_path) for each in arguments))
@@ -70,13 +69,7 @@ def test_no_example_is_without_a_run():
     assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(RUNS)
 
 
-@pytest.mark.parametrize("name", sorted(RUNS))
-def test_an_example_says_how_it_is_run(name):
-    told = ast.get_docstring(ast.parse((EXAMPLES / name).read_text())) or ""
-
-    assert f"python examples/{name}" in told
-
-
+@pytest.mark.integration
 def test_pytest_collects_the_example_of_a_unit_test():
     done = run(
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "examples/unit_test_an_environment.py"
@@ -84,10 +77,3 @@ def test_pytest_collects_the_example_of_a_unit_test():
 
     assert done.returncode == 0, done.stdout
     assert "5 passed" in done.stdout
-
-
-def test_the_environment_of_ones_own_takes_about_forty_lines():
-    tree = ast.parse((EXAMPLES / "own_environment.py").read_text())
-    [cls] = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-
-    assert cls.end_lineno - cls.lineno + 1 <= 40

@@ -205,10 +205,6 @@ def test_a_child_uses_sqlite_whichever_of_its_locks_were_held():
     assert ran.returncode == 0
 
 
-def test_six_forks_beside_eight_busy_threads_all_play_as_alone():
-    assert fork_often(6) == []
-
-
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_60_forks_beside_eight_busy_threads_all_play_as_alone():
     assert fork_often(60) == []

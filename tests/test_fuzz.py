@@ -53,11 +53,11 @@ def assert_order(right, wrong):
 
 
 @pytest.mark.parametrize("env_id", ENV_IDS)
-def test_thousands_of_random_actions_raise_nothing_and_wrong_never_beats_right(env_id):
-    assert_order(*play_noise(env_id, 2_000, seed=1))
+def test_random_actions_raise_nothing_and_wrong_never_beats_right(env_id):
+    assert_order(*play_noise(env_id, 600, seed=1))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_thirty_thousand_random_actions_raise_nothing(env_id):
     assert_order(*play_noise(env_id, 30_000, seed=2))

@@ -1,4 +1,4 @@
-"""Run the tests that need no torch on every supported interpreter that this machine has.
+"""Run the fast tests that need no torch on every supported interpreter that this machine has.
 
 The supported ones are the classifiers in `pyproject.toml`; the one that runs this script is left
 out, since the whole suite has run on it. An interpreter counts as found when it starts and says
@@ -56,7 +56,7 @@ def run_tests(version: str, command: str, pytest_options: list[str]) -> bool:
     steps = [
         [command, "-m", "venv", "--clear", str(folder)],
         [*pip, "install", "-c", "constraints.txt", "-e", ".", *TEST_PACKAGES],
-        [python, "-m", "pytest", "-m", "not slow and not torch", *pytest_options],
+        [python, "-m", "pytest", "-m", "not integration and not nightly and not torch", *pytest_options],
     ]
     print(f"== Python {version}: {command}", flush=True)
     return all(subprocess.run(step, cwd=ROOT).returncode == 0 for step in steps)

@@ -224,7 +224,7 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
         from adapters.training.runs.progress import NoProgress
 
     watch: ProgressListener = NoProgress() if quiet else Bars()
-    disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
+    disable_progress_bar()  # a bar for every file that is saved
     use_threads(settings)
     settings = for_this_machine(settings)
     model, tokenizer = _model(settings, watch)

@@ -278,7 +278,7 @@ def _see_through(
     watch: ProgressListener | None = None,
     as_json: bool = False,
 ) -> None:
-    disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
+    disable_progress_bar()  # a bar for every file that is saved
     if not is_main:
         return _train_along(run, settings)
     watch = watch or (NoProgress() if quiet else Bars())

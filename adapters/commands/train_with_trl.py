@@ -12,6 +12,8 @@ import json
 import logging
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,10 +53,11 @@ def train_with_trl(job: Grpo) -> None:
     is_over = bool(settings.eval_every) and any(gather_object([job.is_over]))
     if checkpoint is not None and (is_over or done >= settings.steps):
         return _load_weights(job.model, job.kept or checkpoint, settings.lora)
-    trainer = _trainer(job)
-    if settings.eval_every:
-        trainer.add_callback(HeldOutStop(job, trainer))
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    with _quiet_libraries():
+        trainer = _trainer(job)
+        if settings.eval_every:
+            trainer.add_callback(HeldOutStop(job, trainer))
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     if not settings.lora:
         return job.load_kept()
     adapted, kept = trainer.accelerator.unwrap_model(trainer.model), job.kept
@@ -96,8 +99,6 @@ class HeldOutStop(TrainerCallback):
 def _trainer(job: Grpo) -> ToolGRPOTrainer:
     """The trainer of a job, which writes into its run."""
     settings, run = job.settings, job.run
-
-    _quieten()
     warmup = run.checkpoints / WARMUP
     trainer = build_trainer(
         job.model,
@@ -204,9 +205,24 @@ def _load_weights(model: PreTrainedModel, checkpoint: Path, has_adapter: bool) -
     model.load_state_dict(trained.state_dict())
 
 
-def _quieten() -> None:
-    """Keep from the user what transformers and TRL only have to tell each other."""
-    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.getLogger("trl").setLevel(logging.ERROR)
-    logging.getLogger("adapters.trl.config").setLevel(logging.ERROR)  # told by `check_settings`
-    warnings.filterwarnings("ignore", category=FutureWarning)
+@contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Silence the notices of transformers and TRL, and the warnings that `check_settings` gave.
+
+    Verbosity, log levels and warning filters are restored on exit: a process may train several
+    times and use these libraries for other work.
+    """
+    verbosity = transformers.logging.get_verbosity()
+    loggers = [logging.getLogger(name) for name in ("trl", "adapters.trl.config")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        transformers.logging.set_verbosity_error()
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            transformers.logging.set_verbosity(verbosity)
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

@@ -77,7 +77,7 @@ class _SlotLayer(CacheLayerMixin):
     values: Tensor
 
     def __init__(self, window: _Window) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._window = window
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -137,7 +137,7 @@ class SlotCache(Cache):
         # Not by way of `self`: a cycle would keep all keys and values alive through the update,
         # until Python happens to look for cycles.
         window = self._window = _Window(slots, 0, nothing, nothing, 0)
-        super().__init__(layer_class_to_replicate=lambda: _SlotLayer(window))  # type: ignore[arg-type]
+        super().__init__(layer_class_to_replicate=lambda: _SlotLayer(window))
 
     def point(self, first: int, columns: Tensor, width: int) -> None:
         """Set the slots and columns of the next forward pass.

@@ -201,7 +201,7 @@ def train_tokenizer(
     texts = (text for transcript in transcripts for text in _texts(transcript))
     core.train_from_iterator(texts, trainer)
     core.add_tokens(calls)
-    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=core,
         eos_token=END_OF_TURN,
         pad_token=PAD,

@@ -44,7 +44,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass
-class StableGRPOConfig(GRPOConfig):  # type: ignore[misc]
+class StableGRPOConfig(GRPOConfig):
     """Arguments of `StableGRPOTrainer`: TRL's, and those below.
 
     Raises:

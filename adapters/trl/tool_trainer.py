@@ -118,7 +118,7 @@ OnMetrics = Callable[[int, dict[str, float]], None]
 OnRollouts = Callable[[int, list[dict[str, Any]]], None]
 
 
-class ToolGRPOTrainer(GRPOTrainer):  # type: ignore[misc]
+class ToolGRPOTrainer(GRPOTrainer):
     """`GRPOTrainer` for one environment made by `environment_factory`.
 
     Args:

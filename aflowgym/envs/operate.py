@@ -93,7 +93,7 @@ OperatorTools: Any = type(
 )
 
 
-class OperateEnv(WorkflowEnv, OperatorTools):  # type: ignore[misc]
+class OperateEnv(WorkflowEnv, OperatorTools):
     """Solve a task by calling operators one by one; each call that they make has a price.
 
     The arguments are those of `WorkflowEnv`.

@@ -20,6 +20,8 @@ nbclient = pytest.importorskip("nbclient", reason="needs the extra notebooks")
 pytest.importorskip("ipykernel", reason="needs the extra notebooks")
 new_code_cell = pytest.importorskip("nbformat.v4").new_code_cell
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "notebooks"
 NAMES = ("first_episode", "own_database", "collapse", "train_and_report")
@@ -120,7 +122,6 @@ def test_with_the_plotting_library_there_is_a_picture_without_a_script(name, mon
     assert "<script" not in shown["image/svg+xml"]
 
 
-@pytest.mark.slow
 def test_the_command_of_the_page_makes_ordinary_notebooks(tmp_path):
     page = (FOLDER / "README.md").read_text("utf-8")
     assert "    jupytext --to ipynb examples/notebooks/*.py\n" in page
@@ -136,7 +137,6 @@ def test_the_command_of_the_page_makes_ordinary_notebooks(tmp_path):
         assert {cell["cell_type"] for cell in made["cells"]} == {"markdown", "code"}
 
 
-@pytest.mark.slow
 def test_a_first_episode(run):
     notebook, found = run(
         "first_episode",
@@ -161,7 +161,6 @@ def test_a_first_episode(run):
     assert len(pictures(notebook)) == 5
 
 
-@pytest.mark.slow
 def test_a_database_of_ones_own(run):
     notebook, found = run(
         "own_database",
@@ -182,7 +181,6 @@ def test_a_database_of_ones_own(run):
     assert len(pictures(notebook)) == 5
 
 
-@pytest.mark.slow
 @pytest.mark.torch
 def test_the_collapse_is_seen_with_strict_tools_and_undone_with_lenient_ones(run):
     pytest.importorskip("trl", reason="needs the extra train")
@@ -222,7 +220,6 @@ def test_the_collapse_is_seen_with_strict_tools_and_undone_with_lenient_ones(run
     assert found["before_and_after"]["after"] > found["before_and_after"]["before"]
 
 
-@pytest.mark.slow
 @pytest.mark.torch
 def test_the_tiny_model_is_trained_and_its_report_is_written(run, tmp_path):
     pytest.importorskip("trl", reason="needs the extra train")

@@ -100,6 +100,7 @@ def test_an_episode_that_a_limit_on_tokens_cut_off_is_closed_and_pays_for_it() -
     assert figures["score"] < reward
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_breaks_a_trajectory(name: str) -> None:
     trajectory = begun(max_turns=15)

@@ -192,6 +192,7 @@ def test_other_rows_are_refused() -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_breaks_a_rollout(tiny_tokenizer: Any, name: str) -> None:
     text = HOSTILE[name].encode("utf-8", "replace").decode()  # a tokenizer has no halves
@@ -203,6 +204,7 @@ def test_no_text_breaks_a_rollout(tiny_tokenizer: Any, name: str) -> None:
     assert reward_of(episode.figures()) < 0.9
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_breaks_an_episode(name: str) -> None:
     episode = RowEpisode(HUT_ROW)

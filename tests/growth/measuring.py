@@ -50,7 +50,6 @@ class Reader:
         marks: What it looks for in a text.
         before: Beginnings that it takes seriously.
         after: Ends that it waits for.
-        covers: Modules that are entered by it and need no reader of their own.
     """
 
     name: str
@@ -60,7 +59,6 @@ class Reader:
     marks: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    covers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

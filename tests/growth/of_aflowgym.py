@@ -153,12 +153,6 @@ READERS = [
         marks=DSL_MARKS,
         before=DSL_STARTS,
         after=DSL_ENDS,
-        covers=(
-            "aflowgym.dsl.extraction",
-            "aflowgym.dsl.prose",
-            "aflowgym.dsl.tokens",
-            "aflowgym.dsl.searching",
-        ),
     ),
     Reader(
         "aflowgym.parse for a kind",
@@ -189,7 +183,6 @@ READERS = [
         "aflowgym.operators.declaration.key",
         key,
         marks=("Custom", "_"),
-        covers=("aflowgym.operators.declaration",),
     ),
     Reader(
         "aflowgym.statistics.workflows.readings",
@@ -203,17 +196,14 @@ READERS = [
         ),
         before=("Kind: ", "E-A", "Took 1"),
         after=("\nKind: math", " tokens."),
-        covers=("aflowgym.statistics.workflows",),
     ),
     reply_reader(
         "aflowgym.execution.replies.without_thoughts",
         replies.without_thoughts,
-        covers=("aflowgym.execution.replies",),
     ),
     reply_reader(
         "aflowgym.execution.replies.read_verdict",
         replies.read_verdict,
-        covers=("aflowgym.execution.replies",),
     ),
     reply_reader(
         "aflowgym.execution.replies.read_letter", lambda text: replies.read_letter(text, 5)
@@ -227,19 +217,16 @@ READERS = [
     reply_reader(
         "aflowgym.execution.replies.plain_text",
         replies.plain_text,
-        covers=("aflowgym.execution.replies",),
     ),
     reply_reader(
         "aflowgym.answers.extraction.final_answer",
         extraction.final_answer,
-        covers=("aflowgym.answers.extraction",),
     ),
     reply_reader("aflowgym.answers.extraction.statement_in", extraction.statement_in),
     reply_reader("aflowgym.answers.extraction.bare", extraction.bare),
     reply_reader(
         "aflowgym.answers.squad.judge_qa",
         lambda text: squad.judge_qa(["The Beatles"], text),
-        covers=("aflowgym.answers.squad",),
     ),
     reply_reader(
         "aflowgym.answers.squad.judge_qa of a gold", lambda text: squad.judge_qa([text], "A")
@@ -251,13 +238,6 @@ READERS = [
     math_reader(
         "aflowgym.answers.math.mathematics.judge_math",
         lambda text: judge_math("0.5", text, "How many km per hour is it?"),
-        covers=(
-            "aflowgym.answers.math.expression",
-            "aflowgym.answers.latex",
-            "aflowgym.answers.math.math_reading",
-            "aflowgym.answers.math.mathematics",
-            "aflowgym.answers.units",
-        ),
     ),
     math_reader(
         "aflowgym.answers.math.mathematics.judge_math of a gold", lambda t: judge_math(t, "0.5")
@@ -269,10 +249,6 @@ READERS = [
     math_reader(
         "aflowgym.answers.math.mathematics.judge_math of a sentence",
         lambda text: judge_math("5", text, "How many eggs does she have left?"),
-        covers=(
-            "aflowgym.answers.number_words",
-            "aflowgym.answers.sentences",
-        ),
     ),
     reply_reader(
         "aflowgym.answers.squad.judge_qa for a question",
@@ -280,7 +256,6 @@ READERS = [
             squad.judge_qa(["The Beatles", "yes"], text, "Which band was it, the Beatles or not?"),
             squad.judge_qa(["The Beatles", "yes"], "It was the Beatles.", text),
         ],
-        covers=("aflowgym.answers.squad",),
     ),
     math_reader("aflowgym.answers.math.mathematics.canonical", canonical),
     math_reader("aflowgym.answers.math.mathematics.read_gold", read_gold, Unreadable),
@@ -305,19 +280,16 @@ READERS = [
     math_reader(
         "aflowgym.answers.math.outside.is_formula",
         outside.is_formula,
-        covers=("aflowgym.answers.math.outside",),
     ),
     code_reader(
         "aflowgym.answers.code.extract_code",
         lambda text: code.extract_code(text, "solve"),
-        covers=("aflowgym.answers.code",),
     ),
     code_reader("aflowgym.execution.state.program_in", lambda text: program_in(text, "solve")),
     code_reader(
         "aflowgym.answers.literals.read_literal",
         literals.read_literal,
         ValueError,
-        covers=("aflowgym.answers.literals",),
     ),
     code_reader(
         "aflowgym.answers.code.read_tests", lambda text: code.read_tests(text, "solve"), ValueError
@@ -332,7 +304,6 @@ READERS = [
             text, prompt=text, test=text, entry_point="solve", canonical_solution=text
         ),
         layouts.Refused,
-        covers=("aflowgym.tasks.layouts",),
     ),
     Reader(
         "aflowgym.tasks.code_prompts",
@@ -353,7 +324,6 @@ READERS = [
         ),
         before=("solve(", "solve(1) == [", "For x = ", "Input: x = ", "Input: ", ">>> solve('"),
         after=(") == 2\n", "] == 2", " the output should be 2.\n", "\nOutput: 2\n", "'"),
-        covers=("aflowgym.tasks.code_prompts",),
     ),
     code_reader(
         "aflowgym.tasks.layouts.task_of in MBPP's layout",
@@ -374,7 +344,6 @@ READERS = [
         marks=("answer: ", "Answer :", "1,", ".5", "/2", "the "),
         before=("Answer: ", "1"),
         after=(".", "1"),
-        covers=("aflowgym.envs.recheck",),
     ),
     code_reader(
         "aflowgym.envs.recheck, a program",
@@ -386,7 +355,6 @@ READERS = [
         marks=("\nSolution:\n", "\n(3 calls left)", "\n("),
         before=("Solution:\n",),
         after=("\n(3 calls left)",),
-        covers=("aflowgym.envs.texts",),
     ),
     Reader("aflowgym.envs.texts.solution_text", texts.solution_text),
     Reader(
@@ -394,7 +362,6 @@ READERS = [
         players._TESTED.search,
         marks=("Public tests: 1 of 2 pass", "Public tests: ", "1"),
         before=("Public tests: 1", "Public tests: 1 of 2"),
-        covers=("aflowgym.envs.players",),
     ),
     Reader(
         "aflowgym.backends.simulated, a program",
@@ -402,14 +369,12 @@ READERS = [
         marks=("def solve():\n    return ", "\n", " \n"),
         before=("def solve():\n    return ", "\n"),
         after=("\n",),
-        covers=("aflowgym.backends.simulated",),
     ),
     Reader(
         "aflowgym.backends.simulated.revealed",
         simulated.revealed,
         marks=("ATTEMPT = 1234567\n", "ATTEMPT = ", "1"),
         before=("ATTEMPT = ",),
-        covers=("aflowgym.backends.simulated",),
     ),
     Reader(
         "aflowgym.sandbox.values.outcome",
@@ -417,7 +382,6 @@ READERS = [
         marks=('["list", ', '{"value": ', '["dict", [', "1,", '"a",', '["bytes", "61"]'),
         before=('{"value": ', '{"value": ["list", ', '{"error": "', '["list", '),
         after=("]}", "}", '"}', "]"),
-        covers=("aflowgym.sandbox.values",),
     ),
     Reader("aflowgym.sandbox.base.printable", base.printable),
 ]

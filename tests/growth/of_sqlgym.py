@@ -160,7 +160,6 @@ READERS = [
         marks=ANSWER_MARKS,
         before=ANSWER_STARTS,
         after=ANSWER_ENDS,
-        covers=("sqlgym.judging.answer_parsing", "sqlgym.judging.answers", "sqlgym.judging.nfc"),
     ),
     Reader(
         "sqlgym.judging.judge.check_answer of a table",
@@ -192,7 +191,6 @@ READERS = [
         marks=ANSWER_MARKS[14:],
         before=("-", "1", "1.", "1e", "2024-01-02 "),
         after=("%", "1", ".5", "T12:00"),
-        covers=("sqlgym.judging.cells",),
     ),
     Reader(
         "sqlgym.judging.cells.same_cell of a gold text",
@@ -205,12 +203,6 @@ READERS = [
         marks=ASKED_MARKS,
         before=("How many singers ", "Singers older than ", "'", '"'),
         after=("?", "'", '"', " of all singers?", " (both included)"),
-        covers=(
-            "sqlgym.blind.dates",
-            "sqlgym.blind.judging",
-            "sqlgym.blind.names",
-            "sqlgym.blind.words",
-        ),
     ),
     Reader(
         "sqlgym.blind.judge of a value of the query",
@@ -228,7 +220,6 @@ READERS = [
         marks=(" | ", '"', "\\", "\\x", "\\u", "... (", "name\n", "NULL"),
         before=("name\n", 'name\n"', '{"columns": ["name"], "rows": [['),
         after=('"', " | x", "\n... (1 more row)", "]]}"),
-        covers=("sqlgym.database.render",),
     ),
     Reader(
         "sqlgym.database.render.parse_row",
@@ -253,7 +244,6 @@ READERS = [
         (ValueError,),
         marks=(" | ", "\n"),
         before=("name\n", "1"),
-        covers=("sqlgym.envs.expert",),
     ),
     Reader(
         "sqlgym.judging.recheck.cells_of",
@@ -261,7 +251,6 @@ READERS = [
         marks=ANSWER_MARKS,
         before=ANSWER_STARTS,
         after=ANSWER_ENDS,
-        covers=("sqlgym.judging.recheck",),
     ),
     Reader(
         "sqlgym.judging.recheck.same_cell",
@@ -277,7 +266,6 @@ READERS = [
         marks=SQL_MARKS,
         before=SQL_STARTS,
         after=SQL_ENDS,
-        covers=("sqlgym.judging.recheck",),
     ),
     sql_reader(
         "sqlgym.database.database.Database.query", SINGERS.query, ToolError, limit=SQL_BYTES
@@ -285,13 +273,11 @@ READERS = [
     sql_reader(
         "sqlgym.database.written_out.weight",
         lambda text: [written_out.weight(text, {}, of) for of in ("words", "patterns", "depth")],
-        covers=("sqlgym.database.written_out",),
     ),
     sql_reader(
         "sqlgym.database.statement_size.StatementSize.refusal",
         lambda text: SIZE.refusal(text, text.lower()),
         limit=SQL_BYTES,
-        covers=("sqlgym.database.statement_size",),
     ),
     Reader(
         "sqlgym.database.statement_size.is_plain",
@@ -300,7 +286,6 @@ READERS = [
         marks=("match ", "match '", "docs ", "docs = ", "docs('", "''", "'a' ", "= docs", "in "),
         before=("select * from docs where docs match '", "match", "docs"),
         after=("'", " match 'a'"),
-        covers=("sqlgym.database.statement_size",),
     ),
     Reader(
         "sqlgym.database.functions.repetitions",
@@ -309,19 +294,16 @@ READERS = [
         marks=("%c", "%.*c", "%9", "%", "%5.5c", "%-", "1", "l"),
         before=("%", "%1", "%1.", "1"),
         after=("c", "%c"),
-        covers=("sqlgym.database.functions",),
     ),
     sql_reader(
         "sqlgym.database.diagnosis.explain",
         _explained,
         limit=SQL_BYTES,
-        covers=("sqlgym.database.diagnosis",),
     ),
     sql_reader("sqlgym.database.diagnosis.no_result", diagnosis.no_result),
     sql_reader(
         "sqlgym.database.dialect.construct_form",
         dialect.construct_form,
-        covers=("sqlgym.database.dialect",),
     ),
     sql_reader("sqlgym.database.dialect.blank_quoted", dialect.blank_quoted),
     Reader("sqlgym.database.dialect.function_form", dialect.function_form),
@@ -333,7 +315,6 @@ READERS = [
     sql_reader(
         "sqlgym.database.dialect.place_of_error",
         lambda text: dialect.place_of_error(encodable(text), f'near "{text[:1]}": syntax error'),
-        covers=("sqlgym.database.dialect",),
     ),
     sql_reader(
         "sqlgym.database.dialect.misspelt_keyword",
@@ -345,35 +326,29 @@ READERS = [
         "sqlgym.tasks.hardness.hardness",
         hardness.hardness,
         ValueError,
-        covers=("sqlgym.tasks.hardness",),
     ),
     sql_reader(
         "sqlgym.envs.expert.tables_of",
         expert.tables_of,
         SqlglotError,
-        covers=("sqlgym.envs.expert",),
     ),
     sql_reader(
         "sqlgym.judging.bare_columns.open_group",
         lambda text: bare_columns.open_group(SINGERS, text),
-        covers=("sqlgym.judging.bare_columns",),
     ),
     sql_reader(
         "sqlgym.judging.ties.tied_limit",
         lambda text: ties.tied_limit(SINGERS, text, NAMES),
-        covers=("sqlgym.judging.ties",),
     ),
     sql_reader("sqlgym.judging.ties.free_runs", lambda text: ties.free_runs(SINGERS, text, NAMES)),
     sql_reader(
         "sqlgym.judging.several_results.several_results",
         lambda text: several_results.several_results(SINGERS, text, NAMES),
-        covers=("sqlgym.judging.several_results",),
     ),
     sql_reader(
         "sqlgym.judging.several_results.other_result",
         lambda text: several_results.other_result(SINGERS, text, NAMES, parse(text)),
         SqlglotError,
-        covers=("sqlgym.judging.several_results",),
     ),
     sql_reader(
         "sqlgym.judging.judge.compare",
@@ -390,20 +365,20 @@ READERS = [
     sql_reader(
         "sqlgym.judging.spider_match.prepare",
         lambda text: spider_match.prepare(text, keep_distinct=False),
-        covers=("sqlgym.judging.spider_match",),
     ),
-    sql_reader("sqlgym.tasks.splits.skeleton", skeleton, covers=("sqlgym.tasks.splits",)),
+    sql_reader(
+        "sqlgym.tasks.splits.skeleton",
+        skeleton,
+    ),
     Reader(
         "sqlgym.tasks.splits.plain_question",
         splits.plain_question,
         marks=QUESTION_MARKS,
-        covers=("sqlgym.tasks.splits",),
     ),
     sql_reader(
         "sqlgym.synthesis.canonical.canonical_sql",
         canonical.canonical_sql,
         ValueError,
-        covers=("sqlgym.synthesis.canonical", "sqlgym.synthesis.reading.world"),
     ),
     Reader(
         "sqlgym.synthesis.rephrasing.question_values",
@@ -414,7 +389,6 @@ READERS = [
         marks=QUESTION_MARKS,
         before=("'", '"', "1"),
         after=("'", '"'),
-        covers=("sqlgym.synthesis.rephrasing",),
     ),
     Reader(
         "sqlgym.synthesis.rephrasing, whether it holds SQL",
@@ -465,7 +439,6 @@ READERS = [
         marks=('"', '""', ",", '"\n'),
         before=('"',),
         after=('"', "\n"),
-        covers=("sqlgym.datasets.text_source",),
     ),
     Reader(
         "sqlgym.datasets.text_source, its numbers",
@@ -477,7 +450,6 @@ READERS = [
         parts.words_of,
         marks=NAME_MARKS,
         before=("customer_",),
-        covers=("sqlgym.synthesis.language.parts",),
     ),
     Reader(
         "sqlgym.synthesis.language.parts.is_readable",
@@ -491,7 +463,6 @@ READERS = [
         marks=NAME_MARKS,
         before=("customer_", "length_"),
         after=("_km", "_id"),
-        covers=("sqlgym.synthesis.language.english", "sqlgym.synthesis.language.nouns"),
     ),
     Reader("sqlgym.synthesis.language.nouns.table_noun", nouns.table_noun, marks=NAME_MARKS),
     Reader(
@@ -511,7 +482,6 @@ READERS = [
         lambda text: roles.role_of(_sample(text)),
         marks=("2024-01-02", "12:30", "-", "1."),
         before=("2024-01-02 ", "-", "1."),
-        covers=("sqlgym.synthesis.reading.roles",),
     ),
     Reader("sqlgym.synthesis.reading.roles.is_typable", roles.is_typable),
     Reader(
@@ -525,7 +495,6 @@ READERS = [
         "sqlgym.synthesis.proof, its alphabet",
         lambda text: proof._check_alphabet([text, f"{text}z"]),
         (proof.Rejected,),
-        covers=("sqlgym.synthesis.proof",),
     ),
     Reader("sqlgym.synthesis.reading.spoken_values.quoted_text", cell_values.quoted_text),
     Reader(
@@ -533,12 +502,10 @@ READERS = [
         cell_values._PROPER.fullmatch,
         marks=("Ab ", "Mc", "de ", "'", ". "),
         before=("Ab",),
-        covers=("sqlgym.synthesis.reading.spoken_values",),
     ),
     Reader(
         "sqlgym.synthesis.conditions.forms, its articles",
         forms._WITH_ARTICLE.match,
         marks=("United ", " Republic", " of ", "States"),
-        covers=("sqlgym.synthesis.conditions.forms", "sqlgym.synthesis.engine"),
     ),
 ]

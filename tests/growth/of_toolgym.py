@@ -52,21 +52,6 @@ CALL_STARTS = (
     "<tool_call>describe(",
 )
 CALL_ENDS = ("</tool_call>", '"}}', "')", "wards)", "\n", "</think>", '<tool_call>{"name": "query"')
-CALL_MODULES = (
-    "toolgym.calls.arguments",
-    "toolgym.calls.formats",
-    "toolgym.calls.hidden",
-    "toolgym.calls.json_reading",
-    "toolgym.calls.lines",
-    "toolgym.calls.marked",
-    "toolgym.calls.mentions",
-    "toolgym.calls.parsing",
-    "toolgym.calls.plain_values",
-    "toolgym.calls.python_forms",
-    "toolgym.calls.source",
-    "toolgym.calls.tool_index",
-    "toolgym.calls.xml_forms",
-)
 
 
 def _of_formats(formats: Sequence[Format]) -> Reader:
@@ -81,7 +66,6 @@ def _of_formats(formats: Sequence[Format]) -> Reader:
         marks=tuple(dict.fromkeys(text for texts in control for text in texts)),
         before=(*starts, *(f"I say '{text[:40]}" for text in texts)),
         after=tuple(text[text.index("SELECT") + 8 :] or "x" for text in texts),
-        covers=("toolgym.calls.enveloped",) if formats[0].reading == ("objects",) else (),
     )
 
 
@@ -118,7 +102,6 @@ READERS = [
         marks=CALL_MARKS,
         before=CALL_STARTS,
         after=CALL_ENDS,
-        covers=CALL_MODULES,
     ),
     Reader(
         "toolgym.calls.parse_calls of a typed tool",
@@ -162,7 +145,6 @@ READERS = [
     Reader(
         "toolgym.calls.render_call",
         lambda text: render_call("query", {"sql": text}),
-        covers=("toolgym.calls.writing",),
     ),
     Reader(
         "toolgym.calls.parse_calls of gemma-4",
@@ -170,7 +152,6 @@ READERS = [
         marks=("<|tool_call>", "call:", '<|"|>', "{", "}", "[", ",", "sql:", "<tool_call|>"),
         before=("<|tool_call>call:query{", '<|tool_call>call:query{sql:<|"|>', "call:query{sql:["),
         after=("}<tool_call|>", '<|"|>}'),
-        covers=("toolgym.calls.braces",),
     ),
     *(_of_formats(_BY_READING[i : i + 4]) for i in range(0, len(_BY_READING), 4)),
     Reader(
@@ -178,7 +159,6 @@ READERS = [
         escape_control_tokens,
         marks=("<|", "|>", "<think>", "</s>", "[INST]", "<tool_call>"),
         before=("<|im_start|>",),
-        covers=("toolgym.sanitize",),
     ),
     Reader("toolgym.notebook.visible", notebook.visible),
     Reader(
@@ -187,7 +167,6 @@ READERS = [
         marks=("query(", "query ", "'"),
         before=("query", "query(", "answer [", "query '"),
         after=(")", "'"),
-        covers=("toolgym.commands.play",),
     ),
     Reader(
         "toolgym.chat.reply.read_reply",
@@ -196,7 +175,6 @@ READERS = [
         marks=('"choices"', '{"choices": [', '{"message": {', '"content": "'),
         before=('{"choices": [{"message": {"content": "', '{"choices": ', '{"a": '),
         after=('"}}]}', "}", "]}"),
-        covers=("toolgym.chat.reply",),
     ),
     Reader(
         "toolgym.chat.reply.read_reply of a content",
@@ -227,7 +205,6 @@ READERS = [
         (ConfigurationError,),
         before=('{"a": ', '{"a": "', "{}\n"),
         after=("}", '"}\n', "\n{}"),
-        covers=("toolgym.runs.files",),
     ),
     Reader(
         "toolgym.env.ToolEnv.step and what is told of it",
@@ -235,7 +212,6 @@ READERS = [
         marks=CALL_MARKS[:4],
         before=CALL_STARTS[:6],
         after=CALL_ENDS[:2],
-        covers=("toolgym.messages",),
     ),
     Reader(
         "toolgym.episode.without_notice",
@@ -243,7 +219,6 @@ READERS = [
         marks=("\n(3 calls left)", "\n(", "3", " calls left", "no calls left"),
         before=("\n(",),
         after=("\n(3 calls left)", "\n(no calls left: the episode is over)"),
-        covers=("toolgym.episode",),
     ),
     Reader(
         "adapters.training.models.demonstrations.without_conditions",
@@ -251,7 +226,6 @@ READERS = [
         marks=("SELECT ", " FROM ", " WHERE ", "(", "'", '"', "/*", "--", " AND "),
         before=("SELECT 1 FROM t WHERE ", "SELECT "),
         after=(")", "'", " LIMIT 1"),
-        covers=("adapters.training.models.demonstrations",),
     ),
 ]
 
@@ -269,6 +243,5 @@ for _module in (sample, chat_format, tiny_grpo):
             (getattr(_module, "_NULL", None) or _module._NOTHING).search,
             marks=(": ", "null"),
             before=(":",),
-            covers=(_module.__name__,),
         )
     )

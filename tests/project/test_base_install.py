@@ -1,4 +1,4 @@
-"""The tests that `make test-all` runs on other interpreters need the base install and pytest only.
+"""The tests without the mark `torch` are collected on a base install with pytest only.
 
 A module that imports a package of an extra while pytest collects it ends the whole run there, and
 where all extras are installed nobody sees it. So they are collected here with all other packages
@@ -16,7 +16,7 @@ import pytest
 
 from tools.interpreters import TEST_PACKAGES
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 COLLECT = """

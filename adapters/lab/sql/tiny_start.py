@@ -83,7 +83,7 @@ def started(start: TinyStart, seed: int) -> Pair:
 
 def _keep(pair: Pair, place: Path) -> None:
     """Write a checkpoint whole or not at all; of two processes that do, one is in time."""
-    disable_progress_bar()  # type: ignore[no-untyped-call]  # a bar for every file that is saved
+    disable_progress_bar()  # a bar for every file that is saved
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
         fresh = Path(scratch) / "checkpoint"

@@ -312,14 +312,18 @@ def load_model(
     place = Path(named).expanduser()
     source = str(place) if place.exists() else named
     precision: Any = getattr(torch, dtype) if for_training else "auto"
-    disable_progress_bar()  # type: ignore[no-untyped-call]
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # each retry is a warning
+    disable_progress_bar()
+    hub = logging.getLogger("huggingface_hub")
+    level = hub.level
+    hub.setLevel(logging.ERROR)  # each retry is a warning
     try:
         with telling(f"loading {Path(named).name}"):
             tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source)
             model = AutoModelForCausalLM.from_pretrained(source, dtype=precision)
     except (OSError, ValueError) as problem:
         raise ConfigurationError(_cannot_load(path_or_hub_id, problem)) from problem
+    finally:
+        hub.setLevel(level)
     if chat_template is not None:
         tokenizer = with_chat_template(tokenizer, chat_template, model)
     if not tokenizer.chat_template:

@@ -36,7 +36,7 @@ def sees_only(model: PreTrainedModel, places: Tensor) -> Iterator[None]:
     Args:
         places: [B, L] bool.
     """
-    head: Any = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    head: Any = model.get_output_embeddings()
     if head is None:
         yield
         return

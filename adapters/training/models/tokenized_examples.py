@@ -77,7 +77,7 @@ def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
             rendered.append(
                 tokenizer.apply_chat_template(
                     chat,
-                    tools=env.tool_schemas(),  # type: ignore[arg-type]
+                    tools=env.tool_schemas(),
                     tokenize=True,
                     return_dict=False,
                     **options,

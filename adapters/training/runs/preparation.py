@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -39,7 +39,7 @@ TEMPLATE = "chat_template.jinja"
 """The text of the run's chat template, in its folder, where one was asked for."""
 _PADDED, _MISTAKEN = 300, 20  # transcripts that only the tokenizer sees
 
-Saved = PreTrainedModel | Adapter
+Saved: TypeAlias = PreTrainedModel | Adapter
 """What has a `save_pretrained`."""
 Pair = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 

@@ -49,7 +49,7 @@ def convert(model: PublishedModel, file: Path, folder: Path) -> None:
     Raises:
         EnvironmentFault: The file cannot be read, or is not the model that it should be.
     """
-    disable_progress_bar()  # type: ignore[no-untyped-call]
+    disable_progress_bar()
     source: dict[str, Any] = {"gguf_file": file.name}
     try:
         with redirect_stderr(io.StringIO()):  # a bar that transformers has no switch for
