@@ -1,4 +1,4 @@
-"""Sweeps: parameters of which a few run in `make test` and the others in `make test-slow`."""
+"""Sweeps: parameters of which a few run in `make test` and the others in `make test-nightly`."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 def sweep(
     cases: Iterable[Any], quick: Iterable[str], name: Callable[[Any], str] = str
 ) -> list[Any]:
-    """Parameters with their names as ids, all but the quick ones marked `slow`.
+    """Parameters with their names as ids, all but the quick ones marked `nightly`.
 
     Raises:
         ValueError: A quick one is not among the cases, so that a renamed case is noticed.

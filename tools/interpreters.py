@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CLASSIFIER = "Programming Language :: Python :: 3."
 TEST_PACKAGES = ("pytest", "hypothesis", "pytest-xdist")
+TIER = "not integration and not nightly and not torch"
 
 
 def supported(root: Path = ROOT) -> list[str]:
@@ -56,7 +57,7 @@ def run_tests(version: str, command: str, pytest_options: list[str]) -> bool:
     steps = [
         [command, "-m", "venv", "--clear", str(folder)],
         [*pip, "install", "-c", "constraints.txt", "-e", ".", *TEST_PACKAGES],
-        [python, "-m", "pytest", "-m", "not integration and not nightly and not torch", *pytest_options],
+        [python, "-m", "pytest", "-m", TIER, *pytest_options],
     ]
     print(f"== Python {version}: {command}", flush=True)
     return all(subprocess.run(step, cwd=ROOT).returncode == 0 for step in steps)

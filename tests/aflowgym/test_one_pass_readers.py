@@ -9,15 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aflowgym.answers.code import _blocks
 from aflowgym.answers.extraction import bare
 from aflowgym.answers.latex import group_end, plain
 from aflowgym.dsl.extraction import Region, remove_marks
 from aflowgym.dsl.tokens import _TOKEN, tokenize
-from aflowgym.envs.recheck import _said, _without_notice
-from aflowgym.execution.replies import Tags, _only_a_letter, _without_text, verdict_lines
+from aflowgym.execution.replies import Tags, verdict_lines
 from aflowgym.operators.catalogue import OPERATORS
-from aflowgym.tasks.layouts import _without_calculations
+
+pytestmark = pytest.mark.nightly
 
 
 def texts(*pieces):
@@ -92,13 +91,6 @@ def test_commands_for_text_leave_what_they_hold(text):
     assert plain(text) == plain_in_copies(text)
 
 
-@given(texts("```", "~~~", "`", "~", "\n", "py", "x = 1\n", " "))
-def test_fenced_blocks_are_those_of_one_pattern(text):
-    fence = re.compile(r"(?:```|~~~)[^\n`]*\n(.*?)(?:```|~~~|\Z)", re.DOTALL)
-
-    assert _blocks(text) == fence.findall(text)
-
-
 @given(texts("<a>", "</a>", "<B>", "</b>", "<A>", "x", "\n", "<ab>", "</ab>"))
 def test_tags_pair_with_the_next_closing_one_of_their_name(text):
     whole = re.compile(r"<(a|b|ab)>(?P<rest>.*?)</\1>", re.S | re.I)
@@ -122,53 +114,6 @@ def test_lines_of_verdicts_are_those_of_one_pattern(text):
     assert [(start, *inside) for start, *inside in verdict_lines(text)] == [
         (found.start(), *found.span("rest"), found.end()) for found in line.finditer(text)
     ]
-
-
-@given(
-    texts(
-        "\\text{",
-        "\\textbf{",
-        "the ",
-        "Option",
-        "candidate ",
-        "A",
-        "b",
-        "3",
-        "12",
-        "_",
-        "(",
-        "}",
-        " ",
-    )
-)
-def test_a_lone_letter_is_found_from_the_end(text):
-    called = r"(?:candidate|option|solution|answer|letter|choice|number)"
-    only = re.compile(
-        rf"^\W*(?:\\text\w*\{{)?(?:the\s+)?(?:{called}\s*)*[\W_]*(?P<name>[A-Za-z]|\d+)[\W_]*$",
-        re.I,
-    )
-    found = only.match(text)
-
-    assert _only_a_letter(text) == (found["name"].upper() if found else "")
-
-
-@given(texts("\\text{", "\\textbf{", "}", "{", "a", "\n", "\\"))
-def test_a_formula_loses_its_command_for_text(text):
-    assert _without_text(text) == re.sub(r"\\text\w*\{(.*)\}", r"\1", text)
-
-
-@given(texts("<<", ">>", "<", ">", "1", "\n"))
-def test_calculations_are_cut_out_line_by_line(text):
-    assert _without_calculations(text) == re.sub(r"<<.*?>>", "", text)
-
-
-@given(texts("answer", "Answer:", " ", ":", "\n", "4", "\n(", "3 calls left", ")"))
-def test_a_record_is_rechecked_by_the_answer_that_its_patterns_find(text):
-    said = re.search(r"answer\s*:\s*(.+)\s*\Z", text.strip(), re.I)
-    notice = re.compile(r"\n\([^()\n]*calls? left[^()\n]*\)\Z")
-
-    assert _said(text.strip()) == (said[1] if said else text).strip()
-    assert _without_notice(text) == notice.sub("", text)
 
 
 @pytest.mark.parametrize("start", [0, 2])

@@ -1,8 +1,8 @@
 """The built wheel, installed into an empty environment, outside the checkout, without extras.
 
 Nothing that only a checkout has (`data/`, the current folder on the path) can help it here. It is
-installed on this interpreter for every change, and nightly on every supported one that is found. The
-stub distribution stands for one that shares a name with ours: AdapterHub's `adapters`.
+installed on this interpreter for every change, and nightly on every supported one that is found.
+The stub distribution stands for one that shares a name with ours: AdapterHub's `adapters`.
 """
 
 import json

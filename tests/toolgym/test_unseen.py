@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgym import ConfigurationError, Task, TaskRefused, TaskSet
@@ -95,6 +95,7 @@ TOLD = st.lists(
 )
 
 
+@settings(max_examples=60)
 @given(TOLD)
 def test_the_parts_of_a_set_share_no_task_and_no_item_where_it_has_two(
     told: list[tuple[str, str]],
@@ -158,6 +159,7 @@ def test_another_process_with_another_hash_seed_divides_alike() -> None:
             capture_output=True,
             check=True,
             cwd=root,
+            timeout=120,
         ).stdout
         for seed in ("1", "2")
     }

@@ -10,6 +10,7 @@ clock is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,6 +111,7 @@ def rendered(
     )
 
 
+@cache
 def _template(name: str, package: str) -> Template:
     """A page's template by its file's name, with the style sheet that all pages share."""
     own, theirs = PackageLoader(_PACKAGE, "."), PackageLoader(package, ".")

@@ -5,14 +5,9 @@ ten kinds, half of them acceptable. A false accept is an answer that is judged r
 """
 
 import json
-import re
-from collections import Counter
 from pathlib import Path
 
-import pytest
-
-from aflowgym.answers import final_answer, judge_math, judge_qa
-from aflowgym.answers.math.outside import Outside
+from aflowgym.answers import judge_math, judge_qa
 from aflowgym.envs import recheck
 from aflowgym.tasks.task import WorkflowTask, judge
 
@@ -20,8 +15,6 @@ CASES = [
     json.loads(line)
     for line in Path(__file__).with_name("answer_cases.jsonl").read_text("utf-8").splitlines()
 ]
-PAGE = Path(__file__).parents[3] / "docs" / "workflow-answers.md"
-MATH = [case for case in CASES if case["task"] == "math"]
 
 
 def task_of(case) -> WorkflowTask:
@@ -47,27 +40,11 @@ def ours(case) -> bool:
     return judge(task_of(case), case["reply"]).correct is True
 
 
-def test_there_are_forty_answers_of_each_of_ten_kinds_and_half_are_acceptable():
-    counted = Counter((case["kind"], case["acceptable"]) for case in CASES)
-
-    assert len(CASES) == 400
-    assert len(counted) == 20
-    assert set(counted.values()) == {20}
-
-
 def test_at_most_two_wrong_answers_are_accepted_and_six_right_ones_rejected():
     false, missed = faults(CASES, ours)
 
     assert len(false) <= 2, false
     assert len(missed) <= 6, missed
-
-
-def test_the_page_gives_the_counts_of_each_kind():
-    false, missed = (Counter(each[:-3] for each in found) for found in faults(CASES, ours))
-    rows = re.findall(r"^\| (\w+) \|.*\| (\d+) \| (\d+) \|$", PAGE.read_text("utf-8"), re.M)
-
-    kinds = list(dict.fromkeys(case["kind"] for case in CASES))
-    assert rows == [(kind, str(false[kind]), str(missed[kind])) for kind in kinds]
 
 
 def test_where_the_second_rule_decides_it_agrees():
@@ -84,42 +61,12 @@ def test_where_the_second_rule_decides_it_agrees():
     assert [case["id"] for case in CASES if decided.get(case["id"]) is False and ours(case)] == []
 
 
-@pytest.mark.slow
-def test_the_page_gives_the_counts_of_math_verify():
-    library = pytest.importorskip("math_verify")
-    outside = Outside(seconds=60)
-    try:
-        bare = faults(
-            MATH,
-            lambda case: outside.same(case["gold"], final_answer(case["reply"]).text) is True,
-        )
-    finally:
-        outside.close()
-    whole = faults(MATH, lambda case: verified(library, case))
-
-    rows = re.findall(r"^\| `math-verify`.*\| (\d+) \| (\d+) \|$", PAGE.read_text("utf-8"), re.M)
-    assert rows == [tuple(str(len(each)) for each in found) for found in (bare, whole)]
-
-
-def verified(library, case) -> bool:
-    """What the library says if it is given the whole reply."""
-    try:
-        gold, given = (
-            library.parse(text, parsing_timeout=None)
-            for text in (f"${case['gold']}$", case["reply"])
-        )
-        return bool(gold and given and library.verify(gold, given, timeout_seconds=None))
-    except Exception:  # noqa: BLE001 - sympy raises whatever it likes
-        return False
-
-
 OVERTHROWN = "Who defeated Napoleon at Waterloo?"
 CHOSEN = "Which city is larger, Paris or London?"
 
 
-@pytest.mark.parametrize(
-    ("gold", "answer", "question", "right"),
-    [
+def test_a_sentence_is_right_only_if_it_says_so():
+    for gold, answer, question, right in [
         ("Wellington", "Wellington defeated Napoleon.", OVERTHROWN, True),
         ("Wellington", "Napoleon was defeated by Wellington at Waterloo.", OVERTHROWN, True),
         ("Wellington", "Napoleon defeated Wellington at Waterloo.", OVERTHROWN, False),
@@ -132,18 +79,15 @@ CHOSEN = "Which city is larger, Paris or London?"
         ("London", "London, Paris", CHOSEN, False),
         ("Charles III", "King Charles 3rd", "Who is king?", False),
         ("King Charles", "Prince Charles", "Who reigns?", False),
-    ],
-)
-def test_a_sentence_is_right_only_if_it_says_so(gold, answer, question, right):
-    assert judge_qa([gold], answer, question).correct is right
+    ]:
+        assert judge_qa([gold], answer, question).correct is right, (gold, answer)
 
 
 APPLES = "Tom has 5 apples and Ann has 7. How many {} does {} have{}?"
 
 
-@pytest.mark.parametrize(
-    ("gold", "answer", "question", "right"),
-    [
+def test_a_number_is_right_only_if_it_is_finished_and_of_the_question():
+    for gold, answer, question, right in [
         ("5", "Tom has 5 apples.", APPLES.format("apples", "Tom", ""), True),
         ("5", "Ann has 5 apples.", APPLES.format("apples", "Tom", ""), False),
         ("2", "Tom has 2 more apples than Ann.", APPLES.format("more", "Ann", " than Tom"), False),
@@ -165,9 +109,5 @@ APPLES = "Tom has 5 apples and Ann has 7. How many {} does {} have{}?"
         (r"\sqrt[3]{16}", r"2\sqrt[3]{2}", "", True),
         (r"\sqrt[4]{4}", r"\sqrt{2}", "", True),
         (r"\sqrt[3]{2}", r"\sqrt[3]{4}", "", False),
-    ],
-)
-def test_a_number_is_right_only_if_it_is_finished_and_of_the_question(
-    gold, answer, question, right
-):
-    assert judge_math(gold, answer, question).correct is right
+    ]:
+        assert judge_math(gold, answer, question).correct is right, (gold, answer)

@@ -1,7 +1,7 @@
 """Judging programs: literal assertions, recorded values, nothing executed here."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aflowgym.answers import CodeTest, Outcome, extract_code, judge_code, read_tests
@@ -29,22 +29,21 @@ def test_a_check_function_with_candidate_is_read():
     assert judge_code(tests, [Outcome("1.5"), Outcome("0.5000001")]).correct is True
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_what_is_no_assertion_over_literals_is_refused():
+    for source in [
         "assert add(x, 2) == 3", "assert add(1, 2) != 3", "assert add(1, 2) < 4", "x = 1",
         "assert add(*[1, 2]) == 3", "for i in range(3):\n    assert add(i, i) == 2", "assert (",
         "assert add(1, 2) == other(3)", "assert len(add(1, 2)) == 3", "assert add(**{'a': 1}) == 1",
-    ],
-)  # fmt: skip
-def test_what_is_no_assertion_over_literals_is_refused(source):
-    with pytest.raises(UnsupportedTest, match=r"assert|Python"):
-        read_tests(source, "add")
+    ]:  # fmt: skip
+        try:
+            told = f"read as {read_tests(source, 'add')}"
+        except UnsupportedTest as problem:
+            told = str(problem)
+        assert "assert" in told or "Python" in told, source
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "progress"),
-    [
+def test_a_program_is_right_only_if_every_test_passes():
+    for outcomes, progress in [
         ([Outcome("3"), Outcome("0"), Outcome("[5]")], 2 / 3),
         ([Outcome("3")], 1 / 3),
         ([Outcome(error="timeout")] * 3, 0.0),  # an infinite loop
@@ -54,13 +53,11 @@ def test_what_is_no_assertion_over_literals_is_refused(source):
         ([Outcome("PASS")] * 3, 0.0),
         ([Outcome("__import__('os')")] * 3, 0.0),
         ([], 0.0),
-    ],
-)
-def test_a_program_is_right_only_if_every_test_passes(outcomes, progress):
-    verdict = judge_code(TESTS, outcomes)
+    ]:
+        verdict = judge_code(TESTS, outcomes)
 
-    assert verdict.correct is False
-    assert verdict.progress == pytest.approx(progress)
+        assert verdict.correct is False, outcomes
+        assert verdict.progress == pytest.approx(progress), outcomes
 
 
 def test_all_tests_passed_is_right():
@@ -72,9 +69,9 @@ def test_more_outcomes_than_tests_are_a_mistake_of_the_caller():
         judge_code(TESTS, [Outcome("3")] * 4)
 
 
-@pytest.mark.parametrize("text", ["42", "hello", "", "def other(a, b): pass", "def add(a, b:"])
-def test_a_text_that_does_not_define_the_function_is_no_program(text):
-    assert extract_code(text, "add") is None
+def test_a_text_that_does_not_define_the_function_is_no_program():
+    for text in ["42", "hello", "", "def other(a, b): pass", "def add(a, b:"]:
+        assert extract_code(text, "add") is None, text
 
 
 def test_the_last_block_that_defines_the_function_is_the_program():
@@ -93,6 +90,7 @@ values = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(values)
 def test_what_repr_writes_of_plain_data_is_read_back(value):
     assert repr(read_literal(repr(value))) == repr(value)

@@ -8,9 +8,8 @@ from aflowgym.answers import f1, final_answer, judge_math, judge_qa, normalise
 from aflowgym.answers.extraction import statement_in
 
 
-@pytest.mark.parametrize(
-    ("text", "answer", "place"),
-    [
+def test_the_last_answer_of_the_strongest_kind_is_taken():
+    for text, answer, place in [
         (r"First \boxed{3}, no: \boxed{\frac{1}{2}}.", r"\frac{1}{2}", "boxed"),
         ("<answer> Paris </answer>", "Paris", "tag"),
         ("She has 3 + 4 = 7.\n#### 7", "7", "mark"),
@@ -19,21 +18,18 @@ from aflowgym.answers.extraction import statement_in
         ("a line\n\n3.5\n", "3.5", "last_line"),
         ("  \n", "", "nothing"),
         ("The answer is 3.25 exactly", "3.25 exactly", "said"),
-    ],
-)
-def test_the_last_answer_of_the_strongest_kind_is_taken(text, answer, place):
-    found = final_answer(text)
+    ]:
+        found = final_answer(text)
 
-    assert (found.text, found.place) == (answer, place)
+        assert (found.text, found.place) == (answer, place), text
 
 
 def test_a_denied_statement_states_nothing():
     assert statement_in("so it isn't 5 but the sum is 6") is None
 
 
-@pytest.mark.parametrize(
-    ("gold", "answer", "right"),
-    [
+def test_words_are_right_only_if_they_name_the_gold_and_nothing_else():
+    for gold, answer, right in [
         ("Paris 1995", "London 1995", False),
         ("two", "to be or not two be", False),
         ("Beatles", "not the Beatles", False),
@@ -48,13 +44,11 @@ def test_a_denied_statement_states_nothing():
         ("yes", "Yes, but only one of them", False),
         ("yes", "yes and no", False),
         ("no", "No.", True),
-    ],
-)
-def test_words_are_right_only_if_they_name_the_gold_and_nothing_else(gold, answer, right):
-    verdict = judge_qa([gold], answer)
+    ]:
+        verdict = judge_qa([gold], answer)
 
-    assert verdict.correct is right
-    assert (verdict.progress == 1.0) is right
+        assert verdict.correct is right, gold
+        assert (verdict.progress == 1.0) is right, gold
 
 
 def test_another_name_of_the_gold_is_as_right():
@@ -84,7 +78,7 @@ def test_f1_is_a_share_and_symmetric_and_no_text_raises(one, other):
 
 @pytest.mark.parametrize(
     "text",
-    ["\\boxed{" * 14_000, "<answer>" * 12_000, "<answer>" * 6_000 + "</answer>" * 6_000],
+    ["\\boxed{" * 14_000, "<answer>" * 6_000 + "</answer>" * 6_000],
 )
 def test_a_flood_of_openings_is_read_once_not_once_for_each(text):
     """Quadratic reading of these took a minute; the count of characters looked at is bounded."""

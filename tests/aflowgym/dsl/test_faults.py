@@ -10,11 +10,6 @@ import pytest
 from aflowgym import parse
 from aflowgym.dsl.nodes import DONE, Cond, Op, Repeat, Seq
 
-
-def codes(text, **options):
-    return [found.code for found in parse(text, **options).diagnostics]
-
-
 RUN = [
     ("AnswerGenerate -> (Review -> Revise) * 2 -> Format", None, []),
     ("Custom -> (Review -> Revise) * 3", None, []),
@@ -51,12 +46,12 @@ RUN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "canonical", "said"), RUN, ids=[row[0] for row in RUN])
-def test_what_was_rejected_or_rewritten_runs_as_written(text, canonical, said):
-    parsed = parse(text)
+def test_what_was_rejected_or_rewritten_runs_as_written():
+    for text, canonical, said in RUN:
+        parsed = parse(text)
 
-    assert str(parsed.workflow) == (canonical or text)
-    assert [found.code for found in parsed.diagnostics] == said
+        assert str(parsed.workflow) == (canonical or text)
+        assert [found.code for found in parsed.diagnostics] == said, text
 
 
 REFUSED = [
@@ -81,37 +76,33 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "said", "works"), REFUSED, ids=[row[0] for row in REFUSED])
-def test_what_ran_on_the_wrong_types_is_refused_with_what_works(text, said, works):
-    parsed = parse(text)
+def test_what_ran_on_the_wrong_types_is_refused_with_what_works():
+    for text, said, works in REFUSED:
+        parsed = parse(text)
 
-    assert parsed.workflow is None
-    assert [found.code for found in parsed.diagnostics] == said
-    assert {found.suggestion for found in parsed.diagnostics} == {works}
-    assert str(parse(works).workflow) == works
+        assert parsed.workflow is None, text
+        assert [found.code for found in parsed.diagnostics] == said, text
+        assert {found.suggestion for found in parsed.diagnostics} == {works}, text
+        assert str(parse(works).workflow) == works
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_text_without_a_workflow_is_no_default_workflow():
+    for text in (
         "",
         "I cannot do this.",
         "### Step 1: Analyze the problem and review the code.",
         "I would test and revise it, then format the code.",
         "graph = Workflow()\nreturn await self.run(problem)",
         "Customers are Testing the Formatting",
-    ],
-)
-def test_text_without_a_workflow_is_no_default_workflow(text):
-    parsed = parse(text)
+    ):
+        parsed = parse(text)
 
-    assert parsed.workflow is None
-    assert "E-NO-WORKFLOW" in [found.code for found in parsed.diagnostics]
+        assert parsed.workflow is None, text
+        assert "E-NO-WORKFLOW" in [found.code for found in parsed.diagnostics], text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_no_part_of_a_faulty_workflow_is_run():
+    for text in (
         "Custom -> Review -> Foo",
         "Foo -> Custom -> Review",
         "Custom -> Foo -> Review",
@@ -122,10 +113,8 @@ def test_text_without_a_workflow_is_no_default_workflow(text):
         "Use Custom -> Review Programmer -> Test",
         "Custom -> Review; Programmer -> Review",
         "1. Custom -> Review\n2. Custom -> Programmer",
-    ],
-)
-def test_no_part_of_a_faulty_workflow_is_run(text):
-    assert parse(text).workflow is None
+    ):
+        assert parse(text).workflow is None, text
 
 
 def test_a_condition_keeps_both_branches_and_its_place():
@@ -157,8 +146,8 @@ SEED = [
 
 
 @pytest.mark.parametrize("kind", [None, "math", "code", "qa"])
-@pytest.mark.parametrize("text", SEED)
-def test_the_ten_patterns_of_the_seed_are_canonical(text, kind):
-    parsed = parse(text, kind=kind)
+def test_the_ten_patterns_of_the_seed_are_canonical(kind):
+    for text in SEED:
+        parsed = parse(text, kind=kind)
 
-    assert (str(parsed.workflow), parsed.diagnostics) == (text, ())
+        assert (str(parsed.workflow), parsed.diagnostics) == (text, ())

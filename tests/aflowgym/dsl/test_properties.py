@@ -1,5 +1,8 @@
+"""What holds for any tree and any text: print and parse, spelling, errors, suggestions."""
+
 import pickle
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +41,7 @@ PIECES = st.sampled_from(
 TEXTS = st.text(max_size=60) | st.lists(PIECES, max_size=14).map(" ".join)
 
 
+@settings(max_examples=40)
 @given(TREES)
 def test_the_parse_of_the_print_is_the_same_tree(tree):
     syntax = read(str(tree), OPERATORS)
@@ -72,6 +76,7 @@ def respelt(text, choose):
     return written
 
 
+@settings(max_examples=30)
 @given(TREES, st.data())
 def test_a_workflow_in_other_signs_and_words_for_them_is_the_same_tree(tree, data):
     text = respelt(str(tree), lambda forms: data.draw(st.sampled_from(forms)))
@@ -81,9 +86,7 @@ def test_a_workflow_in_other_signs_and_words_for_them_is_the_same_tree(tree, dat
     assert syntax.tree == tree, text
 
 
-@settings(max_examples=400)
-@given(TEXTS)
-def test_any_text_gives_a_workflow_or_an_error(text):
+def is_a_workflow_or_an_error(text):
     parsed = parse(text)
 
     assert (parsed.workflow is None) == bool(parsed.errors)
@@ -92,15 +95,37 @@ def test_any_text_gives_a_workflow_or_an_error(text):
         assert 0 <= found.span[0] <= found.span[1] <= len(text)
 
 
-@settings(max_examples=400)
-@given(TEXTS | TREES.map(str), st.sampled_from([None, "math", "code", "qa"]))
-def test_what_is_suggested_works(text, kind):
+def has_suggestions_that_work(text, kind):
     for found in parse(text, kind=kind).diagnostics:
         assert found.suggestion is not None
         again = parse(found.suggestion, kind=kind)
         assert str(again.workflow) == found.suggestion
 
 
+TASK_KINDS = st.sampled_from([None, "math", "code", "qa"])
+
+
+@settings(max_examples=80)
+@given(TEXTS)
+def test_any_text_gives_a_workflow_or_an_error(text):
+    is_a_workflow_or_an_error(text)
+
+
+@settings(max_examples=60)
+@given(TEXTS | TREES.map(str), TASK_KINDS)
+def test_what_is_suggested_works(text, kind):
+    has_suggestions_that_work(text, kind)
+
+
+@pytest.mark.nightly
+@settings(max_examples=3_000)
+@given(TEXTS | TREES.map(str), TASK_KINDS)
+def test_the_same_of_3000_texts(text, kind):
+    is_a_workflow_or_an_error(text)
+    has_suggestions_that_work(text, kind)
+
+
+@settings(max_examples=30)
 @given(TREES)
 def test_what_is_accepted_keeps_its_canonical_form(tree):
     parsed = parse(str(tree))
@@ -110,6 +135,7 @@ def test_what_is_accepted_keeps_its_canonical_form(tree):
         assert all(found.severity == "warning" for found in parsed.diagnostics)
 
 
+@settings(max_examples=25)
 @given(TEXTS)
 def test_a_result_survives_a_pickle_and_is_the_same_again(text):
     assert pickle.loads(pickle.dumps(parse(text))) == parse(text)

@@ -1,7 +1,7 @@
 import pytest
 
 from aflowgym import parse
-from aflowgym.dsl import CODES, Limits, calls
+from aflowgym.dsl import Limits, calls
 from aflowgym.dsl.parsing import Parser
 from aflowgym.dsl.searching import spans
 from aflowgym.operators.catalogue import OPERATORS
@@ -11,9 +11,8 @@ def codes(text, **options):
     return [found.code for found in parse(text, **options).diagnostics]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_the_typed_slots_decide():
+    for text, said in [
         ("Custom -> Test", ["E-NEEDS-CODE"]),
         ("CustomCodeGenerate -> Test", []),
         ("Programmer -> Custom -> Test", ["E-NEEDS-CODE"]),
@@ -39,10 +38,8 @@ def codes(text, **options):
         ("(((((Custom -> Review) * 1) * 1) * 1) * 1) * 1", ["E-SIZE"]),
         ("[Custom * 5] -> ScEnsemble -> [Custom * 5] -> ScEnsemble -> Custom", ["E-SIZE"]),
         ("(Programmer -> Test ? Revise : done) * 5", ["E-BUDGET"]),
-    ],
-)
-def test_the_typed_slots_decide(text, said):
-    assert codes(text) == said
+    ]:
+        assert codes(text) == said, text
 
 
 @pytest.mark.parametrize(
@@ -57,9 +54,8 @@ def test_tests_are_for_code_tasks_only(kind, said):
         assert parsed.diagnostics[0].suggestion == "Programmer -> Review ? Revise : done"
 
 
-@pytest.mark.parametrize(
-    ("text", "least", "most"),
-    [
+def test_the_bound_on_calls_is_that_of_the_declarations():
+    for text, least, most in [
         ("Custom", 1, 1),
         ("Programmer -> Test", 1, 6),
         ("[Custom * 5] -> ScEnsemble", 5, 6),
@@ -70,10 +66,8 @@ def test_tests_are_for_code_tasks_only(kind, said):
         ("Custom -> (Revise -> Review) * 3", 3, 7),
         ("Custom * 3", 3, 3),
         ("Custom -> ((Custom -> Review) ? Revise : Format) * 2", 3, 7),
-    ],
-)
-def test_the_bound_on_calls_is_that_of_the_declarations(text, least, most):
-    assert calls(parse(text).workflow, OPERATORS) == (least, most)
+    ]:
+        assert calls(parse(text).workflow, OPERATORS) == (least, most), text
 
 
 def test_the_limits_are_the_callers():
@@ -85,9 +79,8 @@ def test_the_limits_are_the_callers():
     assert refused.diagnostics[0].suggestion == "Custom -> (Review -> Revise) * 4"
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical", "said"),
-    [
+def test_what_is_read_in_spite_of_a_slip_is_said():
+    for text, canonical, said in [
         ("Custom -> Review ? Revise", "Custom -> Review ? Revise : done", "W-COND-ELSE"),
         ("Custom -> (Review -> Revise", "Custom -> Review -> Revise", "W-CLOSE"),
         ("Custom -> (Review -> Revise) * 9", "Custom -> (Review -> Revise) * 5", "W-LOOP-RANGE"),
@@ -98,19 +91,16 @@ def test_the_limits_are_the_callers():
         ("custom_code-generate -> Review", "CustomCodeGenerate -> Review", "W-OP-NAME"),
         ("CoT -> Review", "AnswerGenerate -> Review", "W-OP-NAME"),
         ("<think>Custom -> Review?</think>Programmer", "Programmer", "N-THINK"),
-    ],
-)
-def test_what_is_read_in_spite_of_a_slip_is_said(text, canonical, said):
-    parsed = parse(text)
+    ]:
+        parsed = parse(text)
 
-    assert str(parsed.workflow) == canonical
-    assert [found.code for found in parsed.diagnostics] == [said]
-    assert parsed.diagnostics[0].suggestion == canonical
+        assert str(parsed.workflow) == canonical, text
+        assert [found.code for found in parsed.diagnostics] == [said], text
+        assert parsed.diagnostics[0].suggestion == canonical, text
 
 
-@pytest.mark.parametrize(
-    ("text", "said", "start"),
-    [
+def test_an_error_names_its_place():
+    for text, said, start in [
         ("Custom Review", "E-EXPECTED", 7),
         ("Custom -> Review ? Revise : done * 3", "E-EXPECTED", 33),
         ("Custom -> Review ? Revise : Review ? Revise : done", "E-COND-NESTED", 35),
@@ -123,13 +113,11 @@ def test_what_is_read_in_spite_of_a_slip_is_said(text, canonical, said):
         ("Custom; Review", "E-TWO-WORKFLOWS", 6),
         ("Custom & Review", "E-CHAR", 7),
         ("(" * 60 + "Custom" + ")" * 60, "E-SIZE", 40),
-    ],
-)
-def test_an_error_names_its_place(text, said, start):
-    first = parse(text).errors[0]
+    ]:
+        first = parse(text).errors[0]
 
-    assert (first.code, first.span[0]) == (said, start)
-    assert parse(first.suggestion).workflow is not None
+        assert (first.code, first.span[0]) == (said, start), text
+        assert parse(first.suggestion).workflow is not None, text
 
 
 def test_the_last_tag_wins_over_the_last_fence_over_the_last_label():
@@ -150,9 +138,8 @@ def test_places_in_wrapped_text_are_places_in_the_text():
     assert text[slice(*error.span)] == error.found == "Revies"
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_a_workflow_in_prose_is_one_that_stands_alone():
+    for text, found in [
         ("The review says Custom is fine.", []),
         ("We go: Custom -> Review. I think so", ["Custom -> Review"]),
         ("We go: Custom -> Review ? I think so", []),
@@ -161,12 +148,10 @@ def test_places_in_wrapped_text_are_places_in_the_text():
         ("Run Custom -> Review (short), or Custom -> Review -> Revise.",
          ["Custom -> Review", "Custom -> Review -> Revise"]),
         ("[Custom, Custom] -> ScEnsemble is good", ["[Custom, Custom] -> ScEnsemble"]),
-    ],
-)  # fmt: skip
-def test_a_workflow_in_prose_is_one_that_stands_alone(text, found):
-    parser = Parser(text, OPERATORS, prose=True)
+    ]:  # fmt: skip
+        parser = Parser(text, OPERATORS, prose=True)
 
-    assert [str(span.syntax.tree) for span in spans(parser)] == found
+        assert [str(span.syntax.tree) for span in spans(parser)] == found, text
 
 
 def test_a_record_can_be_read_by_a_person():
@@ -178,8 +163,3 @@ def test_a_record_can_be_read_by_a_person():
         "This works: [Custom, Custom] -> ScEnsemble -> Review"
     )
     assert error.severity == "error"
-
-
-def test_every_code_has_a_meaning_and_a_severity():
-    assert {code[0] for code in CODES} == {"E", "W", "N"}
-    assert all(meaning.endswith(".") for meaning in CODES.values())

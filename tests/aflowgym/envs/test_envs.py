@@ -10,9 +10,7 @@ import pytest
 
 import aflowgym
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills
-from aflowgym.envs.players import FIRST, SECOND, TYPICAL
-from aflowgym.expectation.family import Family
-from aflowgym.expectation.search import best_workflow
+from aflowgym.envs.players import FIRST, TYPICAL
 from aflowgym.score import check_weights, invalid_score
 from tests.sweeps import sweep
 from toolgym import ConfigurationError, RewardConfig, policies, registration, rollout
@@ -48,9 +46,15 @@ def run(dsl):
 ANSWER = {"name": "answer", "arguments": {}}
 
 
-@pytest.mark.parametrize("parsing", ["lenient", "strict"])
-@pytest.mark.parametrize(("env_id", "kind"), [(COMPOSE, None), (OPERATE, "code")])
-@pytest.mark.parametrize("free_answer", [False, True])
+@pytest.mark.parametrize(
+    ("env_id", "kind", "parsing", "free_answer"),
+    [
+        (COMPOSE, None, "lenient", False),
+        (COMPOSE, None, "strict", True),
+        (OPERATE, "code", "strict", False),
+        (OPERATE, "code", "lenient", True),
+    ],
+)
 def test_an_environment_without_luck_keeps_the_contract(env_id, kind, parsing, free_answer):
     kwargs = {"backend": sure(), "kind": kind, "parsing": parsing, "free_answer": free_answer}
     check_tool_env(env_id, **kwargs)
@@ -76,27 +80,24 @@ WORKFLOWS = [
 ]
 
 
-QUICK = (
-    "math: Custom -> Programmer -> Review ? Revise : done",
-    "math: [Programmer * 3] -> ScEnsemble",
-    "code: CustomCodeGenerate -> Test * 3",
-    "qa: AnswerGenerate -> Format",
-)
-"""One with a condition, one with a list, one with a loop, one that is a plain sequence."""
-
-
-@pytest.mark.parametrize("preset", sweep(["teaching", "paper"], ["teaching"]))
 @pytest.mark.parametrize(
-    "workflow", sweep(WORKFLOWS, QUICK, lambda workflow: f"{workflow[1]}: {workflow[0]}")
+    ("dsl", "kind", "preset", "rounds"),
+    [
+        ("Custom -> Programmer -> Review ? Revise : done", "math", "teaching", 3),
+        ("CustomCodeGenerate -> Test * 3", "code", "teaching", 8),
+        *(
+            pytest.param(*workflow, preset, 25, marks=pytest.mark.nightly)
+            for workflow in WORKFLOWS
+            for preset in ("teaching", "paper")
+        ),
+    ],
 )
-def test_the_mean_score_of_submitting_once_is_what_expected_says(workflow, preset):
+def test_the_mean_score_of_submitting_once_is_what_expected_says(dsl, kind, preset, rounds):
     """Four standard errors: one such test in 16,000 fails without cause; its seeds are fixed."""
-    dsl, kind = workflow
     env = gym.make(COMPOSE, kind=kind, backend=f"simulated:{preset}")
     scores, rights = [], []
     worth = aflowgym.expected(dsl, kind, preset)
-    rounds, ids = 25, env.unwrapped.tasks.ids
-    for seed, task_id in itertools.product(range(rounds), ids):
+    for seed, task_id in itertools.product(range(rounds), env.unwrapped.tasks.ids):
         env.reset(seed=seed, options={"task_id": task_id})
         first = env.step(run(dsl))[1]
         _, last, over, cut, info = env.step(ANSWER)
@@ -165,7 +166,7 @@ def play_noise(env_id, episodes, seed):
 
 @pytest.mark.parametrize("env_id", ENV_IDS)
 @pytest.mark.parametrize(
-    "episodes", [500, pytest.param(20_000, marks=pytest.mark.slow)], ids=["some", "many"]
+    "episodes", [160, pytest.param(20_000, marks=pytest.mark.nightly)], ids=["some", "many"]
 )
 def test_wrong_never_comes_within_the_margin_of_right(env_id, episodes):
     right, wrong = play_noise(env_id, episodes, seed=1)
@@ -176,9 +177,9 @@ def test_wrong_never_comes_within_the_margin_of_right(env_id, episodes):
 
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_identical_rollouts_earn_the_same(env_id):
-    actions = list(random_actions(4, 300, registration.make(env_id).tools))
+    actions = list(random_actions(4, 150, registration.make(env_id).tools))
     luck = random.Random(4)
-    for start in range(0, 300, 6):
+    for start in range(0, 150, 6):
         env, other = registration.make(env_id), registration.make(env_id)
         said = actions[start : start + 6]
         said += [right_call(env, luck) for _ in range(4)]
@@ -193,30 +194,10 @@ def test_identical_rollouts_earn_the_same(env_id):
 # Who plays ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("preset", "kind"), FIRST)
-def test_the_experts_workflow_is_near_the_best_of_the_family(preset, kind):
-    worth = aflowgym.expected(FIRST[preset, kind], kind, preset).reward
-    best = best_workflow(kind, preset).expectation.reward
-    assert best - 0.1 < worth < best + 1e-9
-    assert aflowgym.parse(SECOND[kind], kind=kind).workflow is not None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("preset", "kind"), FIRST)
-def test_no_workflow_of_so_few_operators_is_much_better_than_the_experts(preset, kind):
-    worth = aflowgym.expected(FIRST[preset, kind], kind, preset).reward
-    best = aflowgym.optimum(kind, preset, family=Family(3, 0)).expectation.reward
-    assert worth > best - 0.01
-
-
-def test_every_preset_has_its_experts():
-    assert {preset for preset, _ in FIRST} == set(PRESETS)
-
-
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_the_expert_beats_the_novice_and_the_novice_beats_chance(env_id):
     env = registration.make(env_id)
-    ids = env.tasks.ids
+    ids = env.tasks.ids[::4]
 
     def novice_score(task_id):
         env.reset(options={"task_id": task_id})
@@ -236,6 +217,7 @@ def test_the_expert_beats_the_novice_and_the_novice_beats_chance(env_id):
     assert middle > chance + 0.2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["math", "code", "qa"])
 def test_the_novice_hits_upon_the_best_workflow_now_and_then_and_on_others_mostly(kind):
     """Reinforcement only makes likelier what is sometimes done: 11 to 13 % of 92 % of episodes."""
@@ -255,12 +237,12 @@ def test_both_are_evaluated_by_every_policy(env_id):
     assert rollout.evaluate(env_id, policies.random(), n=5).episodes == 5
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", sweep(PRESETS, ["teaching"]))
 @pytest.mark.parametrize("step_limit", [2, 3, 15])
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_the_expert_answers_within_any_budget_it_can(env_id, step_limit, preset):
     env = registration.make(env_id, step_limit=step_limit, backend=f"simulated:{preset}")
-    for seed in range(60):
+    for seed in range(30):
         record = rollout.play(env, policies.expert(), seed=seed)
         if env_id == COMPOSE or step_limit > 2:
             assert record.answered, record.turns

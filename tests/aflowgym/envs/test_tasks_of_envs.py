@@ -80,7 +80,7 @@ class Wanderer:
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_a_second_rule_agrees_on_what_was_played(env_id):
     env = registration.make(env_id)
-    ids = [task_id for task_id in env.tasks.ids for _ in range(3)]
+    ids = [task_id for task_id in env.tasks.ids[::4] for _ in range(2)]
     decided = disagreed = 0
     for record in rollout.run(env_id, Wanderer(), ids, seed=3):
         task = env.tasks.get(record.task_id)

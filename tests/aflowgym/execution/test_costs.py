@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aflowgym import expected, grade, load_tasks
+from aflowgym import grade, load_tasks
 from aflowgym import score as costs
 from aflowgym.answers import Verdict
 from aflowgym.execution.trace import RUN_CODES
@@ -83,31 +83,3 @@ def test_the_page_has_every_code_of_a_run_with_its_meaning():
     told = [line for line in text.splitlines() if line.startswith(("| `E-", "| `W-"))]
 
     assert told == [f"| `{code}` | {meaning} |" for code, meaning in RUN_CODES.items()]
-
-
-def test_the_page_has_the_progress_that_the_program_has():
-    text = PAGE.read_text(encoding="utf-8")
-    stages = {
-        0.0: "nothing that can be read",
-        costs.PARSED: "a workflow that parses",
-        costs.CHECKED: "a workflow that could run",
-        costs.RAN: "a workflow that left",
-    }
-
-    for progress, reached in stages.items():
-        assert f"| {progress} | {reached}" in text
-    assert f"| to {costs.RAN + costs.NEARNESS} | the same, plus {costs.NEARNESS} of" in text
-
-
-def test_the_page_has_the_accuracies_of_the_paper():
-    text = PAGE.read_text(encoding="utf-8")
-    voted = "[AnswerGenerate * 5] -> ScEnsemble"
-    for kind in ("math", "code", "qa"):
-        row = next(
-            line for line in text.splitlines() if line.startswith(f"| {kind} | ") and "," in line
-        )
-        told = [float(cell) for cell in row.split("|")[3:-1]]
-        workflows = ("Custom", "AnswerGenerate", voted, "Programmer")
-        exact = [100 * expected(workflow, kind, "paper").accuracy for workflow in workflows]
-
-        assert told == pytest.approx(exact, abs=0.06)

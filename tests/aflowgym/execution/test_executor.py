@@ -69,21 +69,21 @@ def test_a_review_leaves_the_solution_as_it_is():
     assert (result.solution, result.verdict) == ("Answer: 1", True)
 
 
-@pytest.mark.parametrize(
-    ("review", "sides", "run"),
-    [
+def test_a_condition_runs_the_side_that_its_check_says():
+    for review, sides, run in [
         (RIGHT, "Revise : Format", "Format"),
         (WRONG, "Revise : Format", "Revise"),
         (RIGHT, "Revise : done", None),
         (WRONG, "Revise : done", "Revise"),
         (RIGHT, "done : Revise", None),
         (WRONG, "done : Revise", "Revise"),
-    ],
-)
-def test_a_condition_runs_the_side_that_its_check_says(review, sides, run):
-    result, _ = ran(f"Custom -> Review ? {sides}", Review=[review])
+    ]:
+        result, _ = ran(f"Custom -> Review ? {sides}", Review=[review])
 
-    assert operators_of(result) == ["Custom", "Review", *([run] if run else [])]
+        assert operators_of(result) == ["Custom", "Review", *([run] if run else [])], (
+            review,
+            sides,
+        )
 
 
 def test_a_loop_ends_when_its_check_passes_and_skips_the_rest_of_the_round():

@@ -1,6 +1,5 @@
 """What real models write where a verdict, a letter or a program is asked for, as it is read."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,39 +54,35 @@ UNREAD = [
 ]
 
 
-@pytest.mark.parametrize("reply", PASSES)
-def test_a_verdict_that_passes_is_read(reply):
-    assert read_verdict(reply)[0] is True
+def test_a_verdict_that_passes_is_read():
+    for reply in PASSES:
+        assert read_verdict(reply)[0] is True, reply
 
 
-@pytest.mark.parametrize("reply", FAILS)
-def test_a_verdict_that_fails_is_read(reply):
-    assert read_verdict(reply)[0] is False
+def test_a_verdict_that_fails_is_read():
+    for reply in FAILS:
+        assert read_verdict(reply)[0] is False, reply
 
 
-@pytest.mark.parametrize("reply", UNREAD)
-def test_what_says_both_or_neither_is_not_guessed(reply):
-    assert read_verdict(reply) is None
+def test_what_says_both_or_neither_is_not_guessed():
+    for reply in UNREAD:
+        assert read_verdict(reply) is None, reply
 
 
-@pytest.mark.parametrize(
-    ("reply", "feedback"),
-    [
+def test_what_stands_around_a_verdict_is_its_feedback():
+    for reply, feedback in [
         ("Verdict: wrong\nThe unit is missing.", "The unit is missing."),
         ("Verdict: wrong, since the unit is missing.", "since the unit is missing"),
         ("I checked.\nVerdict: wrong\nThe unit.", "I checked.\nThe unit."),
         ('{"verdict": "wrong", "feedback": "The unit."}', "The unit."),
         ("<verdict>wrong</verdict>\n<feedback>x</feedback>", "<feedback>x</feedback>"),
         ("Wrong.\nThe unit.", "The unit."),
-    ],
-)
-def test_what_stands_around_a_verdict_is_its_feedback(reply, feedback):
-    assert read_verdict(reply) == (False, feedback)
+    ]:
+        assert read_verdict(reply) == (False, feedback), reply
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_a_letter_is_read_in_the_forms_that_models_write():
+    for reply in [
         "B", "b", "(B)", "[B]", "**B**", "B.", "Answer: B", "answer: (b)", "The answer is B.",
         "B: it is the shortest", "B) 12", "**B** - since 12 is right", "Candidate B",
         "The best is candidate B.", "A majority gives 12, so I take candidate B.",
@@ -95,19 +90,16 @@ def test_what_stands_around_a_verdict_is_its_feedback(reply, feedback):
         "<answer>B</answer>", '{"answer": "B"}', '```json\n{"solution_letter": "B"}\n```',
         "Candidates A and C divide by 3, which is wrong.\nThe best one is B.",
         "Final answer: Option B", "Solution B",
-    ],
-)  # fmt: skip
-def test_a_letter_is_read_in_the_forms_that_models_write(reply):
-    assert read_letter(reply, 3) == 1
+    ]:  # fmt: skip
+        assert read_letter(reply, 3) == 1, reply
 
 
-@pytest.mark.parametrize(
-    "reply",
-    ["", "A good answer would be 12.", "A or B", "Both A and C are right.", "D", "Z", "7",
-     "None of them.", "I think so.", "It depends", "AB", "{}"],
-)  # fmt: skip
-def test_no_letter_or_several_are_not_guessed(reply):
-    assert read_letter(reply, 3) is None
+def test_no_letter_or_several_are_not_guessed():
+    for reply in [
+        "", "A good answer would be 12.", "A or B", "Both A and C are right.", "D", "Z", "7",
+        "None of them.", "I think so.", "It depends", "AB", "{}",
+    ]:  # fmt: skip
+        assert read_letter(reply, 3) is None, reply
 
 
 def test_candidates_after_z_are_called_by_numbers():
@@ -116,9 +108,8 @@ def test_candidates_after_z_are_called_by_numbers():
     assert read_letter("I take candidate I.", 28) == 8
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
+def test_thoughts_are_not_said():
+    for reply, said in [
         ("Answer: 4", "Answer: 4"),
         ("<think>\\boxed{3}</think>Answer: 4", "Answer: 4"),
         ("is it 3?\n</think>\n\nAnswer: 4", "\n\nAnswer: 4"),
@@ -127,18 +118,15 @@ def test_candidates_after_z_are_called_by_numbers():
         (" <think>it may be", ""),
         ("a < b and b > c", "a < b and b > c"),
         ("The tag <think> opens a thought.", "The tag <think> opens a thought."),
-    ],
-)
-def test_thoughts_are_not_said(reply, said):
-    assert without_thoughts(reply) == said
+    ]:
+        assert without_thoughts(reply) == said, reply
 
 
 PROGRAM = "def twice(n):\n    return n * 2\n"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_a_program_is_found_in_the_forms_that_models_write():
+    for reply in [
         f"```python\n{PROGRAM}```",
         f"```py3\n{PROGRAM}```",
         f'```python title="a.py"\n{PROGRAM}```',
@@ -150,22 +138,22 @@ PROGRAM = "def twice(n):\n    return n * 2\n"
         f"<code>\n{PROGRAM}</code>",
         f"import math\n{PROGRAM}",
         f"```python\n{PROGRAM}```\nUse it so:\n```python\nprint(twice(3))\n```",
-    ],
-)
-def test_a_program_is_found_in_the_forms_that_models_write(reply):
-    names = {}
-    exec(extract_code(reply, "twice"), names)
+    ]:
+        names = {}
+        exec(extract_code(reply, "twice"), names)
 
-    assert names["twice"](4) == 8
+        assert names["twice"](4) == 8, reply
 
 
-@pytest.mark.parametrize(
-    "reply",
-    ["", "twice(n) is n * 2", "```python\ndef thrice(n):\n    return 3\n```",
-     "```python\ndef twice(n):\n    return (n *\n```", "def twice(n)"],
-)  # fmt: skip
-def test_half_a_program_is_none(reply):
-    assert extract_code(reply, "twice") is None
+def test_half_a_program_is_none():
+    for reply in [
+        "",
+        "twice(n) is n * 2",
+        "```python\ndef thrice(n):\n    return 3\n```",
+        "```python\ndef twice(n):\n    return (n *\n```",
+        "def twice(n)",
+    ]:
+        assert extract_code(reply, "twice") is None, reply
 
 
 @given(st.text(alphabet=st.sampled_from('Verdict: rightwrongABC {}"<>/\\\n*.'), max_size=120))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aflowgym import expected, parse
+from aflowgym import parse
 from aflowgym.expectation.search import FOUND, best_workflow
 from tests.aflowgym.expectation.workflow_search import Climber
 
@@ -13,16 +13,7 @@ def tree_of(text, kind):
     return parse(text, kind=kind).workflow
 
 
-def test_the_search_finds_what_is_better_than_the_best_of_a_small_family():
-    start = tree_of("[Programmer * 5] -> ScEnsemble", "math")
-    climber = Climber("math", "teaching", seed=0)
-    climber.climbs(1500, start)
-
-    assert climber.reward > expected(start, "math").reward + 0.02
-    assert expected(climber.workflow, "math").reward == pytest.approx(climber.reward, abs=1e-10)
-
-
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("preset", "kind"), FOUND)
 def test_a_search_of_the_whole_language_finds_nothing_better(preset, kind):
     """Half of the tries from the best of the family, half from scratch."""

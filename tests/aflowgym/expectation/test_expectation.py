@@ -90,15 +90,7 @@ def workflows():
     return random_workflows(200)
 
 
-def test_the_random_workflows_have_every_construct_and_operator(workflows):
-    texts = [str(tree) for tree, _, _ in workflows]
-
-    for mark in ("[", "?", "* 2", "* 3", "->", *OPERATORS):
-        assert sum(mark in text for text in texts) >= 5, mark
-    assert len(set(texts)) == 200
-
-
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_expected_is_what_runs_come_to(workflows):
     """600 means of 300 runs each; four standard errors are passed once in 26 such tests by chance,
     and the seeds are fixed."""
@@ -122,29 +114,19 @@ def random_preset(rng):
     return Preset("random", math=skills(), code=skills(loose=0.0), qa=skills())
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.slow)])
-def test_what_is_expected_is_what_runs_come_to_whatever_the_skills(count):
+@pytest.mark.nightly
+def test_what_is_expected_is_what_runs_come_to_whatever_the_skills():
     rng = random.Random(0)
     far = {
         str(tree): off
-        for tree, kind, _ in random_workflows(count, seed=2)
+        for tree, kind, _ in random_workflows(100, seed=2)
         if (off := deviation(tree, kind, random_preset(rng), 400)).max() > 4
     }
 
     assert not far
 
 
-@pytest.mark.slow
-def test_what_is_expected_is_what_many_runs_come_to():
-    far = {
-        (str(tree), kind, preset): off
-        for tree, kind, preset in random_workflows(40, seed=1)
-        if (off := deviation(tree, kind, preset, 5000)).max() > 4
-    }
-
-    assert not far
-
-
+@pytest.mark.nightly
 def test_the_joint_distribution_is_one(workflows):
     for tree, kind, preset in workflows[:60]:
         joint = outcomes(tree, kind, preset)
@@ -157,6 +139,7 @@ def test_the_joint_distribution_is_one(workflows):
         assert counts[bounds.most + 1 :].sum() == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.nightly
 def test_costs_of_the_reward_law_come_from_the_joint_distribution():
     """Not from its means: the cost saturates."""
     dear = RewardConfig(step=0.015, cost_cap=0.1, failed_call=0.016, partial=0.5, margin=0.4)
@@ -203,23 +186,16 @@ PAPER = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"), [(k, text) for k, rows in PAPER.items() for text in rows]
-)
-def test_the_preset_paper_has_the_numbers_of_the_table(kind, text):
-    assert 100 * expected(text, kind, "paper").accuracy == pytest.approx(
-        PAPER[kind][text], abs=0.02
-    )
+def test_the_preset_paper_has_the_numbers_of_the_table():
+    for kind, text in [(k, text) for k, rows in PAPER.items() for text in rows]:
+        assert 100 * expected(text, kind, "paper").accuracy == pytest.approx(
+            PAPER[kind][text], abs=0.02
+        )
 
 
 def test_a_text_with_errors_is_worth_nothing_and_says_why():
     with pytest.raises(ConfigurationError, match="E-NEEDS-LIST"):
         expected("Custom -> ScEnsemble", "math")
-
-
-def test_no_preset_no_expectation():
-    with pytest.raises(ConfigurationError, match="there are paper, teaching"):
-        expected("Custom", "math", "papers")
 
 
 def test_an_operator_of_ones_own_is_worth_what_it_acts_like():
@@ -241,13 +217,3 @@ def test_an_operator_of_ones_own_is_worth_what_it_acts_like():
     )
     with pytest.raises(ConfigurationError, match="acts_like"):
         expected(tree, "math", operators=mine)
-
-
-def test_the_mean_is_taken_over_the_tasks_that_are_given():
-    near = [task for task in TASKS["qa"] if task.distractors[0].split()[0] == task.gold.split()[0]]
-    assert near
-
-    assert expected("Custom", "qa", tasks=near).reward > expected("Custom", "qa").reward
-    assert expected("Custom", "qa", tasks=near).accuracy == expected("Custom", "qa").accuracy
-    with pytest.raises(ConfigurationError, match="qa tasks, one or more"):
-        expected("Custom", "qa", tasks=TASKS["math"])

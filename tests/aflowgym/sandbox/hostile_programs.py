@@ -600,3 +600,46 @@ SLOW = frozenset(
         "ten_million_keys",
     ]
 )
+#: Of each kind of wall a handful, none of which takes a tenth of a second: for every run.
+FEW = frozenset(
+    [
+        *("read_a_secret", "write_outside", "symlink", "read_the_task_files"),
+        *("proc_parent_memory", "inherited_descriptors", "read_the_first_environment"),
+        *("connect", "unix_socket"),
+        *("fork", "exec", "signal_the_parent", "thread"),
+        *("allocate", "a_large_file", "crash", "exit_as_if_the_machine_failed"),
+        *("equal_to_everything", "write_an_outcome_of_the_machine", "return_what_doubles"),
+        *("reopen_the_result", "descriptors_of_the_worker"),
+        *("a_whiteout", "a_file_without_a_name"),
+        *("a_sparse_file_beyond_the_limit", "a_list_times", "write_to_a_wild_address"),
+        *("return_a_surrogate", "many_digits", "a_dict_of_itself", "a_repr_that_raises"),
+        *("arguments_of_the_caller", "import_the_judge"),
+        *("replace_dumps", "write_two_errors", "close_the_result"),
+        *("fetch_a_page", "an_event_loop"),
+        *("raw_ptrace", "raw_io_uring_setup", "x32_call"),
+    ]
+)
+#: Of each kind those that differ most: for every change.
+GATE = FEW | frozenset(
+    [
+        *("list_the_parent_folder", "empty_a_file_by_reading_it", "make_a_device", "leave_a_file"),
+        *("proc_own_environ", "read_the_environment", "read_a_device"),
+        *("netlink", "look_up_a_name"),
+        *("fork_bomb", "daemon", "signal_everybody", "limit_another", "become_root"),
+        *("many_empty_files", "hidden_files", "open_files", "sleep", "busy_loop"),
+        *("loop_that_catches_everything", "deep_recursion", "flood_the_output"),
+        *("a_list_equal_to_everything", "write_code_as_a_value", "flood_the_result"),
+        *("write_keys_with_one_hash", "read_what_another_program_left"),
+        *("look_into_everybody", "follow_a_race_of_names", "a_folder_as_a_handle"),
+        *("a_high_half_of_an_argument", "run_the_result"),
+        *("removed_files_that_are_mapped", "replaced_files_that_are_open"),
+        *("the_heap_by_sbrk", "many_pipes", "a_pipe_that_nobody_reads"),
+        *("a_fatal_error_of_python", "an_alarm_that_nobody_catches", "a_pickle_that_runs"),
+        *("a_source_with_a_null", "raise_many_lines", "not_a_number", "a_bool_that_is_no_bool"),
+        *("a_hundred_thousand_levels", "a_dict_that_lies", "an_error_whose_text_exits"),
+        *("memory_that_was_freed", "objects_of_the_collector"),
+        *("end_within_the_write", "in_a_destructor", "a_subclass_check_that_lies"),
+        *("read_the_input", "a_library_of_its_own"),
+        *("raw_bpf", "raw_clone3", "raw_unshare", "raw_unknown", "raw_socket_packet", "i386_call"),
+    ]
+)

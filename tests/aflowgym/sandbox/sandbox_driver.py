@@ -1,6 +1,6 @@
 """Runs the hostile programs in a sandbox of its own, as whoever starts it: a script for a test.
 
-    python sandbox_driver.py PORT SECRET TASKS [wrapped] [slow | some]
+    python sandbox_driver.py PORT SECRET TASKS [wrapped] [few | gate | slow]
 
 It needs the standard library only: the packages are entered without what their `__init__` imports.
 It prints one JSON object: what each program got, what was left, and the level.
@@ -33,9 +33,9 @@ for name in FOLDERS:
 
 from aflowgym.sandbox.base import Limits  # noqa: E402
 from aflowgym.sandbox.walled import WalledSandbox  # noqa: E402
-from tests.aflowgym.sandbox.hostile_programs import KINDS, PROGRAMS, SLOW  # noqa: E402
+from tests.aflowgym.sandbox.hostile_programs import FEW, GATE, PROGRAMS, SLOW  # noqa: E402
 
-LIMITS = Limits(cpu_seconds=1, seconds=4.0, memory_mb=256)
+LIMITS = Limits(cpu_seconds=1, seconds=10.0, memory_mb=256)
 PAUSE = "import time\ndef f(): time.sleep(0.5)"
 
 
@@ -84,10 +84,10 @@ def main() -> None:
             before = processes(folder)
             # Another program of the same workers knows what is looked for in their memory.
             sandbox.run(Job(None, "kept = 'expected-' 'marker'\ndef f(): return kept"))
-            chosen = [p for p in PROGRAMS if (p.name in SLOW) == ("slow" in sys.argv)]
-            if "some" in sys.argv:
-                quick = ([p for p in kind if p.name not in SLOW] for kind in KINDS.values())
-                chosen = [program for kind in quick for program in kind[::3]]
+            names = {"few": FEW, "gate": GATE, "slow": SLOW}.get(sys.argv[-1])
+            if names is None:
+                names = {program.name for program in PROGRAMS} - SLOW
+            chosen = [program for program in PROGRAMS if program.name in names]
             outcomes = pool.map(lambda p: sandbox.run(Job(None, source(p.source)))[0], chosen)
             for program, outcome in zip(chosen, outcomes, strict=True):
                 got[program.name] = outcome.error or f"value {outcome.value}"

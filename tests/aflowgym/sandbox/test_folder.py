@@ -12,12 +12,13 @@ from aflowgym.sandbox import Limits, WalledSandbox, walls
 from aflowgym.sandbox import filter as filter_
 from aflowgym.sandbox.filter import architecture
 from tests.aflowgym.sandbox.test_parts import MACHINES, answer
+from tests.sweeps import sweep
 
 needs_walls = pytest.mark.skipif(
     architecture(os.uname().machine) is None or walls.landlock_version() < 1,
     reason="this kernel has no Landlock, or this machine no table of system calls",
 )
-#: With `KEPT` files of 700 kB in hand, a program waits until it has been looked at.
+#: With files of 700 kB in hand, a program waits until it has been looked at.
 PROGRAM = """
 import ctypes, mmap, os, tempfile, time
 
@@ -31,10 +32,10 @@ def f(count):
         file = os.open(name, os.O_CREAT | os.O_RDWR)
         os.write(file, bytes(700_000))
         BODY
-    time.sleep(0.2)
+    time.sleep(SECONDS)
     return len(kept)
 """
-MB_LIMITS = Limits(cpu_seconds=2, seconds=4.0, file_mb=1, folder_mb=3, files=10)
+MB_LIMITS = Limits(cpu_seconds=60, seconds=120.0, file_mb=1, folder_mb=3, files=10)
 WAYS = {
     "named": "kept.append(os.close(file))",
     "open": "kept.append(file); os.unlink(name)",
@@ -55,14 +56,15 @@ def small():
         yield opened
 
 
-def kept(sandbox, body, count):
-    job = Job(None, PROGRAM.replace("BODY", body), "f", ((f"({count},)", "{}"),))
+def kept(sandbox, body, count, seconds=0.2):
+    program = PROGRAM.replace("BODY", body).replace("SECONDS", str(seconds))
+    job = Job(None, program, "f", ((f"({count},)", "{}"),))
     (got,) = sandbox.run(job)
     return got.error or got.value
 
 
 @needs_walls
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", sweep(WAYS, ["named", "mapped"]))
 def test_a_program_may_keep_what_fits(small, way):
     assert kept(small, WAYS[way], 3) == "3"
 
@@ -70,7 +72,7 @@ def test_a_program_may_keep_what_fits(small, way):
 @needs_walls
 @pytest.mark.parametrize("way", WAYS)
 def test_a_program_that_keeps_more_is_ended_however_it_keeps_it(small, way):
-    assert kept(small, WAYS[way], 6) == "disk: it wrote too much"
+    assert kept(small, WAYS[way], 6, seconds=100) == "disk: it wrote too much"
 
 
 @needs_walls

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import shutil
 import socket
@@ -15,16 +16,20 @@ import pytest
 from aflowgym.sandbox import bubblewrap, walls
 from aflowgym.sandbox.filter import architecture
 from aflowgym.tasks.loading import bundled_dir
-from tests.aflowgym.sandbox.hostile_programs import KINDS, PROGRAMS, SLOW
-from tests.sweeps import sweep
+from tests.aflowgym.sandbox.hostile_programs import FEW, GATE, KINDS, PROGRAMS, SLOW
 
 HERE = Path(__file__).resolve().parent
 NOBODY = 65534
 #: Who runs it, and whether bubblewrap is around it.
 MODES = ["self", "self-bubblewrap", "nobody", "nobody-bubblewrap"]
-SOME = "self-some"
-"""Every third program of each kind, in `make test`; `make test-slow` has all of them."""
-SECONDS = 240
+#: A mode and which of the programs: a few in every run, more for every change, else all.
+RUNS = [
+    "self few",
+    pytest.param("self gate", marks=pytest.mark.integration),
+    *(pytest.param(mode, marks=pytest.mark.nightly) for mode in MODES),
+    *(pytest.param(f"{mode} slow", marks=pytest.mark.nightly) for mode in MODES),
+]
+SECONDS = 600
 
 pytestmark = pytest.mark.skipif(
     architecture(os.uname().machine) is None or walls.landlock_version() < 1,
@@ -49,20 +54,15 @@ def python_for(user: int | None) -> str | None:
     return None
 
 
-@pytest.fixture(scope="module", params=sweep([SOME, *MODES], [SOME]))
+@pytest.fixture(scope="module", params=RUNS)
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
-    """What the quick programs got in one run, and what was left of them."""
-    told = reported(request.param, tmp_path_factory.mktemp("bait"))
-    quick = {program.name for program in PROGRAMS} - SLOW
-    assert told["got"].keys() <= quick
-    assert request.param == SOME or told["got"].keys() == quick
+    """What programs got in a run of one mode, and what was left of them."""
+    mode, *words = request.param.split()
+    told = reported(mode, tmp_path_factory.mktemp("bait"), *words)
+    every = {program.name for program in PROGRAMS}
+    chosen = {"few": FEW, "gate": GATE, "slow": SLOW}.get(request.param.split()[-1], every - SLOW)
+    assert told["got"].keys() == chosen & every
     return told
-
-
-@pytest.fixture(scope="module", params=MODES)
-def slow_report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
-    """The same of the slow ones."""
-    return reported(request.param, tmp_path_factory.mktemp("bait"), "slow")
 
 
 def reported(mode: str, folder: Path, *words: str):
@@ -120,29 +120,13 @@ def others_than_expected(got, programs):
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_hostile_programs_get_what_they_are_to_get(report, kind):
-    programs = [program for program in KINDS[kind] if program.name in report["got"]]
-    assert programs
+def test_hostile_programs_get_what_they_are_to_get(report):
+    programs = [program for program in PROGRAMS if program.name in report["got"]]
+
     assert others_than_expected(report["got"], programs) == {}
 
 
-@pytest.mark.slow
-def test_slow_hostile_programs_get_what_they_are_to_get(slow_report):
-    programs = [program for program in PROGRAMS if program.name in SLOW]
-    assert others_than_expected(slow_report["got"], programs) == {}
-
-
 def test_nothing_is_left_on_disk_or_in_the_process_table(report):
-    nothing_is_left(report)
-
-
-@pytest.mark.slow
-def test_nothing_is_left_of_the_slow_ones(slow_report):
-    nothing_is_left(slow_report)
-
-
-def nothing_is_left(report):
     assert report["left"] == []
     assert report["after"] == []
     assert report["changed"] == [], "a worker died, or a child lives on"
@@ -155,7 +139,10 @@ def test_the_level_says_what_was_around_it(report, request):
     assert report["uid"] == (NOBODY if "nobody" in mode else os.getuid())
 
 
-def test_no_two_hostile_programs_have_one_name():
+def test_each_kind_has_programs_in_every_run_and_no_two_have_one_name():
     names = [program.name for program in PROGRAMS]
     assert len(set(names)) == len(names) > 500
+    for kind, programs in KINDS.items():
+        assert FEW & {program.name for program in programs}, kind
+    assert platform.machine() != "x86_64" or set(names) >= GATE
     assert set(names) >= SLOW

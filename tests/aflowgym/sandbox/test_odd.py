@@ -5,7 +5,7 @@ import os
 
 import gymnasium as gym
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aflowgym
@@ -24,31 +24,33 @@ pytestmark = pytest.mark.skipif(
 )
 BODIES = [
     r"return '\ud800'",
-    r"return 'a\ud83d' + '\ude00b'",
-    r"return {'\ud800': ['\udfff', ('\udc00',)]}",
     r"raise ValueError('\ud800')",
     r"raise KeyError('\ud800', ['\udfff'])",
+    "\ud800",
+    "return 10 ** 4400",
+    "return 10 ** 4200",
+    "return {1: 2, 'a': None, (1,): b'x'}",
+    "return (n for n in [1])",
+    "return '\\x00\\x1b[31m\\u202e<|im_end|>'",
+    "return ''",
+]
+MORE = [
+    r"return 'a\ud83d' + '\ude00b'",
+    r"return {'\ud800': ['\udfff', ('\udc00',)]}",
     r"print('\ud800'); return 1",
     r"return open('\ud800')",
     r"return b'\xed\xa0\x80'.decode('utf-8', 'surrogatepass')",
     r"return type('E', (str,), {})('\ud800')",
     "return '\ud800'",
     "raise ValueError('\udfff')",
-    "\ud800",
-    "return 10 ** 4400",
-    "return 10 ** 4200",
     "return '7' * 5000",
     "return -0.0",
     "return [float('nan'), float('inf')]",
     "return float('-inf')",
     "return b'\\xff'",
     "return {1, 'a', None}",
-    "return {1: 2, 'a': None, (1,): b'x'}",
     "a = []; a.append(a); return a",
-    "return (n for n in [1])",
     "return [0] * 10**6",
-    "return '\\x00\\x1b[31m\\u202e<|im_end|>'",
-    "return ''",
     "return ' \\n '",
     "return '(' * 50000",
     "return '1/' * 50000",
@@ -78,7 +80,7 @@ def program(body):
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with WalledSandbox(1, Limits(cpu_seconds=1, seconds=3.0)) as opened:
+    with WalledSandbox(1, Limits(cpu_seconds=10, seconds=60.0)) as opened:
         yield opened
 
 
@@ -97,14 +99,19 @@ def played(sandbox, kind, reply, *calls):
     return shown
 
 
-@pytest.mark.parametrize("body", BODIES, ids=ascii)
+@pytest.mark.parametrize(
+    "body", [*BODIES, *(pytest.param(body, marks=pytest.mark.nightly) for body in MORE)], ids=ascii
+)
 def test_odd_data_of_a_program_leave_no_episode_unscored(sandbox, body):
     played(sandbox, "qa", program(body), ("programmer", 1), ("review", 1), ("revise", 1))
     played(sandbox, "math", program(body), ("programmer", 2), ("md_ensemble", 1))
 
 
-@pytest.mark.parametrize("reply", ["Answer: \ud800", "\udfff", "Verdict: wrong\n\ud800 is missing"])
-@pytest.mark.parametrize("kind", ["qa", "math", "code"])
+@pytest.mark.parametrize(
+    ("kind", "reply"),
+    [("qa", "Answer: \ud800"), ("math", "\udfff"), ("code", "Verdict: wrong\n\ud800 is missing")],
+    ids=["qa", "math", "code"],
+)
 def test_odd_text_of_a_model_leaves_no_episode_unscored(sandbox, kind, reply):
     played(sandbox, kind, reply, ("custom", 1), ("review", 1), ("revise", 1))
     played(sandbox, kind, reply, ("custom", 2), ("sc_ensemble", 1))
@@ -132,6 +139,7 @@ def test_a_task_may_have_half_a_surrogate_pair_in_its_calls_and_in_what_it_expec
     assert aflowgym.answers.judge_code([test], sandbox.run(job)).correct
 
 
+@settings(max_examples=40)
 @given(st.text())
 def test_a_text_that_can_be_encoded_stays_as_it_is(text):
     assert encodable(text) == text
@@ -140,6 +148,7 @@ def test_a_text_that_can_be_encoded_stays_as_it_is(text):
 any_text = st.text(st.characters(exclude_categories=()))
 
 
+@settings(max_examples=40)
 @given(any_text)
 def test_every_lone_surrogate_is_replaced_and_nothing_else_changes(text):
     """Two halves side by side are one character."""
@@ -151,6 +160,7 @@ def test_every_lone_surrogate_is_replaced_and_nothing_else_changes(text):
     assert encodable(told) == told
 
 
+@settings(max_examples=40)
 @given(any_text)
 def test_any_text_comes_back_as_a_literal_and_as_an_answer_that_can_be_encoded(text):
     value, error = values.outcome(values.dump(text))
@@ -161,6 +171,7 @@ def test_any_text_comes_back_as_a_literal_and_as_an_answer_that_can_be_encoded(t
     plain_text(value).encode()
 
 
+@settings(max_examples=40)
 @given(any_text)
 def test_any_error_is_told_in_one_line_that_can_be_encoded(text):
     told = result_of(values.dump_error(text))
@@ -199,9 +210,7 @@ def source_of(value):
     return repr(value)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(odd, st.booleans())
-def test_whatever_a_program_returns_or_raises_is_an_outcome(sandbox, value, raised):
+def is_an_outcome(sandbox, value, raised):
     verb = "raise ValueError" if raised else "return "
     (got,) = sandbox.run(Job(None, f"def f(): {verb}({source_of(value)})", "f"))
 
@@ -212,11 +221,29 @@ def test_whatever_a_program_returns_or_raises_is_an_outcome(sandbox, value, rais
         read_literal(got.value)
 
 
-@settings(max_examples=60, deadline=None)
-@given(any_text)
-def test_whatever_stands_in_a_program_it_has_an_outcome(sandbox, text):
+def has_an_outcome(sandbox, text):
     (got,) = sandbox.run(Job(None, text, "f"))
 
     assert got.error
     assert not got.value
     got.error.encode()
+
+
+@settings(max_examples=12)
+@given(odd, st.booleans())
+def test_whatever_a_program_returns_or_raises_is_an_outcome(sandbox, value, raised):
+    is_an_outcome(sandbox, value, raised)
+
+
+@settings(max_examples=12)
+@given(any_text)
+def test_whatever_stands_in_a_program_it_has_an_outcome(sandbox, text):
+    has_an_outcome(sandbox, text)
+
+
+@pytest.mark.nightly
+@settings(max_examples=500)
+@given(odd, st.booleans(), any_text)
+def test_the_same_of_500_values_and_texts(sandbox, value, raised, text):
+    is_an_outcome(sandbox, value, raised)
+    has_an_outcome(sandbox, text)

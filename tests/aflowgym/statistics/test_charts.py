@@ -1,12 +1,10 @@
 """The pictures of a set of rollouts: what they show, what they escape, and when there is none."""
 
-import doctest
 import random
 from html.parser import HTMLParser
 
 import pytest
 
-import aflowgym.statistics.charts
 from aflowgym.dsl import parse
 from aflowgym.envs.players import TYPICAL
 from aflowgym.statistics.charts import (
@@ -20,9 +18,7 @@ from aflowgym.statistics.counts import Gathered, moments
 from aflowgym.statistics.tables import workflow_statistics
 from aflowgym.statistics.workflows import readings
 from tests.toolgym.report.synthetic_run import rows_of
-from toolgym.report.page import statistics_page, write_statistics_page
-from toolgym.report.plots.categories import LONGEST_NAME, ShareBars, share_bars
-from toolgym.statistics import Chart, Share, Statistics, Table
+from toolgym.report.page import write_statistics_page
 
 FOUR = ("Custom", "Programmer", "Custom -> Review ? Revise : done", "AnswerGenerate")
 
@@ -75,12 +71,7 @@ def test_the_favourites_stand_in_their_order_with_a_bar_before_and_one_after(fou
     assert "after: 100.0 % [51.0, 100.0] (4 of 4)" in [bar["tip"] for bar in bars]
 
 
-def test_a_single_phase_needs_no_legend(found):
-    (chart,) = favourites_chart(gathered(each for each in found if each["phase"] == "grpo"))
-
-    assert not chart.has_legend
-
-
+@pytest.mark.nightly
 def test_the_course_tells_in_words_where_it_began_and_ended(found):
     course, entropy = time_charts(moments(gathered(found)))
 
@@ -89,27 +80,6 @@ def test_the_course_tells_in_words_where_it_began_and_ended(found):
     assert "entropy: from 1.39 to 0.00" in entropy.drawing.words
     assert labels(course)[0] == "with a valid workflow"
     assert values(course, "area")
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_fewer_than_two_moments_have_no_course(found, count):
-    assert time_charts(moments(gathered(found[:count]))) == ()
-
-
-def test_rollouts_of_which_none_is_valid_have_a_course_and_no_favourites():
-    lines = [line("grpo", step, "### Step 1") for step in (1, 2, 3)]
-    told = workflow_statistics(lines)
-
-    assert [chart.title for chart in told.charts] == [
-        "Validity and diversity",
-        "Entropy of the workflows",
-    ]
-
-
-def test_the_same_rollouts_give_the_same_page(found):
-    pages = {statistics_page("run", "Some.", workflow_statistics(found)) for _ in range(2)}
-
-    assert len(pages) == 1
 
 
 class Strict(HTMLParser):
@@ -129,6 +99,7 @@ class Strict(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.integration
 def test_a_page_escapes_what_a_model_wrote_and_closes_what_it_opens(tmp_path):
     hostile = 'Custom("<script>alert(1)</script>")'
     statistics = workflow_statistics([line("grpo", step, hostile) for step in (1, 2)])
@@ -141,42 +112,18 @@ def test_a_page_escapes_what_a_model_wrote_and_closes_what_it_opens(tmp_path):
     assert "&lt;script&gt;" in page.read_text(encoding="utf-8")
 
 
-def test_a_page_says_where_a_table_is_empty():
-    table = Table("none", "Nothing here", ("a",), ())
-
-    assert '<p class="nothing">None.</p>' in statistics_page("x", "y", Statistics((table,)))
-
-
-def test_a_name_that_is_too_long_is_cut_and_told_whole_to_the_pointer():
-    name = " -> ".join(["AnswerGenerate"] * 9)
-    drawn = share_bars([ShareBars("all", 0, [Share(1, 2)])], [name], "Told.")
-
-    (written,) = drawn.spec["layer"][0]["data"]["values"]
-    assert written["tip"] == drawn.rows[0][0] == name
-    assert written["text"] == name[: LONGEST_NAME - 1] + "…"
-
-
-def test_a_share_of_nothing_has_no_bar():
-    drawn = share_bars([ShareBars("all", 0, [Share(0, 0)])], ["Custom"], "Told.")
-
-    assert values(Chart("", "", drawn), "bar") == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_shortened_name_is_still_the_same_workflow():
+    for text in [
         *TYPICAL,
         "[Custom, Custom -> Format, Custom -> Format] -> ScEnsemble",
         "[Custom -> Custom, Custom] -> ScEnsemble",
         "[Custom, CustomCodeGenerate, Custom, Custom] -> ScEnsemble",
         '[Custom("a, a, a"), Custom] -> ScEnsemble',
-    ],
-)
-def test_a_shortened_name_is_still_the_same_workflow(text):
-    canonical = str(parse(text).workflow)
+    ]:
+        canonical = str(parse(text).workflow)
 
-    assert str(parse(shorten(canonical)).workflow) == canonical
-    assert len(shorten(canonical)) <= len(canonical)
+        assert str(parse(shorten(canonical)).workflow) == canonical, text
+        assert len(shorten(canonical)) <= len(canonical), text
 
 
 def with_kind(phase, text, kind, correct, calls):
@@ -201,6 +148,7 @@ def moved():
     )
 
 
+@pytest.mark.nightly
 def test_accuracy_and_calls_are_told_for_each_kind_before_and_after(moved):
     (chart,) = accuracy_chart(moved)
 
@@ -214,6 +162,7 @@ def test_accuracy_and_calls_are_told_for_each_kind_before_and_after(moved):
     assert "Diamond" not in chart.note
 
 
+@pytest.mark.nightly
 def test_the_favourite_of_each_kind_is_drawn_before_and_after(moved):
     drawn = favourite_pictures(moved)
 
@@ -222,11 +171,3 @@ def test_the_favourite_of_each_kind_is_drawn_before_and_after(moved):
     ]
     assert "Workflow: Programmer" in drawn[1].picture
     assert drawn[1].note == "100.0 % [34.2, 100.0] of the valid workflows."
-
-
-def test_without_a_kind_there_is_neither(found):
-    assert accuracy_chart(gathered(found)) == favourite_pictures(gathered(found)) == ()
-
-
-def test_the_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(aflowgym.statistics.charts).failed == 0

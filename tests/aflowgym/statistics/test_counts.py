@@ -49,6 +49,7 @@ def test_no_rollout_is_held_once_it_was_counted():
     assert found.total.rollouts == 59
 
 
+@pytest.mark.nightly
 def test_ten_times_the_rollouts_take_no_more_memory():
     texts = ["Custom", "Programmer", "Custom -> Format", "nonsense"]
 

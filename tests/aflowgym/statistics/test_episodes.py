@@ -148,13 +148,20 @@ def told(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_the_command_tells_all_tables_of_a_run(run, tmp_path):
-    shown = told(run.path, "--html", tmp_path / "page.html")
+def test_the_command_tells_all_tables_of_a_run(run):
+    shown = told(run.path)
 
     assert shown.exit_code == 0, shown.output
     for title in ("Validity", "Patterns", "Operators", "Structures", "Over time"):
         assert title in shown.stdout.splitlines()
     assert "Custom -> Review ? Revise : done" in shown.stdout
+
+
+@pytest.mark.integration
+def test_the_command_writes_a_page_of_a_run(run, tmp_path):
+    shown = told(run.path, "--html", tmp_path / "page.html")
+
+    assert shown.exit_code == 0, shown.output
     assert "Favourite workflows" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from aflowgym.answers import CodeTest
-from aflowgym.tasks.loading import REFUSALS, load_tasks
+from aflowgym.tasks.loading import load_tasks
 from toolgym.errors import ConfigurationError
 
 GSM8K = {"question": "How many?", "answer": "He has 3 + 4 = <<3+4=7>>7 apples.\n#### 1,007"}
@@ -107,10 +107,6 @@ def test_a_broken_entry_is_refused_with_file_and_line_and_the_rest_loads(row, co
     [refusal] = tasks.refused.values()
     assert refusal.code == code
     assert refusal.reason.startswith(f"{path}, line 2: ")
-
-
-def test_every_code_of_a_refusal_is_provoked_here():
-    assert {code for _, code in BROKEN} == set(REFUSALS)
 
 
 def test_a_folder_is_read_by_split_and_a_list_in_one_file_too(tmp_path):

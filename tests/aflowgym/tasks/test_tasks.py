@@ -1,5 +1,6 @@
 """The bundled workflow tasks: generated, sound, split by item."""
 
+import functools
 import json
 import os
 import subprocess
@@ -11,11 +12,21 @@ import pytest
 from aflowgym.answers import Outcome
 from aflowgym.tasks.loading import bundled_dir, load_tasks
 from aflowgym.tasks.task import KINDS, judge
+from tests.sweeps import sweep
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "data" / "workflows"
 SPLITS = ("train", "dev", "test")
-ALL = [task for split in SPLITS for task in load_tasks("bundled", split)]
+
+
+@functools.cache
+def every():
+    return [task for split in SPLITS for task in load_tasks("bundled", split)]
+
+
+@pytest.fixture(scope="module", params=sweep(["every twelfth", "all"], ["every twelfth"]))
+def tasks(request):
+    return every() if request.param == "all" else every()[::12]
 
 
 def outcomes_of(source: str, task) -> list[Outcome]:
@@ -32,6 +43,7 @@ def outcomes_of(source: str, task) -> list[Outcome]:
     return results
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("hash_seed", ["0", "1"])
 def test_running_the_generator_again_gives_the_same_bytes(hash_seed, tmp_path):
     command = [sys.executable, str(ROOT / "tools" / "generate_workflow_tasks.py"), str(tmp_path)]
@@ -46,7 +58,7 @@ def test_running_the_generator_again_gives_the_same_bytes(hash_seed, tmp_path):
 
 
 def test_there_are_enough_tasks_of_every_kind_in_every_split_and_none_is_refused():
-    assert len(ALL) >= 300
+    assert len(every()) >= 300
     for split in SPLITS:
         tasks = load_tasks("bundled", split)
         assert not tasks.check()
@@ -57,42 +69,48 @@ def test_no_item_question_or_id_is_in_two_splits():
     for of in (lambda task: task.item, lambda task: task.question, lambda task: task.id):
         parts = [{of(task) for task in load_tasks("bundled", split)} for split in SPLITS]
         assert sum(map(len, parts)) == len(set().union(*parts))
-    assert len({task.id for task in ALL}) == len({task.question for task in ALL}) == len(ALL)
+    assert (
+        len({task.id for task in every()})
+        == len({task.question for task in every()})
+        == len(every())
+    )
 
 
-@pytest.mark.parametrize("task", [t for t in ALL if t.kind != "code"], ids=lambda t: t.id)
-def test_the_gold_is_right_and_every_distractor_wrong(task):
-    for said in (
-        task.gold,
-        f"The answer is {task.gold}.",
-        f"\\boxed{{{task.gold}}}",
-        *task.aliases,
-    ):
-        assert judge(task, said).correct is True
-    assert task.distractors
-    for distractor in task.distractors:
-        assert judge(task, f"The answer is {distractor}.").correct is False
+def test_the_gold_is_right_and_every_distractor_wrong(tasks):
+    for task in tasks:
+        if task.kind == "code":
+            continue
+        said = (task.gold, f"The answer is {task.gold}.", f"\\boxed{{{task.gold}}}")
+        for text in (*said, *task.aliases):
+            assert judge(task, text).correct is True, task.id
+        assert task.distractors
+        for distractor in task.distractors:
+            assert judge(task, f"The answer is {distractor}.").correct is False, task.id
 
 
-@pytest.mark.parametrize("task", [t for t in ALL if t.kind == "code"], ids=lambda t: t.id)
-def test_the_solution_passes_all_tests_and_no_distractor_does(task):
-    assert task.public_tests == task.tests[:2]
-    assert judge(task, "", outcomes_of(task.solution, task)).correct is True
-    for distractor in task.distractors:
-        assert judge(task, "", outcomes_of(distractor, task)).correct is False
-    assert judge(task, task.solution).correct is False  # nothing was run
+def test_the_solution_passes_all_tests_and_no_distractor_does(tasks):
+    for task in tasks:
+        if task.kind != "code":
+            continue
+        assert task.public_tests == task.tests[:2]
+        assert judge(task, "", outcomes_of(task.solution, task)).correct is True, task.id
+        for distractor in task.distractors:
+            assert judge(task, "", outcomes_of(distractor, task)).correct is False, task.id
+        assert judge(task, task.solution).correct is False, task.id  # nothing was run
 
 
+@pytest.mark.nightly
 def test_some_wrong_programs_are_nearly_right():
-    code = [task for task in ALL if task.kind == "code"]
+    code = [task for task in every() if task.kind == "code"]
     shares = [judge(t, "", outcomes_of(t.distractors[0], t)).progress for t in code]
 
     assert sum(0 < share < 1 for share in shares) > len(code) / 2
 
 
+@pytest.mark.nightly
 def test_every_chain_stands_in_the_fact_base_and_in_the_passages_and_ends_in_the_gold():
     base = json.loads((DATA / "facts.json").read_text(encoding="utf-8"))
-    for task in (task for task in ALL if task.kind == "qa"):
+    for task in (task for task in every() if task.kind == "qa"):
         chain = task.extra["chain"]
         assert len(chain) == task.hops >= 2
         for subject, _, found in chain:
@@ -103,34 +121,24 @@ def test_every_chain_stands_in_the_fact_base_and_in_the_passages_and_ends_in_the
         assert task.gold in [f[0] for f in chain] if compared else chain[-1][2] == task.gold
 
 
+@pytest.mark.nightly
 def test_a_fact_has_one_object_so_that_a_chain_has_one_end():
     for facts in json.loads((DATA / "facts.json").read_text(encoding="utf-8")).values():
         assert len({(subject, relation) for subject, relation, _ in facts}) == len(facts)
 
 
+@pytest.mark.nightly
 def test_no_answer_stands_in_a_question_that_does_not_compare():
-    for task in ALL:
+    for task in every():
         if task.kind == "qa" and len({relation for _, relation, _ in task.extra["chain"]}) > 1:
             assert task.gold not in task.question
 
 
 def test_the_prompt_holds_passages_and_question():
-    task = next(task for task in ALL if task.kind == "qa")
+    task = next(task for task in every() if task.kind == "qa")
 
     assert task.prompt.endswith("\n\n" + task.question)
     assert task.prompt.startswith(task.context[0])
-
-
-def test_the_card_gives_the_numbers_of_the_data():
-    card = (DATA / "README.md").read_text(encoding="utf-8")
-    for split in SPLITS:
-        tasks = load_tasks("bundled", split)
-        cells = [
-            f"{len(of_kind)} ({len({task.item for task in of_kind})})"
-            for of_kind in ([task for task in tasks if task.kind == kind] for kind in KINDS)
-        ]
-        hops = " / ".join(str(sum(t.hops == n for t in tasks)) for n in (2, 3, 4))
-        assert f"| {split} | {len(tasks)} | {' | '.join(cells)} | {hops} |" in card
 
 
 def test_the_bundled_folder_is_found():

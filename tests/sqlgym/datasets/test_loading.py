@@ -10,7 +10,7 @@ import pytest
 
 import sqlgym
 from sqlgym.datasets.load import RowTasks
-from sqlgym.datasets.rows import STREAMED, JsonLines
+from sqlgym.datasets.rows import STREAMED
 from toolgym import ConfigurationError, EnvironmentFault, TaskRefused, registration
 from toolgym.inspection import check_tasks
 
@@ -232,14 +232,6 @@ def test_an_object_that_is_no_data_set_is_told(folder, dataset):
         sqlgym.load_tasks(dataset, "train", databases=folder)
 
 
-def test_lines_that_vanish_under_way_are_not_read_as_others(folder):
-    lines = JsonLines(write_lines(folder / "x.jsonl", GOOD, EMPTY))
-    assert lines[-1] == EMPTY
-    assert lines[0:2] == [GOOD, EMPTY]
-    with pytest.raises(IndexError, match="out of range"):
-        lines[2]
-
-
 def seen_by(places):
     return lambda done, total: places.append((done, total))
 
@@ -280,6 +272,7 @@ def test_importing_the_package_loads_no_library_of_data_sets_and_no_parser():
         sqlgym.load_task  # noqa: B018
 
 
+@pytest.mark.integration
 @pytest.mark.torch
 def test_a_data_set_of_hugging_face_plays_in_memory_as_a_stream_and_saved(folder, tmp_path):
     datasets = pytest.importorskip("datasets", reason="needs the extra train")

@@ -1,10 +1,11 @@
-"""What each split has that `train` has not: computed for every named set, and for a user's own.
+"""What is called unseen is not in `train`: of the named sets, and of a user's own.
 
 What is shared is looked up here by other code than that which chose the tasks: SQL as sqlglot
 writes it, its literals replaced in the tree.
 """
 
 import functools
+import itertools
 import json
 import os
 import re
@@ -18,19 +19,12 @@ from sqlglot import exp
 from sqlgym import load_tasks
 from sqlgym.datasets.bundled import DATASETS, dataset_folder
 from sqlgym.datasets.family import SqlTaskFamily
-from sqlgym.tasks.splits import skeleton
+from tests.sweeps import sweep
 from toolgym import ConfigurationError, registration
 from toolgym.unseen import kinds_unseen
 
 FAMILY = SqlTaskFamily()
-ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "data-sets.md").read_text("utf-8")
-ROWS = [
-    [cell.strip() for cell in line.strip("| ").split("|")]
-    for line in PAGE.split("| data set | split |")[1].splitlines()[2:]
-    if line.startswith("|")
-]
-ROWS = ROWS[: next((n for n, row in enumerate(ROWS) if row[0] not in DATASETS), len(ROWS))]
+NAMED = itertools.product(DATASETS, FAMILY.kinds)
 
 
 @functools.cache
@@ -73,44 +67,18 @@ def shared(tasks, training, kind):
     ]
 
 
-def kinds_of(split):
-    return (split.rpartition("-")[2],) if "-" in split else ()
-
-
-def of_set(name, value):
-    """A parameter about a named set; the largest takes its time."""
-    marks = pytest.mark.slow if name == "bundled-2" else ()
-    return pytest.param(value, id="-".join(value[:2]) if value is not name else name, marks=marks)
-
-
 # The sets that have a name ------------------------------------------------------------------------
 
 
-def test_every_split_of_every_named_set_is_in_the_table():
-    named = {(name, s) for name in DATASETS for s in FAMILY.splits(name) if s != "train"}
-    assert {(row[0], row[1]) for row in ROWS} == named
-
-
-@pytest.mark.parametrize("row", [of_set(row[0], row) for row in ROWS])
-def test_the_table_says_what_train_has_of_a_split(row):
-    name, split, *cells = row
-    tasks, training = load_tasks(name, split), load_tasks(name, "train")
-    found = [len(tasks), len(shared(tasks, training, "tasks"))]
-    for kind in ("databases", "shapes"):
-        (key,) = KEYS[kind]
-        found += [len({key(task) for task in tasks}), len(shared(tasks, training, kind))]
-
-    assert [int(cell.replace(",", "")) for cell in cells] == found
-
-
-@pytest.mark.parametrize("name", [of_set(name, name) for name in DATASETS])
-@pytest.mark.parametrize("kind", FAMILY.kinds)
-def test_what_is_called_unseen_of_a_named_set_is_not_in_train(name, kind):
+@pytest.mark.parametrize("case", sweep(NAMED, ["bundled-tasks", "bundled-3-databases"], "-".join))
+def test_what_is_called_unseen_of_a_named_set_is_not_in_train(case):
+    name, kind = case
     for base in (split for split in FAMILY.splits(name) if split in ("dev", "test")):
         training = load_tasks(name, "train")
         tasks = load_tasks(name, f"{base}-{kind}")
         assert shared(tasks, training, kind) == []
-        assert shared(tasks, training, "tasks") == []
+        if kind != "databases":  # a task is asked of its own database
+            assert shared(tasks, training, "tasks") == []
 
 
 def test_the_environments_take_the_names_of_these_splits():
@@ -160,7 +128,12 @@ def folder(tmp_path_factory):
     return place
 
 
-@pytest.fixture(params=["a folder", "JSON lines", "lists", "Hugging Face"])
+@pytest.fixture(
+    params=[
+        *("a folder", "JSON lines", "lists"),
+        pytest.param("Hugging Face", marks=pytest.mark.integration),
+    ]
+)
 def own(request, folder):
     """The same questions, given in different ways: how to load a split."""
     entries = {name: json.loads((folder / f"{name}.json").read_text()) for name in ("train", "dev")}
@@ -173,26 +146,20 @@ def own(request, folder):
     return lambda split: load_tasks(places[request.param], split, databases=databases)
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("tasks", ["Which has 4?", "Three of them?", "All of them?", "How many vaults are there?"]),
-        ("databases", ["How many vaults are there?"]),
-        ("shapes", ["All of them?", "How many vaults are there?"]),
-    ],
-)
-def test_of_ones_own_questions_those_are_unseen_that_train_has_not(own, kind, expected):
-    tasks = [task for task in own(f"dev-{kind}") if task.question and task.gold_sql]
+def test_of_ones_own_questions_those_are_unseen_that_train_has_not(own):
+    new = ["All of them?", "How many vaults are there?"]
+    expected = {
+        "tasks": ["Which has 4?", "Three of them?", *new],
+        "databases": new[1:],
+        "shapes": ["how many  vaults are there", *new],  # "WHERE 1 = 1" is a shape of its own
+    }
+    for kind, questions in expected.items():
+        tasks = [task for task in own(f"dev-{kind}") if task.question and task.gold_sql]
+        assert [task.question for task in tasks] == questions
+        assert shared(tasks, own("train"), kind) == []
 
-    if kind == "shapes":  # "WHERE 1 = 1" is a shape of its own
-        assert tasks.pop(0).question == "how many  vaults are there"
-    assert [task.question for task in tasks] == expected
-    assert shared(tasks, own("train"), kind) == []
-
-
-def test_an_entry_that_cannot_be_used_makes_no_set_seen(own):
-    usable = own("dev-databases")
-    assert "databases" in kinds_unseen(usable, own("train"), FAMILY.kinds, FAMILY)
+    # The entry that cannot be used makes no set seen.
+    assert "databases" in kinds_unseen(own("dev-databases"), own("train"), FAMILY.kinds, FAMILY)
 
 
 def test_a_file_that_serves_as_every_split_has_nothing_unseen(folder):
@@ -201,7 +168,7 @@ def test_a_file_that_serves_as_every_split_has_nothing_unseen(folder):
             load_tasks(folder / "rows.jsonl", f"dev-{kind}", databases=folder)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_of_one_database_dev_has_unseen_shapes_and_no_unseen_database(folder):
     file = folder / "database" / "seed_bank" / "seed_bank.sqlite"
     options = {"n": 120}
@@ -213,7 +180,7 @@ def test_of_one_database_dev_has_unseen_shapes_and_no_unseen_database(folder):
         load_tasks(file, "dev-databases", synthesis=options)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(
     "TOOLGYM_SPIDER" not in os.environ, reason="TOOLGYM_SPIDER names no folder with Spider"
 )
@@ -224,22 +191,3 @@ def test_what_is_called_unseen_of_spider_is_not_in_its_train(kind):
 
     assert len(dev)
     assert shared(dev, training, kind) == []
-
-
-# One skeleton -------------------------------------------------------------------------------------
-
-
-def test_there_is_one_function_for_the_skeleton_of_a_query():
-    defined = [
-        str(file.relative_to(ROOT))
-        for package in ("sqlgym", "toolgym", "aflowgym", "adapters")
-        for file in (ROOT / package).rglob("*.py")
-        if re.search(r"^def \w*skeleton\w*\(", file.read_text("utf-8"), re.M)
-    ]
-
-    assert defined == ["sqlgym/tasks/splits.py"]
-
-
-def test_a_skeleton_of_a_skeleton_is_itself():
-    once = skeleton("SELECT a FROM t WHERE b IN (-1, 2) AND c = 'x' LIMIT 3")
-    assert skeleton(once) == once

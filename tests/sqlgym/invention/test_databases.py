@@ -71,24 +71,6 @@ def test_names_are_of_many_things_in_many_styles(files: tuple[Path, ...]) -> Non
     assert {len(each) for each in schemas} >= {2, 3, 4, 5}
 
 
-def test_every_thing_can_be_referred_to_by_its_kinds() -> None:
-    words = vocabulary()
-    assert len(words.things) > 75
-    for thing in words.things.values():
-        assert set(thing.parents) <= words.things.keys() - {thing.name}
-        assert len(thing.columns) >= 3
-        for column, kind in thing.columns:
-            assert kind[0] in "ydftcipr", (thing.name, column)
-            assert column.isidentifier(), (thing.name, column)
-            if kind[0] in "ipr":
-                low, high = map(float, kind[1:].split("-"))
-                assert low < high
-            elif kind[0] == "c":
-                assert len(set(kind[2:].split(","))) >= 2
-    for names in (words.people, words.places, words.titled, words.nameless, words.few):
-        assert set(names) <= words.things.keys()
-
-
 def test_no_table_is_one_of_those_that_bundled_sets_measure_on() -> None:
     """One may have the name of a table there, and the columns of another."""
     things = vocabulary().things
@@ -101,20 +83,20 @@ def test_no_table_is_one_of_those_that_bundled_sets_measure_on() -> None:
 
 
 def test_questions_can_be_asked_of_each(files: tuple[Path, ...]) -> None:
-    for file in files[:6]:
-        tasks = synthesize(file, n=16).tasks
-        assert len({task.question for task in tasks}) == 16
+    for file in files[:2]:
+        tasks = synthesize(file, n=12).tasks
+        assert len({task.question for task in tasks}) == 12
         assert {task.hardness for task in tasks} == {"easy", "medium", "hard", "extra"}
 
 
 def test_commands_go_from_nothing_to_tasks(tmp_path: Path) -> None:
-    made = run_here("tasks", "invent", "--out", tmp_path / "made", "--n", 4, "--first", 7)
-    assert (made.returncode, "4 databases, from inv_007.sqlite" in made.stdout) == (0, True)
-    synth = run_here("tasks", "synth", tmp_path / "made", "--out", tmp_path / "tasks", "--n", 8)
+    made = run_here("tasks", "invent", "--out", tmp_path / "made", "--n", 3, "--first", 7)
+    assert (made.returncode, "3 databases, from inv_007.sqlite" in made.stdout) == (0, True)
+    synth = run_here("tasks", "synth", tmp_path / "made", "--out", tmp_path / "tasks", "--n", 4)
     assert synth.returncode == 0, synth.stderr
-    assert len(load_tasks(tmp_path / "tasks", "dev")) == 32
+    assert len(load_tasks(tmp_path / "tasks", "dev")) == 12
 
-    again = run_here("tasks", "invent", "--out", tmp_path / "made", "--n", 4, "--first", 9)
+    again = run_here("tasks", "invent", "--out", tmp_path / "made", "--n", 3, "--first", 9)
     assert again.returncode == 2
     assert "inv_009.sqlite is there already: name another folder" in again.stderr
     other = run_here("tasks", "invent", "--out", tmp_path, "--env", "aflowgym/Compose-v0")

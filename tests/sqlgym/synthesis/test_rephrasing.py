@@ -10,7 +10,7 @@ from sqlgym.database.database import open_database
 from sqlgym.synthesis import REPHRASINGS_REFUSED, SynthesisReport, SynthTask, stream, synthesize
 from sqlgym.synthesis.rephrasing import MOST_CHARS, Rephraser, question_values, solved_by_expert
 
-N = 24
+N = 8
 
 
 @pytest.fixture

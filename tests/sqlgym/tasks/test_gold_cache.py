@@ -154,6 +154,7 @@ for n in range(400):
 """
 
 
+@pytest.mark.integration
 def test_processes_that_write_at_once_lose_nothing(folder, monkeypatch):
     monkeypatch.setattr(gold, "source_state", lambda pattern: "these")
     database = folder / "database" / "d.sqlite"
@@ -162,7 +163,7 @@ def test_processes_that_write_at_once_lose_nothing(folder, monkeypatch):
         subprocess.Popen([sys.executable, "-c", WRITER, str(database), str(n)], cwd=root)
         for n in range(2)
     ]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0]
+    assert [writer.wait(timeout=600) for writer in writers] == [0, 0]
     gold._known.cache_clear()
     for writer in range(2):
         for n in range(400):

@@ -15,10 +15,13 @@ from sqlgym import load_tasks
 from sqlgym.datasets.bundled import dataset_folder
 from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.tasks.splits import plain_question, skeleton
+from tests.sweeps import sweep
 from toolgym.family import SynthesisOrder
 
 FAMILY = SqlTaskFamily()
-LENDERS = ("ferry_line", "seed_bank", "observatory", "town_library")  # their files, as bare ones
+FEW = {"n": 24, "hardness": {"easy": 1}}
+SETS = ("bundled", "bundled-2", "several databases", "a folder of files")
+LENDERS = ("ferry_line", "seed_bank", "observatory")  # their files, as bare ones
 
 
 def canonical(task):
@@ -54,7 +57,7 @@ def several(files, tmp_path_factory):
     """A folder that was written with three splits for several databases."""
     out = tmp_path_factory.mktemp("several") / "tasks"
     splits = {"train": 0.5, "dev": 0.25, "test": 0.25}
-    FAMILY.synthesize(SynthesisOrder((files,), out, splits, {"n": 60}))
+    FAMILY.synthesize(SynthesisOrder((files,), out, splits, {"n": 6}))
     return out
 
 
@@ -62,28 +65,31 @@ def several(files, tmp_path_factory):
 def single(files, tmp_path_factory):
     """The same for one database."""
     out = tmp_path_factory.mktemp("single") / "tasks"
-    order = SynthesisOrder((files / "seed_bank.db",), out, {"train": 0.6, "dev": 0.4}, {"n": 200})
+    order = SynthesisOrder((files / "seed_bank.db",), out, {"train": 0.6, "dev": 0.4}, FEW)
     FAMILY.synthesize(order)
     return out
 
 
-@pytest.fixture(params=["bundled", "bundled-2", "several databases", "a folder of files"])
+@pytest.fixture(params=sweep(SETS, ["several databases", "a folder of files"]))
 def by_database(request, files, several):
     """The splits of a set that is divided by database."""
     made = {"several databases": several, "a folder of files": files}
     if request.param == "a folder of files":
-        options = {"n": 60}
+        options = {"n": 6}
         return {s: load_tasks(files, s, synthesis=options) for s in ("train", "dev", "test")}
     return sets_of(made.get(request.param, request.param))
 
 
-@pytest.fixture(params=["one file", "one database with splits"])
+ONE_DATABASE = ("one file", "one database with splits", "one file with many tasks")
+
+
+@pytest.fixture(params=sweep(ONE_DATABASE, ONE_DATABASE[:2]))
 def of_one_database(request, files, single):
     """The splits of a set on one database."""
-    if request.param == "one file":
-        file = files / "ferry_line.db"
-        return {s: load_tasks(file, s, synthesis={"n": 200}) for s in ("train", "dev", "test")}
-    return sets_of(single)
+    if request.param == "one database with splits":
+        return sets_of(single)
+    file, options = files / "ferry_line.db", FEW if request.param == "one file" else {"n": 200}
+    return {s: load_tasks(file, s, synthesis=options) for s in ("train", "dev", "test")}
 
 
 def test_splits_by_database_share_no_database_no_question_and_no_query(by_database):
@@ -103,10 +109,12 @@ def test_splits_of_one_database_share_no_question_and_no_query_whatever_its_valu
 def test_another_seed_holds_out_the_same_skeletons(files):
     """What one seed trains on, the next one does not measure."""
     file = files / "ferry_line.db"
-    trained = load_tasks(file, "train", synthesis={"n": 150, "seed": 0})
-    held_out = load_tasks(file, "dev", synthesis={"n": 150, "seed": 1})
+    trained, other, held_out = (
+        load_tasks(file, split, synthesis=FEW | {"seed": seed})
+        for split, seed in (("train", 0), ("train", 1), ("dev", 1))
+    )
 
-    assert trained.ids != load_tasks(file, "train", synthesis={"n": 150, "seed": 1}).ids
+    assert trained.ids != other.ids
     sets = {"train": trained, "dev": held_out}
     assert shared(sets, lambda task: skeleton(canonical(task))) == {}
 

@@ -16,18 +16,18 @@ def entry(number, db_id="shop", question=None):
 
 
 def test_one_database_is_divided_by_skeleton_so_that_dev_asks_other_things():
-    parts = divide([entry(n) for n in range(2_000)])
+    parts = divide([entry(n) for n in range(400)])
     skeletons = {name: {skeleton(e["canonical"]) for e in part} for name, part in parts.items()}
 
     assert parts.keys() == SHARES.keys()
-    assert sum(map(len, parts.values())) == 2_000
+    assert sum(map(len, parts.values())) == 400
     assert not skeletons["train"] & skeletons["dev"]
     assert not skeletons["train"] & skeletons["test"]
     assert not skeletons["dev"] & skeletons["test"]
 
 
 def test_the_part_of_a_task_does_not_depend_on_the_other_tasks():
-    few, many = divide([entry(n) for n in range(50)]), divide([entry(n) for n in range(2_000)])
+    few, many = divide([entry(n) for n in range(50)]), divide([entry(n) for n in range(400)])
     shuffled = [entry(n) for n in range(50)]
     random.Random(0).shuffle(shuffled)
 
@@ -38,12 +38,12 @@ def test_the_part_of_a_task_does_not_depend_on_the_other_tasks():
 
 def test_the_shares_are_met_about():
     entries = [
-        entry(0) | {"canonical": f"SELECT c{n} FROM t", "question": f"{n}"} for n in range(5_000)
+        entry(0) | {"canonical": f"SELECT c{n} FROM t", "question": f"{n}"} for n in range(1_000)
     ]
     counts = {name: len(part) for name, part in divide(entries).items()}
 
-    assert 3_800 < counts["train"] < 4_200
-    assert 400 < counts["dev"] < 600
+    assert 740 < counts["train"] < 860
+    assert 60 < counts["dev"] < 140
 
 
 def test_three_databases_or_more_are_divided_whole():

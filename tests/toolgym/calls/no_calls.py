@@ -6,9 +6,6 @@ from random import Random
 from tests.toolgym.calls.fixtures import ONE, TWO
 from toolgym.calls import FORMATS, render_calls
 
-EXCUSED: dict[str, str] = {}
-"""Kinds of messages in which a call is read all the same, each with its reason."""
-
 _PROSE = (
     "I could use {tool} to look at {table}, and then run a query.",
     "First {tool}, then query: that is how I would find the {table}.",

@@ -117,25 +117,6 @@ def test_what_could_mean_two_things_or_nothing_is_an_error(name, written, code):
     assert call.error.code == code
 
 
-def test_the_errors_of_arguments_read_as_sentences():
-    texts = [
-        bind_call("describe", {}, TOOLS),
-        bind_call("answer", {"value": {}}, TOOLS),
-        bind_call("describe", {"a": "x", "b": "y"}, TOOLS),
-        bind_call("turn", {"dial": "left"}, TYPED),
-    ]
-    assert [call.error.message for call in texts] == [
-        "describe() needs the argument 'table_name'.",
-        "answer() cannot use the value of 'value': "
-        "it must be one of string, integer, number, boolean, array.",
-        "describe() cannot tell which of 'a', 'b' is 'table_name'.",
-        "turn() cannot use the value of 'dial': "
-        "Input should be a valid integer, unable to parse string as an integer.",
-    ]
-    assert texts[3].error.hint == "Its arguments are dial, [to], [note]."
-    assert texts[3].error.example == {"name": "turn", "arguments": {"dial": 1}}
-
-
 @pytest.mark.parametrize("value", [5, -1.5, True, "5", "x", [1, "a"], [], 0, "", [[1, 2], [3, 4]]])
 def test_an_answer_keeps_the_type_it_was_given(value):
     call = bind_call("answer", {"value": value}, TOOLS)
@@ -254,16 +235,6 @@ KEYS = st.sampled_from(["dial", "to", "note", "Dial", "dials", "parts", "sep", "
 def test_strict_accepts_a_subset_of_arguments_with_equal_results(name, arguments):
     strict = bind_call(name, arguments, TYPED, "strict")
     assert strict.error is not None or strict == bind_call(name, arguments, TYPED)
-
-
-@given(st.dictionaries(KEYS, JSON, max_size=4), st.sampled_from(["sql", "value", "limit", "null"]))
-def test_an_extra_null_argument_changes_nothing_but_the_note(arguments, key):
-    without = bind_call("turn", arguments, TYPED)
-    extra = bind_call("turn", {**arguments, key: None}, TYPED)
-    assert extra.error == without.error
-    if without.error is None:
-        assert extra.arguments == without.arguments
-        assert set(extra.repairs) == {*without.repairs, "dropped_null"}
 
 
 def test_json_forms_of_richer_types_are_no_repair():

@@ -118,7 +118,7 @@ def test_whatever_a_value_holds_its_call_is_read_whole_or_is_an_error(
         assert [(n, in_bare_text(a)) for n, a in accepted] == [("describe", in_bare_text(meant))]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("format_name", WRITERS)
 @pytest.mark.parametrize("law", ["whole", "cut off", "thought"])
 def test_the_laws_of_values_hold_in_hundreds_of_examples_of_each_format(format_name, law):

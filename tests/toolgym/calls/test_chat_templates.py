@@ -11,17 +11,15 @@ import json
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("transformers", reason="needs the extra `train`")
-
 from jinja2 import TemplateError
-from transformers.utils.chat_template_utils import render_jinja_template
 
-from tests.oracles.written import SCHEMAS, SPECS
+from tests.toolgym.calls.toy_sql_tools import PLAIN, TOOLS, TYPED
 from toolgym.calls import parse_calls
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.integration]
 
+SPECS = {**TOOLS, **TYPED, **PLAIN}
+SCHEMAS = [spec.schema() for spec in SPECS.values()]
 SQL = "SELECT name\nFROM \"singer\"\nWHERE age >= 20 AND note != 'it''s <b>' -- 100 %"
 MESSAGES = {
     "one call": [("describe", {"table_name": "singer"})],
@@ -42,6 +40,8 @@ def templates():
 
 
 def rendered(template, messages, *, ask=False):
+    from transformers.utils.chat_template_utils import render_jinja_template
+
     texts, _ = render_jinja_template(
         conversations=[messages],
         tools=SCHEMAS,
@@ -85,26 +85,33 @@ def written(template, calls, content):
     return None
 
 
-@pytest.mark.parametrize("content", ["", "I look at it."], ids=["alone", "with words"])
-@pytest.mark.parametrize("path", templates(), ids=lambda path: path.stem)
-def test_what_a_chat_template_writes_is_read_back(path, content):
+def misread(path, content):
+    """The texts of a template that are not read as they were meant; None if it writes no calls."""
     template = path.read_text()
     texts = {name: written(template, calls, content) for name, calls in MESSAGES.items()}
     texts = {name: text for name, text in texts.items() if text is not None}
     if "describe" not in texts.get("one call", ""):
-        pytest.skip("this template writes no calls")
+        return None
+    wrong = []
     for name, text in texts.items():
         if name == "SQL" and path.stem in NO_ESCAPES:
             continue
         if not all(called in text for called, _ in MESSAGES[name]):
             continue  # this template writes the first call of a message only
-        calls = parse_calls(text, SPECS)
-        assert [(call.name, call.arguments) for call in calls] == MESSAGES[name], text
-        assert [call.repairs for call in calls] == [()] * len(calls), text
+        calls = [(call.name, call.arguments, call.repairs) for call in parse_calls(text, SPECS)]
+        if calls != [(*call, ()) for call in MESSAGES[name]]:
+            wrong.append((path.stem, text, calls))
+    return wrong
 
 
-def test_a_template_that_escapes_no_quotes_is_an_installed_one():
-    names = {path.stem for path in templates()}
-    if not names:
+@pytest.mark.parametrize("content", ["", "I look at it."], ids=["alone", "with words"])
+def test_what_the_chat_templates_write_is_read_back(content):
+    pytest.importorskip("transformers", reason="needs the extra `train`")
+    paths = templates()
+    if not paths:
         pytest.skip("no chat templates are installed")
-    assert names >= NO_ESCAPES
+    found = [each for path in paths if (each := misread(path, content)) is not None]
+
+    assert len(found) > 40
+    assert [each for wrong in found for each in wrong] == []
+    assert {path.stem for path in paths} >= NO_ESCAPES

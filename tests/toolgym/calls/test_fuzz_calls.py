@@ -31,18 +31,10 @@ def check(seed, count, tools):
 
 @pytest.mark.parametrize(("seed", "tools"), [(0, TOOLS), (1, TYPED)], ids=["sql", "typed"])
 def test_no_action_breaks_the_parser(seed, tools):
-    assert check(seed, 1500, tools) > 100  # else the fuzzer had become pure noise
+    assert check(seed, 800, tools) > 50  # else the fuzzer had become pure noise
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("seed", "tools"), [(2, TOOLS), (3, TYPED)], ids=["sql", "typed"])
 def test_no_action_of_twenty_thousand_breaks_the_parser(seed, tools):
     assert check(seed, 20_000, tools) > 2000
-
-
-def test_one_seed_gives_one_sequence():
-    def texts(seed):
-        return [a for a in random_actions(seed, 200, TOOLS) if isinstance(a, str)]
-
-    assert texts(5) == texts(5)
-    assert texts(5) != texts(6)

@@ -1,6 +1,6 @@
-"""The four tools of the parser's tests: the shape of a SQL environment, without a database."""
+"""The tools of the parser's tests: the shape of a SQL environment, without a database."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from toolgym.tools import Code, tool, tools_of
 
@@ -75,5 +75,37 @@ class ToyTyped:
         return ""
 
 
+class ToyPlain:
+    """Arguments of the types that the others lack."""
+
+    @tool
+    def plan(
+        self,
+        steps: list[dict[str, Any]],
+        options: dict[str, Any] | None = None,
+        ratio: float = 0.5,
+        dry: bool = False,
+    ) -> str:
+        """Make a plan.
+
+        Args:
+            steps: Objects.
+            options: An object.
+            ratio: A number.
+            dry: Whether nothing is done.
+        """
+        return f"{steps}{options}{ratio}{dry}"
+
+    @tool
+    def run_code(self, code: Annotated[str, Code("python")]) -> str:
+        """Run code.
+
+        Args:
+            code: Python.
+        """
+        return code
+
+
 TOOLS = tools_of(ToySql)
 TYPED = tools_of(ToyTyped)
+PLAIN = tools_of(ToyPlain)

@@ -42,7 +42,7 @@ class HostileServer:
     """Sends `steps` in answer to the first request, or as soon as a connection is there.
 
     Args:
-        steps: Bytes, pauses, endless data, CLOSE or RESET.
+        steps: Bytes or a function that gives some, pauses, endless data, CLOSE or RESET.
         unasked: The steps do not wait for a request.
         times: So many requests are answered so; the following ones are answered well.
     """
@@ -56,12 +56,12 @@ class HostileServer:
     def __enter__(self):
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(120)
         return self
 
     def __exit__(self, *_):
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(120)
 
     @property
     def url(self):
@@ -103,6 +103,8 @@ class HostileServer:
 
     async def _send(self, steps, reader, writer):
         for step in steps:
+            if callable(step):
+                step = step()
             if isinstance(step, bytes):
                 writer.write(step)
                 await writer.drain()

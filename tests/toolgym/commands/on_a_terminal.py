@@ -59,7 +59,7 @@ def run_on_terminal(
                 interrupt_at = ""
         os.close(ours)
         out = process.stdout.read() if process.stdout else ""
-        code = process.wait(timeout=60)
+        code = process.wait(timeout=600)
     return Shown(code, out, seen.decode().replace("\r\n", "\n"))
 
 

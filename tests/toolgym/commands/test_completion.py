@@ -41,14 +41,10 @@ def test_the_commands_are_offered():
         ("toolgym eval ", ENVIRONMENTS),
         ("toolgym play sqlgym/T", ["sqlgym/TextToSQL-v0"]),
         ("toolgym eval sqlgym/Explore-v0 --po", ["--policy", "--policy-set"]),
-        ("toolgym eval sqlgym/Explore-v0 --dataset b", ["bundled", "bundled-2", "bundled-3"]),
         ("toolgym eval aflowgym/Compose-v0 --dataset ", ["bundled", "tiny"]),
         ("toolgym tasks show t", ["tiny"]),
         ("toolgym train --trainer ", ["trl", "reference"]),
-        ("toolgym train --report-to ", ["tensorboard", "trackio", "wandb"]),
         ("toolgym eval --report-to w", ["wandb"]),
-        ("toolgym stats x --phase after-", ["after-items", "after-sampled"]),
-        ("toolgym models get ", ["smollm2"]),
         ("toolgym tasks check bundled --split ", ["train", "dev", "test"]),
     ],
 )
@@ -79,7 +75,7 @@ def test_run_folders_are_offered_from_here_and_from_what_was_typed(place):
     both = ["runs/explore-001", "runs/explore-002"]
 
     assert complete("toolgym stats ") == [*both, "single"]
-    for command in ("audit", "report", "watch", "report single"):
+    for command in ("audit", "report", "report single"):
         assert complete(f"toolgym {command} runs/") == both
     assert complete("toolgym eval x --compare runs/explore-001 runs/explore-002"[:-1]) == both
     assert complete(f"toolgym train --resume {place}/si") == [f"{place}/single"]
@@ -116,6 +112,7 @@ def test_a_broken_package_is_no_disturbance(tmp_path):
     assert "smollm2" in complete("toolgym train --model ", path=folder)
 
 
+@pytest.mark.nightly
 def test_zsh_and_fish_are_told_what_a_command_does():
     asked = {"_TOOLGYM_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "toolgym ta"}
     zsh = run_here(**asked).stdout
@@ -126,13 +123,7 @@ def test_zsh_and_fish_are_told_what_a_command_does():
     assert fish.startswith("tasks\tLook at the tasks of a data set")
 
 
-def test_fish_is_told_whether_to_offer_files():
-    asked = {"_TOOLGYM_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "is-args"}
-
-    assert run_here(**asked, _TYPER_COMPLETE_ARGS="toolgym eval ").returncode == 0
-    assert run_here(**asked, _TYPER_COMPLETE_ARGS="toolgym tasks stats x --html ").returncode == 1
-
-
+@pytest.mark.integration
 def test_completing_imports_no_training_library_and_no_environment():
     code = (
         "import atexit, os, sys;"
@@ -142,7 +133,7 @@ def test_completing_imports_no_training_library_and_no_environment():
         "from toolgym.cli import main; main()"
     )
     command = [shutil.which("python", path=PATH) or "python", "-c", code]
-    shown = subprocess.run(command, env=environ(), capture_output=True, text=True, timeout=120)
+    shown = subprocess.run(command, env=environ(), capture_output=True, text=True, timeout=600)
 
     modules = set(shown.stdout.split())
     assert "adapters.commands.train" in modules
@@ -188,6 +179,7 @@ def asked(shell: list[str], place: Path, code: str) -> list[str]:
         env=environ(_TOOLGYM_COMPLETE=f"source_{shell[0]}"),
         capture_output=True,
         text=True,
+        timeout=600,
     )
     (place / "completion.sh").write_text(script.stdout)
     done = subprocess.run(
@@ -195,38 +187,42 @@ def asked(shell: list[str], place: Path, code: str) -> list[str]:
         env=environ(PATH=PATH, HOME=str(place)),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.stderr == ""
     assert not (place / "pwned").exists()
     return done.stdout.splitlines()
 
 
+@pytest.mark.integration
 def test_bash_completes_by_its_script(place):
     shown = asked(["bash", "--norc", "-c"], place, BASH)
 
     assert [line.strip(";").split(";") for line in shown] == OFFERED
 
 
+@pytest.mark.nightly
 def test_zsh_completes_by_its_script(place):
     shown = asked(["zsh", "-f", "-c"], place, ZSH)
 
     assert all(word in line for words, line in zip(OFFERED, shown, strict=True) for word in words)
 
 
+@pytest.mark.nightly
 def test_fish_completes_by_its_script(place):
     shown = asked(["fish", "--no-config", "-c"], place, FISH)
 
     assert [line.split(";") for line in shown] == OFFERED
 
 
+@pytest.mark.integration
 def test_completion_is_installed_for_the_shell_that_asks(tmp_path):
     done = subprocess.run(
         ["bash", "--norc", "-c", "toolgym --install-completion; echo $?"],
         env=environ(PATH=PATH, HOME=str(tmp_path)),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
     assert done.stdout.endswith("\n0\n"), done.stderr

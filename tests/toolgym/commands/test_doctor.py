@@ -1,20 +1,24 @@
-"""`toolgym doctor`: every way to be hidden or broken is found on a real path, in a real process."""
+"""`toolgym doctor`: every way to be hidden or broken is found on a real path.
+
+What hides a package of ours does so from the start, so that is looked at in a process of its own.
+"""
 
 import json
 import os
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.toolgym.commands.command_line import install, names_torch_free, python, run
+from tests.toolgym.commands.command_line import install, names_torch_free, python, run, run_here
 from toolgym.commands import doctor
 
 
-def examined(path: Path | None = None, **more: str) -> dict[str, Any]:
-    """What `toolgym doctor --json` says."""
-    done = run("doctor", "--json", path=path, **more)
+def examined(path: Path | None = None, by: Any = run_here, **more: str) -> dict[str, Any]:
+    """What `toolgym doctor --json` says, in this process or `by` another way."""
+    done = by("doctor", "--json", path=path, **more)
     report: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == (0 if report["ok"] else 1)
     assert "Traceback" not in done.stderr
@@ -42,7 +46,8 @@ def test_nothing_is_wrong_with_this_installation(report):
     assert report["ok"]
 
 
-def test_the_versions_are_those_that_are_installed(report):
+def test_versions_and_threads_are_those_of_the_machine(report):
+    assert report["threads"]["OMP_NUM_THREADS"] == "3"
     assert report["base"]["gymnasium"] == version("gymnasium")
     assert report["base"]["toolgym"] == version("toolgym")
     assert {"train", "dev"} <= set(report["extras"])
@@ -50,13 +55,14 @@ def test_the_versions_are_those_that_are_installed(report):
 
 
 def test_the_page_for_people_says_the_same():
-    done = run("doctor")
+    done = run_here("doctor")
 
     assert done.returncode == 0, done.stdout
     assert f"gymnasium {version('gymnasium')}" in done.stdout
     assert done.stdout.endswith("All is well.\n")
 
 
+@pytest.mark.integration
 def test_looking_imports_no_training_library():
     code = "import sys; from toolgym.commands.doctor import examine; examine(); print(*sys.modules)"
 
@@ -66,13 +72,14 @@ def test_looking_imports_no_training_library():
     assert names_torch_free(done.stdout)
 
 
+@pytest.mark.integration
 def test_packages_that_hide_ours_are_named_with_their_places_and_what_they_break(tmp_path):
     names = ("adapters", "sqlgym", "aflowgym")
     for name in names:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("stub = True\n")
 
-    report = examined(tmp_path)
+    report = examined(tmp_path, run)
 
     for name in names:
         assert f"{name} is found at {tmp_path / name}, which hides ours" in complaints(report)
@@ -80,11 +87,12 @@ def test_packages_that_hide_ours_are_named_with_their_places_and_what_they_break
     assert not report["ok"]
 
 
+@pytest.mark.integration
 def test_a_namespace_portion_beside_ours_hides_nothing(tmp_path):
     (tmp_path / "adapters").mkdir()
     (tmp_path / "adapters" / "theirs.py").write_text("theirs = True\n")
 
-    assert "hides" not in complaints(examined(tmp_path))
+    assert "hides" not in complaints(examined(tmp_path, run))
 
 
 def test_another_sqlgym_written_over_ours_is_told_by_its_missing_mark(tmp_path):
@@ -104,16 +112,12 @@ def test_another_sqlgym_written_over_ours_is_told_by_its_missing_mark(tmp_path):
     assert "pip uninstall sqlgym" in told
 
 
-def test_a_package_that_is_gone_is_told(tmp_path):
-    code = """
-        import sys
-        from toolgym.commands import doctor
-        import sqlgym
-        sys.modules["aflowgym"] = None  # what Python does for an import that is blocked
-        print([problem.what for problem in doctor.hidden_packages()])
-    """
+def test_a_package_that_is_gone_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "aflowgym", None)  # as for an import that is blocked
 
-    assert "aflowgym cannot be found" in python(code).stdout
+    assert "aflowgym cannot be found; it belongs to toolgym." in [
+        problem.what for problem in doctor.hidden_packages()
+    ]
 
 
 def test_a_broken_plug_in_of_either_kind_is_named_with_its_package(tmp_path):
@@ -137,7 +141,7 @@ def fake_toolgym(folder: Path, *requires: str) -> Path:
 def test_a_missing_extra_is_a_fact_with_the_line_that_installs_it(tmp_path):
     fake_toolgym(tmp_path, "no-such-trainer>=1; extra == 'train'", "rich")
 
-    done = run("doctor", path=tmp_path)
+    done = run_here("doctor", path=tmp_path)
 
     assert done.returncode == 0, done.stdout
     assert "no-such-trainer (missing)" in done.stdout
@@ -174,7 +178,3 @@ def test_a_cache_folder_that_cannot_be_written_is_a_problem(tmp_path):
     tmp_path.chmod(0o500)
 
     assert "is not yours to write" in complaints(examined(TOOLGYM_CACHE=str(tmp_path / "cache")))
-
-
-def test_threads_are_those_of_the_environment(report):
-    assert report["threads"]["OMP_NUM_THREADS"] == "3"

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from sqlgym.envs.explore import ExploreEnv
 from tests.toolgym.commands.command_line import install, run, run_here
-from tests.toolgym.report.synthetic_run import synthetic_run
 from toolgym import RewardConfig, Task, TaskSet, ToolEnv
 from toolgym.cli import application
 from toolgym.commands.envs import describe
@@ -166,23 +165,14 @@ class PlainLocks(Locks):
     """Open the safe with what it brings."""
 
 
-class DeafLocks(Locks):
-    """Open the safe, and take no options in earnest."""
-
-    def __init__(self, **options):
-        super().__init__()
-
-
 REST = {"rewards": None, "render_mode": None}
 
 
 @pytest.mark.parametrize(
     ("cls", "defaults"),
     [
-        (Locks, {"digits": 10, "step_limit": 15, "parsing": "lenient", **REST}),
         (PlainLocks, {"digits": 10, "step_limit": 15, "parsing": "lenient", **REST}),
         (PatientLocks, {"patience": 1.0, "digits": 10, **REST}),
-        (DeafLocks, {}),
     ],
 )
 def test_options_that_are_handed_on_to_the_base_are_shown_with_its_defaults(cls, defaults):
@@ -216,6 +206,7 @@ def test_an_environment_that_cannot_be_imported_is_left_out_with_one_line(strang
     assert line.startswith("toolgym: stranger/Gone-v0 cannot be imported (stranger:gone)")
 
 
+@pytest.mark.integration
 def test_a_broken_family_is_told_in_one_line(tmp_path):
     point = {"toolgym.environments: crash": "broken"}
     install(tmp_path, "broken", "raise RuntimeError('its import fails')", point)
@@ -223,19 +214,6 @@ def test_a_broken_family_is_told_in_one_line(tmp_path):
     done = run("envs", path=tmp_path)
 
     assert "sqlgym/Explore-v0" in done.stdout
-    assert done.stderr == (
-        "toolgym: environments of 'crash' are left out: RuntimeError: its import fails\n"
-    )
-
-
-def test_a_report_tells_a_broken_family_in_one_line_too(tmp_path):
-    point = {"toolgym.environments: crash": "broken"}
-    install(tmp_path, "broken", "raise RuntimeError('its import fails')", point)
-    folder = synthetic_run(tmp_path / "run", steps=2).path
-
-    done = run("report", str(folder), path=tmp_path)
-
-    assert done.returncode == 0
     assert done.stderr == (
         "toolgym: environments of 'crash' are left out: RuntimeError: its import fails\n"
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.toolgym.commands.command_line import install, run, run_here
+from tests.toolgym.commands.command_line import install, run_here
 from toolgym import read_episodes
 from toolgym.cli import application
 from toolgym.policies import ExpertPolicy
@@ -101,9 +101,6 @@ def test_several_tries_are_told_as_pass_at_k():
 
     assert told["episodes"] == 6
     assert told["pass_at_k"] == {"1": 1.0, "2": 1.0}
-
-
-def test_one_try_has_no_pass_at_k():
     assert "pass_at_k" not in figures("--n", "1")
 
 
@@ -115,12 +112,6 @@ def test_every_episode_is_written_as_a_line_of_json(tmp_path):
     records = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(records) == 3
     assert all(record["correct"] and record["turns"] for record in records)
-
-
-def test_transcripts_are_part_of_the_one_json_object():
-    told = figures("--n", "3", "--transcripts", "2")
-
-    assert [len(record["turns"]) > 0 for record in told["transcripts"]] == [True, True]
 
 
 def test_transcripts_for_people_show_calls_and_verdict():
@@ -137,13 +128,6 @@ def test_the_table_holds_accuracy_with_its_interval():
     assert "mean score" in page
 
 
-def test_in_a_pipe_there_are_results_and_no_bar():
-    done = run("eval", ENV_ID, "--n", "2", "--json")
-
-    assert json.loads(done.stdout)["episodes"] == 2
-    assert done.stderr == ""
-
-
 def test_strict_parsing_and_the_step_limit_reach_the_environment():
     told = figures("--n", "2", "--parsing", "strict", "--step-limit", "2")
 
@@ -155,15 +139,10 @@ def test_refused_tasks_are_listed_with_their_reasons(stranger):
     page = run_here("eval", "stranger/Word-v0", path=stranger).stdout
 
     told = json.loads(listed.stdout)
+    assert "split" not in told  # the environment has none
     refusal = {"task_id": "odd", "code": "empty_gold", "reason": "its gold is empty."}
     assert (told["episodes"], told["accuracy"], told["refused"]) == (2, 1.0, [refusal])
     assert "refused: 1 (1 empty_gold)\n  odd [empty_gold] its gold is empty.\n" in page
-
-
-def test_an_environment_without_splits_gets_none(stranger):
-    told = json.loads(run_here("eval", "stranger/Word-v0", "--json", path=stranger).stdout)
-
-    assert "split" not in told
 
 
 def test_an_option_that_an_environment_lacks_is_told(stranger):
@@ -219,16 +198,10 @@ def test_a_policy_of_a_package_gets_name_seed_and_temperature(tmp_path):
     ("arguments", "told"),
     [
         (["--policy", "exprt"], "there is no policy 'exprt'; did you mean 'expert'?"),
-        (["--policy", "./no-such-folder"], "there is no folder './no-such-folder' with a model"),
-        (["--temperature", "1"], "--temperature is for models; expert has none, leave it out."),
-        (["--dataset", "no-such-folder"], "there is no data set 'no-such-folder'"),
         (["--split", "nope"], "has no split 'nope'"),
-        (["--parsing", "hard"], "parsing must be"),
         (["--step-limit", "1"], "step_limit must be an integer of at least 2, got 1."),
         (["--out", "no-such-folder/x.jsonl"], "there is no folder no-such-folder; make it first."),
         (["--out", "."], "--out . is a folder with other things in it; name a new one"),
-        (["--k", "0"], "--k"),
-        (["--n", "none"], "--n"),
         (["--seed", "-1"], "--seed"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -253,6 +226,7 @@ def test_a_file_that_cannot_be_written_is_a_failure(tmp_path):
     assert "/dev/full cannot be written" in done.stderr
 
 
+@pytest.mark.nightly
 def test_real_spider_is_solved_by_the_expert_and_few_tasks_are_refused(spider):
     told = figures("--dataset", str(spider))
 
@@ -261,35 +235,27 @@ def test_real_spider_is_solved_by_the_expert_and_few_tasks_are_refused(spider):
     assert all(refusal["reason"] for refusal in told["refused"])
 
 
-@pytest.mark.parametrize("match", ["spider", pytest.param("suite", marks=pytest.mark.slow)])
-def test_any_argument_of_the_environment_can_be_set(match):
-    settings = ("--set", f"match={match}", "--set", 'tools=["answer"]')
+def test_any_argument_of_the_environment_can_be_set():
+    settings = ("--set", "match=spider", "--set", 'tools=["answer"]')
     result = evaluated("--n", "1", "--json", *settings, env_id="sqlgym/TextToSQL-v0")
     assert result.exit_code == 0, result.stderr
     told = json.loads(result.stdout)
-    assert (told["match"], told["tools"], told["accuracy"]) == (match, ["answer"], 1.0)
+    assert (told["match"], told["tools"], told["accuracy"]) == ("spider", ["answer"], 1.0)
 
 
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("match", "--set takes NAME=VALUE"),
         ("a b=1", "--set takes NAME=VALUE"),
         ("mtch=spider", "no argument 'mtch' to --set: it has dataset, split, match"),
         ("match=fair", 'match must be "sound", "spider" or "suite"'),
         ("tools=5", "tools must name some of"),
-        ("tools=[[]]", "tools must name some of"),
         ("split=dev", "split is given twice"),
     ],
 )
 def test_a_wrong_setting_is_told(setting, words):
     result = evaluated("--split", "dev", "--set", setting, env_id="sqlgym/TextToSQL-v0")
     assert words in " ".join(f"{result.stderr} {result.exception}".split())
-
-
-def test_a_setting_given_twice_is_told():
-    result = evaluated("--set", "render=json", "--set", "render=table")
-    assert "render=... is given twice" in f"{result.stderr} {result.exception}"
 
 
 # What is kept -------------------------------------------------------------------------------------

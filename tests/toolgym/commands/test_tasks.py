@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from tests.toolgym.commands.command_line import install, run_here
+from tests.toolgym.commands.command_line import run_here
 
 
 @pytest.fixture
@@ -61,37 +61,3 @@ def test_a_long_list_is_cut_and_says_how_to_see_the_rest(folder):
     done = run_here("tasks", "check", str(folder), "--show", "1")
 
     assert "  ... (1 more; --show N, or --json for all)" in done.stdout.splitlines()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["nowhere"], "there is no data set 'nowhere'"),
-        (["bundled", "--split", "exam"], "has no split 'exam'"),
-        (["bundled", "--env", "sqlgym/Nothing-v0"], "Known environments"),
-    ],
-)
-def test_what_is_not_there_is_told_with_status_2(arguments, told):
-    done = run_here("tasks", "check", *arguments)
-
-    assert done.returncode == 2
-    assert told in done.stderr
-
-
-def test_a_command_of_a_group_has_the_same_boundary_as_one_that_stands_alone(tmp_path):
-    module = '''
-        import typer
-        from toolgym.errors import EnvironmentFault
-
-        command = typer.Typer(help="A group of a stranger.")
-
-        @command.command("fall")
-        def fall() -> None:
-            """Fail."""
-            raise EnvironmentFault("the disk is full.", "Make room.")
-    '''
-    place = install(tmp_path, "grouped", module, {"toolgym.commands: group": "grouped:command"})
-    done = run_here("group", "fall", path=place)
-
-    assert (done.returncode, done.stderr) == (1, "toolgym: the disk is full. Make room.\n")
-    assert "A group of a stranger." in run_here("--help", path=place).stdout

@@ -2,9 +2,9 @@
 
     python -m tests.toolgym.commands.wrong_inputs FOLDER [COMMAND ...]
 
-It makes files of all kinds in FOLDER, tries each line in a child of its own, and prints one line of
-JSON for each: the line, the exit status, what went to stderr, whether PyTorch was loaded, and which
-files are new.
+It makes files of all kinds in FOLDER, loads all commands once, tries each line in a child of its
+own, and prints one line of JSON for each: the line, the exit status, what went to stderr, whether
+PyTorch was loaded, and which files are new.
 """
 
 import io
@@ -13,9 +13,11 @@ import os
 import sqlite3
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 
-from toolgym.cli import main
+from toolgym.cli import application, main
+from toolgym.registration import load_environments
 
 CASES = {
     "mcp": "missing argument 'env_id'.",
@@ -82,6 +84,9 @@ CASES = {
     "play sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
     "play sqlgym/Explore-v0 --seed -1": "invalid value for '--seed': Input should be greater",
     "play sqlgym/Explore-v0 --split exam": "bundled has no split 'exam': it has 'train', 'dev'.",
+    "play": "missing argument 'env_id'.",
+    "play sqlgym/Explore-v0 --dataset nowhere": "there is no data set 'nowhere': it is neither",
+    "play sqlgym/Explore-v0 --task a --seed 1": "--task-id and --seed both choose the task; give",
     "play sqlgym/Explore-v0 --task nowhere": "there is no task 'nowhere' in bundled (train); it",
     "report": "missing argument 'RUN'.",
     "report nowhere": "There is no run folder nowhere; `toolgym train`",
@@ -157,6 +162,11 @@ CASES = {
     "tasks synth good.db --out text.txt": "is there already: name another folder, or add",
     "tasks synth good.db --out made --n 0": "invalid value for '--n' / '-n': Input should be",
     "tasks synth good.db --out made --hardness easy=2": "--hardness takes shares from 0 to 1",
+    "tasks synth good.db --out made --tables boot": "There is no table 'boot'",
+    "tasks synth good.db --out made --splits train": "--splits must be of the form NAME=SHARE",
+    "tasks synth good.db --out made --splits train=1,dev=1": "must be positive and sum to 1",
+    "tasks synth good.db --out made --env sqlgym/Nothing-v0": "Known environments",
+    "tasks check bundled --env sqlgym/Nothing-v0": "Known environments",
     "tasks synth good.db --out made --hardness odd=1": "these options of a synthesis are",
     "train": "say which environment, as in: toolgym train",
     "train sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
@@ -288,6 +298,10 @@ def try_all(place: Path, commands: list[str]) -> None:
     os.environ |= {"COLUMNS": "300"}
     os.environ.pop("OPENAI_API_KEY", None)
     prepare(Path())
+    application()
+    load_environments()
+    for name in ("sqlgym.envs.explore", "toolgym.rollout", "adapters.export.rows"):
+        import_module(name)  # once, not once in each child
     for line in CASES:
         if commands and line.split()[0] not in commands:
             continue

@@ -17,9 +17,17 @@ from toolgym.report import write_report
 from toolgym.runs.run import Run, reproducibility
 
 STEPS = 60
+PLAYED = 192
 
 
-def synthetic_run(folder: Path, *, seed: int = 0, learns: bool = True, steps: int = STEPS) -> Run:
+def synthetic_run(
+    folder: Path,
+    *,
+    seed: int = 0,
+    learns: bool = True,
+    steps: int = STEPS,
+    played: int = PLAYED,
+) -> Run:
     """A run whose numbers move as a tiny model's do; with `learns=False` as a control's do."""
     rng = random.Random(seed)
     config = {
@@ -41,7 +49,7 @@ def synthetic_run(folder: Path, *, seed: int = 0, learns: bool = True, steps: in
         run.log_metrics(grpo_numbers(rng, step, learns))
     ends = (0.125, 0.42 if learns else 0.13)
     evaluations = {
-        phase: evaluation(run, rng, phase, share)
+        phase: evaluation(run, rng, phase, share, played)
         for phase, share in zip(("before", "after"), ends, strict=True)
     }
     gain = "The model became more reliable at what it could do before; it learnt no new skill."
@@ -102,16 +110,18 @@ def grpo_numbers(rng: random.Random, step: int, learns: bool) -> dict[str, Any]:
     }
 
 
-def evaluation(run: Run, rng: random.Random, phase: str, accuracy: float) -> dict[str, Any]:
-    right = [rng.random() < accuracy for _ in range(192)]
+def evaluation(
+    run: Run, rng: random.Random, phase: str, accuracy: float, played: int
+) -> dict[str, Any]:
+    right = [rng.random() < accuracy for _ in range(played)]
     records = [episode(number, phase, was_right) for number, was_right in enumerate(right)]
     run.log_rollouts(records)
     return {
-        "accuracy": sum(right) / 192,
-        "interval": list(wilson_interval(sum(right), 192)),
+        "accuracy": sum(right) / played,
+        "interval": list(wilson_interval(sum(right), played)),
         "validity": 0.87 if phase == "before" else 0.975,
-        "mean_score": sum(record["score"] for record in records) / 192,
-        "episodes": 192,
+        "mean_score": sum(record["score"] for record in records) / played,
+        "episodes": played,
     }
 
 

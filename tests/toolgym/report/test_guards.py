@@ -95,18 +95,15 @@ def test_thresholds_are_found_wherever_a_trainer_keeps_them(config: dict[str, An
     assert thresholds({"guards": {}, "settings": None}) == {}
 
 
-@pytest.mark.parametrize(("last", "is_near"), [(0.5, False), (1.2, True)])
-def test_a_limit_far_above_a_curve_does_not_press_it_flat(
-    tmp_path: Path, last: float, is_near: bool
-) -> None:
+def test_a_limit_far_above_a_curve_does_not_press_it_flat(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", {"guards": saved()})
-    for step, entropy in enumerate([*FIRST, last], 1):
+    for step, entropy in enumerate([*FIRST, 0.5], 1):
         run.log_metrics({"phase": "grpo", "step": step, "entropy": entropy})
 
     page = Page(write_report(run))
 
     names = [row["name"] for row in page.values("plot-entropy", "text")]
-    assert ("ceiling" in names, "floor" in names) == (is_near, True)
+    assert ("ceiling" in names, "floor" in names) == (False, True)
     assert "Dotted: the limits of the guards." in page.text
 
 
@@ -126,15 +123,6 @@ def test_every_metric_that_is_drawn_is_in_the_vocabulary_and_of_its_unit() -> No
                 metric = METRICS[series.key]
                 assert plot.phase in metric.phases, series.key
                 assert (metric.unit == "share") == (plot.unit == "share"), series.key
-
-
-def test_every_metric_that_tells_something_is_drawn() -> None:
-    assert METRICS.keys() - drawn_keys() == {
-        "turns",
-        "rollouts",
-        "updates",
-        "held_out_episodes",
-    }  # what shares are of
 
 
 def test_severities_are_named_as_the_guards_name_them() -> None:

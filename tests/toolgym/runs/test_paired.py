@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgym import ConfigurationError
@@ -40,6 +40,7 @@ PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=4
 TRIES = st.lists(st.booleans(), min_size=2, max_size=3)
 
 
+@settings(max_examples=60)
 @given(PAIRS, st.randoms(use_true_random=False))
 def test_the_difference_is_that_of_the_shares_and_lies_in_its_interval(
     pairs: list[tuple[bool, bool]], order: Any
@@ -59,6 +60,7 @@ def test_the_difference_is_that_of_the_shares_and_lies_in_its_interval(
     assert paired(first, second) == found
 
 
+@settings(max_examples=60)
 @given(PAIRS)
 def test_the_other_way_round_everything_is_mirrored(pairs: list[tuple[bool, bool]]) -> None:
     first, second = (singles(side) for side in zip(*pairs, strict=True))
@@ -71,6 +73,7 @@ def test_the_other_way_round_everything_is_mirrored(pairs: list[tuple[bool, bool
     assert (there.gained, there.lost, there.chance) == (back.lost, back.gained, back.chance)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.booleans(), min_size=1, max_size=30))
 def test_an_evaluation_does_not_differ_from_itself(outcomes: list[bool]) -> None:
     found = paired(singles(outcomes), singles(outcomes))
@@ -102,6 +105,7 @@ def test_the_sign_test_counts_all_ways_in_which_pairs_can_fall(more: int, fewer:
     assert 0 < sign_test(more, fewer) <= 1
 
 
+@settings(max_examples=10)  # each draws 10,000 samples twice
 @given(st.lists(st.tuples(TRIES, TRIES), min_size=2, max_size=5))
 def test_several_tries_count_by_their_mean(pairs: list[tuple[list[bool], list[bool]]]) -> None:
     found = paired(*(played(side) for side in zip(*pairs, strict=True)))

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.oracles.comparison import Row, compare
-from tests.oracles.shapes import DETECTORS, SHAPES
-from tests.oracles.written import SCHEMAS, texts
+from benchmarks.call_readers.comparison import Row, compare
+from benchmarks.call_readers.shapes import DETECTORS, SHAPES
+from benchmarks.call_readers.written import SCHEMAS, texts
 
 VARIABLE = "TOOLGYM_SGLANG_PYTHON"
 NO_SGLANG = f"{VARIABLE} is not set: it names a Python interpreter that has the detectors of sglang"
@@ -56,7 +56,7 @@ class Detectors:
         text = prompt + text
         key = detector, text
         if key not in self._answers:
-            assert self._process.stdin is not None
+            assert self._process.stdin is not None  # noqa: S101
             asked = {"detector": detector, "text": text, "tools": self._tools}
             self._process.stdin.write(json.dumps(asked) + "\n")
             self._process.stdin.flush()
@@ -64,7 +64,7 @@ class Detectors:
         return [(name, arguments) for name, arguments in self._answers[key]]
 
     def _line(self) -> str:
-        assert self._process.stdout is not None
+        assert self._process.stdout is not None  # noqa: S101
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"The process of {VARIABLE} ended; run it by hand to see why.")

@@ -8,10 +8,10 @@ from typing import Any
 from transformers.utils.chat_parsing import parse_response
 from trl import chat_template_utils
 
-from tests.oracles.cases import Reader
-from tests.oracles.comparison import Row, compare
-from tests.oracles.shapes import SHAPES
-from tests.oracles.written import SCHEMAS, texts
+from benchmarks.call_readers.cases import Reader
+from benchmarks.call_readers.comparison import Row, compare
+from benchmarks.call_readers.shapes import SHAPES
+from benchmarks.call_readers.written import SCHEMAS, texts
 
 
 def rows(count: int) -> Iterator[Row]:

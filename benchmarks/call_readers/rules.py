@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.oracles.cases import (
+from benchmarks.call_readers.cases import (
     Case,
     beyond,
     changed,
@@ -27,7 +27,7 @@ from tests.oracles.cases import (
     plain,
     without_thoughts,
 )
-from tests.oracles.written import MARKS_IN_TEXT, SPECS
+from benchmarks.call_readers.written import MARKS_IN_TEXT, SPECS
 from toolgym.calls.repairs import MISSING_CLOSE_TAG
 from toolgym.calls.source import RawCall
 
@@ -340,7 +340,8 @@ RULES: dict[str, Callable[[Case], bool]] = {
 
 
 # Differences in which we are wrong, or silent, as of today. They are counted apart and fail
-# nothing; one that is met no more has to be taken out (`test_oracles.py`).
+# nothing; one that is met no more has to be taken out (`tools/compare_calls.py` tells
+# which).
 
 
 def _line_break_lost(case: Case) -> bool:

@@ -1,6 +1,6 @@
 """Tool calls as the detectors of sglang read them: a process of its own, which speaks JSON lines.
 
-Run by the interpreter of an environment that holds sglang, never imported by the tests:
+Run by the interpreter of an environment that holds sglang, never imported here:
 
     {"detector": "kimi_k2", "text": "...", "tools": [...]}
     {"calls": [["describe", {"table_name": "singer"}]], "error": ""}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.oracles.written import SPECS, Call, Shape, Written
+from benchmarks.call_readers.written import SPECS, Call, Shape, Written
 from toolgym.calls.source import RawCall
 from toolgym.calls.tool_index import plan_of
 
@@ -42,6 +42,7 @@ class Case:
 
     @property
     def text(self) -> str:
+        """What was written."""
         return self.written.text
 
     @property

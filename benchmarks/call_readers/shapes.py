@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tests.oracles.written import Call, Shape, json_text
+from benchmarks.call_readers.written import Call, Shape, json_text
 from toolgym.calls import FORMATS, Format, render_calls
 
 

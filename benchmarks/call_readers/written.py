@@ -15,46 +15,14 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
-from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
-from toolgym.tools import Code, tool, tools_of
+from tests.toolgym.calls.toy_sql_tools import PLAIN, TOOLS, TYPED
 
 Call = tuple[str, dict[str, Any]]
 
 
-class ToyPlain:
-    """Arguments of the types that the other toys lack."""
-
-    @tool
-    def plan(
-        self,
-        steps: list[dict[str, Any]],
-        options: dict[str, Any] | None = None,
-        ratio: float = 0.5,
-        dry: bool = False,
-    ) -> str:
-        """Make a plan.
-
-        Args:
-            steps: Objects.
-            options: An object.
-            ratio: A number.
-            dry: Whether nothing is done.
-        """
-        return f"{steps}{options}{ratio}{dry}"
-
-    @tool
-    def run_code(self, code: Annotated[str, Code("python")]) -> str:
-        """Run code.
-
-        Args:
-            code: Python.
-        """
-        return code
-
-
-SPECS = {**TOOLS, **TYPED, **tools_of(ToyPlain)}
+SPECS = {**TOOLS, **TYPED, **PLAIN}
 SCHEMAS = [spec.schema() for spec in SPECS.values()]
 
 TEXTS = (

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.oracles.cases import Case, Reader
-from tests.oracles.rules import FAULT, OPEN, RULES, reason
-from tests.oracles.written import SPECS, Shape, Written
+from benchmarks.call_readers.cases import Case, Reader
+from benchmarks.call_readers.rules import FAULT, OPEN, RULES, reason
+from benchmarks.call_readers.written import SPECS, Shape, Written
 from toolgym.calls.formats import find_calls
 
 KINDS = ("both", "neither", "ours only", "theirs only", "different")
@@ -43,6 +43,7 @@ class Row:
     faults: list[Case] = field(default_factory=list)
 
     def add(self, case: Case) -> None:
+        """Count a case, and what it needs."""
         self.counts[kind(case)] += 1
         why = reason(case)
         if why:
@@ -95,7 +96,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def shown(case: Case) -> str:
-    """A case for a failing test, or to look at."""
+    """A case, to look at."""
     return "\n".join(
         [
             f"{case.shape.name} ({case.written.mistake or 'as written'}): {case.text!r}",
