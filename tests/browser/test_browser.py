@@ -7,7 +7,7 @@ import pytest
 
 from tests.browser.conftest import Trouble
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 def page_of(folder: Path, body: str) -> Path:

@@ -16,7 +16,7 @@ from toolgym.report import write_report
 from toolgym.report.page import task_page
 from toolgym.runs.run import Run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 HOSTILE = (
     '<img src=x onerror="window.struck = 1"></script><script>window.struck = 2</script>\'\u2028'
 )

@@ -16,7 +16,7 @@ import pytest
 
 from tools.make_site import build, settings
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 NARROW = 390
 

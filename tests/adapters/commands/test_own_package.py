@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 from toolgym import read_episodes
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = pytest.mark.torch
 
 ROOT = Path(__file__).resolve().parents[3]
 ENV = "mygym/Locks-v0"
@@ -29,6 +29,7 @@ SIGNATURES = {
     "has a signature of its own": "def __init__(self, step_limit: int = 15, rewards=None):\n"
     "        options = {'step_limit': step_limit, 'rewards': rewards}",
 }
+OTHERS = [name for name in SIGNATURES if name != "names its arguments"]
 PROJECT = """
     [build-system]
     requires = ["hatchling"]
@@ -70,7 +71,7 @@ SMALL = [
 Toolgym = Callable[..., str]
 
 
-@pytest.fixture(scope="module", params=SIGNATURES)
+@pytest.fixture(scope="module")
 def toolgym(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Toolgym:
     """The program in a virtual environment with the package; what it prints on stdout."""
     folder = tmp_path_factory.mktemp("own")
@@ -106,6 +107,16 @@ def _environment(folder: Path) -> str:
     return python
 
 
+def signatures(
+    *names: str, mark: pytest.MarkDecorator = pytest.mark.nightly
+) -> pytest.MarkDecorator:
+    """Packages for a test: the first one with a mark, the others nightly."""
+    marks = [mark, *[pytest.mark.nightly] * len(names)]
+    cases = [pytest.param(name, marks=each) for name, each in zip(names, marks, strict=False)]
+    return pytest.mark.parametrize("toolgym", cases, indirect=True)
+
+
+@signatures("names its arguments", *OTHERS, mark=pytest.mark.integration)
 def test_it_is_listed_played_and_evaluated(toolgym: Toolgym) -> None:
     assert ENV in toolgym("envs")
     assert json.loads(toolgym("eval", ENV, "--json"))["accuracy"] == 1.0
@@ -115,6 +126,7 @@ def test_it_is_listed_played_and_evaluated(toolgym: Toolgym) -> None:
     assert "Args:" not in help_text
 
 
+@signatures("names its arguments")
 @pytest.mark.parametrize("trainer", ["trl", "reference"])
 def test_it_is_trained(toolgym: Toolgym, trainer: str, tmp_path: Path) -> None:
     run = tmp_path / "run"
@@ -138,6 +150,7 @@ def _what_comes_out_can_be_read(toolgym: Toolgym, run: Path, tmp_path: Path) -> 
         toolgym("audit", folder, "--quiet", status=2)
 
 
+@signatures("names its arguments")
 def test_preflight_looks_at_it(toolgym: Toolgym) -> None:
     small = ("--demos", "20", "--warmup-steps", "4", "--tasks", "2", "--tries", "2")
     length = ("--max-completion-length", "96", "--step-limit", "4")

@@ -1,12 +1,10 @@
 """`toolgym train`, from its first word to its report; small here, and in full where it is slow."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import gymnasium as gym
@@ -15,9 +13,10 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
+from peft import PeftModel
 
 from adapters.commands.train_run import next_folder
-from adapters.commands.train_with_trl import train_with_trl
+from adapters.commands.train_with_trl import last_checkpoint, train_with_trl
 from adapters.training.guards.config import GuardConfig
 from adapters.training.models.chat_policy import load_model
 from adapters.training.models.demonstrations import demonstrate
@@ -26,7 +25,6 @@ from adapters.training.runs import phases
 from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
 from tests.adapters.commands.test_train_resume import without_clock
-from tests.sweeps import sweep
 from tests.toolgym.commands.command_line import run_here
 from toolgym import registration
 from toolgym.cli import main
@@ -60,6 +58,7 @@ def small_run(request, tmp_path_factory):
     return folder, done, request.param
 
 
+@pytest.mark.integration
 def test_it_says_first_what_is_trained_on_what_and_ends_with_a_table(small_run):
     _, done, _ = small_run
     lines = done.stdout.splitlines()
@@ -73,6 +72,7 @@ def test_it_says_first_what_is_trained_on_what_and_ends_with_a_table(small_run):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.integration
 def test_the_run_folder_holds_all_that_it_promises(small_run):
     folder, _, trainer = small_run
     summary = json.loads((folder / "summary.json").read_text())
@@ -98,24 +98,7 @@ def test_the_run_folder_holds_all_that_it_promises(small_run):
     assert "<svg" in (folder / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("trainer", ["trl", "reference"])
-def test_a_run_that_learns_nothing_is_stopped_and_says_what_to_change(trainer, tmp_path):
-    options = ["--trainer", trainer, "--steps", "45", "--max-completion-length", "24"]
-    options += ["--set", 'guards={"nothing_patience": 2}', "--out", tmp_path / "run"]
-    done = toolgym("train", ENV, *UNASKED, *options)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    run = Run.open(tmp_path / "run")
-    assert run.summary["status"] == "stopped"
-    assert "- nothing_learnt: nothing was learnt in 6 steps in a row" in run.summary["diagnosis"]
-    assert "\n1. Raise max_completion_length (it is 24) to " in run.summary["diagnosis"]
-    assert run.summary["diagnosis"] in done.stderr
-    assert "step 2, warn, nothing_learnt: " in done.stderr
-    assert len(run.metrics("grpo")) == 6
-    assert (run.path / "report.html").is_file()
-
-
+@pytest.mark.integration
 def test_its_checkpoint_is_a_policy_for_eval(small_run):
     folder, _, _ = small_run
     policy = folder / "checkpoints" / "final"
@@ -126,6 +109,7 @@ def test_its_checkpoint_is_a_policy_for_eval(small_run):
     assert figures.keys() >= FIGURES | {"refused"}
 
 
+@pytest.mark.integration
 def test_a_finished_run_is_not_done_again(small_run, capsys):
     folder, _, _ = small_run
     before = (folder / "metrics.jsonl").read_bytes()
@@ -135,17 +119,7 @@ def test_a_finished_run_is_not_done_again(small_run, capsys):
     assert (folder / "metrics.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("small_run", sweep(TRAINERS, ["reference"]), indirect=True)
-def test_the_same_seed_gives_the_same_run(small_run, tmp_path):
-    """By TRL as well: `test_train_resume` has two runs of one seed, the second interrupted."""
-    folder, _, trainer = small_run
-    again = ("--trainer", trainer, "--out", tmp_path / "again", "--quiet")
-    done = run_here("train", ENV, *UNASKED, *again)
-    assert done.returncode == 0, done.stderr
-    first, again = (Run.open(place).metrics() for place in (folder, tmp_path / "again"))
-    assert without_clock(first) == without_clock(again)
-
-
+@pytest.mark.integration
 def test_both_trainers_write_the_same_keys_by_the_same_names(small_run):
     folder, _, _ = small_run
     named = {key for key, metric in METRICS.items() if "grpo" in metric.phases}
@@ -154,7 +128,7 @@ def test_both_trainers_write_the_same_keys_by_the_same_names(small_run):
         assert line.keys() >= {"reward", "accuracy", "validity", "dead_groups", "drawn_groups"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     folder = tmp_path / "run"
     short = ("--steps", "1", "--eval-tasks", "2", "--max-completion-length", "104")
@@ -174,22 +148,6 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     done = run_here(*insisting, "--quiet")
     assert done.returncode == 0, done.stderr
     assert len(Run.open(folder).metrics("grpo")) == 1
-
-
-@pytest.mark.slow
-def test_a_dashboard_shows_what_the_run_folder_holds(tmp_path):
-    accumulator = pytest.importorskip(
-        "tensorboard.backend.event_processing.event_accumulator", reason="needs tensorboard"
-    )
-    folder = tmp_path / "run"
-    more = ("--steps", "2", "--report-to", "tensorboard", "--out", folder, "--quiet")
-    done = toolgym("train", ENV, *UNASKED, *more)
-    assert done.returncode == 0, done.stderr
-    shown = accumulator.EventAccumulator(str(folder / "tensorboard"))
-    shown.Reload()
-    written = [line["reward"] for line in Run.open(folder).metrics("grpo")]
-    assert [event.value for event in shown.Scalars("grpo/reward")] == pytest.approx(written)
-    assert [event.step for event in shown.Scalars("unseen_tasks/accuracy")] == [0, 2]
 
 
 @pytest.mark.parametrize(
@@ -231,24 +189,44 @@ def test_run_folders_are_numbered(tmp_path):
     assert next_folder(ENV, tmp_path) == tmp_path / "explore-008"
 
 
-@pytest.mark.slow
-def test_a_run_that_is_killed_goes_on_and_ends_as_if_nothing_had_happened(small_run, tmp_path):
-    folder = tmp_path / "killed"
-    options = ("--steps", "6", "--out", str(folder), "--quiet")
-    command = [str(SCRIPT), "train", ENV, *UNASKED, *options]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
-        for _ in range(1200):
-            if (folder / "checkpoints" / "checkpoint-2" / "trainer_state.json").exists():
-                break
-            time.sleep(0.1)
-        os.kill(run.pid, signal.SIGKILL)
-    assert json.loads((folder / "summary.json").read_text())["status"] == "interrupted"
+KILLED = """
+import os, signal, sys
+from toolgym.runs.run import Run
 
-    done = toolgym("train", "--resume", folder, "--quiet")
+log = Run.log_metrics
+
+def log_metrics(run, record):
+    log(run, record)
+    if (record["phase"], record["step"]) == ("grpo", 3):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Run.log_metrics = log_metrics
+from toolgym.cli import main
+
+main(sys.argv[1:])
+"""
+"""The command in a process that is killed once the third step is written down, with a checkpoint of
+the second."""
+
+
+@pytest.mark.integration
+def test_a_run_that_is_killed_goes_on_and_ends_as_if_nothing_had_happened(small_run, tmp_path):
+    """To the last digit; so the same seed gives the same run, too."""
+    whole, folder = Run.open(small_run[0]), tmp_path / "killed"
+    command = ["train", ENV, *UNASKED, "--trainer", small_run[2], "--out", str(folder), "--quiet"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, *command], capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    run = Run.open(folder)
+    assert run.summary["status"] == "interrupted"
+    assert [line["step"] for line in run.metrics("grpo")] == [1, 2, 3]
+
+    done = run_here("train", "--resume", folder, "--quiet")
 
     assert done.returncode == 0, done.stderr
-    assert [line["step"] for line in Run.open(folder).metrics("grpo")] == [1, 2, 3, 4, 5, 6]
-    assert json.loads((folder / "summary.json").read_text())["status"] == "complete"
+    assert without_clock(run.metrics()) == without_clock(whole.metrics())
+    assert list(run.rollouts()) == list(whole.rollouts())
+    again = Run.open(folder).summary
+    assert again | {"seconds": 0} == whole.summary | {"seconds": 0}
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +246,7 @@ def warmed_up(folder: Path, source: Path, env_id: str, **changes: object) -> dic
     return phases.train(run, settings, train_with_trl, NoProgress())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_main_job_at_least_doubles_the_accuracy_on_held_out_tasks(full_run):
     summary = json.loads((full_run / "summary.json").read_text())
     before, after = summary["before"], summary["after"]
@@ -300,7 +278,7 @@ def right_conditions(folder, transcripts):
     return right / len(transcripts)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_after_its_warm_up_the_tiny_model_copies_what_the_question_names(full_run):
     """Reinforcement learning mends no slip of copying, so a seed is as good as this is.
 
@@ -318,7 +296,7 @@ def sampled(summary):
     return found["before"]["interval"], found["after"]["interval"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
     """Noise moves the policy a little; it must not look like a gain.
 
@@ -337,7 +315,7 @@ def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
     assert "the difference in what is sampled is one that chance explains" in summary["gain"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_thirty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(full_run, tmp_path):
     """Every answer counts as wrong; what the score then teaches must not be silence."""
     from sqlgym.envs.explore import ExploreEnv
@@ -364,3 +342,21 @@ def test_thirty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(fu
     assert summary["after"]["accuracy"] == 0.0
     assert summary["after"]["answered"] >= 0.9
     assert sum(line["answered"] for line in rollouts) / len(rollouts) >= 0.9
+
+
+@pytest.mark.nightly
+def test_under_lora_what_is_measured_and_saved_is_model_and_adapter_together(full_run, tmp_path):
+    changes = {"lora": True, "steps": 4, "save_every": 2, "eval_tasks": 8, "eval_tries": 0}
+    warmed_up(tmp_path / "lora", full_run, ENV, **changes)
+    run = Run.open(tmp_path / "lora")
+    base, _ = load_model(str(run.checkpoints / "warmup"), for_training=True)
+    before = {name: weight.clone() for name, weight in base.state_dict().items()}
+    checkpoint, step = last_checkpoint(run)
+    assert step == 4
+    merged = PeftModel.from_pretrained(base, str(checkpoint)).merge_and_unload()
+    final, _ = load_model(str(run.checkpoints / "final"), for_training=True)
+    saved, moved = final.state_dict(), 0.0
+    for name, weight in merged.state_dict().items():
+        assert torch.allclose(saved[name], weight, atol=1e-7)
+        moved = max(moved, float((saved[name] - before[name]).abs().max()))
+    assert moved > 1e-5

@@ -14,7 +14,6 @@ from adapters.reference.losses import loss_config
 from adapters.training.algorithms.dynamic_sampling import SamplingConfig
 from adapters.training.runs.preparation import adapter_config
 from adapters.training.runs.settings import (
-    WITHOUT_OPTION,
     TrainSettings,
     read_settings,
     resolve,
@@ -57,12 +56,6 @@ def test_settings_without_an_option_are_reached_by_set_and_by_the_file(tmp_path:
     assert (settings.lora_rank, settings.warmup_batch, settings.dtype) == (4, 3, "bfloat16")
     adapted = adapter_config(settings)
     assert (adapted.r, adapted.lora_alpha, adapted.target_modules) == (4, 32, "all-linear")
-
-
-def test_every_setting_has_an_option_or_is_reached_by_set() -> None:
-    fields = set(TrainSettings.model_fields)
-    assert fields == {*WITHOUT_OPTION} | (fields & OWN_OPTIONS.keys())
-    assert not {*WITHOUT_OPTION} & OWN_OPTIONS.keys()
 
 
 def test_half_precision_is_for_adapters_and_for_the_reference_trainer() -> None:
@@ -160,20 +153,6 @@ def config_of(tmp_path: Path, **given: Any) -> StableGRPOConfig:
     return made
 
 
-@pytest.mark.parametrize("model", [None, "Qwen/Qwen3-0.6B"])
-def test_every_model_is_trained_with_everything_that_is_safe(
-    model: str | None, tmp_path: Path
-) -> None:
-    config = config_of(tmp_path, model=model)
-    assert (config.num_generations, config.generation_batch_size) == (8, 32)
-    assert config.estimator == "batch_normalized_baseline"
-    assert config.beta > 0
-    assert config.dynamic_sampling
-    assert config.mask_truncated_completions
-    assert config.epsilon_high == 0.28
-    assert not config.only_warns
-
-
 def test_both_trainers_have_the_same_defaults(tmp_path: Path) -> None:
     """As far as a setting of the one has a counterpart in the other."""
     one, other = config_of(tmp_path), reference_options(resolve(EXPLORE))
@@ -192,13 +171,6 @@ def test_both_trainers_have_the_same_defaults(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_set_goes_before_everything(tmp_path: Path) -> None:
-    options = {"dynamic_sampling": True, "beta": 0.1, "per_device_train_batch_size": 8}
-    config = config_of(tmp_path, trainer_options={**options, "gradient_accumulation_steps": 4})
-    assert (config.dynamic_sampling, config.beta) == (True, 0.1)
-    assert config.per_device_train_batch_size == 8
-
-
 def test_an_adapter_learns_at_ten_times_the_rate_unless_a_rate_is_given() -> None:
     full = resolve(EXPLORE, model="Qwen/Qwen3-0.6B")
     assert resolve(EXPLORE, model="Qwen/Qwen3-0.6B", lora=True).learning_rate == pytest.approx(
@@ -213,6 +185,12 @@ def test_what_the_trainer_refuses_is_told_before_a_run_begins() -> None:
     with pytest.raises(ConfigurationError, match=r"trl\[vllm\]"):
         check_settings(resolve(EXPLORE, vllm="server"))
     check_settings(resolve(EXPLORE, lora=True))
+
+
+def test_tasks_that_cannot_be_dealt_evenly_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigurationError, match="--prompts 3 cannot be dealt to 2 processes"):
+        check_settings(resolve(EXPLORE, prompts=3))
 
 
 def test_runs_of_before_these_options_can_be_resumed() -> None:

@@ -51,7 +51,7 @@ def test_trainings_on_other_data_and_after_a_novice_keep_the_warm_up_they_were_t
         assert (other.copying, other.warmup_matrix_rate) == (0.0, None)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_tiny_model_trains_on_a_bare_database_file(tmp_path):
     with sqlite3.connect(tmp_path / "my.db") as database:
         database.execute("CREATE TABLE ship (ship_id INTEGER PRIMARY KEY, name, kind, tons REAL)")

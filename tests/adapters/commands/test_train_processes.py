@@ -35,7 +35,7 @@ def launched(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("trainer", ["trl", "reference"])
 def test_two_processes_write_one_run(trainer: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
@@ -55,7 +55,7 @@ def test_two_processes_write_one_run(trainer: str, tmp_path: Path) -> None:
     assert len(episodes) == 8
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_is_taken_up_by_two_processes_where_one_left_it(tmp_path: Path) -> None:
     """The reference trainer plays the same rollouts, however many processes share them."""
     one, two = tmp_path / "one", tmp_path / "two"
@@ -89,16 +89,3 @@ def _repeatable(lines: list[dict[str, Any]]) -> list[dict[str, float]]:
         {k: v for k, v in line.items() if k not in {*passing, "phase"} and v is not None}
         for line in lines
     ]
-
-
-@pytest.mark.slow
-def test_tasks_that_cannot_be_dealt_evenly_are_refused_before_anything_is_made(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "run"
-
-    done = launched(ENV, *SMALL, "--prompts", "3", "--out", folder)
-
-    assert done.returncode != 0
-    assert "--prompts 3 cannot be dealt to 2 processes" in done.stderr
-    assert not folder.exists()

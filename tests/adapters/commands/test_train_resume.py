@@ -1,6 +1,5 @@
-"""An interrupted run ends with the numbers that it would have had without the interruption."""
+"""What an interruption or a stop of a run leaves, and what is said on the way."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -54,19 +53,11 @@ def without_clock(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in line.items() if k not in seconds} for line in lines]
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return begin(tmp_path_factory.mktemp("undisturbed") / "run", NoProgress())
-
-
-@pytest.mark.parametrize(
-    ("phase", "step"), [pytest.param("warm-up", 7, marks=pytest.mark.slow), ("GRPO", 3)]
-)
-def test_an_interrupted_run_ends_as_one_that_was_not(
-    undisturbed: Run, tmp_path: Path, phase: str, step: int
-) -> None:
+@pytest.mark.nightly
+def test_a_run_that_is_interrupted_in_its_warm_up_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    undisturbed = begin(tmp_path / "undisturbed", NoProgress())
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
-        begin(tmp_path / "run", Interrupt(phase, step))
+        begin(tmp_path / "run", Interrupt("warm-up", 7))
     run = Run.open(tmp_path / "run")
     assert run.summary["status"] == "interrupted"
 
@@ -93,15 +84,25 @@ def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path: Path) -> Non
 
 
 def test_a_resumed_run_takes_no_other_settings(
-    undisturbed: Run, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit, match=r"^2$"):
-        main(["train", "--resume", str(undisturbed.path), "--steps", "9"])
+    run = Run.create(tmp_path / "run", {"settings": SETTINGS.model_dump()})
+    for words in (["--steps", "9"], ["--out", "elsewhere", "--quiet"]):
+        with pytest.raises(SystemExit, match=r"^2$"):
+            main(["train", "--resume", str(run.path), *words])
+        assert f"leave out {words[0]}" in capsys.readouterr().err
 
-    assert "leave out --steps" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match=r"^2$"):
-        main(["train", "--resume", str(undisturbed.path), "--out", "elsewhere", "--quiet"])
-    assert "leave out --out" in capsys.readouterr().err
+
+BRIEF = SETTINGS.model_copy(
+    update={
+        "evaluation_split": None,
+        "demonstrations": 8,
+        "warmup_steps": 1,
+        "eval_tasks": 1,
+        "eval_tries": 0,
+        "max_new_tokens": 2,
+    }
+)
 
 
 def test_ctrl_c_says_how_to_go_on(
@@ -112,33 +113,28 @@ def test_ctrl_c_says_how_to_go_on(
 
     monkeypatch.setattr(train_run, "trainer_named", lambda name: interrupted)
 
-    settings = SETTINGS.model_copy(update={"demonstrations": 8, "warmup_steps": 1})
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
-        train_run.start(settings, tmp_path / "run", quiet=True)
+        train_run.start(BRIEF, tmp_path / "run", quiet=True)
 
     assert f"toolgym train --resume {tmp_path / 'run'}" in capsys.readouterr().err
 
 
+@pytest.mark.integration
 def test_a_run_that_its_guards_end_says_why_and_leaves_a_report(
-    undisturbed: Run,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(grpo: phases.Grpo) -> None:
         raise TrainingStopped(3, "Training stops at step 3.\nLower the learning rate.")
 
     monkeypatch.setattr(train_run, "trainer_named", lambda name: stopped)
-    run = Run.create(tmp_path / "run", {"settings": SETTINGS.model_dump()})
-    shutil.copytree(undisturbed.checkpoints / "warmup", run.checkpoints / "warmup")
 
     with pytest.raises(typer.Exit, match=r"^1$"):
-        train_run.resume(run.path, quiet=True)
+        train_run.start(BRIEF, tmp_path / "run", quiet=True)
 
     assert "Lower the learning rate." in capsys.readouterr().err
-    summary = Run.open(run.path).summary
+    summary = Run.open(tmp_path / "run").summary
     assert (summary["status"], summary["diagnosis"].splitlines()[0]) == (
         "stopped",
         "Training stops at step 3.",
     )
-    assert (run.path / "report.html").is_file()
+    assert (tmp_path / "run" / "report.html").is_file()

@@ -1,8 +1,6 @@
 """What a run says of itself: its settings, its record, its verdict."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,40 +68,8 @@ def test_the_verdict_says_what_kind_of_change_it_was(
     assert words in gain_sentence([evaluated(before, after)], settings)
 
 
-def test_the_verdict_tells_whose_demonstrations_were_imitated() -> None:
-    """The share of careful episodes is the habits' own; a novice of the environment has none."""
-
-    def told(env_id: str) -> str:
-        return gain_sentence([evaluated(0.2, 0.6)], resolve(env_id))
-
-    assert "played the right way in 30% of the episodes" in told(EXPLORE)
-    for env_id in ("aflowgym/Compose-v0", "aflowgym/Operate-v0"):
-        assert "elicitation, not a new skill. The demonstrations were a novice's" in told(env_id)
-        assert "30%" not in told(env_id)
-
-
-def test_without_a_sloppy_demonstrator_the_verdict_claims_less() -> None:
-    settings = resolve(EXPLORE, model="Qwen/Qwen3-0.6B")
-
-    sentence = gain_sentence([evaluated(0.2, 0.6)], settings)
-
-    assert "pass@k" in sentence
-    assert "30%" not in sentence
-
-
 def test_a_run_without_a_scored_episode_claims_nothing() -> None:
     assert "nothing can be said" in gain_sentence([evaluated(None, 0.5)], resolve(EXPLORE))
-
-
-def test_the_verdict_says_which_accuracy_is_which() -> None:
-    databases = evaluated(0.05, 0.06, "unseen databases")
-
-    told = gain_sentence([evaluated(0.2, 0.6), databases], resolve(EXPLORE))
-
-    assert told.startswith(
-        "Accuracy on unseen tasks went from 20.0% to 60.0% (greedy, 192 episodes)."
-    )
-    assert "On unseen databases it went from 5.0% to 6.0% (greedy, 192 episodes), a diff" in told
 
 
 @pytest.mark.parametrize(
@@ -187,11 +153,3 @@ def test_a_missing_extra_is_told_with_the_line_that_installs_it(
         ConfigurationError, match=r"torch_of_nowhere.*pip install 'toolgym\[train\]'"
     ):
         train.check_installed()
-
-
-def test_the_command_is_imported_without_torch() -> None:
-    code = "import sys, adapters.commands.train; print({'torch', 'trl'} & set(sys.modules))"
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == "set()"

@@ -87,13 +87,13 @@ def full_run(tmp_path_factory):
 
 
 @pytest.mark.torch
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_tiny_model_ends_near_the_best_of_the_family_for_every_kind(full_run):
     assert is_near_the_best(full_run), [regrets(full_run, phase) for phase in ("before", "after")]
 
 
 @pytest.mark.torch
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_its_held_out_accuracy_rises_beyond_chance(full_run):
     after = full_run.summary["after"]
     assert has_risen(full_run), (full_run.summary["before"], after)

@@ -50,6 +50,7 @@ def test_each_split_is_a_file_in_the_layout_of_hugging_face(tmp_path: Path) -> N
     assert [place.name for place in tmp_path.iterdir()] == ["a"]
 
 
+@pytest.mark.integration
 def test_lines_of_json_need_no_library_of_the_extra(tmp_path: Path) -> None:
     """The whole way from an environment to the folder, in a process that cannot import them."""
     from tests.toolgym.commands.command_line import python

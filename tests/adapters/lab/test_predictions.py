@@ -68,6 +68,7 @@ def test_no_change_is_confirmed_inside_and_refuted_outside(low, high, outcome):
     assert verdict_on(low, high, 0.2, within=True) == outcome
 
 
+@pytest.mark.nightly
 @given(value=numbers, half=st.floats(0, 1e3), size=st.floats(0, 1e3), within=st.booleans())
 def test_a_wider_interval_never_decides_what_a_narrower_one_leaves_open(value, half, size, within):
     narrow = verdict_on(value - half, value + half, size, within=within)

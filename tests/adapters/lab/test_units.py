@@ -6,14 +6,13 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.lab.figures import write_pictures
 from adapters.lab.results import finding, render, write_lab_report, write_results
 from adapters.lab.runner import estimate, left_of, piece_named, pieces_of, run_units
 from adapters.lab.units import FIRST_SEED, record_of, units_of
-from tests.adapters.lab.small_claims import EXPERIMENT, experiment, figures
+from tests.adapters.lab.small_claims import EXPERIMENT, experiment
 from toolgym.errors import ConfigurationError
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.nightly]
 
 
 def test_a_unit_that_is_done_is_not_done_again(tmp_path):
@@ -85,34 +84,6 @@ def test_the_page_tells_claims_and_verdicts_and_escapes_them(tmp_path):
     assert '<td class="confirmed">confirmed</td>' in page
     assert page.count("<figure") == 2
     assert page.count("<script") == page.count("</script>") == 3  # data, library, the page's own
-
-
-def test_the_first_table_is_not_crowded_by_what_says_nothing_by_design(tmp_path):
-    units = units_of(EXPERIMENT, "smoke")
-    run_units(units, tmp_path, jobs=1)
-    page = render([finding(EXPERIMENT, "smoke", units, tmp_path)])
-
-    assert page.count("A claim &lt;with&gt; markup.") == 1
-    assert page.count("a is above b.") == 1  # below, with its numbers
-    assert "<td>1 claims at smoke size</td>" in page
-    assert "More arithmetic." in page
-
-
-def test_the_page_of_nothing_done_says_so(tmp_path):
-    units = units_of(EXPERIMENT, "quick")
-
-    page = render([finding(EXPERIMENT, "quick", units, tmp_path)])
-    assert "Nothing was measured yet" in page
-    assert "Nothing is done yet" in page
-
-
-def test_figures_are_written_as_pictures_twice_the_same(tmp_path):
-    pytest.importorskip("vl_convert", reason="needs the extra `report`")
-    first = write_pictures(figures({}), tmp_path / "a")
-    second = write_pictures(figures({}), tmp_path / "b")
-
-    assert [file.name for file in first] == ["lines.png", "points.png"]
-    assert [f.read_bytes() for f in first] == [f.read_bytes() for f in second]
 
 
 def test_pieces_hold_all_units_once_and_none_is_too_long():

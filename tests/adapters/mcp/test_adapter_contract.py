@@ -54,7 +54,7 @@ def test_over_http_all_is_carried_that_a_host_sends(
     hold("mcp (http)", play, script, EXEMPT)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_over_pipes_all_is_carried_that_a_host_sends(hold: Hold, script: ScriptedEpisode) -> None:
     def play(script: ScriptedEpisode) -> Played:

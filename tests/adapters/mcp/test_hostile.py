@@ -239,12 +239,12 @@ def test_some_hostile_requests_change_nothing(server: HttpServer) -> None:
     check_siege(server, 300, seed=0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ten_thousand_hostile_requests_change_nothing(server: HttpServer) -> None:
     check_siege(server, 10_000, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_bodies_that_are_far_too_long_use_no_memory(server: HttpServer) -> None:
     server.close(server.begin())
     used = memory(server)

@@ -272,7 +272,7 @@ def test_episodes_that_are_open_when_the_server_is_stopped_are_kept(tmp_path: Pa
     ] * 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_request_that_does_not_arrive_is_not_waited_for(server: HttpServer) -> None:
     head = f"POST /episodes HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
     typed = f"{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n"

@@ -217,6 +217,6 @@ def test_some_hostile_requests_change_nothing(server: Server) -> None:
     check_siege(server, 300, seed=0)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ten_thousand_hostile_requests_change_nothing(server: Server) -> None:
     check_siege(server, 10_000, seed=1)

@@ -335,7 +335,7 @@ def test_a_container_is_reached_by_the_names_that_it_was_told(
     assert not names.has_origin("http://localhost:3000", "localhost:9000")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_session_outlives_the_time_that_a_request_has_to_arrive(server: Server) -> None:
     with server.client() as client:
         client.reset(task_id=HUTS)
@@ -343,7 +343,7 @@ def test_a_session_outlives_the_time_that_a_request_has_to_arrive(server: Server
         assert say(client, call("answer", value=1539)).observation.correct
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_request_that_does_not_arrive_is_not_waited_for(server: Server) -> None:
     upgrade = f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nUpgrade: websocket\r\n"
     body = f"POST /toolgym/tasks HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"

@@ -18,7 +18,7 @@ pytest.importorskip("trl", reason="needs the extra `train` besides: see this mod
 from tests.adapters.openenv.openenv_play import ROOT
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_step_of_grpo_is_made_on_a_server() -> None:
     command = ["examples/integrations/openenv_trl.py", "--steps", "1", "--warmup", "20"]
     environ = os.environ | {"OMP_NUM_THREADS": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}

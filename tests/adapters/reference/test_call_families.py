@@ -8,9 +8,6 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-import torch
-from torch import Tensor
-
 from adapters.reference.config import reference_config
 from adapters.reference.rollout import Ending, Request, Rollout
 from adapters.reference.sampling import Sampler
@@ -28,10 +25,11 @@ from tests.adapters.call_templates import (
     tokenizer_of,
     told_between,
 )
+from tests.adapters.reference.scripted import Script
 from tests.adapters.trl.scripted_trl import NOTES
 from tests.sweeps import sweep
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.integration]
 
 QUICK = ("hermes", "harmony", "glm", "gemma-4")
 SETTINGS: dict[str, Any] = {
@@ -49,19 +47,6 @@ ENDINGS = (
     *[Ending.ANSWERED] * 2,
     Ending.CUT_OFF,
 )
-
-
-class Script(Sampler):
-    """Draws what the script says, and nothing else."""
-
-    def __init__(self, said: Sequence[list[int]], *draw: Any) -> None:
-        super().__init__(*draw)
-        self.said = [iter(tokens) for tokens in said]
-
-    def _sampled(
-        self, log_probs: Tensor, rollouts: Sequence[int], positions: Sequence[int]
-    ) -> Tensor:
-        return torch.tensor([next(self.said[rollout]) for rollout in rollouts])
 
 
 def scripted(family: Family, tokenizer: Any, folder: Path, **hooks: Any) -> Any:

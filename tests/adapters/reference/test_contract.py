@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from adapters.reference.chat import ChatFormat, check_template
 from adapters.reference.decoder import Decoder, check_model
+from tests.sweeps import sweep
 from toolgym import ConfigurationError
 
 pytestmark = pytest.mark.torch
@@ -65,7 +66,7 @@ def env() -> Any:
     return made
 
 
-@pytest.mark.parametrize("family", KEPT)
+@pytest.mark.parametrize("family", sweep(KEPT, ["Qwen3", "Gemma3Text", "GptOss", "OPT"]))
 def test_a_model_of_keys_and_values_computes_the_same_with_the_cache(family: str) -> None:
     model = random_model(family, **KEPT[family])
     model.train(True)
@@ -80,7 +81,7 @@ def test_a_model_of_keys_and_values_computes_the_same_with_the_cache(family: str
     [
         ("Mamba", {}),
         ("Bloom", {"n_layer": 2, "n_head": 4}),
-        ("Qwen3Next", {"num_hidden_layers": 4}),
+        pytest.param("Qwen3Next", {"num_hidden_layers": 4}, marks=pytest.mark.nightly),
     ],
 )
 def test_a_model_with_another_memory_is_refused(family: str, options: dict[str, Any]) -> None:
@@ -90,11 +91,7 @@ def test_a_model_with_another_memory_is_refused(family: str, options: dict[str, 
         check_model(model)
 
 
-def test_a_model_in_half_precision_passes() -> None:
-    check_model(random_model("Qwen3", head_dim=16).to(torch.bfloat16))
-
-
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.data())
 def test_any_ragged_feeding_gives_the_logits_of_plain_passes(data: st.DataObject) -> None:
     model = random_model("Llama", initializer_range=0.3).train(False)
@@ -119,24 +116,12 @@ def test_any_ragged_feeding_gives_the_logits_of_plain_passes(data: st.DataObject
         texts[one], texts[other] = texts[other], texts[one]
 
 
-def test_freed_slots_are_filled_by_the_sequences_behind_them() -> None:
-    model = random_model("Qwen3", head_dim=16, initializer_range=0.3).train(False)
-    texts = [[5, 6, 7], [8, 9, 10, 11], [12, 13], [14]]
-    decoder = Decoder(model, 4)
-    decoder.feed(0, texts, [0] * 4)
-
-    decoder.cache.move([1, 3], 4)
-    logits = decoder.feed(0, [[20], [20]], [4, 1])
-
-    for row, text in enumerate((texts[1], texts[3])):
-        with torch.no_grad():
-            plain = model(input_ids=torch.tensor([[*text, 20]])).logits[0, -1]
-        torch.testing.assert_close(logits[row], plain, atol=1e-4, rtol=1e-4)
-
-
 @pytest.mark.parametrize(
     "template",
-    ["qwen2_5", "qwen3", "qwen3_training", "qwen3_instruct_2507", "qwen3_5_think_training"],
+    sweep(
+        ["qwen2_5", "qwen3", "qwen3_training", "qwen3_instruct_2507", "qwen3_5_think_training"],
+        ["qwen2_5", "qwen3_training"],
+    ),
 )
 def test_a_template_that_only_adds_is_taken(
     template: str, make_tokenizer: Callable[..., Any], env: Any

@@ -8,10 +8,12 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
 
+from adapters.reference import generation
 from adapters.reference.evaluation import BatchPlay, play_in_batches
 from adapters.reference.generation import Player, PlaySettings
 from adapters.training.runs.playing import Asked, evaluation_of, play_turn_by_turn
 from adapters.training.runs.settings import resolve
+from tests.adapters.reference.scripted import Blind
 from tests.adapters.reference.test_contract import random_model
 from toolgym.tries import seed_of_try
 
@@ -19,13 +21,14 @@ pytestmark = pytest.mark.torch
 
 NOTES = "trl-tests/Notes-v0"
 WIDE = {"max_position_embeddings": 4096, "hidden_size": 32}
-TASKS = [f"note-{number}" for number in (3, 0, 5, 1, 4)]
+TASKS = [f"note-{number}" for number in (3, 0, 5)]
 
 
 def model_for(tokenizer: Any, family: str = "Llama", **options: Any) -> Any:
+    """With random weights, in float64, which rounds too little to turn a likeliest token."""
     ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     made = random_model(family, **{**WIDE, "vocab_size": len(tokenizer), **ends, **options})
-    return made.eval()
+    return made.double().eval()
 
 
 def first_turns(records: Any) -> list[tuple[Any, ...]]:
@@ -41,8 +44,8 @@ def settings() -> Any:
     ("family", "options"),
     [
         ("Llama", {}),
-        ("Qwen3", {"head_dim": 16}),
-        ("Gemma3Text", {"head_dim": 8, "sliding_window": 8}),
+        pytest.param("Qwen3", {"head_dim": 16}, marks=pytest.mark.nightly),
+        pytest.param("Gemma3Text", {"head_dim": 8, "sliding_window": 8}, marks=pytest.mark.nightly),
     ],
 )
 def test_greedy_turns_are_those_of_the_policy(
@@ -61,13 +64,14 @@ def test_greedy_turns_are_those_of_the_policy(
     # A turn that is cut off is no end: both go on until the calls are spent.
     assert [len(r.turns) for r in fast] == [len(r.turns) for r in slow]
     assert min(len(r.turns) for r in fast) > 1
-    assert told == [2, 4, 5]
-    assert evaluation_of(asked, fast).summary()["episodes"] == 5
+    assert told == [2, 3]
+    assert evaluation_of(asked, fast).summary()["episodes"] == 3
 
 
 def test_tries_are_numbered_and_a_try_is_drawn_alike_in_whatever_batch(
-    read_tokenizer: Any, settings: Any
+    read_tokenizer: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(generation, "Sampler", Blind)
     model = model_for(read_tokenizer)
     asked = Asked({"step_limit": 2}, TASKS[:2], temperature=1.0, tries=3)
 
@@ -115,7 +119,7 @@ def test_the_order_of_lengths_is_not_that_of_the_answer(read_tokenizer: Any) -> 
         model_for(read_tokenizer),
         read_tokenizer,
         NOTES,
-        settings=PlaySettings(0.0, max_tokens=16, turn_tokens=4, at_once=1),
+        settings=PlaySettings(0.0, max_tokens=8, turn_tokens=4, at_once=1),
     )
     records = play_in_batches(player, Asked({}, TASKS), 0, lambda done: None)
     assert [record.task_id for record in records] == TASKS

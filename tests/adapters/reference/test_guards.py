@@ -1,9 +1,10 @@
-"""Every guard in the reference trainer, tripped by what it is there for.
+"""Guards in the reference trainer, tripped by what they are there for.
 
 Each run is a real one: model, environment, sampling, gradient and optimizer. What trips the guard
 is done to the run (a learning rate that is far too high, a payment for what is harmful, a weight
 that becomes nan), never to its numbers. All other guards are off, so that each run goes through the
 whole list of one guard's actions; and what the guard decides is read off weights and optimizer.
+The rules of all guards are tested by themselves in `tests/adapters/training`.
 """
 
 from pathlib import Path
@@ -15,17 +16,15 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
 
-from adapters.training.guards.checks import GUARDS, Guard
-from adapters.training.guards.config import GUARD_NAMES, Action
+from adapters.training.guards.checks import GUARDS
+from adapters.training.guards.config import Action
 from adapters.training.guards.guards import rollback_message
 from tests.adapters.training.guard_proofs import (
-    QUICK,
     Case,
     Run,
     alone,
     check_all_actions,
     check_half_as_far,
-    check_held_by_the_ceiling,
     check_returned,
     check_silent,
     check_warned,
@@ -35,7 +34,7 @@ from tests.adapters.training.guard_proofs import (
 from tests.adapters.training.guarded_runs import FREE, task_order, train
 from tests.sweeps import sweep
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.integration]
 
 ORDER = task_order()
 ODDS = {"right": "56789"}  # about every other answer is right
@@ -65,10 +64,6 @@ def fell(run: Run, step: int) -> bool:
     return run.numbers(step)["validity"] < 0.1 < 0.8 < run.numbers(step - 1)["validity"]
 
 
-def equal_outcomes(run: Run, step: int) -> bool:
-    return run.numbers(step)["dead_groups"] == 1.0 and run.numbers(step)["accuracy"] == 0.0
-
-
 CASES: dict[str, Case] = {
     "non_finite": Case(
         {"env": ODDS, "harm": overflows, "steps": 10},
@@ -89,19 +84,7 @@ CASES: dict[str, Case] = {
         },
         lambda run, step: run.numbers(step)["grad_norm"] == 0.0,
     ),
-    "all_invalid": Case(
-        {
-            "manner": "broken",
-            "env": ODDS,
-            "loss": {"name": "dapo", "entropy_bonus": 0.01},  # there is a gradient all the same
-            "steps": 12,
-        },
-        lambda run, step: run.numbers(step)["validity"] == 0 < run.numbers(step)["grad_norm"],
-    ),
     "update_collapse": Case(FAR_TOO_FAST, fell),
-    "collapse_share": Case(
-        FAR_TOO_FAST, fell, {"collapse_least": 3, "actions": {"update_collapse": ["roll_back"]}}
-    ),
     "validity": Case(
         FAR_TOO_FAST,
         lambda run, step: compared_to_first(run, step, "validity") < 0.5,
@@ -113,29 +96,10 @@ CASES: dict[str, Case] = {
         lambda run, step: compared_to_first(run, step, "entropy") < 0.55,
         {"patience": 2, "baseline_steps": 2, "entropy_floor": 0.5},
     ),
-    "entropy_ceiling": Case(
-        {
-            "env": ODDS,
-            "loss": {"name": "dapo", "entropy_bonus": 1.0},
-            "learning_rate": 5e-4,
-            "steps": 40,
-        },
-        lambda run, step: compared_to_first(run, step, "entropy") > 1.8,
-        {"patience": 2, "baseline_steps": 2, "entropy_ceiling": 2.0},
-    ),
     "kl": Case(
         {"env": ODDS, "loss": {"name": "dapo", "beta": 1e-3}, "steps": 40},
         lambda run, step: run.numbers(step)["kl"] > 1e-3 > run.numbers(1)["kl"],
         {"patience": 1, "kl_ceiling": 0.001, "kl_spike": 1e6},
-    ),
-    "kl_spike": Case(
-        {
-            "env": ODDS,
-            "loss": {"name": "dapo", "beta": 0.01},
-            "learning_rate": 0.03,
-            "steps": 20,
-        },
-        lambda run, step: run.numbers(step)["kl"] > 5.0 > 1e-3 > run.numbers(1)["kl"],
     ),
     # Rollouts differ by a few hundredths in fourteen tasks, and then in three by who is right.
     "grad_norm": Case(
@@ -152,95 +116,39 @@ CASES: dict[str, Case] = {
     "flat_reward": Case(
         HOPELESS, lambda run, step: run.numbers(step)["reward_max"] <= 0.0, {"reward_patience": 2}
     ),
-    "dead_groups": Case(HOPELESS, equal_outcomes, {"dead_patience": 2}),
-    "cost_noise": Case(
-        HOPELESS,
-        lambda run, step: (
-            equal_outcomes(run, step) and run.numbers(step)["zero_variance_groups"] <= 0.5
-        ),
-        {"dead_patience": 2},
-    ),
-    "solved": Case(
-        {"env": {"right": "0123456789"}, "steps": 12},
-        lambda run, step: run.numbers(step)["accuracy"] >= 0.9,
-        {"dead_patience": 1},
-    ),
-    # It is paid for calls that fail, which it makes now and then.
-    "tool_failures": Case(
-        {
-            "manner": "failing",
-            "env": {"looks_pay": True},
-            "group_size": 8,
-            "learning_rate": 5e-4,
-            "steps": 40,
-        },
-        lambda run, step: run.numbers(step)["tool_failures"] > 0.5,
-        {"patience": 2, "baseline_steps": 1},
-    ),
-    # It is paid for calls that it always writes with a string for a number.
-    "repairs": Case(
-        {
-            "manner": "repaired",
-            "env": {"looks_pay": True},
-            "group_size": 8,
-            "learning_rate": 5e-4,
-            "steps": 30,
-        },
-        lambda run, step: run.numbers(step)["repairs_per_call"] > 0.5,
-        {"patience": 2, "baseline_steps": 1},
-    ),
-    # Two tasks teach, and all others pay the same whatever is done; momentum moves the weights.
-    "nothing_learnt": Case(
-        {
-            "env": {"rich": ORDER[:2], "rewards": FREE},
-            "prompts": 1,
-            "group_size": 8,
-            "learning_rate": 1e-4,
-            "steps": 10,
-        },
-        lambda run, step: run.numbers(step)["grad_norm"] == 0.0,
-        {"nothing_patience": 2},
-    ),
 }
 
 
-def test_every_guard_has_a_case() -> None:
-    assert set(CASES) == set(GUARD_NAMES)
-
-
-@pytest.mark.parametrize("guard", sweep(GUARDS, QUICK["reference"], lambda guard: guard.name))
-def test_a_guard_does_all_that_its_list_promises(guard: Guard, tmp_path: Path) -> None:
-    case = CASES[guard.name]
-    guards = alone(guard.name, **case.config)
+@pytest.mark.parametrize("name", sweep(CASES, ["broken_weights", "no_signal", "update_collapse"]))
+def test_a_guard_does_all_that_its_list_promises(name: str, tmp_path: Path) -> None:
+    (guard,) = (guard for guard in GUARDS if guard.name == name)
+    case = CASES[name]
+    guards = alone(name, **case.config)
     run = train(tmp_path, guards=guards, enough=has_done_all(guard), **case.options)
     check_all_actions(run, guard, case)
 
 
-@pytest.mark.parametrize("name", sweep(["kl", "entropy_ceiling"], ["kl"]))
-def test_at_a_lowered_rate_the_same_update_goes_half_as_far(name: str, tmp_path: Path) -> None:
-    case = CASES[name]
+def test_at_a_lowered_rate_the_same_update_goes_half_as_far(tmp_path: Path) -> None:
+    case = CASES["kl"]
 
     def is_lowered(run: Run) -> bool:
         return any(d.action is Action.LOWER_LR for d in run.decisions)
 
-    guards = alone(name, **case.config)
+    guards = alone("kl", **case.config)
     run = train(tmp_path / "run", guards=guards, enough=is_lowered, **case.options)
     options = {**case.options, "steps": len(run.told)}
     free = train(tmp_path / "free", guards=alone(""), **options)
     check_half_as_far(run, free, len(run.told))
 
 
-@pytest.mark.parametrize(
-    "name", sweep(["all_invalid", "update_collapse", "flat_reward"], ["update_collapse"])
-)
-def test_where_guards_only_warn_the_same_run_moves_on(name: str, tmp_path: Path) -> None:
-    case = CASES[name]
-    guards = {**alone(name, **case.config), "only_warn": True}
+def test_where_guards_only_warn_the_same_run_moves_on(tmp_path: Path) -> None:
+    case = CASES["flat_reward"]
+    guards = {**alone("flat_reward", **case.config), "only_warn": True}
     run = train(tmp_path, guards=guards, **{**case.options, "steps": 4})
-    trips = [step for step, _ in run.trips(name)]
+    trips = run.trips("flat_reward")
     assert trips
     assert run.diagnosis == ""
-    for times, (step, finding) in enumerate(run.trips(name), 1):
+    for times, (step, finding) in enumerate(trips, 1):
         assert case.is_so(run, step)
         if times.bit_count() == 1:  # told at growing distances
             check_warned(run, step, finding)
@@ -255,7 +163,7 @@ def test_all_guards_together_end_a_run_that_is_far_too_fast(tmp_path: Path) -> N
     assert is_same(run.states[4], run.states[0])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_all_guards_together_let_a_run_that_learns_alone(tmp_path: Path) -> None:
     """But for a step now and then whose gradient is 0."""
     run = train(tmp_path, env={"right": "7"}, steps=20, group_size=8, prompts=6)
@@ -274,12 +182,6 @@ def test_a_run_whose_rollouts_all_run_out_of_tokens_says_so_and_stops(tmp_path: 
 
     enough = train(tmp_path / "enough", steps=2, max_completion_length=length, **options)
     assert enough.numbers(2)["updates"] == 2.0
-
-
-@pytest.mark.slow  # its decisions are held by numbers in test_guards
-def test_a_ceiling_below_every_norm_is_the_cause_that_is_told(tmp_path: Path) -> None:
-    guards = {"grad_norm_ceiling": 1e-3, "nothing_patience": 2}
-    check_held_by_the_ceiling(train(tmp_path, env=ODDS, guards=guards, steps=45))
 
 
 def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
@@ -303,7 +205,7 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
 
         trainer._roll_back, trainer._batch_sampler._player.play = watched, played
 
-    options = {**FAR_TOO_FAST, "decay": "linear", "steps": 4}
+    options = {**FAR_TOO_FAST, "decay": "linear", "steps": 4, "max_completion_length": 60}
     run = train(tmp_path, guards=alone("update_collapse"), prepare=prepare, **options)
     assert run.returns == {2: 0, 4: 0}
     for step, place in run.returns.items():
@@ -318,6 +220,7 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
     assert len(set(asked)) == len(asked) == 4 * 2 * 4  # a task and a stream of numbers each
 
 
+@pytest.mark.nightly
 def test_half_precision_goes_back_with_the_float32_weights_behind_it(tmp_path: Path) -> None:
     run = train(tmp_path, guards=alone("update_collapse"), dtype="bfloat16", **FAR_TOO_FAST)
     step, finding = run.trips("update_collapse")[0]
@@ -326,6 +229,7 @@ def test_half_precision_goes_back_with_the_float32_weights_behind_it(tmp_path: P
     check_returned(run, step, finding)
 
 
+@pytest.mark.nightly
 def test_rollouts_that_were_to_be_learnt_from_twice_are_thrown_away_on_the_way_back(
     tmp_path: Path,
 ) -> None:
@@ -335,6 +239,7 @@ def test_rollouts_that_were_to_be_learnt_from_twice_are_thrown_away_on_the_way_b
     assert run.returns[step] == 0
 
 
+@pytest.mark.nightly
 def test_a_way_back_is_left_where_few_checkpoints_are_kept(tmp_path: Path) -> None:
     """The latest one holds weights in ruins when patience is at its end."""
     case = CASES["validity"]
@@ -343,7 +248,7 @@ def test_a_way_back_is_left_where_few_checkpoints_are_kept(tmp_path: Path) -> No
     assert is_same(run.states[3], run.states[0])
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Any:
     before = torch.get_num_threads()
     torch.set_num_threads(1)

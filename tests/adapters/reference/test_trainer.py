@@ -8,8 +8,7 @@ import random
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,10 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
 
+from adapters.reference import generation
 from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.distributed import Processes
+from adapters.reference.sampling import Sampler
 from adapters.reference.trainer import ReferenceTrainer
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
@@ -30,6 +31,7 @@ from adapters.training.models.chat_policy import load_model
 from adapters.training.models.low_rank import lora_config
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
+from tests.adapters.reference.scripted import Script
 from toolgym import ConfigurationError, EnvironmentFault, Task, TaskSet, ToolEnv, tool
 from toolgym.messages import episode_messages
 from toolgym.runs.metrics import METRICS, unknown
@@ -131,7 +133,7 @@ def settings(**options: Any) -> ReferenceConfig:
             "steps": 4,
             "group_size": 4,
             "prompts": 2,
-            "max_completion_length": 60,
+            "max_completion_length": 40,
             "learning_rate": 1e-3,
             "save_every": 2,
             "workers": 1,
@@ -159,6 +161,7 @@ def test_every_step_tells_its_numbers_by_the_names_of_the_vocabulary(make: Any) 
     episodes: list[tuple[int, int]] = []
     loss = {"name": "dapo", "beta": 0.1}
     trainer = make(
+        steps=3,
         loss=loss,
         learn_from_unfinished=True,
         on_rollouts=lambda step, some: episodes.append((step, len(some))),
@@ -167,8 +170,8 @@ def test_every_step_tells_its_numbers_by_the_names_of_the_vocabulary(make: Any) 
 
     trainer.train()
 
-    assert [step for step, _ in trainer.told] == [1, 2, 3, 4]
-    assert episodes == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [step for step, _ in trainer.told] == [1, 2, 3]
+    assert episodes == [(1, 4), (2, 4), (3, 4)]
     for _, numbers in trainer.told:
         assert unknown(numbers) == []
         assert {"reward", "validity", "loss", "grad_norm", "entropy", "kl"} <= set(numbers)
@@ -182,30 +185,36 @@ def test_every_step_tells_its_numbers_by_the_names_of_the_vocabulary(make: Any) 
 
 
 def test_the_model_learns_what_is_rewarded(make: Any) -> None:
-    # At twice this rate one seed in four loses the form of its calls for a while.
-    trainer = make(steps=32, group_size=8, prompts=3, learning_rate=1e-3, save_every=100)
+    # Seeds 0 to 7 end between .66 and .80.
+    trainer = make(
+        steps=20,
+        updates_per_batch=2,
+        group_size=16,
+        prompts=2,
+        learning_rate=1.5e-3,
+        save_every=100,
+    )
 
     trainer.train()
 
-    accuracy = [numbers["accuracy"] for _, numbers in trainer.told]
-    assert sum(accuracy[:3]) / 3 < 0.3
-    assert sum(accuracy[-5:]) / 5 > 0.5
+    accuracy = [numbers["accuracy"] for _, numbers in trainer.told if "accuracy" in numbers]
+    assert sum(accuracy[:2]) / 2 < 0.3
+    assert sum(accuracy[-3:]) / 3 > 0.5
 
 
 def test_groups_of_one_learn_from_the_other_tasks_of_the_batch(make: Any) -> None:
     trainer = make(
         advantages="batch_normalized",
         group_size=1,
-        prompts=16,
-        steps=4,
+        prompts=8,
+        steps=2,
         save_every=100,
-        guards={"dead_patience": 1},  # a third step with dead groups would stop it
     )
     before = weights(trainer.model)
 
     trainer.train()
 
-    assert [numbers["updates"] for _, numbers in trainer.told] == [1.0, 2.0, 3.0, 4.0]
+    assert [numbers["updates"] for _, numbers in trainer.told] == [1.0, 2.0]
     assert all("dead_groups" not in numbers for _, numbers in trainer.told)
     assert not same(before, weights(trainer.model))
 
@@ -258,80 +267,121 @@ def test_later_updates_of_a_batch_tell_of_no_rollouts(make: Any) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {},
-        {"sampling": {"max_draws": 2.0}, "updates_per_batch": 2, "seed": 3},
-        {"dtype": "bfloat16", "decay": "cosine", "ramp": 1, "loss": {"name": "gspo", "beta": 0.1}},
-        {"dtype": "bfloat16", "memory": "half", "tokens_per_pass": 200},
-        {"dtype": "bfloat16", "memory": "least", "tokens_per_pass": 200},
-        {"dtype": "bfloat16", "memory": "half", "rank": 4},
+        pytest.param({"updates_per_batch": 2, "prompts": 1, "seed": 3}, id="plain"),
+        pytest.param(
+            {"dtype": "bfloat16", "decay": "cosine", "ramp": 1}
+            | {"loss": {"name": "gspo", "beta": 0.1}, "sampling": {"max_draws": 2.0}},
+            id="half precision",
+            marks=pytest.mark.integration,
+        ),
+        pytest.param(
+            {"dtype": "bfloat16", "memory": "half", "rank": 4},
+            id="adapter",
+            marks=pytest.mark.integration,
+        ),
     ],
-    ids=["plain", "sampling", "half precision", "half memory", "least memory", "adapter"],
 )
 def test_a_run_that_was_interrupted_ends_as_one_that_was_not(
     options: dict[str, Any], make: Any, tmp_path: Path
 ) -> None:
-    whole = make(steps=6, folder=tmp_path / "whole", **options)
+    whole = make(folder=tmp_path / "whole", **options)
     whole.train()
 
     def interrupt(step: int, numbers: dict[str, float]) -> None:
-        if step == 5:
+        if step == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
-        make(steps=6, watch=interrupt, **options).train()
-    again = make(steps=6, **options)
+        make(watch=interrupt, **options).train()
+    again = make(**options)
     torch.manual_seed(12345)
     again.train()
 
-    assert repeatable(again.told) == repeatable(whole.told)[4:]
+    assert repeatable(again.told) == repeatable(whole.told)[2:]
     assert same(weights(again.model), weights(whole.model))
     assert not list(tmp_path.glob("*/reference.safetensors"))
 
 
 SCRIPT = """
-import json, sys
+import json, os, signal, sys, threading
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-sys.path.insert(0, {tests!r})
-import test_trainer
+sys.path.insert(0, {root!r})
+from adapters.reference import generation
 from adapters.reference.config import reference_config
-from adapters.reference.distributed import Processes
 from adapters.reference.trainer import ReferenceTrainer
 from adapters.training.models.chat_policy import load_model
+from tests.adapters.reference import test_trainer
 model, tokenizer = load_model({start!r}, for_training=True)
+if {recites}:
+    generation.Sampler = test_trainer.recite(tokenizer)
 def tell(step, numbers):
     print(json.dumps([step, numbers]), flush=True)
+    if step == {killed_after}:
+        threading.Timer(0.005, os.kill, (os.getpid(), signal.SIGKILL)).start()
 config = reference_config(json.loads({config!r}))
 ReferenceTrainer(model, tokenizer, {env!r}, Path({folder!r}), config, on_metrics=tell).train()
 """
 
 
-@pytest.mark.slow
+def script(
+    start: Path,
+    folder: Path,
+    options: dict[str, Any],
+    recites: bool = False,
+    killed_after: int | None = None,
+) -> str:
+    """A program that trains, and is killed in the step behind one where that is told."""
+    return SCRIPT.format(
+        root=str(Path(__file__).parents[3]),
+        start=str(start),
+        config=json.dumps(settings(**options).model_dump(mode="json")),
+        env=DIGITS,
+        folder=str(folder),
+        recites=recites,
+        killed_after=killed_after,
+    )
+
+
+def recite(tokenizer: Any) -> Callable[..., Sampler]:
+    """A sampler that says a whole episode, decided by the rollout's name and by nothing else.
+
+    So runs that round differently are told apart by what they learn, not by what they drew.
+    """
+
+    def said(name: str) -> list[int]:
+        draw = random.Random(name)
+        names = ["warmer", "answer"][draw.randrange(2) :]
+        calls = [{"name": each, "arguments": {"value": draw.randrange(6, 9)}} for each in names]
+        text = "".join(f"<tool_call>\n{json.dumps(c)}\n</tool_call><|im_end|>" for c in calls)
+        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def sampler(names: Sequence[str], *draw: Any) -> Sampler:
+        return Script([said(name) for name in names], names, *draw)
+
+    return sampler
+
+
+@pytest.mark.nightly
 def test_kill_9_in_the_middle_of_a_step_costs_no_digit(
     make: Any, start: Path, tmp_path: Path
 ) -> None:
     options = {"steps": 6, "sampling": {"max_draws": 2.0}}
     whole = make(folder=tmp_path / "whole", **options)
     whole.train()
-    script = SCRIPT.format(
-        tests=str(Path(__file__).parent),
-        start=str(start),
-        config=json.dumps(settings(**options).model_dump(mode="json")),
-        env=DIGITS,
-        folder=str(tmp_path / "run"),
-    )
-    command = [sys.executable, "-c", script]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as running:
-        assert running.stdout is not None
-        told = [json.loads(running.stdout.readline()) for _ in range(3)]
-        time.sleep(0.005)  # somewhere in the fourth step
-        running.send_signal(signal.SIGKILL)
-    finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    def run(**how: Any) -> tuple[int, Metrics]:
+        command = [sys.executable, "-c", script(start, tmp_path / "run", options, **how)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+        lines = done.stdout.splitlines()
+        return done.returncode, [tuple(json.loads(line)) for line in lines]
 
-    resumed = [json.loads(line) for line in finished.stdout.splitlines()]
+    killed, told = run(killed_after=3)  # somewhere in the fourth step
+    finished, resumed = run()
+
+    assert (killed, finished) == (-signal.SIGKILL, 0)
     assert resumed[0][0] in (3, 5)
     told = [(step, n) for step, n in told if step < resumed[0][0]] + resumed
     assert repeatable(told)[-4:] == repeatable(whole.told)[-4:]
@@ -339,17 +389,12 @@ def test_kill_9_in_the_middle_of_a_step_costs_no_digit(
     assert same(weights(final), weights(whole.model))
 
 
-def in_two_processes(start: Path, folder: Path, options: dict[str, Any]) -> Metrics:
+def in_two_processes(
+    start: Path, folder: Path, options: dict[str, Any], recites: bool = False
+) -> Metrics:
     """Train under torchrun; what process 0 told."""
-    script = SCRIPT.format(
-        tests=str(Path(__file__).parent),
-        start=str(start),
-        config=json.dumps(settings(**options).model_dump(mode="json")),
-        env=DIGITS,
-        folder=str(folder / "run"),
-    )
     checked = "\nimport torch.distributed\nassert torch.distributed.get_world_size() == 2\n"
-    (folder / "train.py").write_text(script + checked)
+    (folder / "train.py").write_text(script(start, folder / "run", options, recites) + checked)
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     done = subprocess.run(
         [sys.executable, *launch, str(folder / "train.py")],
@@ -365,10 +410,7 @@ def in_two_processes(start: Path, folder: Path, options: dict[str, Any]) -> Metr
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({"steps": 1}, id="one update", marks=pytest.mark.slow),
-        pytest.param(
-            {"steps": 1, "share_prompts_from": 4}, id="shared prompts", marks=pytest.mark.slow
-        ),
+        pytest.param({"steps": 1}, id="one update", marks=pytest.mark.nightly),
         pytest.param(
             {
                 "steps": 3,
@@ -379,18 +421,22 @@ def in_two_processes(start: Path, folder: Path, options: dict[str, Any]) -> Metr
                 "sampling": {"max_draws": 1.0},
             },
             id="a short run",
-            marks=pytest.mark.slow,
+            marks=pytest.mark.integration,
         ),
     ],
 )
 def test_two_processes_do_what_one_does(
-    options: dict[str, Any], make: Any, start: Path, tmp_path: Path
+    options: dict[str, Any], make: Any, start: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    whole = make(folder=tmp_path / "whole", **options)
-    whole.train()
+    tokenizer = load_model(str(start))[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(generation, "Sampler", recite(tokenizer))
+        whole = make(folder=tmp_path / "whole", **options)
+        whole.train()
 
-    told = in_two_processes(start, tmp_path, options)
+    told = in_two_processes(start, tmp_path, options, recites=True)
 
+    assert all(numbers["grad_norm"] > 0 for _, numbers in told)
     assert [step for step, _ in told] == [step for step, _ in whole.told]
     for (_, split), (_, one) in zip(repeatable(told), repeatable(whole.told), strict=True):
         assert split == pytest.approx(one, rel=1e-4, abs=1e-6)
@@ -405,22 +451,7 @@ def test_two_processes_do_what_one_does(
         assert (differences > usual).float().mean() <= 1e-3, name
 
 
-def test_a_run_with_shared_prompts_learns_what_one_without_does(make: Any, tmp_path: Path) -> None:
-    options = {"steps": 4, "updates_per_batch": 2, "loss": {"name": "dapo", "beta": 0.1}}
-    shared, plain = (
-        make(folder=tmp_path / str(least), share_prompts_from=least, **options)
-        for least in (4, None)
-    )
-    for trainer in (shared, plain):
-        trainer.train()
-
-    for (_, one), (_, other) in zip(repeatable(shared.told), repeatable(plain.told), strict=True):
-        assert one == pytest.approx(other, rel=1e-3, abs=1e-5)
-    assert shared._learner._can_share  # there was something to share
-    assert plain._learner._can_share is None
-
-
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_refill_together(start: Path, tmp_path: Path) -> None:
     options = {"steps": 3, "sampling": {"max_draws": 3.0}, "max_completion_length": 24}
 
@@ -462,30 +493,30 @@ class _Alone:
 
 
 def test_a_checkpoint_that_was_cut_off_is_passed_over(make: Any, tmp_path: Path) -> None:
-    make(steps=4).train()
+    make(steps=2, save_every=1).train()
     folder = tmp_path / "run"
-    assert sorted(path.name for path in folder.iterdir()) == ["checkpoint-2", "checkpoint-4"]
-    (folder / "checkpoint-4" / "trainer_state.json").unlink()
-    (folder / ".checkpoint-6.new").mkdir()
+    assert "checkpoint-2" in [path.name for path in folder.iterdir()]
+    (folder / "checkpoint-2" / "trainer_state.json").unlink()
+    (folder / ".checkpoint-3.new").mkdir()
 
-    again = make(steps=4)
+    again = make(steps=2)
     again.train()
 
-    assert [step for step, _ in again.told] == [3, 4]
+    assert [step for step, _ in again.told] == [2]
 
 
 def test_a_run_goes_on_with_the_same_tasks_only(make: Any) -> None:
-    make(steps=2).train()
+    make(steps=1).train()
 
     with pytest.raises(ConfigurationError, match="resume with the same tasks and seed"):
-        make(steps=4, seed=7).train()
+        make(steps=2, seed=7).train()
 
 
 def test_a_checkpoint_is_a_model_folder(make: Any, tmp_path: Path) -> None:
-    trainer = make(steps=2)
+    trainer = make(steps=1)
     trainer.train()
 
-    model, tokenizer = load_model(str(tmp_path / "run" / "checkpoint-2"))
+    model, tokenizer = load_model(str(tmp_path / "run" / "checkpoint-1"))
 
     assert same(weights(model), weights(trainer.model))
     assert tokenizer.chat_template == trainer._tokenizer.chat_template
@@ -494,17 +525,14 @@ def test_a_checkpoint_is_a_model_folder(make: Any, tmp_path: Path) -> None:
 def test_broken_weights_are_undone(make: Any) -> None:
     """A weight becomes nan, as after a fault of the machine; the guards see it and go back."""
     trainer: Any = None
-    healthy: list[dict[str, torch.Tensor]] = []
 
     def damage(step: int, numbers: dict[str, float]) -> None:
-        if step == 2:
-            healthy.append(weights(trainer.model))
         if step == 3:
             with torch.no_grad():
                 next(trainer.model.parameters())[0, 0] = math.nan
 
     trainer = make(
-        steps=6,
+        steps=5,
         watch=damage,
         guards={"actions": {"broken_weights": ["roll_back"], "no_signal": [], "all_invalid": []}},
     )
@@ -519,26 +547,10 @@ def test_broken_weights_are_undone(make: Any) -> None:
     assert all(value.isfinite().all() for value in weights(trainer.model).values())
 
 
-def test_going_back_restores_the_weights_of_the_checkpoint(make: Any) -> None:
-    trainer = make(steps=2)
-    trainer.train()
-    before = weights(trainer.model)
-    state = str(trainer._optimizer.state_dict())
-    with torch.no_grad():
-        for parameter in trainer.model.parameters():
-            parameter.add_(1.0)
-    trainer._guards.choose_snapshot = lambda steps: max(steps)
-
-    trainer._roll_back()
-
-    assert same(before, weights(trainer.model))
-    assert str(trainer._optimizer.state_dict()) == state
-
-
 def test_an_adapter_is_what_a_checkpoint_holds_and_is_merged_at_the_end(
     make: Any, tmp_path: Path
 ) -> None:
-    trainer = make(steps=3, rank=4, loss={"name": "dapo", "beta": 0.1}, learning_rate=1e-2)
+    trainer = make(steps=2, rank=4, loss={"name": "dapo", "beta": 0.1}, learning_rate=1e-2)
     before = weights(trainer.model)
 
     trainer.train()
@@ -546,7 +558,7 @@ def test_an_adapter_is_what_a_checkpoint_holds_and_is_merged_at_the_end(
     told = [numbers for _, numbers in trainer.told]
     assert told[0]["kl"] == pytest.approx(0.0, abs=1e-6)  # the reference is the model without it
     assert told[-1]["kl"] > 1e-6
-    folder = tmp_path / "run" / "checkpoint-3"
+    folder = tmp_path / "run" / "checkpoint-2"
     assert (folder / "adapter_model.safetensors").is_file()
     assert not (folder / "model.safetensors").exists()
     merged = weights(trainer.model)
@@ -572,23 +584,8 @@ def test_going_back_restores_an_adapter(make: Any) -> None:
     assert same(before, weights(trainer.model))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("memory", ["half", "least"])
-def test_the_model_learns_in_few_bytes_too(memory: str, make: Any, tmp_path: Path) -> None:
-    # As in float32 above: at twice this rate one seed in four loses the form of its calls.
-    last = []
-    for seed in range(3):
-        how = {"memory": memory, "dtype": "bfloat16", "seed": seed, "folder": tmp_path / str(seed)}
-        trainer = make(steps=32, group_size=8, prompts=3, learning_rate=1e-3, save_every=100, **how)
-        trainer.train()
-        last.append([numbers["accuracy"] for _, numbers in trainer.told][-5:])
-
-    assert sum(map(sum, last)) / 15 > 0.5
-
-
 def test_without_healthy_weights_the_run_stops(make: Any) -> None:
     trainer = make(steps=2)
-    trainer.train()
     trainer._guards.choose_snapshot = lambda steps: None
 
     with pytest.raises(TrainingStopped, match=r"(?s)there are none.*Lower save_every"):
@@ -596,7 +593,7 @@ def test_without_healthy_weights_the_run_stops(make: Any) -> None:
 
 
 def test_an_update_that_is_left_out_moves_nothing(make: Any) -> None:
-    """From the third step on no rollout can end: the gradient is 0, but there is momentum."""
+    """In the third step no rollout can end: the gradient is 0, but there is momentum."""
     trainer: Any = None
     kept: list[dict[str, torch.Tensor]] = []
 
@@ -607,13 +604,13 @@ def test_an_update_that_is_left_out_moves_nothing(make: Any) -> None:
             player.settings = dataclasses.replace(player.settings, max_tokens=3)
 
     others: dict[str, Any] = dict.fromkeys(("all_invalid", "update_collapse", "validity"), ())
-    trainer = make(steps=4, watch=narrow, guards={"actions": others})
+    trainer = make(steps=3, watch=narrow, guards={"actions": others})
     trainer.train()
 
     told = dict(trainer.told)
     assert told[2]["grad_norm"] > 0.0
-    assert [told[step]["grad_norm"] for step in (3, 4)] == [0.0, 0.0]
-    assert told[4]["skipped_updates"] == 2.0
+    assert told[3]["grad_norm"] == 0.0
+    assert told[3]["skipped_updates"] == 1.0
     assert not same(kept[0], kept[1])
     assert same(kept[1], kept[2])
     assert same(kept[2], weights(trainer.model))
@@ -654,7 +651,7 @@ def test_shuffled_rewards_are_the_same_rewards_elsewhere(make: Any) -> None:
 
 
 def test_an_environment_that_keeps_failing_ends_the_run(make: Any) -> None:
-    trainer = make(steps=20)
+    trainer = make(steps=20, max_completion_length=3)
     trainer._batch_sampler._player.play = _lost(trainer._batch_sampler._player.play)
 
     with pytest.raises(EnvironmentFault, match=r"failed in 40 of the last 40 .*the disk is gone"):
@@ -673,7 +670,7 @@ def _lost(playing: Any) -> Any:
 
 def test_gradient_checkpointing_changes_no_gradient(make: Any, tmp_path: Path) -> None:
     plain, saving = (
-        make(gradient_checkpointing=flag, steps=2, folder=tmp_path / str(flag))
+        make(gradient_checkpointing=flag, steps=1, folder=tmp_path / str(flag))
         for flag in (False, True)
     )
     plain.train()
@@ -684,7 +681,7 @@ def test_gradient_checkpointing_changes_no_gradient(make: Any, tmp_path: Path) -
         assert one["loss"] == pytest.approx(other["loss"], abs=1e-7)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Any:
     before = torch.get_num_threads()
     torch.set_num_threads(1)

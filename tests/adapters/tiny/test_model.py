@@ -10,15 +10,9 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 from transformers import AutoModelForCausalLM
 
-from adapters.tiny.model import TinySize, build_model
+from adapters.tiny.model import build_model
 
 pytestmark = pytest.mark.torch
-
-
-def test_it_has_half_a_million_parameters(tiny_tokenizer: Any) -> None:
-    count = sum(parameter.numel() for parameter in build_model(tiny_tokenizer).parameters())
-
-    assert 400_000 < count < 600_000
 
 
 def test_one_seed_gives_one_model_and_leaves_the_global_stream_alone(tiny_tokenizer: Any) -> None:
@@ -42,19 +36,6 @@ def test_a_saved_model_gives_the_same_logits(tmp_path: Path, tiny_tokenizer: Any
     with torch.no_grad():
         assert torch.equal(model(ids).logits, loaded(ids).logits)
     assert loaded.generation_config.eos_token_id == tiny_tokenizer.eos_token_id
-
-
-def test_a_word_after_a_blank_starts_as_the_word_without_it(tiny_tokenizer: Any) -> None:
-    model = build_model(tiny_tokenizer, size=TinySize(hidden=32, heads=2, feed_forward=64))
-    vocabulary = tiny_tokenizer.get_vocab()
-    pairs = [(vocabulary[f"Ġ{word}"], vocabulary[word]) for word in ("products", "name", "age")]
-    embedding = model.get_input_embeddings().weight
-
-    gaps = [embedding[after] - embedding[plain] for after, plain in pairs]
-
-    assert torch.allclose(gaps[0], gaps[1], atol=1e-6)
-    assert torch.allclose(gaps[0], gaps[2], atol=1e-6)
-    assert gaps[0].abs().max() > 0.01
 
 
 def test_heads_that_copy_make_the_word_they_read_likelier_than_heads_at_random(

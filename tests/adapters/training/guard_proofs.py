@@ -18,13 +18,6 @@ from adapters.training.guards.checks import Guard
 from adapters.training.guards.config import GUARD_NAMES, Action
 from adapters.training.guards.guards import Decision, GuardFinding
 
-QUICK = {
-    "trl": ("dead_groups", "entropy_floor", "non_finite", "validity"),
-    "reference": ("broken_weights", "grad_norm", "kl", "no_signal", "update_collapse"),
-}
-"""Guards whose whole list `make test` sees in a run of each trainer; `make test-slow` sees all of
-them in both, and `test_guards` beside this looks at every rule by itself."""
-
 
 @dataclass
 class State:
@@ -265,15 +258,3 @@ def check_silent(run: Run, allowed: int) -> int:
     ]
     assert f"What to change, the likeliest first:\n1. {cure}" in run.diagnosis
     return length
-
-
-def check_held_by_the_ceiling(run: Run) -> None:
-    """The ceiling leaves every update out: the rate stays, and the end names one that fits."""
-    assert len(run.told) == 6
-    assert run.numbers(6)["skipped_updates"] == 6.0
-    assert {decision.learning_rate_scale for decision in run.decisions} == {1.0}
-    norms = [numbers["grad_norm"] for numbers in run.told]
-    assert "steps in a row: the updates were left out by grad_norm (6)." in run.diagnosis
-    (named,) = re.findall(r"1\. Set grad_norm_ceiling to ([\d.]+), or leave it out", run.diagnosis)
-    assert float(named) == pytest.approx(2 * max(norms), rel=0.05)
-    assert "2. " not in run.diagnosis

@@ -1,8 +1,8 @@
 """Short runs of the reference trainer with everything real, watched step by step.
 
 The environment is a digit that nobody tells, and pays for what a test wants a policy to drift to.
-The models have imitated one way of playing it for a second: orderly calls, calls that need repairs,
-calls that fail, no calls at all, or two looks before every answer.
+The models have imitated one way of playing it for a second: orderly calls, or two looks before
+every answer.
 """
 
 import copy
@@ -25,12 +25,11 @@ from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
 from tests.adapters.training.guard_proofs import Run, State, listening, watch
-from toolgym import Task, TaskSet, ToolEnv, ToolError, tool
+from toolgym import Task, TaskSet, ToolEnv, tool
 from toolgym.messages import episode_messages
 
 LOOKS = "guard-tests/Looks-v0"
 BUDGET = 3
-BROKEN = "<tool_call>\n### Step 1: think\n</tool_call>"
 FREE = dict.fromkeys(("step", "repeat", "failed_call", "repaired_call", "after_end"), 0.0)
 """Rewards under which all that is not right earns exactly the same."""
 FREE["unanswered"] = 1e-300
@@ -43,18 +42,15 @@ class LooksEnv(ToolEnv[Task]):
         self,
         right: str = "",
         rich: tuple[str, ...] = (),
-        looks_pay: bool = False,
         prize: int | None = None,
         **options: Any,
     ) -> None:
-        """Right digits, tasks in which those from 5 are right, and what looking is paid for."""
+        """Right digits, tasks in which those from 5 are right, and the place that is paid for."""
         tasks = [Task(f"d-{number}", f"Which digit? ({number})") for number in range(20)]
         super().__init__(TaskSet(tasks, name="looks"), **{"step_limit": BUDGET, **options})
-        self.right, self.rich = right, rich
-        self.looks_pay, self.prize = looks_pay, prize
+        self.right, self.rich, self.prize = right, rich, prize
 
     def begin(self, task: Task) -> str:
-        self.looks = 0
         return task.question
 
     def expert(self) -> Generator[Any, str, None]:
@@ -69,10 +65,7 @@ class LooksEnv(ToolEnv[Task]):
         Args:
             place: From 0 to 9.
         """
-        self.looks += 1
-        self.reach(self.looks / BUDGET if self.looks_pay else float(place == self.prize))
-        if place > 9:
-            raise ToolError("no_place", f"there is no place {place}.", "They go from 0 to 9.")
+        self.reach(float(place == self.prize))
         return "nothing"
 
     @tool(terminal=True)
@@ -95,23 +88,16 @@ def _called(name: str, **arguments: Any) -> str:
     return f"<tool_call>\n{body}\n</tool_call>"
 
 
-_LOOKS: dict[str, Callable[[int], str]] = {
-    "orderly": lambda digit: _called("look", place=digit),
-    "repaired": lambda digit: _called("look", place=str(digit)),
-    "failing": lambda digit: _called("look", place=90 + digit),
-}
-
-
 def _turns(manner: str, draw: random.Random) -> list[str]:
     """How one episode is played."""
-    if manner == "broken":
-        return [BROKEN] * BUDGET
-    if manner == "thorough":
-        looks = [_LOOKS["orderly"](draw.randrange(10)) for _ in range(BUDGET - 1)]
-        return [*looks, _called("answer", value=draw.randrange(10))]
-    often = 0.12 if manner == "repaired" else 0.25
-    first = [_LOOKS[manner](draw.randrange(10)) for _ in range(BUDGET) if draw.random() < often]
-    return [*first, _called("answer", value=draw.randrange(10))]
+    thorough = manner == "thorough"
+    places = range(BUDGET - 1 if thorough else BUDGET)
+    looks = [
+        _called("look", place=draw.randrange(10))
+        for _ in places
+        if thorough or draw.random() < 0.25
+    ]
+    return [*looks, _called("answer", value=draw.randrange(10))]
 
 
 @functools.cache

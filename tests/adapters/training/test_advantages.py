@@ -10,8 +10,6 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
@@ -53,20 +51,6 @@ def test_the_example_in_the_documentation_is_true() -> None:
     assert failed == 0 < attempted
 
 
-@given(
-    gap=st.floats(1e-3, 1e3),
-    low=st.floats(-10, 10),
-)
-def test_with_two_members_the_normalised_advantage_is_the_same_whatever_the_gap(
-    gap: float, low: float
-) -> None:
-    rewards = exact(low, low + gap)
-
-    found = group_normalized(rewards, whole(0, 0), eps=0.0)
-
-    torch.testing.assert_close(found, exact(-1, 1) / math.sqrt(2), rtol=1e-9, atol=0)
-
-
 @pytest.mark.parametrize(
     ("rewards", "advantage"), [((1.0, 0.0), 0.70701), ((0.51, 0.5), 0.69725), ((0.5, 0.5), 0.0)]
 )
@@ -76,16 +60,6 @@ def test_only_the_epsilon_tells_gaps_of_two_apart(
     found = group_normalized(exact(*rewards), whole(0, 0))
 
     assert found.tolist() == pytest.approx([advantage, -advantage], abs=1e-5)
-
-
-@pytest.mark.parametrize("size", [2, 4, 8, 64])
-def test_one_right_among_many_is_the_largest_normalised_advantage_there_is(size: int) -> None:
-    rewards = torch.zeros(size, dtype=torch.float64)
-    rewards[3 % size] = 1.0
-
-    found = group_normalized(rewards, torch.zeros(size), eps=0.0)
-
-    assert found.max().item() == pytest.approx((size - 1) / math.sqrt(size))
 
 
 # Two groups, [1, 0, .5] and [.25, .25]; their leads over the mean are .5, -.5, 0 and 0, 0. The
@@ -100,11 +74,7 @@ BY_HAND = {
 }
 
 
-def test_every_estimator_has_an_example_worked_by_hand() -> None:
-    assert BY_HAND.keys() == ESTIMATORS.keys()
-
-
-@pytest.mark.parametrize("name", BY_HAND)
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_an_estimator_gives_what_was_worked_by_hand(name: str) -> None:
     found = ESTIMATORS[name](exact(1, 0, 0.5, 0.25, 0.25), whole(7, 7, 7, 3, 3))
 
@@ -186,10 +156,8 @@ def test_advantages_are_cut_off_on_both_sides() -> None:
     assert advantages("group_normalized", rewards, groups, limit=2.0).max() == 2.0
 
 
-def test_an_estimator_is_found_by_its_name_or_the_known_ones_are_listed() -> None:
+def test_an_unknown_estimator_is_refused_with_the_known_ones() -> None:
     rewards, groups = exact(1, 0), whole(0, 0)
-    for name, estimator in ESTIMATORS.items():
-        assert torch.equal(advantages(name, rewards, groups), estimator(rewards, groups))
     with pytest.raises(ConfigurationError, match=r"no advantage estimator 'gae'.*leave_one_out"):
         advantages("gae", rewards, groups)
     with pytest.raises(ConfigurationError, match="'turn_centered' needs the rewards of the turns"):
@@ -275,21 +243,6 @@ def test_the_expected_gradient_of_turn_level_credit_is_that_of_the_reward() -> N
     )
 
 
-def test_rewards_normalised_by_turn_index_would_charge_for_going_on() -> None:
-    """The control of the test before: it must be able to fail."""
-    walk = Walk()
-    rewards, taken = walk.rewards[walk.rows], walk.taken[walk.rows]
-    together = (walk.groups[:, None] == walk.groups).double()
-    reached = (together @ taken.double()).clamp(min=1)
-    leads = torch.where(taken, rewards - together @ rewards / reached, 0)
-
-    found = walk.expected_gradient(leads.flip(1).cumsum(1).flip(1) * taken)
-
-    true = walk.true_gradient()
-    assert (found - true).norm() / true.norm() > 0.5
-    assert true[1] > 0 > found[1]
-
-
 @pytest.mark.parametrize("name", TURN_ESTIMATORS)
 def test_turns_of_the_unscored_the_lone_and_of_dead_groups_get_exactly_nothing(name: str) -> None:
     rewards = torch.tensor([[0.1, 0.3], [0.7, 0.1], [NAN, 0.1], [0.9, 0.9]] + [[0.1, 0.87]] * 7)
@@ -327,7 +280,7 @@ def test_a_turn_hands_its_advantage_to_its_own_tokens_only() -> None:
 # Conflict tokens
 
 
-def conflicts(*rows: str, signs: tuple[float, ...], groups: tuple[int, ...] = ()) -> list[str]:
+def conflicts(*rows: str, signs: tuple[float, ...], groups: tuple[int, ...]) -> list[str]:
     """Weights of completions written as letters: - for 0, + for 2, . for 1."""
     longest = max(map(len, rows))
     tokens = torch.tensor([[ord(letter) for letter in row.ljust(longest)] for row in rows])
@@ -335,36 +288,33 @@ def conflicts(*rows: str, signs: tuple[float, ...], groups: tuple[int, ...] = ()
         tokens,
         torch.tensor([len(row) for row in rows]),
         torch.tensor(signs),
-        torch.tensor(groups or [0] * len(rows)),
+        torch.tensor(groups),
     )
     marks = {0.0: "-", 1.0: ".", 2.0: "+"}
     return ["".join(marks[weight] for weight in row) for row in found.tolist()]
 
 
-def test_a_common_beginning_is_spared_in_the_bad_and_doubled_in_the_good() -> None:
-    assert conflicts("abcx", "abdy", signs=(1, -1)) == ["++..", "--.."]
-
-
-def test_a_common_end_is_found_though_the_lengths_differ() -> None:
-    assert conflicts("abxyz", "qyz", signs=(-1, 1)) == ["...--", ".++.."]
-
-
-def test_a_common_middle_is_no_conflict() -> None:
-    assert conflicts("abc", "xby", signs=(1, -1)) == ["...", "..."]
-
-
-def test_an_opponent_for_each_place_is_enough() -> None:
-    assert conflicts("abc", "ax", "qbz", signs=(1, -1, -1)) == ["++.", "-..", "..."]
-
-
-def test_equals_of_the_same_sign_or_of_another_group_or_without_advantage_do_not_meet() -> None:
-    assert conflicts("ab", "ab", signs=(1, 2)) == ["..", ".."]
-    assert conflicts("ab", "ab", signs=(1, -1), groups=(0, 1)) == ["..", ".."]
-    assert conflicts("ab", "ab", signs=(1, 0)) == ["..", ".."]
-
-
-def test_padding_meets_nobody() -> None:
-    assert conflicts("a", "ab ", "ab", signs=(1, -1, 1)) == ["+..", "--.", "++."]
+@pytest.mark.parametrize(
+    ("rows", "signs", "groups", "found"),
+    [
+        # A common beginning is spared in the bad and doubled in the good; so is a common end.
+        (("abcx", "abdy"), (1, -1), (0, 0), ["++..", "--.."]),
+        (("abxyz", "qyz"), (-1, 1), (0, 0), ["...--", ".++.."]),
+        # A common middle is no conflict, and an opponent for each place is enough.
+        (("abc", "xby"), (1, -1), (0, 0), ["...", "..."]),
+        (("abc", "ax", "qbz"), (1, -1, -1), (0, 0, 0), ["++.", "-..", "..."]),
+        # Equals of the same sign, of another group or without an advantage do not meet.
+        (("ab", "ab"), (1, 2), (0, 0), ["..", ".."]),
+        (("ab", "ab"), (1, -1), (0, 1), ["..", ".."]),
+        (("ab", "ab"), (1, 0), (0, 0), ["..", ".."]),
+        # Nor does padding.
+        (("a", "ab ", "ab"), (1, -1, 1), (0, 0, 0), ["+..", "--.", "++."]),
+    ],
+)
+def test_tokens_that_good_and_bad_rollouts_share_are_doubled_or_spared(
+    rows: tuple[str, ...], signs: tuple[float, ...], groups: tuple[int, ...], found: list[str]
+) -> None:
+    assert conflicts(*rows, signs=signs, groups=groups) == found
 
 
 def test_signs_may_change_from_turn_to_turn() -> None:

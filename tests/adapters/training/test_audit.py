@@ -4,14 +4,13 @@ import ast
 import json
 import re
 import sqlite3
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import pytest
 import typer
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -21,6 +20,7 @@ from adapters.training.runs.audit import audit, sample
 from adapters.training.runs.settings import resolve
 from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.envs.explore import ExploreEnv
+from sqlgym.judging import recheck as second_rule
 from sqlgym.judging.answers import GoldAnswer, matches
 from sqlgym.judging.recheck import Gold, gold_of, recheck, same_answer
 from toolgym import ConfigurationError, TaskSet, policies, registration, rollout
@@ -50,10 +50,10 @@ def played(env_id: str, policy: Any, n: int = 12, **kwargs: Any) -> list[Episode
 
 def recorded(folder: Path, env_id: str = EXPLORE, policy: Any = None) -> Run:
     """A run with episodes of each phase, as `toolgym train` leaves it."""
-    settings = resolve(env_id, env_kwargs={"dataset": "tiny"})
-    run = Run.create(folder, {"settings": settings.model_dump()})
+    chosen = resolve(env_id, env_kwargs={"dataset": "tiny"})
+    run = Run.create(folder, {"settings": chosen.model_dump()})
     for phase, step in (("before", None), ("grpo", 3), ("after", None)):
-        kwargs = settings.training_kwargs if phase == "grpo" else settings.evaluation_kwargs
+        kwargs = chosen.training_kwargs if phase == "grpo" else chosen.evaluation_kwargs
         records = played(env_id, policy or NoisyDemonstrator(1), **kwargs)
         run.log_rollouts({"phase": phase, "step": step, **r.to_json()} for r in records)
     return run
@@ -114,12 +114,6 @@ def test_a_sample_holds_each_item_once_in_the_order_of_the_stream(
     assert kept == sorted(set(kept))
 
 
-def test_a_sample_favours_no_place_of_the_stream() -> None:
-    counted = Counter(item for seed in range(2000) for item in sample(range(10), 3, seed)[0])
-
-    assert all(abs(counted[item] - 600) < 100 for item in range(10))
-
-
 @pytest.mark.parametrize(
     ("config", "options", "words"),
     [
@@ -149,19 +143,18 @@ def test_a_family_without_a_second_rule_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("env_id", [EXPLORE, SQL])
-@pytest.mark.parametrize("careless", [False, True])
-def test_the_rules_agree_on_the_bundled_tasks(env_id: str, careless: bool) -> None:
-    policy = NoisyDemonstrator(0, {"careless": 1.0}, 0.0) if careless else policies.expert()
+@pytest.mark.parametrize("n", [30, pytest.param(126, marks=pytest.mark.nightly)])
+def test_the_rules_agree_on_the_bundled_tasks(env_id: str, n: int) -> None:
     env = registration.make(env_id, split="dev")
-    records = played(env_id, policy, 126, split="dev")
+    records = played(env_id, NoisyDemonstrator(0, {"careless": 1.0}, 0.0), n, split="dev")
 
     verdicts = [recheck(env, env.tasks.require(r.task_id), r.to_json()["turns"]) for r in records]
 
     assert verdicts == [record.correct for record in records]
-    assert any(verdicts)
-    assert all(verdicts) != careless
+    assert {*verdicts} == {True, False}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("env_id", [EXPLORE, SQL])
 def test_the_rules_agree_on_real_spider(spider: Path, env_id: str) -> None:
     kwargs = {"dataset": str(spider), "split": "dev"}
@@ -185,14 +178,13 @@ def rows_of_the_page() -> list[tuple[Any, Any, bool, bool]]:
     return found
 
 
-@pytest.mark.parametrize(("gold", "answer", "accepted", "ordered"), rows_of_the_page())
-def test_the_second_rule_accepts_what_the_documentation_says(
-    gold: Any, answer: Any, accepted: bool, ordered: bool
-) -> None:
-    rows = [tuple(row) for row in gold] if isinstance(gold, list) else [(gold,)]
-    ends = list(range(1, len(rows) + 1)) if ordered else [len(rows)]
+def test_the_second_rule_accepts_what_the_documentation_says() -> None:
+    for gold, answer, accepted, ordered in rows_of_the_page():
+        rows = [tuple(row) for row in gold] if isinstance(gold, list) else [(gold,)]
+        ends = list(range(1, len(rows) + 1)) if ordered else [len(rows)]
 
-    assert same_answer(Gold(["name", "age"][: len(rows[0])], rows, ends), answer) == accepted
+        found = same_answer(Gold(["name", "age"][: len(rows[0])], rows, ends), answer)
+        assert found == accepted, (gold, answer)
 
 
 CELLS = st.one_of(
@@ -202,6 +194,7 @@ CELLS = st.one_of(
 )
 
 
+@settings(max_examples=60)
 @given(data=st.data())
 def test_both_rules_judge_lists_and_tables_alike(data: st.DataObject) -> None:
     width = data.draw(st.integers(1, 3))
@@ -292,8 +285,9 @@ def test_an_order_that_nothing_leaves_open_is_decided(people: Path) -> None:
     ],
 )
 def test_a_query_as_the_answer_is_run_where_it_can_only_read(
-    people: Path, sql: str, verdict: bool
+    people: Path, sql: str, verdict: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(second_rule, "_TICKS", 2)  # an endless query ends sooner
     before = people.read_bytes()
 
     assert judged(people, SQL, "SELECT name FROM people WHERE age = 43", sql=sql) is verdict

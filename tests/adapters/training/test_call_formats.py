@@ -27,10 +27,7 @@ XML = "<function=read>\n<parameter=note>\nnote-1\n</parameter>\n</function>"
 GLM = "<tool_call>read\n<arg_key>note</arg_key>\n<arg_value>note-1</arg_value>\n</tool_call>"
 UNKNOWN = "<toolbox>read note-1</toolbox>"
 TEMPLATES = {
-    "qwen2_5": HERMES,
     "qwen3": HERMES,
-    "qwen3_instruct_2507": HERMES,
-    "nemotron_3_nano": f"<tool_call>\n{XML}\n</tool_call>",
     "qwen3_5_think": f"<tool_call>\n{XML}\n</tool_call>",
     "glm4moe": GLM,
 }
@@ -58,9 +55,8 @@ def test_our_own_templates_write_hermes(make_tokenizer: Any, name: str) -> None:
     assert template_format(with_chat_template(make_tokenizer("gemma"), name)) == "hermes"
 
 
-@pytest.mark.parametrize("template", ["gemma", "phi3"])
-def test_a_template_that_writes_no_calls_has_no_format(make_tokenizer: Any, template: str) -> None:
-    assert template_format(make_tokenizer(template)) is None
+def test_a_template_that_writes_no_calls_has_no_format(make_tokenizer: Any) -> None:
+    assert template_format(make_tokenizer("gemma")) is None
 
 
 def turns_of(*actions: str) -> tuple[Any, ToolEnv[Any]]:

@@ -1,7 +1,10 @@
 """Demonstrations that are skilled and careless, and what is learnt from them."""
 
+import sqlite3
 from collections import Counter
 from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -11,7 +14,6 @@ from adapters.training.models.demonstrations import (
     HABITS,
     LAST_WORD,
     NoisyDemonstrator,
-    careless,
     demonstrate,
     without_conditions,
 )
@@ -70,7 +72,7 @@ def habit_of(transcript: list[Message]) -> str:
 
 def test_habits_come_in_their_shares() -> None:
     """A share of p is missed by 4.5 standard errors once in 150,000 samples; this one is fixed."""
-    n = 300
+    n = 120
 
     counts = Counter(habit_of(transcript) for transcript in demonstrate(EXPLORE, n, **TINY))
 
@@ -85,25 +87,27 @@ def test_one_seed_gives_one_set_of_transcripts() -> None:
     assert first != other
 
 
-def test_every_transcript_ends_with_the_last_word() -> None:
-    for transcript in demonstrate(EXPLORE, 30, **TINY):
-        assert transcript[-1] == {"role": "assistant", "content": LAST_WORD}
-        assert transcript[-2]["name"] == "answer"
+def test_beyond_the_number_of_tasks_each_is_played_in_another_habit(tmp_path: Path) -> None:
+    (tmp_path / "a.sqlite").touch()
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as database, database:
+        database.execute("CREATE TABLE t (x)")
+        database.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(12)])
+    rows = [
+        {"db_id": "a", "question": f"After {n}?", "query": f"SELECT x FROM t WHERE x = {n + 1}"}
+        for n in range(11)
+    ]
+    own = {"dataset": rows, "databases": str(tmp_path)}
 
+    transcripts = demonstrate(EXPLORE, 22, **own)
 
-def test_beyond_the_number_of_tasks_each_is_played_in_another_habit() -> None:
-    tasks = registration.make(EXPLORE, split="dev").tasks
-
-    transcripts = demonstrate(EXPLORE, 2 * len(tasks), split="dev")
-
-    rounds = transcripts[: len(tasks)], transcripts[len(tasks) :]
+    rounds = transcripts[:11], transcripts[11:]
     assert [t[1] for t in rounds[0]] == [t[1] for t in rounds[1]]
     assert rounds[0] != rounds[1]
 
 
 def test_what_stumbled_is_not_learnt_and_what_follows_is() -> None:
     stumbled = 0
-    for transcript in demonstrate(EXPLORE, 200, **TINY):
+    for transcript in demonstrate(EXPLORE, 80, **TINY):
         for place, message in enumerate(transcript):
             if message.get("weight") == 0:
                 stumbled += 1
@@ -112,7 +116,7 @@ def test_what_stumbled_is_not_learnt_and_what_follows_is() -> None:
             elif message["role"] == "tool":
                 spoken = transcript[place - 1]
                 assert "error[" not in message["content"] or spoken.get("weight") == 0
-    assert 10 < stumbled < 60  # 400 calls, 0.08 each, some of which stay readable
+    assert 3 < stumbled < 30  # 160 calls, 0.08 each, some of which stay readable
 
 
 def test_the_careless_answer_what_their_own_query_returned() -> None:
@@ -144,15 +148,6 @@ def test_carelessness_drops_conditions_and_nothing_else(sql: str, spoilt: str | 
     found = without_conditions(sql)
 
     assert found == (spoilt or "SELECT a, COUNT(*) FROM t GROUP BY a LIMIT 1")
-
-
-def test_carelessness_leaves_a_call_without_sql_alone() -> None:
-    env = registration.make(EXPLORE, **TINY)
-    action = {"name": "describe", "arguments": {"table_name": "WHERE"}}
-
-    call = careless(action, env)
-
-    assert (call.name, call.arguments) == ("describe", {"table_name": "WHERE"})
 
 
 def test_an_expert_that_falls_silent_leaves_a_transcript_that_stops_short() -> None:

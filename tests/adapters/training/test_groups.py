@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.training.algorithms import groups as outcomes
@@ -19,10 +19,6 @@ some_outcomes = st.sampled_from([RIGHT, WRONG, NEARLY, None])
 def test_a_group_whose_costs_differ_is_dead_all_the_same():
     assert outcomes.is_dead([WRONG, WRONG, None])
     assert not outcomes.has_equal_rewards([-0.01, -0.02, None])
-
-
-def test_members_that_differ_in_progress_only_make_a_live_group():
-    assert not outcomes.is_dead([WRONG, NEARLY])
 
 
 @pytest.mark.parametrize("unscored", [None, math.nan, math.inf])
@@ -50,16 +46,7 @@ def test_a_group_that_was_played_with_one_member_is_no_part_of_the_shares():
     assert math.isnan(outcomes.equal_rewards_share([1.0, 0.0], [0, 1]))
 
 
-def test_without_groups_there_is_no_share():
-    assert math.isnan(outcomes.dead_share([], []))
-    assert math.isnan(outcomes.live_share([], 4))
-
-
-def test_a_value_without_a_group_is_refused():
-    with pytest.raises(ValueError, match="shorter"):
-        outcomes.by_group([1, 2, 3], [0, 0])
-
-
+@settings(max_examples=40)
 @given(st.lists(st.tuples(some_outcomes, st.floats(-1, 1)), min_size=8, max_size=8))
 def test_the_shares_are_those_that_the_trainers_log(rollouts):
     found = [outcome for outcome, _ in rollouts]
@@ -72,6 +59,7 @@ def test_the_shares_are_those_that_the_trainers_log(rollouts):
     assert outcomes.equal_rewards_share(rewards, groups) == logged["zero_variance_groups"]
 
 
+@settings(max_examples=40)
 @given(st.floats(0, 1), st.integers(2, 64))
 def test_the_chance_of_a_live_group_is_a_probability_and_grows_with_the_group(rate, size):
     chance = outcomes.live_chance(rate, size)
@@ -80,8 +68,8 @@ def test_the_chance_of_a_live_group_is_a_probability_and_grows_with_the_group(ra
     assert outcomes.live_chance(1 - rate, size) == pytest.approx(chance, abs=1e-12)
 
 
-@pytest.mark.parametrize(("size", "scored"), [(2, 2), (2, 5), (3, 6), (4, 4), (4, 8)])
-@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 2), Fraction(4, 5)])
+@pytest.mark.parametrize(("size", "scored"), [(2, 5), (4, 8)])
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(4, 5)])
 def test_the_estimate_from_counts_is_right_on_average(rate, size, scored):
     """Over all ways in which n rollouts can turn out, its mean is 1 - p^K - (1-p)^K."""
     mean = 0.0
@@ -104,6 +92,7 @@ def test_tasks_that_are_always_right_or_always_wrong_never_make_a_live_group():
     assert outcomes.live_share(counts, 4) == outcomes.live_share(counts, 16) == 0.0
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 8).map(lambda right: (right, 8)), min_size=1, max_size=20))
 def test_a_larger_group_is_never_less_often_live(counts):
     shares = [outcomes.live_share(counts, size) for size in (2, 4, 8)]

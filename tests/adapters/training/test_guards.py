@@ -1,21 +1,19 @@
-"""Guards: real collapses of a small policy, the collapses of the field, patience, and resuming."""
+"""Guards, as pure numbers: what trips each, patience, what is told, going back, and resuming.
+
+That trainers do what guards decide is tested with each trainer.
+"""
 
 import json
 import math
-import re
-from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from adapters.training.guards.advice import advice
-from adapters.training.guards.checks import GUARDS
-from adapters.training.guards.config import GUARD_NAMES, Action, GuardConfig, Room, Setup
+from adapters.training.guards.config import Action, GuardConfig, Room, Setup
 from adapters.training.guards.guards import Guards
-from toolgym.runs.metrics import METRICS, broken, unknown
+from toolgym.runs.metrics import broken
 
 HEALTHY = {
     "reward": 0.4,
@@ -47,158 +45,6 @@ def tripped(decision):
     return {finding.guard: finding.action.value for finding in decision.findings}
 
 
-# A softmax policy over six arms for each of four tasks; the guards' decisions are carried out
-
-
-class Toy:
-    """One arm is right, three are valid and wrong, two are no call at all."""
-
-    def __init__(self, rate, *, seed=0, rewards=(1.0, 0.2, 0.2, 0.2, 0.0, 0.0), **config):
-        self.draw = np.random.default_rng(seed)
-        self.rate, self.rewards = rate, np.array(rewards)
-        self.guards = Guards(GuardConfig(**config))
-        self.weights = np.tile([0.5, 0.3, 0.3, 0.3, -1.0, -1.0], (4, 1))
-        self.reference = self.weights.copy()
-        self.snapshots = {0: self.weights.copy()}
-        self.step_number = 0
-
-    def policy(self, weights=None):
-        raised = np.exp(self.weights if weights is None else weights)
-        return raised / raised.sum(axis=1, keepdims=True)
-
-    def earned(self, arms):
-        return self.rewards[arms]
-
-    def step(self, harm=1.0):
-        """Play, observe, and do what is decided; `harm` scales the update."""
-        self.step_number += 1
-        policy = self.policy()
-        arms = np.stack([self.draw.choice(6, size=8, p=row) for row in policy])  # (tasks, members)
-        rewards = self.earned(arms)
-        with np.errstate(all="ignore"):
-            advantages = rewards - rewards.mean(axis=1, keepdims=True)
-            slopes = advantages[..., None] * (np.eye(6)[arms] - policy[:, None])
-            gradient = slopes.mean(axis=1)
-            numbers = self.metrics(policy, arms, rewards, gradient)
-        decision = self.guards.observe(self.step_number, numbers)
-        if decision.update:
-            self.weights = self.weights + harm * self.rate * decision.learning_rate_scale * gradient
-        if decision.action is Action.ROLL_BACK:
-            self.restored = self.guards.choose_snapshot(self.snapshots)
-            self.weights = self.snapshots[self.restored].copy()
-        self.snapshots[self.step_number] = self.weights.copy()
-        return decision
-
-    def metrics(self, policy, arms, rewards, gradient):
-        log, anchor = np.log(policy), np.log(self.policy(self.reference))
-        return {
-            "reward": float(rewards.mean()),
-            "reward_max": float(rewards.max()),
-            "accuracy": float((arms == 0).mean()),
-            "validity": float((arms < 4).mean()),
-            "turns": float(arms.size),
-            "rollouts": float(arms.size),
-            "entropy": float(-(policy * log).sum(axis=1).mean()),
-            "kl": float((policy * (log - anchor)).sum(axis=1).mean()),
-            "grad_norm": float(np.linalg.norm(gradient)),
-            "loss": float(-rewards.mean()),
-            "dead_groups": float(np.mean([len(set(row)) == 1 for row in self.outcomes(arms)])),
-            "zero_variance_groups": float(np.mean(np.ptp(rewards, axis=1) < 1e-8)),
-        }
-
-    def outcomes(self, arms):
-        return np.where(arms == 0, 2, np.where(arms < 4, 1, 0))
-
-    def run(self, steps):
-        """Until something more than a skip or a warning is decided, or the steps are over."""
-        for _ in range(steps):
-            decision = self.step()
-            if decision.action.severity > Action.SKIP.severity:
-                return decision
-        return decision
-
-
-class Noise(Toy):
-    """Its rewards have nothing to do with what was done."""
-
-    def earned(self, arms):
-        return self.draw.choice([0.0, 0.2, 1.0], size=arms.shape)
-
-
-def test_a_policy_that_learns_is_left_alone_to_the_end():
-    toy = Toy(rate=1.0, kl_ceiling=2.0)  # its one token moves further than those of a text
-    decisions = [toy.step() for _ in range(150)]
-    assert toy.policy()[:, 0].min() > 0.9
-    assert {decision.action.value for decision in decisions} <= {"ok", "warn", "skip"}
-    found = {name for decision in decisions for name in tripped(decision)}
-    assert found <= {"no_signal", "solved", "nothing_learnt"}
-    assert toy.guards.learning_rate_scale == 1.0
-
-
-def test_an_entropy_collapse_is_rolled_back_to_weights_with_entropy_and_at_half_the_rate():
-    toy = Noise(rate=6.0, seed=1, actions={"validity": (), "update_collapse": (), "kl": ()})
-    decision = toy.run(400)
-    assert tripped(decision)["entropy_floor"] == "roll_back"
-    assert not decision.update
-    assert np.array_equal(toy.weights, toy.snapshots[toy.restored])
-    assert toy.restored < toy.step_number - GuardConfig().patience
-    assert decision.learning_rate_scale == 0.5
-
-
-def test_an_update_that_breaks_the_format_is_undone_to_the_last_bit():
-    toy = Toy(rate=1.0, seed=1, kl_ceiling=2.0)
-    for _ in range(12):
-        toy.step()
-    good = toy.weights.copy()
-    toy.step(harm=-200.0)
-    broken_weights = toy.weights.copy()
-    decision = toy.step()
-
-    assert "update_collapse" in tripped(decision)
-    assert decision.action is Action.ROLL_BACK
-    assert toy.restored == 12
-    assert np.array_equal(toy.weights, good)
-    assert not np.array_equal(toy.weights, broken_weights)
-
-
-def test_a_nan_leaves_the_weights_as_they_are():
-    toy = Toy(rate=1.0)
-    toy.step()
-    toy.rewards[1] = math.inf
-    before = toy.weights.copy()
-    decision = toy.step()
-    assert tripped(decision) == {"non_finite": "skip"}
-    assert "grad_norm" in decision.reasons[0]
-    assert np.array_equal(toy.weights, before)
-
-
-def test_a_batch_without_a_valid_call_updates_nothing():
-    toy = Toy(rate=1.0)
-    toy.weights[:, :4] = -50.0
-    before = toy.weights.copy()
-    decision = toy.step()
-    assert tripped(decision) == {"no_signal": "skip", "all_invalid": "skip"}
-    assert np.array_equal(toy.weights, before)
-
-
-def test_a_drift_from_the_reference_lowers_the_learning_rate_and_still_updates():
-    toy = Toy(rate=2.0, kl_ceiling=0.2)
-    decision = toy.run(100)
-    assert tripped(decision) == {"kl": "lower_lr"}
-    assert decision.update
-    assert decision.learning_rate_scale == 0.5
-    assert not np.array_equal(toy.weights, toy.snapshots[toy.step_number - 1])
-
-
-def test_an_explosion_of_entropy_lowers_the_learning_rate():
-    toy = Noise(rate=1.0, baseline_steps=3, actions={"kl": (), "kl_spike": (), "validity": ()})
-    toy.weights = np.tile([5.0, 0.0, 0.0, 0.0, -1.0, -1.0], (4, 1))
-    toy.run(3)
-    toy.weights *= 0.1
-    decision = toy.run(20)
-    assert tripped(decision) == {"entropy_ceiling": "lower_lr"}
-
-
 # The collapses of the field, as they were reported
 
 
@@ -217,29 +63,10 @@ def test_a_run_whose_calls_all_fail_alike_ends_long_before_its_351_steps():
     assert "What to change" in decision.diagnosis
 
 
-def field_run():
-    """Validity on groups of 2: 38 updates, all but the first destroyed the format at once."""
-    yield 0.5
-    for _ in range(37):
-        yield 0.5
-        yield 0.0
-    yield 0.5
-
-
-def test_97_percent_of_updates_being_followed_by_a_collapse_is_measured_as_that():
-    off = dict.fromkeys(GUARD_NAMES, ())
-    guards = Guards(GuardConfig(actions={**off, "all_invalid": ("skip",)}))
-    for step, validity in enumerate(field_run(), 1):
-        guards.observe(step, {"validity": validity, "turns": 6.0})
-    assert guards.metrics()["updates"] == 39  # the last of them with nothing after it
-    assert guards.metrics()["skipped_updates"] == 37
-    assert guards.metrics()["collapse_share"] == pytest.approx(0.974, abs=0.0005)
-
-
 def test_groups_of_two_that_destroy_the_format_end_after_six_updates_with_the_cure():
     """Six samples a step: no single fall is beyond chance, that they go on falling is."""
     guards = Guards(setup=Setup(group_size=2, divides_by_std=True, learning_rate=2e-6))
-    for step, validity in enumerate(field_run(), 1):
+    for step, validity in enumerate([0.5, *[0.5, 0.0] * 37], 1):
         decision = guards.observe(step, {"validity": validity, "turns": 6.0, "grad_norm": 1.0})
         if decision.action.severity > Action.SKIP.severity:
             break
@@ -249,27 +76,7 @@ def test_groups_of_two_that_destroy_the_format_end_after_six_updates_with_the_cu
     assert "were at once followed by a collapse" in decision.diagnosis
 
 
-def test_a_first_reward_within_ten_steps_and_no_flat_line_by_thirty_is_all_that_is_asked():
-    flat = {"reward": 0.0, "reward_max": 0.0, "accuracy": 0.0}
-    guards = Guards()
-    early = actions(watch(guards, 9, **flat)) + actions(watch(guards, 21, first=10))
-    assert set(early) == {"ok"}
-
-    decisions = watch(Guards(), 30, **flat)
-    loud = {d.step: tripped(d)["flat_reward"] for d in decisions if d.findings}
-    assert loud == {10: "warn", 20: "warn", 30: "stop"}
-
-
-def test_a_mean_below_zero_is_no_flat_line_while_some_rollouts_are_right():
-    assert set(actions(watch(Guards(), 40, reward=-0.05, reward_max=0.9))) == {"ok"}
-    assert set(actions(watch(Guards(), 40, reward=-0.05, reward_max=-0.05))) == {"ok"}  # accuracy
-
-
 # One guard at a time
-
-
-def test_healthy_steps_are_all_ok():
-    assert set(actions(watch(Guards(), 200))) == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -395,12 +202,6 @@ def test_only_warning_reports_and_acts_on_nothing():
     assert all(decision.update and decision.reasons for decision in decisions)
 
 
-def test_only_warning_leaves_the_learning_rate_alone():
-    guards = Guards(GuardConfig(only_warn=True, patience=1, actions={"kl": ("lower_lr",)}))
-    assert actions(watch(guards, 3, kl=0.6)) == ["warn"] * 3
-    assert guards.learning_rate_scale == 1.0
-
-
 def test_a_guard_without_actions_is_off():
     guards = Guards(GuardConfig(actions={"non_finite": ()}))
     assert set(actions(watch(guards, 5, loss=math.nan))) == {"ok"}
@@ -495,14 +296,6 @@ def test_the_first_advice_is_against_the_cause_that_was_seen(changes, seen, cure
     assert found.advice[0].startswith(cure)
 
 
-def test_of_two_causes_the_greater_one_is_told_first_and_the_other_too():
-    mixed = {**HARD, "unfinished": 0.3}
-    found = found_of(watch(Guards(), 10, **mixed))[10]
-    assert found.reason.index("equally badly") < found.reason.index("30% of the rollouts ran out")
-    assert found.advice[0].startswith("Play tasks")
-    assert found.advice[-1].startswith("Raise max_completion_length")
-
-
 @pytest.mark.parametrize(
     ("room", "told"),
     [
@@ -515,24 +308,6 @@ def test_of_two_causes_the_greater_one_is_told_first_and_the_other_too():
 def test_the_length_that_would_have_sufficed_is_named_where_it_is_known(room, told):
     guards = Guards(setup=Setup(max_tokens=60, room=lambda: room))
     assert told in found_of(watch(guards, 10, **OUT_OF_TOKENS))[10].advice[0]
-
-
-def test_turns_that_a_setting_cuts_short_are_named_before_tokens():
-    for most, first in (
-        (3, "Raise max_tool_calling_iterations (it is 3) to 9"),
-        (9, "Raise max_c"),
-    ):
-        guards = Guards(setup=Setup(max_tokens=60, most_turns=most, turns_needed=9))
-        assert found_of(watch(guards, 10, **OUT_OF_TOKENS))[10].advice[0].startswith(first)
-
-
-@pytest.mark.parametrize("guard", ["all_invalid", "flat_reward", "dead_groups"])
-def test_other_guards_name_tokens_first_too_where_rollouts_ran_out_of_them(guard):
-    flat = {"reward": 0.0, "reward_max": 0.0}
-    for changes, is_first in ((OUT_OF_TOKENS, True), (HARD, False)):
-        decisions = watch(Guards(), 20, **{**changes, "accuracy": 0.0, "validity": 0.0, **flat})
-        found = list(found_of(decisions, guard).values())[-1]
-        assert found.advice[0].startswith("Raise max_completion_length") == is_first
 
 
 def test_a_single_update_in_between_begins_anew():
@@ -570,36 +345,6 @@ def test_guards_that_leave_every_update_out_are_named_with_their_own_advice():
 # A ceiling below what is usual
 
 
-def test_a_ceiling_below_the_usual_norm_is_named_and_the_rate_is_left_alone():
-    guards = Guards(GuardConfig(grad_norm_ceiling=0.001), Setup(learning_rate=1e-6))
-    decisions = watch(guards, 9)
-    assert set(actions(decisions)) == {"skip"}
-    assert guards.learning_rate_scale == 1.0
-    early, late = (found_of(decisions, "grad_norm")[step] for step in (1, 9))
-    assert early.advice[-1] == (
-        "If such norms are usual in this run, raise grad_norm_ceiling (it is 0.001)."
-    )
-    assert late.reason == (
-        "the gradient norm is 0.01, above the ceiling of 0.001, and so is the usual one of this"
-        " run, 0.01"
-    )
-    (advice_,) = late.advice
-    assert advice_.startswith("Set grad_norm_ceiling to 0.02, or leave it out: it is 0.001, and")
-
-
-def test_the_ceiling_that_is_named_fits():
-    norms = [0.3 + 0.02 * (step % 7) for step in range(60)]
-    guards = Guards(GuardConfig(grad_norm_ceiling=0.1))
-    decisions = [
-        guards.observe(step, {**HEALTHY, "grad_norm": norm}) for step, norm in enumerate(norms, 1)
-    ]
-    found = found_of(decisions, "grad_norm")
-    named = float(re.search(r"Set grad_norm_ceiling to ([\d.]+)", found[29].advice[0]).group(1))
-    fitting = Guards(GuardConfig(grad_norm_ceiling=named))
-    told = [fitting.observe(step, {**HEALTHY, "grad_norm": n}) for step, n in enumerate(norms, 1)]
-    assert set(actions(told)) == {"ok"}
-
-
 def test_a_run_that_such_a_ceiling_holds_is_stopped_with_the_ceiling_as_the_cause():
     decision = watch(Guards(GuardConfig(grad_norm_ceiling=0.001)), 30)[-1]
     assert decision.action is Action.STOP
@@ -633,24 +378,6 @@ def test_what_is_found_again_is_told_at_growing_distances_with_how_often():
     assert len(lines[1][0]) > len(lines[8][0])  # all advice at first, then the likeliest
 
 
-def test_what_grows_worse_and_every_return_and_end_is_told():
-    guards = Guards(GuardConfig(actions={"non_finite": ("skip", *["roll_back"] * 4, "stop")}))
-    told = [d.log_lines for d in watch(guards, 6, loss=math.nan)]
-    assert [line.split(",")[1].split()[0] for (line,) in told] == [
-        "skip",
-        *["roll_back"] * 4,
-        "stop",
-    ]
-
-
-def test_where_guards_only_warn_the_lines_say_so():
-    decisions = watch(Guards(GuardConfig(only_warn=True)), 4, loss=math.nan)
-    assert [bool(d.log_lines) for d in decisions] == [True, True, False, True]
-    assert all(
-        line.startswith(f"step {d.step}, warn, non") for d in decisions for line in d.log_lines
-    )
-
-
 # When a roll-back is forgotten
 
 
@@ -675,14 +402,6 @@ def test_roll_backs_with_fewer_healthy_updates_between_them_end_the_run():
     _, decision = rolled_back(every=100, steps=1010)
     assert decision.step == 300
     assert "rolled back once more, but that has not helped 2 times" in decision.diagnosis
-
-
-def test_steps_without_an_update_are_no_healthy_while():
-    off = {"no_signal": ("skip",), "nothing_learnt": (), "dead_groups": ()}
-    guards = Guards(GuardConfig(actions={"non_finite": ("roll_back",), **off}, max_roll_backs=1))
-    watch(guards, 1, loss=math.nan)
-    watch(guards, 300, first=2, grad_norm=0.0)
-    assert watch(guards, 1, first=302, loss=math.nan)[0].action is Action.STOP
 
 
 # Where to go back to
@@ -720,14 +439,6 @@ def test_a_guard_that_is_off_does_not_say_where_to_go_back_to():
         assert guards.choose_snapshot([0, 10, 19]) == place
 
 
-def test_without_a_sound_snapshot_there_is_none_to_choose():
-    guards = Guards()
-    watch(guards, 20, loss=math.nan)
-    assert guards.choose_snapshot([]) is None
-    assert guards.choose_snapshot([3, 7]) is None
-    assert guards.choose_snapshot([0, 3]) == 0
-
-
 # Resuming
 
 numbers = st.sampled_from([0.0, 0.004, 0.05, 0.3, 0.6, 0.95, 12.0, math.nan, math.inf])
@@ -738,6 +449,7 @@ steps_of_metrics = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(steps_of_metrics, st.data())
 def test_a_resumed_run_decides_as_the_unbroken_one(metrics, data):
     cut = data.draw(st.integers(0, len(metrics)))
@@ -759,6 +471,7 @@ def test_a_resumed_run_decides_as_the_unbroken_one(metrics, data):
     assert told + observed(second, cut, len(metrics)) == expected
 
 
+@settings(max_examples=40)
 @given(steps_of_metrics)
 def test_any_numbers_are_decided_upon_and_no_update_follows_a_broken_one(metrics):
     guards = Guards()
@@ -770,41 +483,7 @@ def test_any_numbers_are_decided_upon_and_no_update_follows_a_broken_one(metrics
         assert 1 / 16 <= decision.learning_rate_scale <= 1
 
 
-# Names, texts, config
-
-
-def test_every_guard_is_in_the_table_once_and_has_advice_or_needs_none():
-    assert tuple(guard.name for guard in GUARDS) == GUARD_NAMES
-    silent = [name for name in GUARD_NAMES if not advice(name, Setup())]
-    assert silent == ["no_signal"]
-
-
-def test_what_guards_need_and_write_is_in_the_vocabulary():
-    assert not unknown({key: 0.0 for guard in GUARDS for key in guard.needs})
-    guards = Guards()
-    watch(guards, 3)
-    assert not unknown(guards.metrics())
-    assert not unknown(HEALTHY)
-
-
-def test_a_cure_that_was_taken_is_not_told_again():
-    taken = Setup(group_size=16, divides_by_std=False, kl_weight=0.05, updates_per_batch=1)
-    told = " ".join(advice("collapse_share", taken))
-    assert "Compare 8" not in told
-    assert "standard deviation" not in told
-    assert "it is 0.05" in told
-
-
-def test_severities_are_in_the_order_in_which_actions_are_listed():
-    assert [action.severity for action in Action] == list(range(6))
-    assert [action.value for action in Action] == [
-        "ok",
-        "warn",
-        "skip",
-        "lower_lr",
-        "roll_back",
-        "stop",
-    ]
+# Config
 
 
 @pytest.mark.parametrize(
@@ -825,32 +504,3 @@ def test_a_config_that_cannot_be_meant_is_refused(values, told):
 def test_a_config_survives_the_run_folder():
     config = GuardConfig(actions={"kl": (Action.WARN,)}, entropy_floor_nats=0.5)
     assert GuardConfig.model_validate(json.loads(config.model_dump_json())) == config
-
-
-# The vocabulary against those who write and draw it
-
-
-def test_the_trl_trainer_writes_no_metric_that_is_not_in_the_vocabulary():
-    pytest.importorskip("trl", reason="needs the extra `train`")
-    from adapters.training.algorithms.rollout_metrics import batch_metrics
-    from adapters.trl.step_metrics import _FROM_TRL
-
-    written = {**batch_metrics([], [], []), **dict.fromkeys(_FROM_TRL.values())}
-    assert not unknown(written)
-
-
-def test_the_page_on_guards_explains_only_metrics_of_the_vocabulary():
-    page = Path(__file__).parents[3] / "docs" / "guards.md"
-    section = page.read_text().split("## Metrics to look at first")[1].split("\n## ")[0]
-    told = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
-    assert told
-    assert not unknown(dict.fromkeys(told))
-
-
-def test_only_what_a_clock_measures_may_differ_between_equal_runs():
-    assert {key for key, metric in METRICS.items() if not metric.repeats} == {
-        "evaluation_seconds",
-        "rollout_seconds",
-        "update_seconds",
-        "peak_memory",
-    }

@@ -1,4 +1,4 @@
-"""Which precision a model computes in, on which machine."""
+"""Which precision a model computes in, on which machine; the tests run alike on every one."""
 
 import platform
 from pathlib import Path
@@ -22,7 +22,6 @@ from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 EXPLORE = "sqlgym/Explore-v0"
-CPUINFO = Path("/proc/cpuinfo")
 
 
 def settings(**given: Any) -> TrainSettings:
@@ -57,7 +56,9 @@ def test_what_needs_float32_has_it_on_every_machine(
 
 
 def test_a_program_that_trains_needs_not_ask_what_the_machine_decides(tmp_path: Path) -> None:
-    small = {"demonstrations": 8, "warmup_steps": 0, "steps": 1, "eval_tasks": 1, "eval_tries": 0}
+    small: dict[str, Any] = {"demonstrations": 8, "warmup_steps": 0, "steps": 1, "eval_tasks": 1}
+    small |= {"env_kwargs": {"dataset": "tiny", "step_limit": 2}, "max_new_tokens": 2}
+    small |= {"eval_tries": 0}
     left_open = resolve(EXPLORE, trainer="reference", dtype="auto", **small)
     run = Run.create(tmp_path / "run", {"settings": left_open.model_dump()})
     seen: list[str] = []
@@ -67,15 +68,35 @@ def test_a_program_that_trains_needs_not_ask_what_the_machine_decides(tmp_path: 
     assert (left_open.dtype, seen) == ("auto", ["float32"])
 
 
-@pytest.mark.skipif(
-    platform.machine() != "x86_64" or not CPUINFO.is_file() or torch.cuda.is_available(),
-    reason="looks at the flags that Linux tells of an x86 processor",
+@pytest.mark.parametrize(
+    ("told", "has_instructions"),
+    [
+        ({"avx2": True, "avx512_bf16": True}, True),
+        ({"avx2": True, "amx_bf16": True}, True),
+        ({"avx2": True, "avx512_bf16": False, "amx_bf16": False}, False),
+        (None, False),  # an older PyTorch does not tell
+    ],
 )
-def test_a_processor_has_the_instructions_that_the_system_tells_of() -> None:
-    flags = next(line for line in CPUINFO.read_text().splitlines() if line.startswith("flags"))
+def test_a_processor_computes_in_half_precision_where_pytorch_tells_of_the_instructions(
+    told: dict[str, bool] | None, has_instructions: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    if told is None:
+        monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    else:
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: told, raising=False)
 
-    assert multiplies_bfloat16() == bool({"avx512_bf16", "amx_bf16"} & set(flags.split()))
-    assert fast_dtype() == ("bfloat16" if multiplies_bfloat16() else "float32")
+    assert multiplies_bfloat16() is has_instructions
+    assert fast_dtype() == ("bfloat16" if has_instructions else "float32")
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or not hasattr(torch.cpu, "get_capabilities"),
+    reason="asks PyTorch what it tells of an x86 processor",
+)
+def test_pytorch_tells_of_the_instructions_by_these_names() -> None:
+    assert {"avx512_bf16", "amx_bf16"} <= torch.cpu.get_capabilities().keys()
 
 
 def test_what_the_machine_multiplies_slowly_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import torch
 from adapters.training.models import shared_prefix, supervised
 from adapters.training.models.shared_prefix import (
     Packing,
-    common_beginning,
     divided,
     paths,
     reading,
@@ -21,6 +20,7 @@ from adapters.training.models.shared_prefix import (
 from adapters.training.models.supervised import WarmupSettings, accumulate, warm_up
 from adapters.training.models.tokenized_examples import Example
 from tests.adapters.base_models import random_model
+from tests.sweeps import sweep
 
 pytestmark = pytest.mark.torch
 
@@ -61,11 +61,10 @@ def some_texts(seed: int = 0) -> tuple[list[list[int]], list[int]]:
     return [texts[place] for place in order], [shareable[place] for place in order]
 
 
-@pytest.mark.parametrize("least", [1, 3, 7])
-def test_segments_of_a_path_are_the_text_and_numbers_stand_for_tokens(least: int) -> None:
+def test_segments_of_a_path_are_the_text_and_numbers_stand_for_tokens() -> None:
     texts, shareable = some_texts()
 
-    found = paths(texts, shareable, least)
+    found = paths(texts, shareable, 3)
 
     meant: dict[int, tuple[int, ...]] = {}
     for place, path in found.items():
@@ -79,13 +78,7 @@ def test_segments_of_a_path_are_the_text_and_numbers_stand_for_tokens(least: int
     assert len(meant) < sum(map(len, found.values()))
 
 
-def test_the_common_beginning_of_texts_ends_where_the_first_of_them_differs() -> None:
-    assert common_beginning([[1, 2, 3], [1, 2, 4], [1, 2, 3]]) == 2
-    assert common_beginning([[1, 2], [1, 2]]) == 2
-    assert common_beginning([[1], [2]]) == 0
-
-
-@pytest.mark.parametrize("most", [1, 30, 60, 1000])
+@pytest.mark.parametrize("most", [1, 60])
 def test_no_row_has_more_tokens_than_it_may(most: int) -> None:
     texts, shareable = some_texts()
     found = paths(texts, shareable, 3)
@@ -99,8 +92,8 @@ def test_no_row_has_more_tokens_than_it_may(most: int) -> None:
         assert len(row) <= 4
 
 
-@pytest.mark.parametrize("block", [1, 6, 256])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("block", [6, pytest.param(256, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", sweep(MODELS, ["Llama", "Gemma 3, windows in most layers"]))
 def test_a_text_in_a_row_has_the_logits_that_it_has_alone(
     name: str, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +116,7 @@ def test_a_text_in_a_row_has_the_logits_that_it_has_alone(
         assert float(error) < 5e-5
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", sweep(MODELS, ["Qwen 3"]))
 def test_a_model_that_reads_shared_beginnings_alike_is_found_to(name: str) -> None:
     for dtype in (torch.float32, torch.bfloat16):
         model = made_model(name, dtype)
@@ -134,6 +127,7 @@ def test_a_model_that_reads_shared_beginnings_alike_is_found_to(name: str) -> No
         assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
 
 
+@pytest.mark.nightly
 def test_a_model_that_does_not_is_found_to() -> None:
     assert "spread" in sharing_problem(made_model("Bloom", torch.float32))  # its mask has biases
     assert "Error" in sharing_problem(made_model("GPTJ", torch.float32))
@@ -164,8 +158,8 @@ def some_examples(seed: int = 0) -> list[Example]:
     return [*examples, Example((5, 6, 7), (True, False, False))]  # one with nothing to learn
 
 
-@pytest.mark.parametrize("row", [20, 10_000])
-@pytest.mark.parametrize("name", ["Llama", "Gemma 3, windows in most layers"])
+@pytest.mark.parametrize("row", [20, pytest.param(10_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", sweep(["Llama", "Gemma 3, windows in most layers"], ["Llama"]))
 def test_examples_in_one_row_have_the_gradient_of_padded_ones(
     name: str, row: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +178,7 @@ def test_examples_in_one_row_have_the_gradient_of_padded_ones(
         assert float((one - other).norm()) <= 1e-6 * float(other.norm()) + 1e-12
 
 
+@pytest.mark.nightly
 def test_a_large_model_warms_up_in_rows_and_a_small_one_does_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

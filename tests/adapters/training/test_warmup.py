@@ -29,6 +29,7 @@ pytestmark = pytest.mark.torch
 
 EXPLORE = "sqlgym/Explore-v0"
 SMALL = TinySize(hidden=32, heads=2, feed_forward=64)
+STEPS = 10
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,8 @@ def learnt_text(example: Example, tokenizer: Any) -> str:
 def test_the_tiny_template_gives_one_example_as_its_own_markers_would(
     tiny_transcripts: Any, tiny_tools: Any, tiny_tokenizer: Any
 ) -> None:
-    for transcript in (t for t in tiny_transcripts if all("weight" not in m for m in t)):
+    plain = [t for t in tiny_transcripts if all("weight" not in m for m in t)]
+    for transcript in plain[:15]:
         (example,) = examples_of(transcript, tiny_tools, tiny_tokenizer)
         marked = tiny_tokenizer.apply_chat_template(
             transcript, tools=tiny_tools, return_dict=True, return_assistant_tokens_mask=True
@@ -72,7 +74,7 @@ def test_a_turn_of_weight_zero_is_read_and_not_learnt(
     assert learnt_text(example, tiny_tokenizer).endswith("done<|im_end|>")
 
 
-@pytest.mark.parametrize("template", ["qwen3", "qwen2_5", "qwen3_instruct_2507", "llama3_2"])
+@pytest.mark.parametrize("template", ["qwen3", "llama3_2"])
 def test_with_a_real_template_every_turn_is_learnt_after_the_prompt_that_generation_gives(
     make_tokenizer: Any, template: str, tiny_tools: Any, tiny_transcripts: Any
 ) -> None:
@@ -110,17 +112,17 @@ def test_a_template_that_hides_the_turn_is_refused_in_words(
 def test_imitation_lowers_the_loss_and_ends_at_the_same_weights_every_time(
     matrix_rate: float | None, tiny_tokenizer: Any, tiny_examples: Any
 ) -> None:
-    settings = WarmupSettings(30, 8, 5e-3, ramp=5, matrix_rate=matrix_rate)
+    settings = WarmupSettings(STEPS, 4, 1e-2, ramp=2, matrix_rate=matrix_rate)
     told: list[dict[str, float]] = []
     models = [build_model(tiny_tokenizer, size=SMALL) for _ in range(2)]
 
     for model in models:
         warm_up(model, tiny_examples, settings, told.append)
 
-    losses = [numbers["loss"] for numbers in told[:30]]
-    assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
-    assert [numbers["step"] for numbers in told[:30]] == list(range(1, 31))
-    assert told[:30] == told[30:]
+    losses = [numbers["loss"] for numbers in told[:STEPS]]
+    assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
+    assert [numbers["step"] for numbers in told[:STEPS]] == list(range(1, STEPS + 1))
+    assert told[:STEPS] == told[STEPS:]
     weights = [torch.cat([w.flatten() for w in model.parameters()]) for model in models]
     assert torch.equal(*weights)
     assert not models[0].training

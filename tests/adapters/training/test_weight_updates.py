@@ -17,6 +17,7 @@ from toolgym import ConfigurationError
 
 pytestmark = pytest.mark.torch
 CPU = torch.device("cpu")
+MODES = ["exact", *(pytest.param(mode, marks=pytest.mark.nightly) for mode in ("half", "least"))]
 
 
 def chances(*place: int) -> Chances:
@@ -86,19 +87,20 @@ def test_exact_updates_are_those_of_adamw_to_the_bit() -> None:
         assert all(torch.equal(one, other) for one, other in zip(plain, own, strict=True))
 
 
-@pytest.mark.parametrize("memory", ["exact", "half", "least"])
+@pytest.mark.parametrize("memory", MODES)
 def test_small_updates_add_up_in_half_precision(memory: Any) -> None:
-    """Each is a hundredth of what bfloat16 tells apart at 1."""
+    """Each is a fiftieth of what bfloat16 tells apart at 1."""
     weights = nn.Parameter(torch.ones(64, 64, dtype=torch.bfloat16))
     updates = WeightUpdates([weights], memory, (0.9, 0.98))
 
-    for _ in range(200):
+    for _ in range(100):
         backward((weights.float() * 1e-3).sum())
-        updates.step(2**-7 / 100, updates.norm()[0], 1.0)
+        updates.step(2**-7 / 50, updates.norm()[0], 1.0)
 
-    assert float(weights.float().mean()) == pytest.approx(1 - 2 * 2**-7, abs=2**-8)
+    assert float(weights.detach().float().mean()) == pytest.approx(1 - 2 * 2**-7, abs=2**-8)
 
 
+@pytest.mark.nightly
 def test_the_gradients_of_many_passes_add_up_in_half_precision() -> None:
     """Without chance a sum of bfloat16 stands still where it is 256 times what is added."""
     weights = nn.Parameter(torch.ones(4000, dtype=torch.bfloat16))
@@ -114,7 +116,7 @@ def test_the_gradients_of_many_passes_add_up_in_half_precision() -> None:
     assert weights.grad is None
 
 
-@pytest.mark.parametrize("memory", ["exact", "half", "least"])
+@pytest.mark.parametrize("memory", MODES)
 def test_a_gradient_that_is_not_finite_is_seen_and_forgotten(memory: Any) -> None:
     weights = nn.Parameter(torch.ones(8, 8, dtype=torch.bfloat16))
     updates = WeightUpdates([weights], memory)
@@ -148,6 +150,7 @@ def test_a_weight_takes_as_many_bytes_as_are_told() -> None:
     assert single == pytest.approx([16, 12, 8], abs=0.02)
 
 
+@pytest.mark.nightly
 def test_a_factored_update_is_that_of_adafactor_with_a_rate_of_its_own() -> None:
     draw = torch.Generator().manual_seed(0)
     start, shape = torch.randn(40, 30, generator=draw), (40, 30)
@@ -168,6 +171,7 @@ def test_a_factored_update_is_that_of_adafactor_with_a_rate_of_its_own() -> None
         torch.testing.assert_close(weights.detach(), expected, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.nightly
 def test_experts_in_one_tensor_are_factored_one_by_one() -> None:
     together = nn.Parameter(torch.ones(3, 20, 10))
     apart = [nn.Parameter(torch.ones(20, 10)) for _ in range(3)]

@@ -21,14 +21,20 @@ from tests.adapters.call_templates import (
     told_between,
 )
 from tests.adapters.trl.scripted_trl import NOTES, scripted
-from tests.sweeps import sweep
 
 pytestmark = pytest.mark.torch
 
-QUICK = ("hermes", "harmony", "glm", "gemma-4")
+GATE = ("harmony", "gemma-4")
+"""Formats that differ from all others in where a turn ends, or a result stands."""
 
 
-@pytest.mark.parametrize("family", sweep(FAMILIES, QUICK, name=lambda each: each.format))
+def tier(family: Family) -> Any:
+    return pytest.mark.integration if family.format in GATE else pytest.mark.nightly
+
+
+@pytest.mark.parametrize(
+    "family", [pytest.param(each, id=each.format, marks=tier(each)) for each in FAMILIES]
+)
 def test_a_model_of_every_kind_of_template_goes_through_a_training_step(
     family: Family, tmp_path: Path
 ) -> None:

@@ -3,7 +3,6 @@
 import importlib.util
 import logging
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -162,15 +161,14 @@ def test_guards_act_under_fsdp2_however_it_was_asked_for(
     assert check_config(config) == []
 
 
-def test_groups_are_whole_in_each_process() -> None:
-    from adapters.trl.config import _split_groups
-
-    shape = {"per_device_train_batch_size": 4, "steps_per_generation": 3, "num_generations": 8}
-    told = _split_groups(SimpleNamespace(**shape))  # type: ignore[arg-type]
-    assert told is not None
-    assert "each has 12 rollouts" in told
-    shape["steps_per_generation"] = 4
-    assert _split_groups(SimpleNamespace(**shape)) is None  # type: ignore[arg-type]
+def test_groups_are_whole_in_each_process(make: Any) -> None:
+    config = make()
+    config.per_device_train_batch_size, config.num_generations = 4, 8
+    config.steps_per_generation = 3
+    with pytest.raises(ConfigurationError, match="each has 12 rollouts of a generation batch"):
+        check_config(config)
+    config.steps_per_generation = 4
+    assert check_config(config) == []
 
 
 @pytest.mark.parametrize(

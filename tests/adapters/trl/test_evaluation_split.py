@@ -60,6 +60,7 @@ def make(model: Any, tokenizer: Any, folder: Path, **options: Any) -> Any:
     return scripted(model, tokenizer, folder, script, settings=settings, **options)
 
 
+@pytest.mark.integration
 def test_rows_of_another_split_are_played_in_its_own_environments(
     tiny_model: Any, tokenizer: Any, tmp_path: Path
 ) -> None:
@@ -81,6 +82,7 @@ def test_rows_of_another_split_are_played_in_its_own_environments(
     assert (training._tally.rollouts, evaluation._tally.rollouts) == (12, 18)
 
 
+@pytest.mark.integration
 def test_the_best_checkpoint_by_a_held_out_figure_is_loaded_at_the_end(
     tiny_model: Any, tokenizer: Any, tmp_path: Path
 ) -> None:
@@ -102,7 +104,7 @@ def test_the_best_checkpoint_by_a_held_out_figure_is_loaded_at_the_end(
         assert torch.equal(weight, trainer.model.state_dict()[name])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_sampled_in_training_is_the_same_with_an_evaluation_and_without(
     tiny_model: Any, tokenizer: Any, tmp_path: Path
 ) -> None:

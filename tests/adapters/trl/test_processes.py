@@ -9,11 +9,13 @@ import pytest
 pytest.importorskip("trl", reason="needs the extra `train`")
 
 import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.adapters.trl.processes import launch
-from tests.adapters.trl.scripted_trl import prompt_text, same
+from tests.adapters.trl.scripted_trl import prompt_text, same, scripted
+from tests.adapters.trl.trl_worker import lively
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = pytest.mark.torch
 
 SETTINGS: dict[str, Any] = {
     "num_generations": 4,
@@ -21,7 +23,6 @@ SETTINGS: dict[str, Any] = {
     "beta": 0.01,
     "learning_rate": 1e-3,
     "use_cpu": True,
-    "ddp_backend": "gloo",
     "shuffle_dataset": False,
     "optim": "sgd",
 }
@@ -41,7 +42,7 @@ def run(folder: Path, name: str, processes: int, script: str, **settings: Any) -
     """A training by `trl_worker`, whose settings may have some of the worker's own."""
     out = folder / name
     out.mkdir(exist_ok=True)
-    told = json.dumps({**SETTINGS, **settings})
+    told = json.dumps({**SETTINGS, "ddp_backend": "gloo", **settings})
     launch(out, processes, "tests.adapters.trl.trl_worker", str(folder), str(out), script, told)
     return out
 
@@ -57,23 +58,34 @@ def told(out: Path, rank: int = 0) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.integration
 def test_an_update_split_over_two_processes_is_the_update_of_one(folder: Path) -> None:
-    alone = run(folder, "alone", 1, "lively", per_device_train_batch_size=16)
+    seen: list[dict[str, float]] = []
+    alone = scripted(
+        AutoModelForCausalLM.from_pretrained(folder / "model"),
+        AutoTokenizer.from_pretrained(folder / "model"),
+        folder / "alone",
+        lively,
+        settings={**SETTINGS, "per_device_train_batch_size": 16},
+        on_metrics=lambda step, numbers: seen.append(numbers),
+    )
+    alone.train()
     both = run(folder, "both", 2, "lively", per_device_train_batch_size=8)
-    first = torch.load(folder / "alone/weights-0.pt")
     assert told(both)["world"] == 2
-    assert told(alone)["world"] == 1
-    for name, weight in weights(alone).items():
-        for rank in (0, 1):
-            assert (weights(both, rank)[name] - weight).abs().max() < 1e-6, name
-    assert first.keys() == weights(both).keys()
-    ones, twos = told(alone)["numbers"][0], told(both)["numbers"][0]
+    expected = dict(alone.model.named_parameters())
+    for rank in (0, 1):
+        found = weights(both, rank)
+        assert found.keys() == expected.keys()
+        for name, weight in expected.items():
+            assert (found[name] - weight).abs().max() < 1e-6, name
+    (ones,), (twos,) = seen, told(both)["numbers"]
     for key in ("reward", "dead_groups", "validity", "learnt_tokens", "drawn_groups", "updates"):
         assert ones[key] == twos[key], key
     for key in ("grad_norm", "entropy"):
         assert twos[key] == pytest.approx(ones[key], rel=1e-5)
 
 
+@pytest.mark.nightly
 def test_two_processes_draw_equally_often_and_agree_on_everything(folder: Path) -> None:
     settings = {"per_device_train_batch_size": 8, "max_steps": 4, "max_draws": 4.0}
     out = run(folder, "dead", 2, "half_dead", **settings)
@@ -93,12 +105,7 @@ def test_two_processes_draw_equally_often_and_agree_on_everything(folder: Path) 
     assert kept == [4.0] * 4
 
 
-def test_groups_that_two_processes_would_share_are_refused(folder: Path) -> None:
-    out = run(folder, "split", 2, "lively", per_device_train_batch_size=2)
-    assert (out / "returncode").read_text() != "0"
-    assert "groups split over processes: each has 2 rollouts" in (out / "stderr").read_text()
-
-
+@pytest.mark.nightly
 def test_with_a_vllm_server_each_rollout_gets_its_own_words_however_long_others_play(
     folder: Path,
 ) -> None:
@@ -158,6 +165,7 @@ def furthest(ones: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> 
     return max(float((ones[name] - others[name]).abs().max()) for name in ones)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("way", "lora"),
     [(FSDP2, None), (FSDP2, LORA), (LOADED_CUT, None)],
@@ -179,6 +187,7 @@ def test_an_update_of_shards_is_the_update_of_the_whole(
         assert twos[key] == pytest.approx(ones[key], rel=1e-5)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("way", [FSDP2, LOADED_CUT], ids=["accelerate", "transformers"])
 def test_processes_that_share_a_model_may_generate_turns_of_unequal_length(
     folder: Path, way: dict[str, Any]
@@ -191,6 +200,7 @@ def test_processes_that_share_a_model_may_generate_turns_of_unequal_length(
     assert told(out, 0)["guards"] == told(out, 1)["guards"]
 
 
+@pytest.mark.nightly
 def test_a_nan_in_one_shard_is_skipped_rolled_back_and_learnt_from_slower_everywhere(
     folder: Path,
 ) -> None:

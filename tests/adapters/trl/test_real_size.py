@@ -16,7 +16,7 @@ from adapters.training.models.precision import fast_dtype
 from adapters.trl import StableGRPOTrainer
 from tests.adapters.trl.scripted_trl import Scripted, call, scripted
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.torch, pytest.mark.nightly]
 
 LAYERS = 28 if fast_dtype() == "bfloat16" else 7
 """All of them where the machine is fast enough."""

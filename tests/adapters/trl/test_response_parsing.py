@@ -102,6 +102,19 @@ def test_a_call_that_our_parser_leaves_alone_is_not_run_by_that_of_trl(
     assert not message.get("tool_calls")
 
 
+def test_reasoning_that_the_prompt_opened_holds_no_calls(tokenizer: Any) -> None:
+    env = environment_factory(NOTES)()._playing
+    settings.prepare_tokenizer(tokenizer, env, Config())
+    reader = ParsingTokenizer(tokenizer, env.tools)
+    written = '<tool_call>\n{{"name": "{}", "arguments": {}}}\n</tool_call>'
+    thought, said = written.format("answer", "{}"), written.format("read", '{"note": "a"}')
+    opened = tokenizer("<|im_start|>assistant\n<think>\n", add_special_tokens=False)["input_ids"]
+    text = f"I might {thought} now</think>\n\n{said}<|im_end|>"
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    message = reader.parse_response(ids, prefix=opened, tools=env.tool_schemas())
+    assert [each["function"]["name"] for each in message["tool_calls"]] == ["read"]
+
+
 def test_what_a_message_is_played_from_ends_before_any_token_that_ends_a_turn(
     tokenizer: Any,
 ) -> None:

@@ -1,7 +1,6 @@
-"""The real GRPOTrainer, in which only the words of the model come from a script."""
+"""The real trainers of TRL and ours, in which only the words of the model come from a script."""
 
 import json
-import logging
 import math
 from copy import deepcopy
 from pathlib import Path
@@ -17,7 +16,6 @@ from trl import GRPOConfig
 
 from adapters.trl import (
     FaultStop,
-    ToolGRPOTrainer,
     build_trainer,
     environment_factory,
     sft_dataset,
@@ -33,7 +31,6 @@ from tests.adapters.trl.scripted_trl import (
     call,
     logged,
 )
-from tests.sweeps import sweep
 from toolgym import ConfigurationError, EnvironmentFault, policies, registration
 from toolgym.rollout import play
 
@@ -136,18 +133,13 @@ def padded_experts(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
     return rollouts
 
 
-@pytest.mark.parametrize("trainer", sweep(["run", "build"], ["build"]))
-def test_padded_calls_to_a_real_database_fail_in_strict_parsing_only(
-    trainer: str, request: pytest.FixtureRequest
-) -> None:
-    train = request.getfixturevalue(trainer)
+@pytest.mark.integration
+def test_padded_calls_to_a_real_database_fail_in_strict_parsing_only(build: Any) -> None:
     settings = {"max_completion_length": 1500}
     for parsing, failures in (("lenient", 0.0), ("strict", 1.0)):
-        options = {"dataset": "tiny", "parsing": parsing}
-        options = options if trainer == "run" else {"env_kwargs": options}
+        options = {"env_kwargs": {"dataset": "tiny", "parsing": parsing}}
         rows = training_dataset(EXPLORE, dataset="tiny", n=4)
-        options |= {"rows": rows} if trainer == "run" else {"dataset": rows}
-        made = train(padded_experts, env_id=EXPLORE, settings=settings, **options)
+        made = build(padded_experts, env_id=EXPLORE, settings=settings, dataset=rows, **options)
         rewards = made._logs["rewards"]["ExploreEnvironment"]
         assert logged(made, "tools/failure_frequency") == [failures]
         assert (logged(made, "reward_std")[0] > 0) == (failures == 0.0)
@@ -156,7 +148,12 @@ def test_padded_calls_to_a_real_database_fail_in_strict_parsing_only(
 
 
 def test_calls_with_null_extras_are_run_and_the_reward_has_a_gradient(run: Any) -> None:
-    trainer = run(answers)
+    """In two groups, each of which shares one question."""
+    trainer = run(answers, settings={"per_device_train_batch_size": 8})
+    asked = [prompt[-1]["content"] for prompt in trainer.prompts]
+    assert len(set(asked[:4])) == len(set(asked[4:])) == 1
+    assert asked[0] != asked[4]
+    assert asked[0].startswith("Which number is in note")
     assert logged(trainer, "tools/failure_frequency") == [0.0]
     assert logged(trainer, "reward_std")[0] > 0
     assert logged(trainer, "grad_norm")[0] > 0
@@ -168,15 +165,6 @@ def test_strict_parsing_is_the_wall_where_nothing_can_be_learnt(run: Any) -> Non
     assert logged(trainer, "reward_std") == [0.0]
     assert logged(trainer, "grad_norm") == [0.0]
     assert len(set(trainer._logs["rewards"]["NotesEnvironment"])) == 1
-
-
-def test_a_group_shares_one_question(run: Any) -> None:
-    settings = {"per_device_train_batch_size": 6, "num_generations": 3}
-    trainer = run(always(*[[]] * 6), settings=settings)
-    asked = [prompt[-1]["content"] for prompt in trainer.prompts]
-    assert len(set(asked[:3])) == len(set(asked[3:])) == 1
-    assert asked[0] != asked[3]
-    assert asked[0].startswith("Which number is in note")
 
 
 def test_without_a_data_set_a_group_still_shares_one_question(
@@ -196,24 +184,6 @@ def test_without_a_data_set_a_group_still_shares_one_question(
     assert len({prompt[-1]["content"] for prompt in trainer.prompts}) == 1
 
 
-def test_a_rollout_that_never_answers_pays_the_price_of_silence(run: Any) -> None:
-    wrong, silent = [call("answer", value=0)], [f"I give up.{END}"]
-    trainer = run(always(wrong, silent, wrong, silent))
-    assert trainer._logs["rewards"]["NotesEnvironment"] == pytest.approx([0.0, -0.05] * 2)
-
-
-def test_calls_after_the_answer_cost_a_little_and_change_nothing_else(run: Any) -> None:
-    once = [call("answer", value=0)]
-    trainer = run(
-        always(once, [*once, call("answer", value=10), call("read", note="x")], once, once)
-    )
-    rewards = list(trainer._logs["rewards"]["NotesEnvironment"])
-    assert rewards[0] == 0.0
-    assert -0.05 < rewards[1] < -0.03
-    told = trainer.outcome[1][1][3]["content"]
-    assert told.startswith("error[episode_over]")
-
-
 def test_control_tokens_in_a_tools_output_stay_text(run: Any) -> None:
     trainer = run(answers)
     tool_mask, _, completion_ids = trainer.outcome[:3]
@@ -228,6 +198,7 @@ def test_control_tokens_in_a_tools_output_stay_text(run: Any) -> None:
         assert shown.count(tokenizer.eos_token_id) == 2
 
 
+@pytest.mark.integration
 def test_a_database_that_vanishes_costs_its_rollouts_and_the_run_goes_on(
     run: Any, notes_folder: Path
 ) -> None:
@@ -244,6 +215,7 @@ def test_a_database_that_vanishes_costs_its_rollouts_and_the_run_goes_on(
     assert logged(trainer, "grad_norm")[2] > 0.0
 
 
+@pytest.mark.integration
 def test_a_run_without_its_data_stops_and_says_why(run: Any, notes_folder: Path) -> None:
     def script(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
         for note in notes_folder.iterdir():
@@ -270,27 +242,15 @@ def test_tasks_that_cannot_be_played_are_left_out_and_counted(run: Any) -> None:
     assert logged(trainer, "grad_norm")[0] > 0
 
 
-def test_a_tool_that_fails_unforeseen_says_nothing_of_it_to_the_model(run: Any) -> None:
-    exploding = [call("explode"), call("read", note="note-0")]
-    right = [[call("answer", value=number)] for number in (0, 1, 2)]
-    trainer = run(always(exploding, *right))
-    messages = trainer.outcome[1][0]
-    assert messages[1]["content"] == messages[3]["content"]
-    assert "foresaw" not in messages[1]["content"]
-    assert logged(trainer, "tools/failure_frequency") == [0.0]
-    assert math.isnan(trainer._logs["rewards"]["NotesEnvironment"][0])
-
-
 def test_build_trainer_tells_the_numbers_and_some_episodes_of_every_step(build: Any) -> None:
     steps: list[tuple[int, dict[str, float]]] = []
     episodes: list[tuple[int, list[dict[str, Any]]]] = []
     build(
         answers,
-        settings={"max_steps": 2},
         on_metrics=lambda step, numbers: steps.append((step, numbers)),
         on_rollouts=lambda step, records: episodes.append((step, records)),
     )
-    assert [step for step, _ in steps] == [step for step, _ in episodes] == [1, 2]
+    assert [step for step, _ in steps] == [step for step, _ in episodes] == [1]
     numbers = steps[0][1]
     known = {"accuracy": 0.5, "answered": 1.0, "validity": 1.0, "dead_groups": 0.0, "faults": 0.0}
     assert {key: numbers[key] for key in known} == known
@@ -302,16 +262,6 @@ def test_build_trainer_tells_the_numbers_and_some_episodes_of_every_step(build: 
     assert first["correct"]
     assert first["turns"][0]["repairs"] == ["dropped_null", "dropped_argument"]
     assert json.loads(json.dumps(episodes)) == [list(pair) for pair in episodes]
-
-
-def test_a_group_of_one_outcome_is_dead_though_its_costs_differ(build: Any) -> None:
-    seen: list[dict[str, float]] = []
-    wrong = [call("answer", value=0)]
-    rollouts = [wrong, [call("count", text="a"), *wrong], wrong, wrong]
-    build(always(*rollouts), on_metrics=lambda step, numbers: seen.append(numbers))
-    assert seen[0]["dead_groups"] == 1.0
-    assert seen[0]["zero_variance_groups"] == 0.0
-    assert seen[0]["reward_std"] > 0
 
 
 def test_the_rollout_ends_with_the_episode_and_the_added_token_is_not_trained_on(
@@ -330,54 +280,27 @@ def test_the_rollout_ends_with_the_episode_and_the_added_token_is_not_trained_on
     assert sum(tool_mask[1]) == len(trainer.processing_class(short[0])["input_ids"])
 
 
-def test_a_broken_call_is_mended_or_told_what_is_wrong_with_it(build: Any) -> None:
+def test_a_broken_call_is_mended_or_told_what_is_wrong_and_a_misspelt_tool_found(
+    build: Any,
+) -> None:
     mended = f"<tool_call>{{'name': 'read', 'arguments': {{'note': 'a'}}</tool_call>{END}"
     broken = f"<tool_call>\nread the first note\n</tool_call>{END}"
     twins = f"{call('read', note='a').removesuffix(END)}\n{broken}"
     last = [call("answer", value=1)]
-    rollouts = always([mended, *last], [broken, *last], [twins, *last], last)
+    misspelt = [call("Read_Note", note="a"), call("submit", value=1)]
+    rollouts = always([mended, *last], [broken, *last], [twins, *last], misspelt)
     trainer = build(rollouts, settings={"max_completion_length": 800})
     results = [[m["content"] for m in told if m["role"] == "tool"] for told in trainer.outcome[1]]
     assert "The number is" in results[0][0]
     assert results[1][0].startswith("error[")
     assert "The number is" in results[2][0]
     assert results[2][1].startswith("error[")
-    assert [len(told) for told in results] == [2, 2, 3, 1]
+    assert "The number is" in results[3][0]
+    assert [len(told) for told in results] == [2, 2, 3, 2]
     assert all(environment._playing.episode.ledger.answered for environment in trainer.environments)
 
 
-def test_a_misspelt_tool_is_found(build: Any) -> None:
-    said = [call("Read_Note", note="a"), call("submit", value=1)]
-    trainer = build(always(said, said, said, said))
-    assert "The number is" in trainer.outcome[1][0][1]["content"]
-    assert trainer.environments[0]._playing.episode.ledger.answered
-
-
-def test_reasoning_that_the_prompt_opened_holds_no_calls(build: Any) -> None:
-    thought = f"I might {call('answer', value=5).removesuffix(END)} now</think>\n\n"
-    said = [thought + call("read", note="a"), call("answer", value=1)]
-    trainer = build(
-        always(said, said, said, said),
-        settings={"chat_template_kwargs": {"enable_thinking": True}},
-    )
-    reader = trainer._tokenizer
-    opened = reader("<|im_start|>assistant\n<think>\n")["input_ids"]
-    message = reader.parse_response(reader(said[0])["input_ids"], prefix=opened)
-    assert [each["function"]["name"] for each in message["tool_calls"]] == ["read"]
-
-
-def test_strict_parsing_is_the_wall_in_our_trainer_too(build: Any) -> None:
-    seen: list[dict[str, float]] = []
-    trainer = build(
-        answers,
-        env_kwargs={"parsing": "strict"},
-        on_metrics=lambda step, numbers: seen.append(numbers),
-    )
-    assert logged(trainer, "tools/failure_frequency") == [1.0]
-    assert seen[0]["tool_failures"] == seen[0]["dead_groups"] == 1.0
-    assert seen[0]["reward_std"] == seen[0]["grad_norm"] == seen[0]["validity"] == 0.0
-
-
+@pytest.mark.integration
 def test_the_control_deals_the_same_rewards_to_random_rollouts(build: Any) -> None:
     settings = {"per_device_train_batch_size": 16, "num_generations": 4}
 
@@ -390,14 +313,6 @@ def test_the_control_deals_the_same_rewards_to_random_rollouts(build: Any) -> No
     assert sorted(shuffled) == sorted(plain)
     assert shuffled != plain
     assert dealt("shuffled-rewards") == shuffled
-
-
-def test_a_chat_template_that_trl_does_not_know_can_be_trained(
-    build: Any, tokenizer: Any, make_tokenizer: Any
-) -> None:
-    tokenizer.chat_template = make_tokenizer("qwen3_training").chat_template + "{# mine #}"
-    trainer = build(answers)
-    assert logged(trainer, "grad_norm")[0] > 0
 
 
 def test_completions_can_be_logged_though_answers_have_many_types(build: Any) -> None:
@@ -414,31 +329,6 @@ def test_a_data_set_that_would_train_zero_steps_is_refused(build: Any) -> None:
         ConfigurationError, match=r"6 rows, but .* 32 rollouts in groups of 4 needs 8"
     ):
         build(answers, settings={"per_device_train_batch_size": 32})
-
-
-def test_the_trainer_refuses_such_a_data_set_by_itself(
-    tiny_model: Any, tokenizer: Any, tmp_path: Path
-) -> None:
-    args = GRPOConfig(
-        output_dir=str(tmp_path),
-        use_cpu=True,
-        bf16=False,
-        num_generations=4,
-        per_device_train_batch_size=32,
-    )
-    with pytest.raises(ConfigurationError, match=r"6 rows, but .* TRL trains zero steps"):
-        ToolGRPOTrainer(
-            tiny_model,
-            args=args,
-            processing_class=tokenizer,
-            train_dataset=training_dataset(NOTES),
-            environment_factory=environment_factory(NOTES),
-        )
-
-
-def test_settings_that_do_not_exist_are_refused(build: Any) -> None:
-    with pytest.raises(ConfigurationError, match="learning_speed"):
-        build(answers, settings={"learning_speed": 1})
 
 
 def test_a_control_that_does_not_exist_is_refused(build: Any) -> None:
@@ -458,15 +348,3 @@ def test_prompts_show_the_tools_as_evaluation_and_demonstrations_do(build: Any) 
         trainer.output["prompt_ids"][0], skip_special_tokens=False
     )
     assert shown.split("<|im_start|>user")[0] in seen
-
-
-@pytest.mark.slow
-def test_a_real_model_plays_through_the_whole_loop_without_a_script(
-    tiny_model: Any, tokenizer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    settings = {**SETTINGS, "max_completion_length": 24, "output_dir": str(tmp_path)}
-    with caplog.at_level(logging.WARNING):
-        trainer = build_trainer(tiny_model, tokenizer, NOTES, config=settings)
-        trainer.train()
-    assert trainer.state.global_step == 1
-    assert -0.25 < logged(trainer, "rewards/NotesEnvironment/mean")[0] <= -0.05

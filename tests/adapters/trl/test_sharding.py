@@ -10,7 +10,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 from tests.adapters.trl.processes import launch
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.torch, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,6 @@ from adapters.trl import (
 from tests.adapters.trl.scripted_trl import (
     NOTES,
     SETTINGS,
-    ScriptedTools,
     always,
     call,
     recorded,
@@ -100,6 +99,7 @@ def keep_batches(trainer: Any) -> None:
 TWO_GROUPS = {"per_device_train_batch_size": 8, "num_generations": 4}
 
 
+@pytest.mark.integration
 def test_a_step_learns_from_live_groups_only_and_draws_others_for_the_dead(make: Make) -> None:
     trainer = make(even_notes_live, settings={**TWO_GROUPS, "max_steps": 3, "max_draws": 8})
     keep_batches(trainer)
@@ -163,13 +163,6 @@ def test_a_batch_in_which_nothing_lives_moves_nothing(make: Make) -> None:
     assert trainer.recorder.moved(1) == 0.0
 
 
-def test_without_dynamic_sampling_a_step_learns_what_trl_drew(make: Make) -> None:
-    trainer = make(even_notes_live, settings={"dynamic_sampling": False, "max_steps": 2})
-    trainer.train()
-    assert trainer.batches == 2
-    assert "drawn_groups" not in trainer.seen[0]
-
-
 def leads(trainer: Any) -> list[float]:
     keep_batches(trainer)
     trainer.train()
@@ -190,11 +183,10 @@ def one_right(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
     ("settings", "expected"),
     [
         ({}, [1.4997, -0.4999, -0.4999, -0.4999]),
-        ({"advantage_clip": 0.7}, [0.7, -0.4999, -0.4999, -0.4999]),
-        ({"advantage_estimator": "group_centered"}, [0.75, -0.25, -0.25, -0.25]),
-        ({"advantage_estimator": "leave_one_out"}, [1.0, -0.3333, -0.3333, -0.3333]),
-        ({"scale_rewards": "group"}, [1.4997, -0.4999, -0.4999, -0.4999]),
-        ({"advantage_estimator": "trl"}, [0.75, -0.25, -0.25, -0.25]),
+        (
+            {"advantage_estimator": "leave_one_out", "advantage_clip": 0.7},
+            [0.7, -0.3333, -0.3333, -0.3333],
+        ),
         (
             {"advantage_estimator": "trl", "advantage_clip": 0.3},
             [0.3, -0.25, -0.25, -0.25],
@@ -205,16 +197,6 @@ def test_advantages_are_those_of_the_estimator_and_bounded(
     make: Make, settings: dict[str, Any], expected: list[float]
 ) -> None:
     assert leads(make(one_right, settings={**ONE_RIGHT, **settings})) == expected
-
-
-def test_a_solved_batch_does_not_make_much_of_a_call_more_or_less(make: Make) -> None:
-    def script(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
-        right = [[call("answer", value=10 + number_of(row))] for row in inputs]
-        right[0] = [call("count", text="a"), *right[0]]
-        return right
-
-    found = leads(make(script, settings=ONE_RIGHT))
-    assert 0 < max(map(abs, found)) < 0.1
 
 
 def test_rollouts_that_ran_out_are_marked_counted_and_not_learnt_from(
@@ -271,7 +253,7 @@ class MeetingEnv(ToolEnv[Task]):
             visitor: Your name.
         """
         try:
-            self.barrier.wait(timeout=20)
+            self.barrier.wait(timeout=120)
         except threading.BrokenBarrierError:
             return self.submit(False, "nobody came")
         return self.submit(True, f"hello {visitor}")
@@ -306,14 +288,12 @@ def test_the_numbers_of_a_step_are_in_the_vocabulary(make: Make) -> None:
 
 
 def test_rollouts_are_new_only_in_the_step_that_played_them(make: Make) -> None:
-    settings = {**TWO_GROUPS, "num_iterations": 2, "max_steps": 4, "dynamic_sampling": False}
+    settings = {"num_iterations": 2, "max_steps": 2, "dynamic_sampling": False}
     trainer = make(even_notes_live, settings=settings)
     trainer.train()
-    assert trainer.batches == 2
-    assert [("reward" in line, "loss" in line) for line in trainer.seen] == [
-        (True, True),
-        (False, True),
-    ] * 2
+    assert trainer.batches == 1
+    told = [("reward" in line, "loss" in line) for line in trainer.seen]
+    assert told == [(True, True), (False, True)]
     assert trainer.seen[1]["clip_high"] >= 0.0
 
 
@@ -330,23 +310,23 @@ STAGES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.integration
 def test_a_run_that_is_taken_up_again_is_the_same_run(make: Make, tmp_path: Path) -> None:
     """Refills, epochs of three batches of two steps each, a checkpoint after the first epoch."""
-    settings = {**STAGES, "max_steps": 12, "beta": 0.01}
+    settings = {**STAGES, "max_steps": 10, "beta": 0.01}
     whole = make(even_notes_live, tmp_path / "whole", settings=settings)
     whole.train()
     saved = sorted(
         int(path.name.split("-")[1]) for path in (tmp_path / "whole").glob("checkpoint-*")
     )
-    assert saved == [2, 4, 6, 8, 10, 12]
+    assert saved == [2, 4, 6, 8, 10]
     state = json.loads((tmp_path / "whole/checkpoint-6/trainer_state.json").read_text())
     assert state["stateful_callbacks"]["toolgym"]["sampling"]["stream"]["taken"] > 0
 
     resumed = make(even_notes_live, tmp_path / "resumed", settings=settings)
     resumed.train(resume_from_checkpoint=str(tmp_path / "whole/checkpoint-6"))
 
-    assert len(resumed.seen) == 6
+    assert len(resumed.seen) == 4
     for before, after in zip(whole.seen[6:], resumed.seen, strict=True):
         keys = [key for key in before if METRICS[key].repeats]
         assert {key: after[key] for key in keys} == {key: before[key] for key in keys}
@@ -364,15 +344,12 @@ def warmed_up(model: Any, folder: Path) -> Any:
     return model
 
 
-@pytest.mark.parametrize("kind", ["tools", "stable"])
-def test_the_reference_is_the_warmed_up_model(
-    make: Make, tiny_model: Any, tokenizer: Any, tmp_path: Path, kind: str
-) -> None:
+@pytest.mark.integration
+def test_the_reference_is_the_warmed_up_model(make: Make, tiny_model: Any, tmp_path: Path) -> None:
     model = warmed_up(tiny_model, tmp_path / "base")
     first = deepcopy(model.state_dict())
-    options: dict[str, Any] = {"trainer_class": ScriptedTools} if kind == "tools" else {}
-    settings = {"beta": 0.01, "max_steps": 2, "report_to": "none", "logging_steps": 1}
-    trainer = make(even_notes_live, model=model, settings={**settings, **TWO_GROUPS}, **options)
+    settings = {"beta": 0.01, "max_steps": 2, **TWO_GROUPS}
+    trainer = make(even_notes_live, model=model, settings=settings)
     assert model.config._name_or_path == str(tmp_path / "base")
     trainer.train()
     kl = [line["kl"] for line in trainer.seen]
@@ -381,6 +358,7 @@ def test_the_reference_is_the_warmed_up_model(
     assert same(dict(trainer.ref_model.state_dict()), dict(first))
 
 
+@pytest.mark.integration
 def test_a_reference_can_be_named(make: Make, tiny_model: Any, tmp_path: Path) -> None:
     model = warmed_up(tiny_model, tmp_path / "base")
     trainer = make(
@@ -400,6 +378,7 @@ def adapter() -> Any:
     return LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
+@pytest.mark.integration
 def test_under_lora_the_reference_is_the_model_without_its_adapter(
     make: Make, tiny_model: Any, tmp_path: Path
 ) -> None:
@@ -423,6 +402,7 @@ def test_under_lora_the_reference_is_the_model_without_its_adapter(
     assert torch.allclose(batch["ref_per_token_logps"][own], plain[own], atol=1e-4)
 
 
+@pytest.mark.integration
 def test_under_lora_a_roll_back_restores_the_adapter(make: Make, tiny_model: Any) -> None:
     def script(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
         broken = "<tool_call>\n### Step 1\n</tool_call><|im_end|>"

@@ -1,80 +1,69 @@
 """With a version of TRL that nobody has read the trainers step aside, and the environment goes on.
 
 The newer version is the one that is installed, under another number: what `importlib.metadata`
-finds first on the path of a process of its own.
+finds first on the path.
 """
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
+import adapters.trl
+from adapters.trl import RolloutEnvironment, ToolGRPOTrainer, environment_factory
+from tests.toolgym.commands.command_line import run_here
+from toolgym import ConfigurationError
+
 pytestmark = pytest.mark.torch
 
 ROOT = Path(__file__).resolve().parents[3]
 NEWER = "1.999.0"
-REFUSED = f"""
-import importlib.metadata, sys
-assert importlib.metadata.version("trl") == {NEWER!r}
-import adapters.trl
-from toolgym import ConfigurationError
-for name in ("StableGRPOTrainer", "ToolGRPOTrainer", "build_trainer"):
-    try:
-        getattr(adapters.trl, name)
-    except ConfigurationError as error:
-        print(error)
-assert "trl" not in sys.modules, "what is refused is not imported first"
-from adapters.trl.tool_trainer import ToolGRPOTrainer  # past the package's own door
-try:
-    ToolGRPOTrainer("no model", args=None, environment_factory=None)
-except ConfigurationError as error:
-    print(error)
-"""
 
 
-def newer(folder: Path) -> dict[str, str]:
-    """The environment of a process that finds a newer version of TRL."""
+@pytest.fixture
+def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a newer version of TRL, which this process finds first."""
+    folder = tmp_path / "site"
     facts = folder / f"trl-{NEWER}.dist-info"
-    facts.mkdir()
+    facts.mkdir(parents=True)
     (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: trl\nVersion: {NEWER}\n")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+    monkeypatch.syspath_prepend(folder)
+    for name in ("stable_trainer", "tool_trainer"):  # what is refused is not imported first
+        monkeypatch.setitem(sys.modules, f"adapters.trl.{name}", None)
+    monkeypatch.delitem(sys.modules, "adapters.commands.train_with_trl", raising=False)
+    return folder
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words], env=newer(folder), capture_output=True, text=True, cwd=folder
-    )
+@pytest.mark.usefixtures("newer")
+def test_the_trainers_refuse_a_version_that_was_not_read_and_say_what_works() -> None:
+    refused: list[Callable[[], Any]] = [
+        lambda: adapters.trl.StableGRPOTrainer,
+        lambda: adapters.trl.ToolGRPOTrainer,
+        lambda: adapters.trl.build_trainer,
+        # past the package's own door
+        lambda: ToolGRPOTrainer("no model", args=None, environment_factory=RolloutEnvironment),
+    ]
+    for wanted in refused:
+        with pytest.raises(ConfigurationError, match=NEWER) as refusal:
+            wanted()
+        said = str(refusal.value)
+        assert f"{NEWER} is installed" in said
+        assert "environment_factory" in said
+        assert "--trainer reference" in said
+    assert "Tables:" in environment_factory("sqlgym/Explore-v0", dataset="tiny")().reset()
 
 
-def test_the_trainers_refuse_a_version_that_was_not_read_and_say_what_works(tmp_path: Path) -> None:
-    done = run(tmp_path, "-c", REFUSED)
-
-    assert done.returncode == 0, done.stderr
-    said = done.stdout.splitlines()
-    assert len(said) == 4
-    for line in said:
-        assert f"{NEWER} is installed" in line
-        assert "environment_factory" in line
-        assert "--trainer reference" in line
-
-
+@pytest.mark.usefixtures("newer")
 def test_the_command_refuses_it_before_it_makes_a_run_folder(tmp_path: Path) -> None:
     made = tmp_path / "run"
-    done = run(
-        tmp_path,
-        "-m",
-        "toolgym",
-        "train",
-        "sqlgym/Explore-v0",
-        "--trainer",
-        "trl",
-        "--out",
-        str(made),
-    )
+
+    done = run_here("train", "sqlgym/Explore-v0", "--trainer", "trl", "--out", made)
 
     assert done.returncode == 2, done.stderr
     assert f"{NEWER} is installed" in " ".join(done.stderr.split())
@@ -82,9 +71,12 @@ def test_the_command_refuses_it_before_it_makes_a_run_folder(tmp_path: Path) -> 
     assert not made.exists()
 
 
-@pytest.mark.slow
-def test_trls_own_trainer_trains_on_the_environment_with_it(tmp_path: Path) -> None:
-    done = run(tmp_path, str(ROOT / "examples" / "trl_grpo.py"), "--steps", "1", "--warmup", "1")
+@pytest.mark.nightly
+def test_trls_own_trainer_trains_on_the_environment_with_it(newer: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(newer), str(ROOT)])}
+    script = str(ROOT / "examples" / "trl_grpo.py")
+    command = [sys.executable, script, "--steps", "1", "--warmup", "1"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, cwd=newer)
 
     assert done.returncode == 0, done.stderr
     assert "reward" in done.stdout

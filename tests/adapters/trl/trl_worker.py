@@ -1,4 +1,4 @@
-"""One process of a training by a script, started by `torchrun`; see `test_trl_processes`."""
+"""One process of a training by a script, started by `torchrun`; see `test_processes`."""
 
 import json
 import os

@@ -13,18 +13,22 @@ import json
 import os
 import resource
 import sys
+from pathlib import Path
 
 from sqlgym.database.database import Database
 from tests.sqlgym.database.hostile_statements import all_statements
 from toolgym.errors import EnvironmentFault, ToolError
 
 MOST_SECONDS, MOST_BYTES = 60, 4 << 30
+_STATM = Path("/proc/self/statm")
 
 
 def outcome(path: str, sql: str, told: int) -> None:
     """In the child: ask, and tell the code and the two figures."""
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    pages = int(_STATM.read_text().split()[0]) if _STATM.exists() else 0
+    most = pages * resource.getpagesize() + MOST_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     database = Database(path)
     database.query("SELECT count(*) FROM singer")
     _ = database.schema

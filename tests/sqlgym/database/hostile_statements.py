@@ -111,6 +111,9 @@ def formats() -> Iterator[tuple[str, str]]:
         yield f"precise_{letter}", f"SELECT printf('%.{huge}{letter}', 1)"
     yield "precise_floats", f"SELECT printf('{'%!.99000f' * 9000}', 1e300)"
     yield "in_a_loop", ENDLESS + "SELECT count(printf(x'252e2a63', 90000, 'a')) FROM c"
+    floats = "printf(replace(printf('%.9000c', 'a'), 'a', '%!.99000f'), 1e300, {})"
+    yield "precise_floats_in_a_line", f"SELECT {_joined(f'length({floats})', 60, '+')}"
+    yield "precise_floats_in_a_loop", ENDLESS + f"SELECT count({floats.format('x')}) FROM c"
     yield "in_a_line", "SELECT " + _joined("length(printf('%.*c', 99000, {}))", 99, "+")
 
 

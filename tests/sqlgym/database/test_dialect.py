@@ -49,7 +49,7 @@ FOREIGN = [
     ("SELECT EXTRACT(MONTH FROM d) FROM t", "CAST(strftime('%m', d) AS INTEGER)"),
     ("SELECT DATE_TRUNC('month', d) FROM t", "strftime('%Y-%m-01', d)"),
     ("SELECT YEAR(d) FROM t", "CAST(strftime('%Y', d) AS INTEGER)"),
-    ("SELECT LEFT(name, 2) FROM t", "substr(text, 1, n)"),
+    ("SELECT LEFT(name, 2) FROM t", "Write substr(text, "),  # newer versions read it as a name
     ("SELECT name FROM t WHERE name REGEXP 'a'", "GLOB"),
     ("SELECT name FROM t WHERE name ~ 'a'", "GLOB"),
     ("SELECT d - INTERVAL '1 day' FROM t", "date(d, '+1 day')"),

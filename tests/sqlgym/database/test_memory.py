@@ -86,7 +86,7 @@ def test_one_at_a_time_is_in_the_lane():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=300)
     assert most == [1]
     assert (lane.holder, lane._running, lane._waiting) == (None, set(), 0)
 
@@ -99,7 +99,7 @@ def test_who_waits_goes_on_when_the_lane_is_left():
     waiting.start()
     assert not gone.wait(0.05)
     lane.end("heavy")
-    assert gone.wait(60)
+    assert gone.wait(300)
     waiting.join()
 
 
@@ -147,6 +147,7 @@ print(json.dumps([wrong, sorted(codes)]))
 
 
 @MEASURED
+@pytest.mark.integration
 def test_32_threads_beside_hostile_statements_get_the_rows_that_they_get_alone(path):
     done = subprocess.run(
         [sys.executable, "-c", BESIDE, str(path), SORT],
@@ -154,21 +155,15 @@ def test_32_threads_beside_hostile_statements_get_the_rows_that_they_get_alone(p
         text=True,
         check=True,
         cwd=Path(__file__).parents[3],
-        timeout=300,
+        timeout=3000,
     )
     assert json.loads(done.stdout) == [[], ["too_much_memory"]]
-
-
-def test_another_connection_of_the_process_keeps_its_memory(path):
-    """The belt over the bounds of the statements is high, and may be left out."""
-    assert Limits().heap_bytes >= 16 * Limits().memory_bytes
-    Database(path, Limits(heap_bytes=0)).query("SELECT 1")
 
 
 USED_UP = """
 import sqlite3, sys
 from sqlgym.database.database import Database, Limits
-from toolgym.errors import EnvironmentFault
+from toolgym.errors import EnvironmentFault, ToolError
 database = Database(sys.argv[1], Limits(heap_bytes=40 << 20))
 hog = sqlite3.connect(":memory:", isolation_level=None)  # else all is rolled back
 hog.execute("CREATE TABLE t (x BLOB)")
@@ -181,26 +176,32 @@ try: database.query(ask)
 except EnvironmentFault as fault: print(fault)
 hog.close()
 print(len(database.query(ask).rows))
+try: database.query(sys.argv[2])
+except ToolError as error: print(error.code)
+print(len(database.query("SELECT k FROM t").rows))
 """
 
 
 @MEASURED
 def test_memory_that_somebody_else_has_used_up_is_no_mistake_of_the_agent(path):
-    """The belt is the whole process's: what it ends is neither kept nor scored."""
+    """The belt is the whole process's: what it ends is neither kept nor scored.
+
+    What a statement alone has used up is its own, and the next one goes on.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", USED_UP, str(path)],
+        [sys.executable, "-c", USED_UP, str(path), SORT],
         capture_output=True,
         text=True,
         check=True,
         cwd=Path(__file__).parents[3],
-        timeout=120,
+        timeout=300,
     )
-    told, rows = done.stdout.splitlines()
+    told, rows, code, later = done.stdout.splitlines()
     assert told.startswith("SQLite has no memory left in this process")
-    assert rows == "1"
+    assert (rows, code, later) == ("1", "too_much_memory", "3")
 
 
-@pytest.mark.parametrize("columns", [150, 400, 1_500])
+@pytest.mark.parametrize("columns", [150, 1_500])
 def test_all_columns_of_a_wide_table_can_be_selected(tmp_path, columns):
     database = Database(wide_file(tmp_path / "wide.sqlite", columns))
     assert database.query("SELECT * FROM wide").rows == (("text",) * columns,)

@@ -220,12 +220,3 @@ def test_whatever_a_table_shows_whole_is_whole_as_json_too():
 def test_an_unknown_form_is_refused(form):
     with pytest.raises(ConfigurationError, match='render must be "table" or "json"'):
         registration.make(ENV, render=form)
-
-
-def test_the_worlds_of_the_tiny_model_read_as_short_as_they_can():
-    env = registration.make(ENV, dataset="tiny", split="dev")
-    env.reset(seed=0)
-    for table in env._schema.tables:
-        head, *lines = env.describe(table.name).splitlines()
-        assert head.startswith(f"{table.name} (")
-        assert lines == [f"{column.name} {column.type}" for column in table.columns]

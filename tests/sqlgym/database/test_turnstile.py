@@ -11,7 +11,7 @@ from sqlgym.database.database import open_database
 from sqlgym.database.turnstile import TURNSTILE, Turnstile
 from toolgym import registration
 
-LONG_STATEMENT = """WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 300000)
+LONG_STATEMENT = """WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 200000)
 SELECT max(x) FROM c, huts WHERE hut_id = 1"""
 
 
@@ -30,7 +30,7 @@ def test_threads_go_through_one_at_a_time():
 
     with ThreadPoolExecutor(16) as pool:
         for work in [pool.submit(pass_often, name) for name in range(16)]:
-            work.result(timeout=60)
+            work.result(timeout=300)
     assert most == [1]
     assert sorted(through) == list(range(16))
 
@@ -67,7 +67,7 @@ def test_a_turn_that_takes_too_long_does_not_stop_the_others():
     for thread in waiting:
         thread.start()
     for thread in waiting:
-        thread.join(timeout=60)
+        thread.join(timeout=300)
     assert found == [True] * 8
     turnstile.leave()
     assert turnstile.enter()
@@ -81,7 +81,7 @@ def test_a_thread_that_died_in_its_turn_does_not_stop_the_others():
     through = []
     other = threading.Thread(target=lambda: through.append(turnstile.enter()))
     other.start()
-    other.join(timeout=60)
+    other.join(timeout=300)
     assert through == [True]
 
 
@@ -104,7 +104,7 @@ def test_who_comes_often_does_not_keep_the_others_out():
     for thread in greedy + others:
         thread.start()
     for thread in others:
-        thread.join(timeout=60)
+        thread.join(timeout=300)
     done.set()
     for thread in greedy:
         thread.join()
@@ -131,7 +131,7 @@ def test_a_long_statement_leaves_the_turnstile_to_the_others():
         time.sleep(0.001)
     asking.join()
     assert entered_meanwhile > 0
-    assert database.query(LONG_STATEMENT).rows == ((300_000,),)
+    assert database.query(LONG_STATEMENT).rows == ((200_000,),)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -141,12 +141,12 @@ def test_the_child_of_a_fork_finds_the_turnstile_free():
     def hold():
         TURNSTILE.enter()
         held.set()
-        release.wait(60)
+        release.wait(300)
         TURNSTILE.leave()
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(60)
+    held.wait(300)
     child = os.fork()
     if child == 0:
         os._exit(0 if TURNSTILE.enter() else 1)

@@ -42,7 +42,7 @@ def env():
 DEV = "film_festival-001"
 
 
-@pytest.mark.parametrize("shipped", sweep(SETS, ["bundled-2-dev", "tiny-dev"], "-".join))
+@pytest.mark.parametrize("shipped", sweep(SETS, [], "-".join))
 def test_the_expert_solves_every_task_that_is_shipped(shipped):
     dataset, split = shipped
     found = rollout.evaluate(ENV, policies.expert(), dataset=dataset, split=split)
@@ -51,14 +51,15 @@ def test_the_expert_solves_every_task_that_is_shipped(shipped):
     assert found.validity == 1.0
 
 
-@pytest.mark.parametrize("limit", [3, 4, 5, 6])
-def test_the_expert_solves_every_task_where_few_calls_are_left(limit):
+@pytest.mark.parametrize("limit", [3, 4, 6, 15])
+def test_the_expert_solves_a_task_where_few_calls_are_left(limit):
     """What is left is told below the result that it reads: no row, and no value of a column."""
-    found = rollout.evaluate(ENV, policies.expert(), dataset="tiny", split="dev", step_limit=limit)
+    found = rollout.evaluate(ENV, policies.expert(), split="dev", n=25, step_limit=limit)
     assert found.accuracy == 1.0
+    assert found.validity == 1.0
 
 
-@pytest.mark.parametrize("split", ["train", "dev"])
+@pytest.mark.parametrize("split", sweep(["train", "dev"], ["dev"]))
 def test_the_expert_solves_every_playable_task_of_real_spider(spider, split):
     found = rollout.evaluate(ENV, policies.expert(), dataset=str(spider), split=split)
     assert found.accuracy == 1.0
@@ -68,15 +69,16 @@ def test_the_expert_solves_every_playable_task_of_real_spider(spider, split):
     assert codes <= {"null_gold", "open_choice", "result_too_large", "tied_limit"}
 
 
-def test_the_expert_reads_its_answer_off_the_observation_and_not_off_the_gold(spider):
+def test_the_expert_reads_its_answer_off_the_observation_and_not_off_the_gold(tmp_path, spider):
     """With the gold rows shuffled in memory it still reads the right answer."""
     shuffled = random.Random(0)
-    for question in load_tasks(str(spider), "dev").playable():
+    copy = shutil.copytree(spider, tmp_path / "copy")  # whose results no other test reads
+    for question in load_tasks(copy, "dev").playable():
         gold = gold_of(question)
         rows = list(gold.result.rows)
         shuffled.shuffle(rows)
         object.__setattr__(gold.result, "rows", tuple(rows))
-    found = rollout.evaluate(ENV, policies.expert(), dataset=str(spider), split="dev")
+    found = rollout.evaluate(ENV, policies.expert(), dataset=copy, split="dev")
     gold_of.cache_clear()
     assert found.accuracy == 1.0
 

@@ -11,6 +11,8 @@ from benchmarks.task_hardness import by_kind, main, solved
 from toolgym.cli import application
 from toolgym.runs.episodes import read_episodes
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def episodes(tmp_path_factory):

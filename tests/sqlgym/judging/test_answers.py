@@ -3,15 +3,13 @@
 import json
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sqlgym.database.database import QueryResult, open_database
+from sqlgym.database.database import QueryResult
 from sqlgym.database.render import parse_rendered, render, render_cell, show
-from sqlgym.datasets.spider import load_spider
 from sqlgym.judging.answers import GoldAnswer, matches, refusal
 from sqlgym.judging.cells import normal_text, same_cell
-from sqlgym.judging.results import is_ordered
 
 
 def gold_of(rows, ordered=False, columns=None):
@@ -272,6 +270,7 @@ def spoilt(draw, cell):
     return gold, rows
 
 
+@settings(max_examples=60)
 @given(golds(plain), st.sampled_from(sorted(WHOLE.keys() | LOOSE.keys())))
 def test_a_right_answer_is_right_in_every_format(gold, form):
     for formats in (WHOLE, LOOSE):
@@ -279,6 +278,7 @@ def test_a_right_answer_is_right_in_every_format(gold, form):
             assert matches(gold, formats[form](gold.columns, gold.rows)).equal
 
 
+@settings(max_examples=50)
 @given(spoilt(plain), st.sampled_from(sorted(WHOLE.keys() | LOOSE.keys())))
 def test_a_wrong_answer_is_wrong_in_every_format(case, form):
     gold, rows = case
@@ -290,28 +290,20 @@ def test_a_wrong_answer_is_wrong_in_every_format(case, form):
 finite = st.none() | texts | st.integers(-(10**15), 10**15) | st.floats(-1e300, 1e300)
 
 
+@settings(max_examples=60)
 @given(golds(finite), st.sampled_from(sorted(WHOLE)))
 def test_the_strictest_formats_hold_any_value(gold, form):
     assert matches(gold, WHOLE[form](gold.columns, gold.rows)).equal
 
 
+@settings(max_examples=70)
 @given(spoilt(finite), st.sampled_from(sorted(WHOLE)))
 def test_any_value_that_is_wrong_is_wrong_in_the_strictest_formats(case, form):
     gold, rows = case
     assert not matches(gold, WHOLE[form](gold.columns, rows)).equal
 
 
-@given(golds())
-def test_the_golds_own_rendering_is_right_as_text_as_cells_and_as_json(gold):
-    text = render(gold.columns, gold.rows, max_chars=100_000)
-    assert matches(gold, text).equal
-    assert matches(gold, parse_rendered(text)).equal
-    assert matches(gold, [list(row) for row in gold.rows]).equal
-    finite = all(abs(v) < 1e300 for row in gold.rows for v in row if isinstance(v, float))
-    if finite:
-        assert matches(gold, json.dumps([list(row) for row in gold.rows])).equal
-
-
+@settings(max_examples=60)
 @given(golds(), st.randoms(use_true_random=False))
 def test_a_permutation_is_right_if_and_only_if_the_order_is_free(gold, chance):
     rows = [list(row) for row in gold.rows]
@@ -320,26 +312,6 @@ def test_a_permutation_is_right_if_and_only_if_the_order_is_free(gold, chance):
     assert matches(free, rows).equal
     same = all(all(map(same_cell, a, b)) for a, b in zip(gold.rows, rows, strict=True))
     assert matches(GoldAnswer.of(gold.columns, gold.rows, ordered=True), rows).equal == same
-
-
-@given(golds(), st.data())
-def test_a_row_more_a_row_less_or_a_changed_value_is_wrong(gold, data):
-    rows = [list(row) for row in gold.rows]
-    place = data.draw(st.integers(0, len(rows) - 1))
-    column = data.draw(st.integers(0, len(rows[0]) - 1))
-    assert not matches(gold, [*rows, rows[place]]).equal
-    assert not matches(gold, rows[:place] + rows[place + 1 :]).equal
-    old = rows[place][column]
-    new = data.draw(cells)
-    assume(not same_cell(old, new))
-    changed = [list(row) for row in rows]
-    changed[place][column] = new
-    before = sum(same_cell(old, row[column]) for row in rows)
-    after = sum(same_cell(old, row[column]) for row in changed)
-    assume(after < before)
-    # Only a change that no other row can make up for is a change.
-    if not any(same_cell(row[column], new) for row in gold.rows):
-        assert not matches(gold, changed).equal
 
 
 anything = st.recursive(
@@ -351,6 +323,7 @@ anything = st.recursive(
 )
 
 
+@settings(max_examples=70)
 @given(golds(), anything | st.text("[]{}\"',:1a \n|-`", max_size=60))
 def test_nothing_that_is_answered_raises(gold, value):
     assert matches(gold, value).equal in {True, False}
@@ -363,6 +336,7 @@ def test_a_cyclic_value_and_huge_texts_are_wrong():
         assert not matches(NAMES, value).equal
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=20))
 def test_normal_text_is_stable(text):
     once = normal_text(text)
@@ -389,18 +363,3 @@ def test_a_gold_that_is_no_fair_answer_is_refused_with_a_code():
         )
     ]
     assert codes == ["empty_gold", "null_gold", "null_gold", *["result_too_large"] * 3]
-
-
-def test_every_playable_gold_of_real_spider_is_right_as_it_is_shown(spider):
-    refused = []
-    for question in load_spider(spider).questions:
-        gold = open_database(question.database).query(question.query)
-        reason = refusal(gold)
-        if reason:
-            refused.append(reason[0])
-            continue
-        answer = GoldAnswer.of(gold.columns, gold.rows, is_ordered(question.query))
-        text = render(gold.columns, gold.rows)
-        for value in (text, parse_rendered(text), [list(row) for row in gold.rows]):
-            assert matches(answer, value).equal, question.id
-    assert sorted(refused) == ["null_gold", *["result_too_large"] * 5]

@@ -81,6 +81,25 @@ def test_a_column_beside_an_extremum_that_several_rows_have_is_named(
 
 
 @pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("SELECT name, town FROM singer GROUP BY age HAVING count(*) > 1", "name, town"),
+        ("SELECT town FROM singer GROUP BY age", "town"),  # NULL and Bonn
+        ("SELECT upper(name) || '!' FROM singer GROUP BY age", "name"),
+        ("SELECT age / 20 AS twenties, name FROM singer GROUP BY twenties", "name"),
+        ("SELECT age / 20, name FROM singer GROUP BY 1", "name"),
+        ("SELECT name, count(*) FROM singer", "name"),
+        ("SELECT title, count(*) FROM song JOIN singer ON id = singer_id GROUP BY id", "title"),
+        ("SELECT x FROM (SELECT name AS x FROM singer GROUP BY age)", "name"),
+        ("WITH s AS (SELECT * FROM singer) SELECT name FROM s GROUP BY age", "name"),
+    ],
+)
+def test_a_column_that_differs_within_a_group_is_named(database, sql, columns):
+    told = f"it takes {columns} from any row of a group, and the rows differ there."
+    assert refusal(database, sql) == ("open_choice", told)
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "SELECT language, max(percentage), min(percentage) FROM spoken GROUP BY country",
@@ -101,6 +120,10 @@ def test_a_column_beside_an_extremum_that_several_rows_have_is_named(
         "SELECT name FROM grown GROUP BY age",
         "SELECT age, group_concat(name) FROM singer GROUP BY age",
         "SELECT country, json_group_array(language) FROM spoken GROUP BY country",
+        "SELECT group_concat(name) FROM singer",
+        "SELECT name, row_number() OVER () FROM singer",
+        "SELECT name FROM singer WHERE age > (SELECT age FROM singer WHERE age < 40)",
+        "SELECT name FROM singer WHERE 'a' = (SELECT title FROM song WHERE singer_id = id)",
         "SELECT name, row_number() OVER (ORDER BY age) FROM singer",
         "SELECT name, row_number() OVER w FROM singer WINDOW w AS (PARTITION BY town)",
         "SELECT name FROM (SELECT name, row_number() OVER (PARTITION BY town ORDER BY age DESC)"
@@ -131,6 +154,18 @@ def test_a_choice_that_shows_in_the_result_is_found_wherever_it_is_made(database
     "sql",
     [
         f"{TOP} HAVING count(*) = 2 AND max(percentage) > 80",
+        "SELECT name FROM singer GROUP BY id",
+        "SELECT singer.name FROM singer GROUP BY NAME",
+        "SELECT name FROM singer GROUP BY age HAVING count(*) = 1",
+        "SELECT name FROM singer WHERE age < 40 GROUP BY age",
+        "SELECT town AS t, count(*) AS n FROM singer GROUP BY town ORDER BY n, t",
+        "SELECT substr(name, 1, 1) AS letter, count(*) FROM singer GROUP BY letter",
+        "SELECT substr(name, 1, 1), count(*) FROM singer GROUP BY 1 ORDER BY substr(name, 1, 1)",
+        "SELECT upper(substr(name, 1, 1)) FROM singer GROUP BY SUBSTR(name, 1, 1) HAVING age > 0",
+        "SELECT name FROM singer WHERE age > (SELECT age FROM singer WHERE name = 'Ann')",
+        "SELECT name FROM singer WHERE age > (SELECT age FROM singer WHERE name = 'Zoe' OR id = 2)",
+        "SELECT name FROM singer AS s WHERE 1 < (SELECT count(*) FROM song WHERE singer_id = s.id)",
+        "SELECT sum(age * 0.1) FROM singer",
         "SELECT official, max(percentage) FROM spoken WHERE country <> 'c' GROUP BY country",
         "SELECT percentage, max(percentage) FROM spoken GROUP BY country",
         "SELECT language, max(percentage), count(*) FROM spoken WHERE country = 'b'",

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sqlgym
@@ -104,6 +104,7 @@ def by_trying_everything(gold, rows, ordered):
     return False
 
 
+@settings(max_examples=80)
 @given(pairs(), st.booleans())
 def test_an_order_of_the_columns_is_found_exactly_if_there_is_one(pair, ordered):
     gold, rows = pair

@@ -78,7 +78,7 @@ def folder(tmp_path_factory):
 
 
 @given(teams, players, st.integers(0, 10_000))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_an_instance_keeps_keys_checks_references_and_types(folder, teams, players, seed):
     team_rows = [(number, *row) for number, row in enumerate(teams, 1)]
     own = [(n, t, age, None, n * 100 + t) for n, t, age, _ in players if t <= len(teams)]
@@ -120,7 +120,7 @@ def test_an_instance_keeps_what_the_data_keeps_though_nobody_declared_it(tmp_pat
     )  # fmt: skip
     source = read_source(path)
     gold = "SELECT name FROM t WHERE flag = 1 AND day > '2020' AND size > 0 AND host = 'h1'"
-    for seed in range(20):
+    for seed in range(8):
         made = tmp_path / f"{seed}.sqlite"
         write_instance(source, instance_rows(source, literals_of(gold, source), str(seed)), made)
         broken = Database(made).query(
@@ -140,14 +140,14 @@ def test_the_only_two_parents_may_both_be_without_rows_to_begin_with(tmp_path):
          ("INSERT INTO c VALUES (?, ?)", [(n, 1 + n % 2) for n in range(12)])],
     )  # fmt: skip
     source = read_source(path)
-    for seed in range(120):
+    for seed in range(60):
         made = instance_rows(source, literals_of("SELECT name FROM p", source), str(seed))
         parents = {row[0] for row in made["p"]}
         assert {row[1] for row in made["c"]} <= parents
 
 
 def test_a_large_database_is_read_and_written_within_bounds(tmp_path):
-    rows = [(i, f"name {i}", i % 100) for i in range(60_000)]
+    rows = [(i, f"name {i}", i % 100) for i in range(20_000)]
     path = write(
         tmp_path / "large.sqlite",
         "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, n INT)",
@@ -155,35 +155,35 @@ def test_a_large_database_is_read_and_written_within_bounds(tmp_path):
     )
     source = read_source(path)
     numbers = [row[0] for row in source.tables[0].rows]
-    suite = suite_of(path, ["SELECT name FROM t WHERE n = 7"])
+    literals = literals_of("SELECT name FROM t WHERE n = 7", source)
 
     assert len(numbers) <= READ
-    assert max(numbers) - min(numbers) > 50_000  # and not its beginning only
-    assert suite.files
-    for file in suite.files:
-        assert 0 < Database(file).count("t") <= ROWS
+    assert max(numbers) - min(numbers) > 15_000  # and not its beginning only
+    assert 0 < len(instance_rows(source, literals, "0")["t"]) <= ROWS
+
+
+HUTS = """
+CREATE TABLE regions (region_id INTEGER PRIMARY KEY, country TEXT, planet TEXT);
+INSERT INTO regions VALUES (1, 'Austria', 'Earth'), (2, 'Italy', 'Earth'), (3, 'Austria', 'Earth');
+CREATE TABLE huts (
+    hut_id INTEGER PRIMARY KEY, region_id INTEGER REFERENCES regions, name TEXT, beds INTEGER,
+    altitude_m INTEGER, winter_room INTEGER);
+INSERT INTO huts VALUES
+    (1, 1, 'Gams', 12, 2210, 1), (2, 1, 'Adler', 40, 1890, 0), (3, 2, 'Luna', 60, 2700, 1),
+    (4, 2, 'Sole', 25, 2005, 0), (5, 3, 'Falke', 80, 2450, 1), (6, 3, 'Birke', 33, 1710, 0),
+    (7, 1, 'Enzian', 90, 2333, 1), (8, 2, 'Stella', 18, 2120, 0), (9, 3, 'Lerche', 45, 1980, 1);
+"""
 
 
 @pytest.fixture
-def huts():
-    return load_tasks("bundled", "train").get("mountain_huts-001").database
+def huts(tmp_path):
+    return write(tmp_path / "huts.sqlite", HUTS)
 
 
 LUCKY = [
     ("SELECT name FROM huts WHERE beds > 50", "SELECT name FROM huts WHERE beds >= 50"),
     ("SELECT name FROM huts WHERE beds > 50", "SELECT name FROM huts WHERE beds > 51"),
 ]
-
-
-@pytest.mark.parametrize(("gold", "wrong"), LUCKY)
-def test_what_one_database_cannot_tell_apart_the_suite_can(huts, gold, wrong):
-    verdict = sqlgym.compare(huts, gold, wrong, match="suite")
-
-    assert sqlgym.compare(huts, gold, wrong).equal
-    assert not verdict.equal
-    assert verdict.reason.startswith("suite: instance 1 of ")
-
-
 RIGHT = [
     ("SELECT name FROM huts WHERE beds BETWEEN 20 AND 60",
      "SELECT h.name FROM huts AS h WHERE 60 >= h.beds AND NOT h.beds < 20"),
@@ -201,23 +201,27 @@ RIGHT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("gold", "right"), RIGHT)
-def test_another_way_to_write_a_gold_is_right_on_every_instance(huts, gold, right):
-    suite = suite_of(huts, [gold])
-    judged = suite.judge(gold, right)
+def test_what_one_database_cannot_tell_apart_the_suite_can(huts):
+    for gold, wrong in LUCKY:
+        verdict = sqlgym.compare(huts, gold, wrong, match="suite")
 
-    assert sqlgym.compare(huts, gold, right).equal
-    assert judged.verdict.equal
-    assert judged.instances + judged.left_out == len(suite.files)
-    assert judged.instances > 0
+        assert sqlgym.compare(huts, gold, wrong).equal
+        assert not verdict.equal
+        assert verdict.reason.startswith("suite: instance ")
 
 
-def test_the_instances_of_all_golds_are_few_and_serve_each(huts):
-    golds = [gold for gold, _ in [*LUCKY, *RIGHT]]
-    verdict = sqlgym.compare(huts, *LUCKY[0], match="suite", golds=golds)
+def test_another_way_to_write_a_gold_is_right_on_the_instances_of_all_golds(huts):
+    suite = suite_of(huts, [gold for gold, _ in [*LUCKY, *RIGHT]])
 
-    assert not verdict.equal
-    assert 0 < len(suite_of(huts, golds, sqlgym.judging.judge.LIMITS).files) <= MOST
+    assert 0 < len(suite.files) <= MOST
+    for gold, right in RIGHT:
+        judged = suite.judge(gold, right)
+        assert sqlgym.compare(huts, gold, right).equal
+        assert judged.verdict.equal, gold
+        assert judged.instances + judged.left_out == len(suite.files)
+        assert judged.instances > 0
+    for gold, wrong in LUCKY:
+        assert not suite.judge(gold, wrong).verdict.equal
 
 
 def test_content_golds_and_seed_alone_decide_over_the_instances(huts, tmp_path, monkeypatch):
@@ -237,8 +241,8 @@ def test_threads_and_an_emptied_cache_get_whole_instances(huts, tmp_path):
     def judge(_):
         return suite_of(huts, [LUCKY[0][0]]).judge(*LUCKY[0])
 
-    with ThreadPoolExecutor(4) as pool:
-        together = set(pool.map(judge, range(4)))
+    with ThreadPoolExecutor(3) as pool:
+        together = set(pool.map(judge, range(3)))
     shutil.rmtree(tmp_path / "cache" / "sql" / "suites")
     after = judge(0)
 
@@ -273,9 +277,9 @@ def test_without_instances_the_database_alone_judges(tmp_path):
 
 
 def test_an_instance_without_a_fair_gold_is_left_out_and_counted(huts):
-    gold, other = "SELECT name FROM huts ORDER BY region_id, name LIMIT 3", LUCKY[0][0]
-    suite = suite_of(huts, [other])
-    tied = "SELECT name FROM huts ORDER BY region_id LIMIT 3"
+    suite = suite_of(huts, [LUCKY[0][0]])
+    gold = "SELECT name FROM huts ORDER BY hut_id LIMIT 1"
+    tied = "SELECT hut_id FROM huts LIMIT 1"
 
     assert suite.judge(gold, gold).left_out == 0
     judged = suite.judge(tied, tied)
@@ -287,7 +291,8 @@ def test_an_instance_without_a_fair_gold_is_left_out_and_counted(huts):
 def test_the_limits_hold_on_every_instance(huts):
     gold = "SELECT count(*) FROM huts"
     heavy = (
-        "SELECT (SELECT count(*) FROM stays AS a, stays AS b, stays AS c) * 0 + count(*) FROM huts"
+        "SELECT (SELECT count(*) FROM huts AS a, huts AS b, huts AS c, huts AS d, huts AS e,"
+        " huts AS f) * 0 + count(*) FROM huts"
     )
     judged = suite_of(huts, [gold], Limits(steps=50_000)).judge(gold, heavy)
 
@@ -295,9 +300,9 @@ def test_the_limits_hold_on_every_instance(huts):
     assert "too_many_steps" in judged.verdict.reason
 
 
-def test_a_gold_without_rows_on_an_instance_wants_none():
+def test_a_gold_without_rows_on_an_instance_wants_none(huts):
     run = suites.GoldRun(suites.QueryResult(("a",), (), False, frozenset({"huts"}), 0), ())
-    database = open_database(load_tasks("bundled", "train").get("mountain_huts-001").database)
+    database = open_database(huts)
 
     assert suites.judge_on(database, run, "SELECT name FROM huts WHERE beds < 0").equal
     assert not suites.judge_on(database, run, "SELECT name FROM huts").equal
@@ -313,15 +318,14 @@ def test_wrong_queries_are_others_and_none_are_made_of_what_cannot_be_read(huts)
     assert [each.value for each in literals_of(LUCKY[0][0], source)] == [50]
 
 
-def test_the_environment_tells_the_agent_nothing_of_a_refusal_by_the_suite():
-    tasks = load_tasks("bundled", "train").filter(lambda task: task.item == "mountain_huts").take(4)
+def test_the_environment_tells_the_agent_nothing_of_a_refusal_by_the_suite(huts):
+    gold, lucky = LUCKY[0]
+    entry = {"db_id": huts.stem, "question": "Which are large?", "query": gold}
+    tasks = load_tasks([entry], "dev", databases=huts.parent)
     env = registration.make("sqlgym/TextToSQL-v0", dataset=tasks, match="suite")
-    env.reset(options={"task_id": "mountain_huts-001"})
-    gold = env.task.gold_sql
-    lucky = "SELECT count(*) FROM huts WHERE hut_id < 19"
     told = []
-    for sql in (gold, "SELECT count(*) FROM regions", lucky):
-        env.reset(options={"task_id": "mountain_huts-001"})
+    for sql in (gold, "SELECT country FROM regions", lucky):
+        env.reset(seed=0)
         assert env.judged is None
         observation, *_, info = env.step({"name": "answer", "arguments": {"sql": sql}})
         told.append((observation, info["correct"], env.judged.verdict.reason[:16]))
@@ -331,7 +335,7 @@ def test_the_environment_tells_the_agent_nothing_of_a_refusal_by_the_suite():
     assert [reason for *_, reason in told] == ["", "rows differ", "suite: instance "]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_the_expert_is_right_on_every_instance(split):
     found = rollout.evaluate(
