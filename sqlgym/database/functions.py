@@ -29,9 +29,11 @@ from sqlgym.database.sqlite_file import lenient_text
 #
 # `printf('%.*c', 1000000000, 'a')` writes for seconds into a text that has long been too long, in
 # one call that nothing interrupts (SQLite before 3.41), and `'%.99999c%.99999c...'` does so a part
-# at a time. So the repetitions of all conversions are added up first. The template is read as the C
-# code reads it: whatever SQLite would take for text counts as text, up to its first NUL, and a
-# width that is an argument may be a number, a text or a blob that begins with one, cut to 32 bits.
+# at a time. `'%!.99999f%!.99999f...'` writes as many zeros and drops them, so that the text stays
+# short (SQLite before 3.53). So the repetitions of all conversions are added up first. The template
+# is read as the C code reads it: whatever SQLite would take for text counts as text, up to its
+# first NUL, and a width that is an argument may be a number, a text or a blob that begins with one,
+# cut to 32 bits.
 
 _CONVERSION = re.compile(
     r"%(?P<flags>[-+ #!0,]*)(?:(?P<width>\*|[1-9][0-9]*)[-+ #!0,]*)?"
@@ -40,16 +42,17 @@ _CONVERSION = re.compile(
 )
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([-+]?[0-9]+)")
 _WITHOUT_ARGUMENT = "%n"
+_REPEATING = frozenset("cfeEgG")
 
 
 def repetitions(arguments: tuple[Any, ...]) -> int:
-    """The number of characters that the `%c` of a call of `printf` ask for, together.
+    """The number of characters that a call of `printf` repeats: of its `%c`, and zeros of numbers.
 
     Args:
         arguments: The template and what goes into it.
     """
     template = text_of(arguments[0]) if arguments else ""
-    if "c" not in template:
+    if _REPEATING.isdisjoint(template):
         return 0
     values = iter(arguments[1:])
     return sum(_repeated(match, values) for match in _CONVERSION.finditer(template))
@@ -73,7 +76,7 @@ def _repeated(match: re.Match[str], values: Iterator[Any]) -> int:
         precision = int(written[-40:] or 0) & 0x7FFFFFFF
     if match["kind"] not in _WITHOUT_ARGUMENT:
         next(values, None)
-    return precision if match["kind"] == "c" else 0
+    return precision if match["kind"] in _REPEATING else 0
 
 
 def _integer(value: Any) -> int:
