@@ -52,7 +52,7 @@ _EXPLAIN = re.compile(
 _TOO_COMPLEX = re.compile(
     r"too many (terms|columns|arguments|FROM|references)|too large \(maximum depth"
     r"|parser stack overflow|pattern too complex|at most \d+ tables|query string is too large"
-    r"|Recursion limit"  # of the parser, from SQLite 3.50 on
+    r"|Recursion limit"  # of the parser of SQLite 3.53
 )
 
 
