@@ -121,9 +121,9 @@ class GuardedConnection:
         for names in (self._direct, self._unplaced, self._contexts):
             names.clear()
         self._named = self._calls = 0
+        self.meter.start()  # before anything is refused: it forgets why the last statement ended
         self._look_at(sql)
         self._db.text_factory = lenient_text if lenient else str
-        self.meter.start()
         try:
             cursor = self._db.execute(sql)
             try:

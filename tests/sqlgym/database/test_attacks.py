@@ -353,6 +353,12 @@ def test_an_attack_gets_its_code_and_leaves_no_trace(database, path, sql, code, 
     assert database.query("SELECT count(*) FROM singer").rows == ((3,),)
 
 
+def test_an_error_is_that_of_its_own_statement_whatever_ended_the_one_before(database):
+    for sql, code in (ATTACKS["endless-mutual"], ATTACKS["nested-selects"]):
+        with pytest.raises(ToolError, match=rf"error\[{code}\]"):
+            database.query(f"{sql} ")  # a blank more than in the cache
+
+
 @pytest.mark.parametrize("depth", [200, 2_000, 9_000])
 @pytest.mark.parametrize(
     ("start", "end"),
