@@ -16,12 +16,12 @@ READY := .venv/.ready
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train train-smollm2 test test-integration test-nightly test-adapters test-newest check docs docs-serve format dist clean distclean
+.PHONY: help setup train train-smollm2 test test-integration test-nightly test-long test-adapters test-newest test-interpreters check docs docs-serve format dist clean distclean
 
 help:  ## Print this list
-	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*  ## ' '/^[a-z0-9-]+:.*  ## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(READY)  ## Make the virtual environment .venv with all that is needed here
+setup: $(READY)  ## Create the virtual environment .venv with everything that is needed here
 
 # PyTorch comes first and by its exact version: a range, asked for by another package, would be
 # filled with the newest build there is, several GB of it.
@@ -32,11 +32,11 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[train,dev,docs]"
 	@touch $(READY)
 
-train: $(READY)  ## Teach the tiny model to use the SQL tools, and write a report
+train: $(READY)  ## Train the tiny model to use the SQL tools, and write a report
 	$(BIN)/toolgym train sqlgym/Explore-v0 $(ARGS)
 
 # Interrupt it when you like: the same command goes on where it was.
-train-smollm2: $(READY)  ## Teach a real model to write SQL, two hours on two cores; ARGS=--quick for less
+train-smollm2: $(READY)  ## Train a real model to write SQL, two hours on two cores; ARGS=--quick for less
 	$(BIN)/toolgym recipe smollm2 $(ARGS)
 
 test: $(READY)  ## Run the fast tests, two minutes on two cores
@@ -47,21 +47,26 @@ test-integration: $(READY)  ## Run trainings, commands, hostile programs and the
 	$(PYTEST) -m "integration and not nightly" $(ARGS)
 	$(PYTHON) tools/adapter_tests.py --jobs $(JOBS) $(GATED_ADAPTERS)
 
+# `make -k test-nightly` goes on with the other parts after a failure.
+test-nightly: test-long test-adapters test-newest test-interpreters  ## Run long tests, all adapters and interpreters, newest TRL
+
 # Long trainings come first in the order of the folders; pytest-xdist would leave one of them for the end.
-test-nightly: $(READY) test-adapters test-newest  ## Run the long tests, all adapters, all interpreters, newest TRL
+test-long: $(READY)
 	$(PYTEST) --no-loadscope-reorder -m nightly --ignore=tests/test_growth.py $(ARGS)
 	$(PYTEST) --dist load -m nightly tests/test_growth.py
-	$(BIN)/python tools/interpreters.py -n $(JOBS) --dist loadfile
 
 # Needs no .venv: each adapter to another framework has an environment of its own in .venvs.
 test-adapters:  ## Run the tests of the adapters to other frameworks; NAME=mcp for one
 	$(PYTHON) tools/adapter_tests.py --jobs $(JOBS) $(NAME) -- -m ""
 
-test-newest:  ## Run the fast tests of the trainers with the newest TRL and transformers
+test-newest:
 	$(PYTHON) -m venv --clear .venvs/newest
 	.venvs/newest/bin/python -m pip install --quiet "$$(grep '^torch==' constraints.txt)"
-	.venvs/newest/bin/python -m pip install --quiet --upgrade trl transformers -e ".[train]" pytest hypothesis
+	.venvs/newest/bin/python -m pip install --quiet --upgrade -e ".[train]" trl transformers pytest hypothesis
 	.venvs/newest/bin/python -m pytest -q tests/adapters
+
+test-interpreters: $(READY)
+	$(BIN)/python tools/interpreters.py -n $(JOBS) --dist loadfile
 
 check: $(READY)  ## Lint, format, types, imports between the packages
 	$(BIN)/ruff check .
