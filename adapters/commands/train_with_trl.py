@@ -53,7 +53,7 @@ def train_with_trl(job: Grpo) -> None:
     is_over = bool(settings.eval_every) and any(gather_object([job.is_over]))
     if checkpoint is not None and (is_over or done >= settings.steps):
         return _load_weights(job.model, job.kept or checkpoint, settings.lora)
-    with _quiet_libraries():
+    with quiet_libraries():
         trainer = _trainer(job)
         if settings.eval_every:
             trainer.add_callback(HeldOutStop(job, trainer))
@@ -206,7 +206,7 @@ def _load_weights(model: PreTrainedModel, checkpoint: Path, has_adapter: bool) -
 
 
 @contextmanager
-def _quiet_libraries() -> Iterator[None]:
+def quiet_libraries() -> Iterator[None]:
     """Silence the notices of transformers and TRL, and the warnings that `check_settings` gave.
 
     Verbosity, log levels and warning filters are restored on exit: a process may train several

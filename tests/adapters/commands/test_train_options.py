@@ -1,5 +1,7 @@
 """`--set` and `--config` of `toolgym train`: what is whose."""
 
+import logging
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +9,10 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
+import transformers
+
 from adapters.commands.train_options import OWN_OPTIONS, arguments_of, divide_options
-from adapters.commands.train_with_trl import check_settings, grpo_options
+from adapters.commands.train_with_trl import check_settings, grpo_options, quiet_libraries
 from adapters.reference.config import reference_options
 from adapters.reference.losses import loss_config
 from adapters.training.algorithms.dynamic_sampling import SamplingConfig
@@ -198,3 +202,20 @@ def test_runs_of_before_these_options_can_be_resumed() -> None:
     for name in ("trainer_options", "lora", "vllm"):
         del saved[name]
     assert read_settings(saved) == resolve(EXPLORE)
+
+
+def test_a_training_that_ends_or_fails_leaves_logging_and_warnings_as_they_were() -> None:
+    logger = logging.getLogger("adapters.trl.config")
+
+    def state() -> tuple[object, ...]:
+        return logger.level, transformers.logging.get_verbosity(), list(warnings.filters)
+
+    @quiet_libraries()
+    def training() -> None:
+        assert not logger.isEnabledFor(logging.WARNING)
+        raise RuntimeError("out of memory")
+
+    before = state()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        training()
+    assert state() == before
