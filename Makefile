@@ -68,11 +68,12 @@ test-newest:
 test-interpreters: $(READY)
 	$(BIN)/python tools/interpreters.py -n $(JOBS) --dist loadfile
 
-check: $(READY)  ## Lint, format, types, imports between the packages
+check: $(READY)  ## Check lint, format, types, imports between the packages, workflow files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 docs: $(READY)  ## Build the documentation site into build/site/html; fails on a broken link
 	$(BIN)/python tools/make_site.py
