@@ -525,17 +525,21 @@ LONG_TEXTS = ["ab" * 800, "a" * 900 + "\0b", "é日" * 500, b"ab" * 800, b"a" * 
 LONG_NEEDLES = ["ab" * 200 + "c", "é日a" * 130, b"ba" * 300, "".join(map(chr, range(97, 600)))]
 
 
+def named(values):
+    """Values as the parameters `:v0`, `:v1` and so on."""
+    return {f"v{i}": value for i, value in enumerate(values)}
+
+
 @pytest.mark.parametrize("name", ["instr", "replace", "trim", "ltrim", "rtrim"])
 def test_long_text_is_searched_with_sqlites_own_results(name):
     builtin, ours = sqlite3.connect(":memory:"), sqlite3.connect(":memory:")
     arity = ARITIES[name][0]
     ours.create_function(name, arity, bounded_text(name, 100_000), deterministic=True)
-    sql = (
-        f"SELECT {name}(?1, ?2{', ?3' * (arity - 2)}), typeof({name}(?1, ?2{', ?3' * (arity - 2)}))"
-    )
+    marks = ", ".join(f":v{i}" for i in range(arity))
+    sql = f"SELECT {name}({marks}), typeof({name}({marks}))"
     for text, needle in itertools.product(LONG_TEXTS, LONG_NEEDLES):
         for third in ("x", 5, b"yz")[: 3 if arity == 3 else 1]:
-            values = (text, needle, third)[:arity]
+            values = named((text, needle, third)[:arity])
             assert ours.execute(sql, values).fetchone() == builtin.execute(sql, values).fetchone()
 
 
@@ -590,10 +594,10 @@ def test_a_bounded_function_is_sqlites_own(name, arity):
     if not builtin.execute("SELECT 1 FROM pragma_function_list WHERE name = ?", (name,)).fetchall():
         pytest.skip(f"this SQLite has no {name}")
     ours.create_function(name, arity, bounded_text(name, 100_000), deterministic=True)
-    marks = ", ".join(f"?{i + 1}" for i in range(arity))
+    marks = ", ".join(f":v{i}" for i in range(arity))
     sql = f"SELECT {name}({marks}), typeof({name}({marks}))"
     for values in itertools.product(VALUES, repeat=arity):
-        assert given_by(ours, sql, values) == given_by(builtin, sql, values)
+        assert given_by(ours, sql, named(values)) == given_by(builtin, sql, named(values))
 
 
 def given_by(connection, sql, values):
