@@ -7,6 +7,7 @@ import shutil
 import gymnasium as gym
 import pytest
 
+from sqlgym.database.database import open_database
 from sqlgym.datasets.load import load_tasks
 from sqlgym.envs.expert import read_answer, tables_of
 from sqlgym.tasks.gold import gold_of
@@ -225,3 +226,15 @@ def test_what_the_expert_reads_is_typed_by_its_text_alone():
 def test_tables_are_found_in_every_corner_of_a_query():
     sql = "WITH t AS (SELECT * FROM a) SELECT * FROM t JOIN B ON 1 WHERE x IN (SELECT y FROM c) "
     assert sorted(tables_of(sql + "UNION SELECT 1 FROM b"), key=str.lower) == ["a", "B", "c"]
+
+
+def test_a_sample_shows_the_same_rows_in_every_episode_of_a_task():
+    shown = []
+    for _ in range(2):
+        env = registration.make("sqlgym/Explore-v0", dataset="bundled", step_limit=40)
+        env.reset(seed=3)
+        names = open_database(env.task.database).schema.names
+        calls = [{"name": "sample", "arguments": {"table_name": name}} for name in names]
+        shown.append([env.step(call)[0] for call in calls])
+
+    assert shown[0] == shown[1]
