@@ -209,6 +209,7 @@ def test_what_nobody_foresaw_in_a_tool_is_our_fault_and_not_the_agents(lock_env)
     with pytest.raises(EnvironmentFault, match=r"'peek' failed on .*nobody foresaw this") as caught:
         env.step(said("peek", dial=8))
     assert isinstance(caught.value.__cause__, RuntimeError)
+    assert math.isnan(env.finish())
 
 
 def test_control_tokens_in_a_result_cannot_reach_a_chat_template(lock_env):

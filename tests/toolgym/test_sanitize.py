@@ -42,6 +42,7 @@ TOKENS = [
     ),
     *(
         "<\uff5ctool\u2581calls\u2581begin\uff5c>",
+        "<\uff5cUser\uff5c>",
         "<minimax:tool_call>",
         "<function = f>",
         "<THINK>",

@@ -302,6 +302,20 @@ def test_a_run_that_was_interrupted_ends_as_one_that_was_not(
     assert not list(tmp_path.glob("*/reference.safetensors"))
 
 
+def test_a_resumed_run_has_the_random_numbers_and_the_faults_of_its_checkpoint(make: Any) -> None:
+    trainer = make(steps=1, max_completion_length=3)
+    trainer._batch_sampler._player.play = _lost(trainer._batch_sampler._player.play)
+    trainer.train()
+    states, faults = torch.get_rng_state(), trainer._faults.state_dict()
+    torch.manual_seed(12345)
+
+    again = make(steps=1)
+    again.train()
+
+    assert torch.equal(torch.get_rng_state(), states)
+    assert again._faults.state_dict() == faults == {"steps": [[8, 8]]}
+
+
 SCRIPT = """
 import json, os, signal, sys, threading
 from pathlib import Path
@@ -634,6 +648,7 @@ def test_places_that_cannot_be_filled_take_no_part_in_the_loss(make: Any) -> Non
 
     numbers = trainer.told[0][1]
     assert (numbers["drawn_groups"], numbers["dropped_groups"]) == (4.0, 4.0)
+    assert numbers["rollouts"] == 16.0  # of the groups that were dropped, too
     assert (numbers["masked_groups"], numbers["learnt_tokens"]) == (2.0, 0.0)
     assert numbers["grad_norm"] == 0.0
     assert "loss" not in numbers

@@ -202,6 +202,26 @@ def test_only_warning_reports_and_acts_on_nothing():
     assert all(decision.update and decision.reasons for decision in decisions)
 
 
+def test_only_warning_leaves_the_learning_rate_alone():
+    guards = Guards(GuardConfig(only_warn=True, patience=1, actions={"kl": ("lower_lr",)}))
+    assert actions(watch(guards, 3, kl=0.6)) == ["warn"] * 3
+    assert guards.learning_rate_scale == 1.0
+
+
+def test_rewards_that_never_come_are_warned_of_twice_and_then_stop_the_run():
+    decisions = watch(Guards(), 30, reward=0.0, reward_max=0.0, accuracy=0.0)
+    told = {d.step: tripped(d)["flat_reward"] for d in decisions if "flat_reward" in tripped(d)}
+    assert told == {10: "warn", 20: "warn", 30: "stop"}
+
+
+def test_a_spike_makes_no_update_whatever_its_action():
+    warned = Guards(GuardConfig(actions={"grad_norm": ("warn",)}))
+    watch(warned, 20)
+    (decision,) = watch(warned, 1, first=21, grad_norm=0.21)
+    assert decision.action is Action.WARN
+    assert not decision.update
+
+
 def test_a_guard_without_actions_is_off():
     guards = Guards(GuardConfig(actions={"non_finite": ()}))
     assert set(actions(watch(guards, 5, loss=math.nan))) == {"ok"}
@@ -469,6 +489,18 @@ def test_a_resumed_run_decides_as_the_unbroken_one(metrics, data):
     told = observed(first, 0, cut)
     second.load_state_dict(json.loads(json.dumps(first.state_dict(), allow_nan=False)))
     assert told + observed(second, cut, len(metrics)) == expected
+
+
+def test_all_that_guards_remember_is_in_a_checkpoint():
+    first, second = Guards(GuardConfig(patience=1)), Guards(GuardConfig(patience=1))
+    watch(first, 20)
+    watch(first, 3, first=21, kl=0.6)  # a lower rate, and then back twice
+    first.choose_snapshot(range(21))
+    watch(first, 2, first=24, grad_norm=0.02)
+    state = first.state_dict()
+    assert state["recent"] == state["roll_backs"] == 2
+    second.load_state_dict(json.loads(json.dumps(state)))
+    assert second.state_dict() == state
 
 
 @settings(max_examples=40)

@@ -539,6 +539,10 @@ def test_the_share_of_turns_that_are_not_understood_decides(
     assert judged(rollouts) == expected
 
 
+def test_a_sample_without_a_turn_is_a_no_go() -> None:
+    assert judged([RIGHT, WRONG] * 8, validity=math.nan) == {"validity": "no-go"}
+
+
 @pytest.mark.parametrize(
     ("unbound", "failed", "expected"),
     [

@@ -5,15 +5,19 @@ from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
 import torch
+from transformers import TrainerState
 
+from adapters.training.guards.config import GuardConfig
 from adapters.training.guards.fault_limit import TrainingStopped
-from adapters.training.guards.guards import rollback_message
+from adapters.training.guards.guards import Guards, rollback_message
+from adapters.trl.callbacks import GuardCallback
 from tests.adapters.training.guard_proofs import (
     Run,
     State,
@@ -209,6 +213,18 @@ def test_an_all_fallback_batch_moves_neither_weights_nor_momentum_nor_schedule(m
     assert states.optimizer[1]["state"][0]["step"] == 1
     assert states.moved(3) > 0
     assert states.optimizer[3]["state"][0]["step"] == 2
+
+
+def test_a_lowered_rate_is_given_back_after_the_optimizers_step() -> None:
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    around = {"stateful": {}, "acts": True, "snapshot_steps": 1, "snapshot_keep": 1, "wait": Mock()}
+    guards = Guards(GuardConfig(patience=1))
+    callback = GuardCallback(guards, lambda: {"kl": 0.6}, Mock(), Mock(), Mock(), **around)
+    event = (Mock(), TrainerState(), Mock())
+    callback.on_pre_optimizer_step(*event, optimizer=optimizer, lr_scheduler=Mock(), model=Mock())
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    callback.on_optimizer_step(*event, optimizer=optimizer)
+    assert optimizer.param_groups[0]["lr"] == 1.0
 
 
 def test_guards_that_only_warn_let_that_batch_move_the_weights(

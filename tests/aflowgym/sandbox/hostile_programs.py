@@ -604,6 +604,7 @@ SLOW = frozenset(
 FEW = frozenset(
     [
         *("read_a_secret", "write_outside", "symlink", "read_the_task_files"),
+        "write_beside_its_folder",
         *("proc_parent_memory", "inherited_descriptors", "read_the_first_environment"),
         *("connect", "unix_socket"),
         *("fork", "exec", "signal_the_parent", "thread"),

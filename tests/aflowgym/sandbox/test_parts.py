@@ -27,6 +27,7 @@ from aflowgym.sandbox import (
     open_sandbox,
     values,
     walls,
+    worker,
 )
 from aflowgym.sandbox import filter as filter_
 from aflowgym.sandbox.filter import BY_ARGUMENT, architecture
@@ -40,6 +41,14 @@ needs_walls = pytest.mark.skipif(
     architecture(os.uname().machine) is None or walls.landlock_version() < 1,
     reason="this kernel has no Landlock, or this machine no table of system calls",
 )
+
+
+def test_a_program_may_read_the_standard_library_and_no_package_beside_it(tmp_path, monkeypatch):
+    for name in ("json", "site-packages", "dist-packages"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(worker.sysconfig, "get_path", lambda name: str(tmp_path))
+    granted = [path for path in worker.readable_paths(()) if path.startswith(str(tmp_path))]
+    assert granted == [str(tmp_path / "json")]
 
 
 def job(program, *calls):

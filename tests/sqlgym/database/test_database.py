@@ -217,6 +217,14 @@ def test_an_unmerged_log_is_refused_with_the_command_that_merges_it(path):
     assert open_database(path).query("SELECT count(*) FROM concert").rows == ((4,),)
 
 
+def test_a_file_in_write_ahead_mode_is_read_and_nothing_appears_beside_it(tmp_path):
+    path = tmp_path / "d.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as writer:
+        writer.executescript("PRAGMA journal_mode = WAL; CREATE TABLE t (x)")
+    assert Database(path).query("SELECT count(*) FROM t").rows == ((0,),)
+    assert [each.name for each in tmp_path.iterdir()] == ["d.sqlite"]
+
+
 def test_a_path_with_question_marks_and_blanks_is_opened(tmp_path, path):
     odd = tmp_path / "a b?c#d%20é.sqlite"
     odd.write_bytes(path.read_bytes())

@@ -343,3 +343,13 @@ def test_the_expert_is_right_on_every_instance(split):
     )
 
     assert found.accuracy == 1.0
+
+
+def test_a_query_that_is_right_by_the_order_of_the_file_is_wrong_on_an_instance(tmp_path):
+    script = "CREATE TABLE t (name); INSERT INTO t VALUES ('a'), ('b')"
+    database = Database(write(tmp_path / "t.sqlite", script))
+    run = suites.gold_run(database, "SELECT min(name) FROM t")
+    assert suites.gold_run(database, "SELECT max(name) FROM t WHERE name > 'b'") is None
+    lucky = "SELECT name FROM t LIMIT 1"
+    assert not suites.judge_on(database, run, lucky).equal
+    assert suites.judge_on(database, run, lucky.replace("LIMIT", "ORDER BY name LIMIT")).equal
