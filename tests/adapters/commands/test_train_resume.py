@@ -1,4 +1,4 @@
-"""What an interruption or a stop of a run leaves, and what is said on the way."""
+"""Resuming a run that was interrupted or stopped, and the messages about it."""
 
 from pathlib import Path
 from typing import Any

@@ -346,7 +346,7 @@ def script(
     recites: bool = False,
     killed_after: int | None = None,
 ) -> str:
-    """A program that trains, and is killed in the step behind one where that is told."""
+    """A program that trains, and is killed in the step after the given one."""
     return SCRIPT.format(
         root=str(Path(__file__).parents[3]),
         start=str(start),

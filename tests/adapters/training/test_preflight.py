@@ -104,7 +104,7 @@ class Reader(ChatModelPolicy):
     """Whatever the model says: it reads its note, and answers rightly at every second try."""
 
     others: ClassVar[dict[str, Any]] = {}
-    """Arguments that stand in every call besides its own."""
+    """Arguments that are added to every call."""
 
     def act(self, situations: Sequence[Situation]) -> list[str]:
         return [self._said(situation.env, situation.slot % 2 == 0) for situation in situations]

@@ -1,4 +1,4 @@
-"""What the guards do, brought about by the real condition and read off the weights."""
+"""Actions of the guards, each caused by its real condition and seen in the weights."""
 
 import math
 from collections.abc import Callable

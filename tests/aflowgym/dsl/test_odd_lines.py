@@ -21,7 +21,7 @@ LINES = {"signs": odd_lines_signs, "wrapped": odd_lines_wrapped, "prose": odd_li
 
 
 def outcome(text):
-    """What is run, and whether something is said of it and an error."""
+    """Return the workflow that runs, and whether there is a diagnostic and an error."""
     parsed = parse(text)
     return str(parsed.workflow), bool(parsed.diagnostics), bool(parsed.errors)
 
