@@ -1,4 +1,4 @@
-"""Whose fault it was is a type.
+"""Exception types by responsible party: agent, environment, caller.
 
 * The agent's mistake is a `ToolError`: an unknown table, a missing argument, text without a call.
   It is data, not a crash. `ToolEnv.step` turns it into an observation that says what went wrong,

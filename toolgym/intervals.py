@@ -127,7 +127,7 @@ def _joined(one: float, other: float, together: float) -> float:
 
 
 def sign_test(more: int, fewer: int) -> float:
-    """How likely pairs lie so one-sided, or more so, if both sides are equally likely (exact).
+    """p-value of the exact two-sided sign test.
 
     For pairs of shares this is McNemar's exact test.
 

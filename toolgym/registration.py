@@ -1,4 +1,4 @@
-"""Environments find us, not we them.
+"""Loads environments from entry points.
 
 Gymnasium loads no plug-ins by itself. A package brings its environments by the entry-point group
 `toolgym.environments` (value: the module whose import registers them with `gymnasium.register`),

@@ -1,4 +1,4 @@
-"""The episode score: dominance, not hope.
+"""Bounded episode score: every correct episode outscores every incorrect one.
 
     correct:     score = 1 - cost
     answered:    score = partial * best_progress - cost
@@ -71,11 +71,11 @@ class RewardConfig(BaseModel):
                 f" {self.margin:g} = {self.partial + self.margin:g} > {1 - self.cost_cap:g};"
                 " lower one of the three."
             )
-        dearest = min(self.step, self.failed_call)
-        if self.repaired_call > dearest:
+        cheapest = min(self.step, self.failed_call)
+        if self.repaired_call > cheapest:
             raise ValueError(
                 f"repaired_call <= min(step, failed_call) does not hold: {self.repaired_call:g} >"
-                f" {dearest:g}; a call that was understood must not cost more than one that failed."
+                f" {cheapest:g}; a repaired call must not cost more than a failed one."
             )
         one_bin, one_try = self.partial / self.bins, self.step + self.failed_call
         if one_bin <= one_try:

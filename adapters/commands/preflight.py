@@ -57,35 +57,45 @@ Model = Annotated[
 Template = Annotated[
     Text,
     _option(
-        "In place of that of --model: hermes, chatml, or a Jinja file.",
+        "Chat template instead of the model's: hermes, chatml, or a Jinja file.",
         autocompletion=one_of("hermes", "chatml"),
     ),
 ]
 Dataset = Annotated[
     Text,
-    _option('As for train: "tiny" without --model, else "bundled".', autocompletion=data_sets),
+    _option(
+        'SQLite file, folder or name (default: "tiny"; with --model "bundled").',
+        autocompletion=data_sets,
+    ),
 ]
-Split = Annotated[Text, _option("Of the training tasks; train.", autocompletion=one_of(*SPLITS))]
+Split = Annotated[
+    Text, _option("Split of the training tasks (default: train).", autocompletion=one_of(*SPLITS))
+]
 Parsing = Annotated[
     Text,
-    _option("lenient (repairs what it can) or strict.", autocompletion=one_of("lenient", "strict")),
+    _option(
+        "lenient (repairs malformed calls) or strict.", autocompletion=one_of("lenient", "strict")
+    ),
 ]
-Rewards = Annotated[Text, _option('Weights of the score as JSON, as in {"partial": 0.3}.')]
-Tasks = Annotated[int, _option("Training tasks that are played.", min=1)]
-Tries = Annotated[int, _option("Rollouts of each of them.", min=2)]
-GroupSize = Annotated[Number, _option("Rollouts of a task that training will compare; 8.")]
-Prompts = Annotated[Number, _option("Tasks per step of the training; 4.")]
-Temperature = Annotated[float | None, _option("Of the rollouts; 1.")]
-MaxCompletion = Annotated[Number, _option("Tokens of a rollout, results of tools included.")]
-WarmupSteps = Annotated[Number, _option("Of the tiny model, before it is looked at; 1200.")]
-Demos = Annotated[Number, _option("That the tiny model imitates; 4800.")]
+Rewards = Annotated[Text, _option('Reward weights as JSON, such as {"partial": 0.3}.')]
+Tasks = Annotated[int, _option("Number of training tasks to play.", min=1)]
+Tries = Annotated[int, _option("Rollouts per task.", min=2)]
+GroupSize = Annotated[Number, _option("Rollouts per task in training (default: 8).")]
+Prompts = Annotated[Number, _option("Tasks per training step (default: 4).")]
+Temperature = Annotated[float | None, _option("Sampling temperature of rollouts (default: 1.0).")]
+MaxCompletion = Annotated[Number, _option("Maximum tokens per rollout, including tool results.")]
+WarmupSteps = Annotated[
+    Number, _option("Imitation steps of the tiny model before the check (default: 1200).")
+]
+Demos = Annotated[Number, _option("Demonstrations that the tiny model imitates (default: 4800).")]
 Trainer = Annotated[
     Text,
     _option(
-        f"Who will train: {' or '.join(TRAINERS)}; {TRAINERS[0]}.", autocompletion=one_of(*TRAINERS)
+        f"Trainer: {' or '.join(TRAINERS)} (default: {TRAINERS[0]}).",
+        autocompletion=one_of(*TRAINERS),
     ),
 ]
-Seed = Annotated[Number, _option("Of all random choices; 0.", min=0)]
+Seed = Annotated[Number, _option("Random seed (default: 0).", min=0)]
 
 
 def command(
@@ -112,12 +122,12 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell whether a model can learn in an environment, before anything is spent on it.
+    """Check whether a model can learn in an environment before training it.
 
-    Tools, chat template and parser are tried on an expert's transcripts; then a sample of rollouts
-    shows whether calls are understood, whether tries at one task differ, and what a step will cost.
-    Settings that are not given are those of the run that a checkpoint lies in, else of train. The
-    exit status is 0 for go and 1 for no-go.
+    Tools, chat template and parser are checked on an expert's transcripts. Then a sample of
+    rollouts shows whether calls are read, whether rollouts of a task differ, and what a step costs.
+    Settings that are not given come from the run that holds the checkpoint, or are those of train.
+    The exit status is 0 for go and 1 for no-go.
 
     Example:
         toolgym preflight sqlgym/Explore-v0

@@ -68,89 +68,98 @@ EnvId = Annotated[
 ]
 Model = Annotated[
     Text,
-    _option("A chat model: a folder or a hub id; without it, the tiny one.", autocompletion=models),
+    _option("Chat model: a folder or a hub id (default: the tiny model).", autocompletion=models),
 ]
 Template = Annotated[
     Text,
     _option(
-        "For a model without tools in its own: hermes, chatml, or a Jinja file.",
+        "Chat template for a model whose own shows no tools: hermes, chatml, or a Jinja file.",
         autocompletion=one_of("hermes", "chatml"),
     ),
 ]
 Dataset = Annotated[
     Text,
     _option(
-        'SQLite file, folder or name; "tiny", with --model "bundled".', autocompletion=data_sets
+        'SQLite file, folder or name (default: "tiny"; with --model "bundled").',
+        autocompletion=data_sets,
     ),
 ]
 Split = Annotated[
     Text,
     _option(
-        "Trained on: train. Evaluated is what of dev it has not.", autocompletion=one_of(*SPLITS)
+        "Split to train on (default: train); evaluation uses the tasks of dev that are not in it.",
+        autocompletion=one_of(*SPLITS),
     ),
 ]
 Steps = Annotated[
-    Number, _option("Steps of GRPO; 60, for the tiny model after a novice 100; 0: none.")
+    Number,
+    _option("GRPO steps (default: 60; 100 for the tiny model after a novice); 0 skips GRPO."),
 ]
-WarmupSteps = Annotated[Number, _option("Steps of imitation before it; 0 skips them.")]
-Demos = Annotated[Number, _option("Demonstrations to imitate.")]
-GroupSize = Annotated[Number, _option("Rollouts of a task that are compared; 8.")]
-Prompts = Annotated[Number, _option("Tasks per step; 4, for the tiny model after a novice 8.")]
-Rate = Annotated[Real, _option("Of GRPO; 1.5e-4 (tiny), 3e-4 (after a novice) or 1e-6 (others).")]
-Temperature = Annotated[Real, _option("Of the rollouts; 1.")]
-MaxCompletion = Annotated[Number, _option("Tokens of a rollout, results of tools included.")]
-StepLimit = Annotated[Number, _option("Calls per episode; else the environment's own number.")]
+WarmupSteps = Annotated[Number, _option("Imitation steps before GRPO; 0 skips imitation.")]
+Demos = Annotated[Number, _option("Number of demonstrations to imitate.")]
+GroupSize = Annotated[Number, _option("Rollouts per task (default: 8).")]
+Prompts = Annotated[
+    Number, _option("Tasks per step (default: 4; 8 for the tiny model after a novice).")
+]
+Rate = Annotated[
+    Real, _option("GRPO learning rate (default: 1.5e-4 tiny, 3e-4 after a novice, 1e-6 others).")
+]
+Temperature = Annotated[Real, _option("Sampling temperature of rollouts (default: 1.0).")]
+MaxCompletion = Annotated[Number, _option("Maximum tokens per rollout, including tool results.")]
+StepLimit = Annotated[Number, _option("Maximum calls per episode (default: the environment's).")]
 Parsing = Annotated[
     Text,
-    _option("lenient (repairs what it can) or strict.", autocompletion=one_of("lenient", "strict")),
+    _option(
+        "lenient (repairs malformed calls) or strict.", autocompletion=one_of("lenient", "strict")
+    ),
 ]
-Rewards = Annotated[Text, _option('Weights of the score as JSON, as in {"partial": 0.3}.')]
+Rewards = Annotated[Text, _option('Reward weights as JSON, such as {"partial": 0.3}.')]
 Control = Annotated[
     Text,
     _option(
-        "shuffled-rewards: everyone gets another rollout's reward.",
+        "Control run: shuffled-rewards gives each rollout the reward of another.",
         autocompletion=one_of(*CONTROLS),
     ),
 ]
 Trainer = Annotated[
-    str, _option(f"One of: {', '.join(TRAINERS)}.", autocompletion=one_of(*TRAINERS))
+    str, _option(f"Trainer: {' or '.join(TRAINERS)}.", autocompletion=one_of(*TRAINERS))
 ]
-EvalTasks = Annotated[Number, _option("Tasks to evaluate on, none of them trained on; 192.")]
+EvalTasks = Annotated[
+    Number, _option("Number of evaluation tasks, none of them trained on (default: 192).")
+]
 EvalTries = Annotated[
-    Number, _option("Tries at each task that are sampled; tiny model 2, else 1; 0: greedy only.")
+    Number,
+    _option("Sampled tries per evaluation task (default: 2 tiny, 1 others); 0: greedy only."),
 ]
-EvalEvery = Annotated[
-    Number, _option("Steps of GRPO between evaluations on held-out selection tasks; 0: none.")
-]
+EvalEvery = Annotated[Number, _option("GRPO steps between evaluations on held-out tasks; 0: none.")]
 EvalSet = Annotated[
     list[str] | None,
     typer.Option(
         "--eval-set",
         metavar="NAME=VALUE",
-        help="An argument of the evaluations' environment only, such as match=suite; may be "
-        "repeated.",
+        help="Environment argument for evaluations only, such as match=suite; may be repeated.",
     ),
 ]
-SaveEvery = Annotated[Number, _option("Steps between checkpoints; 20.")]
-Seed = Annotated[int, _option("Of all random choices.", min=0)]
-Out = Annotated[Path | None, _option("The run folder; else runs/NAME-001 and so on.")]
+SaveEvery = Annotated[Number, _option("Steps between checkpoints (default: 20).")]
+Seed = Annotated[int, _option("Random seed.", min=0)]
+Out = Annotated[Path | None, _option("Run folder (default: runs/NAME-001, and so on).")]
 Resume = Annotated[
     Path | None,
-    _option("Go on with this run folder, with its own settings.", autocompletion=run_folders),
+    _option("Run folder to resume, with its own settings.", autocompletion=run_folders),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Another argument of the environment, another setting of the run (see "
-        "--show-settings), or one of the trainer's config; may be repeated.",
+        help="Environment argument, setting of the run (see --show-settings), or argument of the "
+        "trainer's config; may be repeated.",
     ),
 ]
 Config = Annotated[
     Path | None, _option("YAML file with arguments of the trainer's config, one a line.")
 ]
-Lora = Annotated[bool, typer.Option("--lora", help="Train an adapter, and merge it at the end.")]
+Lora = Annotated[bool, typer.Option("--lora", help="Train a LoRA adapter and merge it at the end.")]
 Vllm = Annotated[
     Text,
     _option(
@@ -159,18 +168,18 @@ Vllm = Annotated[
     ),
 ]
 NoPreflight = Annotated[
-    bool, typer.Option("--no-preflight", help="Train without asking first whether it can work.")
+    bool, typer.Option("--no-preflight", help="Skip the check that the model can learn.")
 ]
 ReportTo = Annotated[
     list[str] | None,
     _option(
-        "tensorboard, wandb or trackio: show the numbers there too; may be repeated.",
+        "Dashboard: tensorboard, wandb or trackio; may be repeated.",
         autocompletion=plugin_names(DASHBOARDS),
     ),
 ]
 Show = Annotated[
     bool,
-    typer.Option("--show-settings", help="Print what a run would use, and from where; no run."),
+    typer.Option("--show-settings", help="Print every setting with its source, and exit."),
 ]
 
 
@@ -212,11 +221,11 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Teach a model to use an environment's tools, and show whether it learnt anything.
+    """Train a model to use an environment's tools, and measure what it learned.
 
-    It imitates demonstrations, is looked at (see preflight), measured on tasks and on databases
-    that it is not trained on, trained by GRPO, and measured again.
-    The run folder holds all numbers, transcripts and checkpoints, and a report as one HTML page.
+    The model imitates demonstrations, passes a preflight check, is evaluated on tasks and
+    databases that it is not trained on, is trained by GRPO, and is evaluated again.
+    The run folder holds metrics, transcripts, checkpoints, and a report as one HTML page.
 
     Example:
         toolgym train sqlgym/Explore-v0

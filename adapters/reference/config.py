@@ -38,11 +38,11 @@ class ReferenceConfig(BaseModel):
     steps: int = Field(60, ge=1)
     """Updates of the weights."""
     seed: int = Field(0, ge=0)
-    """Of the tasks, and of what the policy draws."""
+    """Seed for task order and sampling."""
 
     group_size: int = Field(8, ge=1)
     """Rollouts of one task that are compared with each other. 1 is for `batch_normalized`, which
-    compares tasks, and goes without dynamic sampling: who is alone differs from nobody."""
+    compares tasks, and goes without dynamic sampling: a group of one has no variance."""
     prompts: int = Field(4, ge=1)
     """Tasks from which one batch learns."""
     temperature: float = Field(1.0, gt=0)
@@ -170,8 +170,8 @@ class ReferenceConfig(BaseModel):
             )
         if self.sampling is not None:
             raise ValueError(
-                "group_size=1 with dynamic sampling would replace every group, since a rollout"
-                " that is alone differs from nobody: set sampling=None."
+                "group_size=1 with dynamic sampling would replace every group, because a"
+                " group of one has no variance: set sampling=None."
             )
         if self.prompts < 2:
             raise ValueError("group_size=1 with prompts=1 is a batch of one rollout: set prompts.")

@@ -67,7 +67,7 @@ class LossConfig(BaseModel):
     constant_length: int | None = Field(None, ge=1)
     """For `constant`: tokens of a rollout at most."""
     beta: float = Field(0.0, ge=0)
-    """Price of a nat of divergence from the reference; 0 needs no reference."""
+    """KL coefficient; 0 needs no reference model."""
     kl: Estimate = "k3"
     """How the divergence in the loss is estimated; the expected gradient is exact for each."""
     kl_ratio: Literal["token", "policy"] = "token"
@@ -232,7 +232,7 @@ def penalized_rewards(
         old_logprobs: [N, T] float, under the policy that sampled.
         ref_logprobs: [N, T] float, under the reference.
         mask: [N, T], 1 at the tokens that the policy sampled.
-        beta: Price of a nat, in units of reward.
+        beta: KL coefficient, in units of reward per nat.
         limit: Of one token's part, in nats.
 
     Returns:

@@ -56,7 +56,7 @@ def build_model(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen3ForCausalLM(_config(tokenizer, size or TinySize()))
-        _befriend_words(model, tokenizer)
+        _tie_spaced_embeddings(model, tokenizer)
         _let_heads_copy(model, copying)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
@@ -83,7 +83,7 @@ def _config(tokenizer: PreTrainedTokenizerBase, size: TinySize) -> Qwen3Config:
 
 
 @torch.no_grad()
-def _befriend_words(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase) -> None:
+def _tie_spaced_embeddings(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase) -> None:
     """Start each word after a blank as the same word without it, plus what all of those share."""
     vocabulary = tokenizer.get_vocab()
     embedding: Tensor = model.model.embed_tokens.weight

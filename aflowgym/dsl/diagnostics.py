@@ -21,7 +21,7 @@ CODES = {
     "E-EMPTY": "A workflow, list or group without an operator.",
     "E-EXPECTED": "Something stands where the grammar has no place for it.",
     "E-CHAR": "A character that the language does not use.",
-    "E-OP-UNKNOWN": "No operator is called so.",
+    "E-OP-UNKNOWN": "Unknown operator.",
     "E-TWO-WORKFLOWS": "More than one workflow, and no sign which is meant.",
     "E-REST": "What stands beside the workflow looks like more of it.",
     "E-DONE-PLACE": "`done` is a branch of a condition, or stands at the very end.",

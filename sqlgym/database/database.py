@@ -1,4 +1,4 @@
-"""An SQLite file that agents may ask anything and that gives nothing but rows.
+"""Guarded, read-only SQLite database.
 
 `open_database` gives every caller of a process the same `Database` for the same file, so that the
 rollouts of a group, which ask the same things, share one cache of results. A statement runs on a

@@ -1,10 +1,10 @@
-"""Short steps go one after another, and a long statement steps aside.
+"""Serializes short statements to avoid contention for the GIL; long statements run in parallel.
 
 SQLite lets go of Python's global lock for every row and takes it again. With many threads each of
 these is a fight for the lock, and a typical query, some microseconds of work, runs far slower in 32
 threads than in one. So the threads of a process take their steps in turn, under one lock, and the
-one whose turn it is meets no competitor. A statement that turns out to be long (it comes to the
-meter a second time) ends its turn and goes on beside the others.
+running thread has no competitor. A statement that turns out to be long (it comes to the meter a
+second time) ends its turn and runs in parallel with the others.
 
 Nobody waits for ever: a turn that takes longer than the patience of one who waits, a single slow
 call perhaps, keeps its own lock, and the others go on under a new one.

@@ -53,19 +53,19 @@ OneSplit = Annotated[
 Phase = Annotated[
     list[str] | None,
     typer.Option(
-        help="before, grpo, after, or one with -items or -sampled; may be repeated; else all.",
+        help="Phase: before, grpo, after, or one with -items or -sampled; may be repeated.",
         autocompletion=phases,
     ),
 ]
 StepLimit = Annotated[
-    int | None, typer.Option(help="Calls per episode; the environment's own number without it.")
+    int | None, typer.Option(help="Maximum calls per episode (default: the environment's).")
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Another argument of the environment, as JSON or plain text; may be repeated.",
+        help="Environment argument, as JSON or plain text; may be repeated.",
     ),
 ]
 Ray = Annotated[
@@ -73,12 +73,12 @@ Ray = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS|local",
-        help="Let the workers of a Ray cluster do it, or those of one that is started here for it.",
+        help="Run on the workers of a Ray cluster; `local` starts one on this machine.",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, max=1024, help="Let so many processes of this machine do it."),
+    typer.Option(min=1, max=1024, help="Number of worker processes."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

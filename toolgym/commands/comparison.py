@@ -55,7 +55,7 @@ def _table(compared: Compared) -> Table:
     table.add_row("interval", f"95 %, {result.method}")
     table.add_row("better with the second", _named(result.gained))
     table.add_row("better with the first", _named(result.lost))
-    table.add_row("as one-sided by chance", f"{result.chance:.3g}")
+    table.add_row("p-value (sign test)", f"{result.chance:.3g}")
     return table
 
 

@@ -35,8 +35,7 @@ class Paired:
         second: That of the second.
         difference: The second's less the first's, with its paired 95 % interval.
         method: What the interval is.
-        chance: How likely tasks lie so one-sided by chance: exact sign test (McNemar's where each
-            task has one try).
+        chance: p-value of the exact sign test (McNemar's where each task has one try).
         gained: Tasks that the second does better.
         lost: Tasks that the first does better.
         unpaired: Tasks that one of the two has not, or has not scored.

@@ -192,11 +192,11 @@ def warm_up(
     recent = deque[float](maxlen=_RECENT)
     with _training_mode(model, settings.gradient_checkpointing), closing(adam):
         for step in range(1, settings.steps + 1):
-            height = _height(step, settings)
-            rate = settings.learning_rate * height
+            scale = _lr_scale(step, settings)
+            rate = settings.learning_rate * scale
             model.zero_grad()
             loss = accumulate(model, next(batches), settings.tokens_per_pass, packs)
-            norm = _update(model, adam, rate, muon, (settings.matrix_rate or 0.0) * height)
+            norm = _update(model, adam, rate, muon, (settings.matrix_rate or 0.0) * scale)
             if on_step is not None:
                 metrics = {"step": step, "loss": loss, "learning_rate": rate}
                 on_step({**metrics, "grad_norm": float(norm)})
@@ -240,7 +240,7 @@ def _training_mode(model: PreTrainedModel, has_checkpointing: bool) -> Iterator[
         model.train(False)
 
 
-def _height(step: int, settings: WarmupSettings) -> float:
+def _lr_scale(step: int, settings: WarmupSettings) -> float:
     """The rates as a share of their highest: linear rise, then a linear fall to a tenth."""
     rise = min(1.0, step / max(settings.ramp, 1))
     fall = 1.0 - 0.9 * (step - 1) / max(settings.steps - 1, 1)
