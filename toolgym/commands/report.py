@@ -34,7 +34,7 @@ def command(
     """Write the report of a run, or of several laid over each other, as one HTML page.
 
     The page holds all it shows and needs no network. Plots need the extra `report`; without it the
-    numbers stand in tables. `toolgym watch` shows the same page while a run goes on.
+    numbers stand in tables.
 
     Example:
         toolgym report runs/explore

@@ -65,15 +65,10 @@ def page_script() -> str:
     return files("toolgym.report").joinpath("page.js").read_text("utf-8")
 
 
-def policy(scripts: Sequence[str], *, is_live: bool = False) -> str:
-    """The content security policy of a page with these scripts.
-
-    Args:
-        is_live: It asks the server that it came from for what is new, and nobody else.
-    """
+def policy(scripts: Sequence[str]) -> str:
+    """The content security policy of a page with these scripts."""
     sources = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     rules = ["default-src 'none'", "style-src 'unsafe-inline'", f"script-src {sources}"]
-    rules += ["connect-src 'self'"] if is_live else []
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 
 
@@ -101,10 +96,7 @@ class PageData:
         self._charts: dict[str, dict[str, Any]] = {}
 
     def add(self, chart: Chart) -> str:
-        """The name of the element that a chart is drawn in; it depends on titles alone.
-
-        So it stays the same on the page of a run that goes on, whatever plots are added.
-        """
+        """The name of the element that a chart is drawn in; it depends on titles alone."""
         words = re.sub(r"[^a-z0-9]+", "-", chart.title.lower())[:60].strip("-")
         names = (f"plot-{words}-{number}" if number else f"plot-{words}" for number in count())
         name = next(each for each in names if each not in self._charts)

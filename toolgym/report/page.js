@@ -1,8 +1,7 @@
 /* The page's own script: draws the plots, switches runs and series, zooms, and finds episodes.
 
    The page is readable without it. Whatever a run brought along is put into the page as text, never as
-   markup. `state` is all that a reader chose; when a newer version of the page comes from `toolgym
-   watch`, the content is replaced and `state` applied again. */
+   markup. `state` is all that a reader chose. */
 (() => {
   "use strict";
 
@@ -10,13 +9,12 @@
     runs: new Set(), // numbers of the runs that are switched off
     series: new Map(), // by plot: keys of its series that are switched off
     zoom: new Map(), // by axis: first and last step that are shown
-    finder: {}, // what was chosen to find episodes
   };
   const drawn = new Map(); // by plot: its view, once it is drawn
-  let data = { config: {}, charts: {} };
 
   const $ = (id) => document.getElementById(id);
   const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+  const data = JSON.parse($("data").textContent);
 
   function make(name, text = "", className = "") {
     const element = document.createElement(name);
@@ -75,7 +73,6 @@
       tooltip: (handler, event, item, value) => tell(event, value),
     };
     window.toolgymPlots(element, spec, options).then(({ view }) => {
-      if (drawn.get(id) !== null) return view.finalize();
       drawn.set(id, view);
       update(id);
       if (chart.axis) letZoom(element, view, chart.axis);
@@ -205,7 +202,7 @@
     return show;
   }
 
-  let switches = [];
+  const switches = [];
 
   function flip(set, value) {
     if (!set.delete(value)) set.add(value);
@@ -225,7 +222,6 @@
   }
 
   function addSwitches() {
-    switches = [];
     for (const element of all("#runs [data-run]")) {
       const run = Number(element.dataset.run);
       switches.push(switchOf(element, () => !state.runs.has(run), () => flipRun(run)));
@@ -313,13 +309,12 @@
     return !text || textOf(task).includes(text);
   }
 
-  let inOrder = [];
+  const inOrder = all("#tasks > .task");
 
   function find() {
     const form = $("finder");
     if (!form) return;
     const chosen = Object.fromEntries(new FormData(form));
-    state.finder = { ...chosen };
     chosen.text = (chosen.text || "").toLowerCase();
     const place = $("tasks");
     const sorted = [...inOrder];
@@ -341,10 +336,8 @@
   }
 
   function addFinder() {
-    inOrder = all("#tasks > .task");
     const form = $("finder");
     if (!form) return;
-    for (const [name, value] of Object.entries(state.finder)) if (form.elements[name]) form.elements[name].value = value;
     form.addEventListener("input", find);
     form.addEventListener("submit", (event) => event.preventDefault());
     form.hidden = false;
@@ -363,77 +356,16 @@
     target.scrollIntoView();
   }
 
-  // The page of a run that goes on
-
-  function replaceContent(fresh) {
-    const open = new Set(all("details[open]").map(placeOf));
-    const closed = new Set(all("details:not([open])").map(placeOf));
-    drawn.forEach((view) => view && view.finalize());
-    drawn.clear();
-    tip.hidden = true;
-    for (const name of ["header", "nav.top", "main"]) {
-      const [old, now] = [document.querySelector(name), fresh.querySelector(name)];
-      if (old && now) old.replaceWith(document.adoptNode(now));
-    }
-    $("data").textContent = fresh.getElementById("data").textContent;
-    document.title = fresh.title;
-    for (const each of all("details")) {
-      if (open.has(placeOf(each))) each.open = true;
-      else if (closed.has(placeOf(each))) each.open = false;
-    }
-    start();
+  for (const id of Object.keys(data.charts)) {
+    const element = $(id);
+    if (element) element.style.minHeight = `${Number(element.dataset.height)}px`;
   }
-
-  /* What names a folded part from one version of the page to the next. */
-  function placeOf(element) {
-    if (element.id) return element.id;
-    const plot = element.closest(".chart")?.querySelector(".plot")?.id;
-    const around = element.closest("[id]");
-    return plot ?? `${around?.id} ${around ? all("details", around).indexOf(element) : 0}`;
-  }
-
-  async function look() {
-    const live = $("live");
-    try {
-      const answer = await fetch("version", { cache: "no-store" });
-      const version = answer.ok ? await answer.text() : document.body.dataset.version;
-      if (version !== document.body.dataset.version) {
-        const page = await fetch("content", { cache: "no-store" });
-        if (!page.ok) throw new Error("no content");
-        const fresh = new DOMParser().parseFromString(await page.text(), "text/html");
-        document.body.dataset.version = fresh.body.dataset.version;
-        const top = scrollY;
-        replaceContent(fresh);
-        scrollTo(0, top);
-      } else if (live) {
-        live.className = "live";
-        live.textContent = "live";
-      }
-    } catch {
-      if (live) {
-        live.className = "live lost";
-        live.textContent = "the server is gone";
-      }
-    }
-    setTimeout(look, 2000);
-  }
-
-  function start() {
-    data = JSON.parse($("data").textContent);
-    for (const id of Object.keys(data.charts)) {
-      const element = $(id);
-      if (element) element.style.minHeight = `${Number(element.dataset.height)}px`;
-    }
-    addSwitches();
-    addZoom();
-    addFinder();
-    showRuns();
-    drawAll();
-    for (const each of all("details")) each.addEventListener("toggle", () => each.open && drawAll());
-  }
-
-  start();
+  addSwitches();
+  addZoom();
+  addFinder();
+  showRuns();
+  drawAll();
+  for (const each of all("details")) each.addEventListener("toggle", () => each.open && drawAll());
   follow();
   addEventListener("hashchange", follow);
-  if (document.body.dataset.version !== undefined) setTimeout(look, 2000);
 })();

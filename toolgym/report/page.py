@@ -56,56 +56,26 @@ def write_report(
     if out is None:
         out = shown[0].path if len(shown) == 1 else shown[0].path.resolve().parent
     file = out / FILE if out.is_dir() else out
-    page = render(views(shown), episodes=episodes)
+    page = rendered("page.html.j2", **_content(views(shown), episodes))
     file.parent.mkdir(parents=True, exist_ok=True)
     replace_file(file, [page.encode("utf-8")])
     return file
 
 
-def render(
-    runs: Sequence[RunView],
-    *,
-    episodes: int = EPISODES,
-    version: str | None = None,
-    has_scripts: bool = True,
-) -> str:
-    """The page as text.
-
-    Args:
-        episodes: Tasks whose episodes are shown, at most.
-        version: Of the run, where a server shows it while it goes on: the page then asks that
-            server for newer versions.
-        has_scripts: Not, where a page that has them already asks for what is new.
-    """
-    content = _content(runs, episodes)
-    return rendered("page.html.j2", version=version, has_scripts=has_scripts, **content)
-
-
-def rendered(
-    template: str,
-    /,
-    *,
-    package: str = _PACKAGE,
-    version: str | None = None,
-    has_scripts: bool = True,
-    **content: Any,
-) -> str:
+def rendered(template: str, /, *, package: str = _PACKAGE, **content: Any) -> str:
     """A page from its template: with the style sheet, the scripts and the policy that all share.
 
     Args:
         template: Its file.
         package: Where it lies; what it extends or imports may lie in this one.
-        version: Of what is shown, where the page asks for newer ones.
-        has_scripts: Not, where a page that has them already asks for what is new.
         content: What the template shows.
     """
     library = plotting_script()
     scripts = [script for script in (library, page_script()) if script is not None]
     return _template(template, package).render(
-        policy=policy(scripts, is_live=version is not None),
-        scripts=[Markup(script) for script in scripts] if has_scripts else [],
+        policy=policy(scripts),
+        scripts=[Markup(script) for script in scripts],
         install="" if library is not None else INSTALL,
-        version=version,
         page_data=PageData(),
         **content,
     )

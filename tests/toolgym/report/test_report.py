@@ -278,6 +278,16 @@ def test_what_a_run_lacks_is_said_in_words(
     assert [each for each in words if each not in text] == []
 
 
+def test_a_run_that_a_process_is_writing_says_how_far_it_is(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", {})
+    run.log_metrics({"phase": "grpo", "step": 3, "reward": 0.5})
+
+    with run.held():
+        text = Page(write_report(run)).text
+
+    assert "A process is writing this run just now: it is at grpo 3." in text
+
+
 def test_a_report_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="needs at least one run"):
         write_report([])
