@@ -1,6 +1,5 @@
 """What a reader sees of a report, and does with it, in a browser."""
 
-import json
 import random
 import re
 from pathlib import Path
@@ -8,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from adapters.lab.results import render as lab_page
 from tests.browser.plots import all_drawn, has_steps, steps_of, sync_api
 from tests.toolgym.report.synthetic_run import episode, grpo_numbers, synthetic_run
-from toolgym.inspection import TaskStats
 from toolgym.report import write_report
-from toolgym.report.page import task_page
 from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.nightly
@@ -329,23 +325,3 @@ def test_an_evaluation_has_a_page_too(tmp_path: Path, open_page: Any, screenshot
 
     assert page.locator("#tasks > .task:visible").count() == 8
     screenshot(page, "evaluation")
-
-
-def test_pages_of_tasks_and_of_the_lab_are_of_the_same_kind(
-    tmp_path: Path, open_page: Any, screenshot: Any
-) -> None:
-    stats = TaskStats("tiny", ("database", "hardness"), {"hardness": ("easy", "hard")})
-    for split in ("train", "dev"):
-        for name in ("concerts", HOSTILE):
-            stats.counts[split, name, "database", name] = 7
-            stats.counts[split, name, "hardness", "easy"] = 4
-            stats.counts[split, name, "hardness", "hard"] = 3
-    for name, text, plots in (("tasks", task_page(stats), 2), ("lab", lab_page([]), 0)):
-        file = tmp_path / f"{name}.html"
-        file.write_text(text, "utf-8")
-        for width in (1280, 390):
-            page = all_drawn(open_page(file, width=width))
-            assert page.locator(".plot svg").count() == plots
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-        screenshot(page, f"page-of-{name}-narrow")
-    assert json.loads(page.locator("#data").inner_text())["charts"] == {}

@@ -1,8 +1,8 @@
 """`toolgym stats`: what the agents of a run wrote, counted by what their environment understands.
 
-The counting is the family's (`TaskFamily.statistics`); here its tables go to the terminal, to JSON
-or to a page. A file of `toolgym eval --out` is as good as a run folder: its lines are the same
-records, without phase and step.
+The counting is the family's (`TaskFamily.statistics`); here its tables go to the terminal or
+to JSON. A file of `toolgym eval --out` is as good as a run folder: its lines are the same records,
+without phase and step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from toolgym.commands import (
 )
 from toolgym.commands.completion import run_folders
 from toolgym.commands.progress import Progress, progress_bar
-from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from toolgym.runs.files import Record
@@ -41,9 +41,6 @@ RunPath = Annotated[
     ),
 ]
 Top = Annotated[int, typer.Option(min=1, help="Patterns to tell at most.")]
-Page = Annotated[
-    Path | None, typer.Option("--html", help="Write a page with plots into this file, too.")
-]
 
 
 def command(
@@ -51,7 +48,6 @@ def command(
     phase: Phase = None,
     top: Top = 10,
     as_json: AsJson = False,
-    html: Page = None,
     quiet: Quiet = False,
 ) -> None:
     """Count what the agents of a run wrote: how much is valid, what is frequent, how varied it is.
@@ -61,7 +57,7 @@ def command(
 
     Example:
         toolgym stats runs/compose-001
-        toolgym stats runs/compose-001 --phase before --phase after --html stats.html
+        toolgym stats runs/compose-001 --phase before --phase after
     """
     from toolgym.runs.episodes import rollouts_of
 
@@ -69,8 +65,6 @@ def command(
     with progress_bar("rollouts counted", quiet=quiet) as progress:
         counted = _tallied(rollouts_of(run, phase), tally, progress)
         statistics = _count(counted, run, phase, top)
-    if html is not None:
-        _write(run, _subject(tally), statistics, html)
     if as_json:
         about = {"run": str(run), "env_id": min(tally), "rollouts": tally.total()}
         print_json(about | statistics.to_json())
@@ -78,8 +72,6 @@ def command(
     say(_subject(tally))
     for table in statistics.tables:
         _print(table)
-    if html is not None:
-        say(f"\nPage: {html}")
 
 
 def _tallied(
@@ -118,15 +110,6 @@ def _kwargs(path: Path) -> dict[str, Any] | None:
 
 def _subject(tally: Counter[str]) -> str:
     return f"{tally.total():,} rollouts of {', '.join(sorted(tally))}."
-
-
-def _write(run: Path, subject: str, statistics: Statistics, html: Path) -> None:
-    from toolgym.report.page import write_statistics_page
-
-    try:
-        write_statistics_page(run.resolve().name, subject, statistics, html)
-    except OSError as problem:
-        raise EnvironmentFault(f"{html} cannot be written: {problem.strerror}.") from problem
 
 
 def _print(table: Table) -> None:

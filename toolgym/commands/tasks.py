@@ -150,11 +150,6 @@ def _print_list(what: str, lines: list[str], show: int, more: str = "") -> None:
         say(f"  ... ({len(lines) - show:,} more; --show N, or --json for all)")
 
 
-Page = Annotated[
-    Path | None, typer.Option("--html", help="Write a page with plots into this file, too.")
-]
-
-
 def stats(
     dataset: DataSet,
     split: OneSplit = None,
@@ -162,7 +157,6 @@ def stats(
     databases: Databases = None,
     settings: Settings = None,
     as_json: AsJson = False,
-    html: Page = None,
     quiet: Quiet = False,
 ) -> None:
     """Count the tasks of a data set, by database, hardness and shape of the result.
@@ -171,22 +165,17 @@ def stats(
 
     Example:
         toolgym tasks stats bundled
-        toolgym tasks stats tasks --html tasks.html
+        toolgym tasks stats tasks --json
     """
     from toolgym.inspection import count_tasks
-    from toolgym.report.page import write_task_page
 
     sets = task_sets(env_id, dataset, split, databases, settings)
     with progress_bar("tasks counted", quiet=quiet) as progress:
         counted = count_tasks(dataset, sets, family_of(env_id), progress)
-    if html is not None:
-        write_task_page(counted, html)
     if as_json:
         print_json(counted.to_json())
         return
     _print_counts(counted)
-    if html is not None:
-        say(f"\nPage: {html}")
 
 
 def _print_counts(counted: TaskStats) -> None:

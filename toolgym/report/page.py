@@ -1,6 +1,6 @@
-"""The pages: one run or several side by side, the rollouts of a run, the tasks of a data set.
+"""The page: one run or several side by side.
 
-Each is one file that asks nobody for anything. What a model, a database or a data set wrote is
+It is one file that asks nobody for anything. What a model, a database or a data set wrote is
 hostile until shown otherwise: the template escapes all of it, plots get it as data, and a content
 security policy in the page allows the page's own scripts by their hashes and no others, nor any
 request, so that even a mistake of ours could do nothing. The same run gives the same bytes: no
@@ -18,17 +18,14 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Te
 from markupsafe import Markup
 
 from toolgym.errors import ConfigurationError
-from toolgym.inspection import TOTAL, TaskStats
 from toolgym.notebook import visible
 from toolgym.report import tables, transcripts
 from toolgym.report.charts import accuracy_chart, endings_chart, metric_charts
 from toolgym.report.library import INSTALL, PageData, page_script, plotting_script, policy
-from toolgym.report.plots.categories import Bars, Stack, bar_plot, stack_plot
 from toolgym.report.tables import rows_of
 from toolgym.report.view import RunView, views
 from toolgym.runs.files import replace_file
 from toolgym.runs.run import Run
-from toolgym.statistics import Chart, Statistics
 
 FILE: Final = "report.html"
 _PACKAGE: Final = "toolgym.report"
@@ -142,87 +139,3 @@ def _title(runs: Sequence[RunView]) -> str:
     subject = ", ".join(names) or "Unnamed environment"
     what = "evaluations" if all(run.is_evaluation for run in runs) else "runs"
     return f"{subject}: {runs[0].label}" if len(runs) == 1 else f"{subject}: {len(runs)} {what}"
-
-
-def write_statistics_page(name: str, subject: str, statistics: Statistics, out: Path) -> Path:
-    """Write the page and return its path.
-
-    Args:
-        name: What the rollouts are called, such as a run's name.
-        subject: One sentence on which they are.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(out, [statistics_page(name, subject, statistics).encode("utf-8")])
-    return out
-
-
-def statistics_page(name: str, subject: str, statistics: Statistics) -> str:
-    """The page as text."""
-    return rendered(
-        "statistics.html.j2",
-        name=name,
-        subject=subject,
-        charts=statistics.charts,
-        pictures=statistics.pictures,
-        tables=[(table, rows_of(table)) for table in statistics.tables],
-    )
-
-
-def write_task_page(stats: TaskStats, out: Path) -> Path:
-    """Write the page and return its path.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(out, [task_page(stats).encode("utf-8")])
-    return out
-
-
-def task_page(stats: TaskStats) -> str:
-    """The page as text."""
-    others = stats.facts[1:]
-    rows = list(stats.rows())
-    values = [value for fact in others for value in stats.values(fact)]
-    return rendered(
-        "tasks.html.j2",
-        name=stats.name,
-        tasks=stats.tasks,
-        refused=sorted(stats.refused_by.items()),
-        refusals=stats.refused,
-        splits=stats.splits,
-        item=stats.facts[0] if stats.facts else "item",
-        values=values,
-        rows=[[r.split, r.item, r.tasks, *(r.counts.get(v, 0) for v in values)] for r in rows],
-        charts=[*(_by_split(stats, fact) for fact in others), *(_stack(stats, f) for f in others)],
-    )
-
-
-def _by_split(stats: TaskStats, fact: str) -> Chart:
-    """Bars: the values of a fact, in each of them one bar for each split."""
-    values = stats.values(fact)
-    series = [
-        Bars(split, style, [stats.total(fact, value, split=split) for value in values])
-        for style, split in enumerate(stats.splits)
-    ]
-    words = ", ".join(f"{value}: {stats.total(fact, value)}" for value in values)
-    drawing = bar_plot(series, values, words)
-    return Chart(fact.capitalize(), "", drawing, has_legend=len(stats.splits) > 1)
-
-
-def _stack(stats: TaskStats, fact: str) -> Chart:
-    """One line for each item, its tasks laid end to end by the values of a fact."""
-    rows = [row for row in stats.rows() if row.item != TOTAL]
-    values = stats.values(fact)
-    stacks = [
-        Stack(
-            f"{row.item} ({row.split})" if len(stats.splits) > 1 else row.item,
-            [row.counts.get(value, 0) for value in values],
-        )
-        for row in rows
-    ]
-    drawing = stack_plot(stacks, values, f"{len(rows)} lines; the table below has the numbers.")
-    return Chart(f"{fact.capitalize()} by {stats.facts[0]}", "", drawing, has_legend=True)

@@ -157,14 +157,6 @@ def test_the_command_tells_all_tables_of_a_run(run):
     assert "Custom -> Review ? Revise : done" in shown.stdout
 
 
-@pytest.mark.integration
-def test_the_command_writes_a_page_of_a_run(run, tmp_path):
-    shown = told(run.path, "--html", tmp_path / "page.html")
-
-    assert shown.exit_code == 0, shown.output
-    assert "Favourite workflows" in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
 def test_the_command_gives_the_figures_of_a_phase_as_json(run):
     found = json.loads(told(run.path, "--json", "--phase", "grpo").stdout)
 

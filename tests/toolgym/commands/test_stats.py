@@ -1,4 +1,4 @@
-"""`toolgym stats`: what a family counts, on a terminal, as JSON and as a page."""
+"""`toolgym stats`: what a family counts, on a terminal and as JSON."""
 
 import json
 import math
@@ -118,15 +118,6 @@ def test_json_is_one_object_with_the_counts_behind_each_share(folder):
 
 def test_top_reaches_the_family(folder):
     assert len(json.loads(told(folder, "--json", "--top", "1").stdout)["sides"]) == 1
-
-
-def test_the_page_is_written_beside_what_is_printed(folder, tmp_path):
-    page = tmp_path / "new" / "page.html"
-    shown = told(folder, "--html", page)
-
-    assert shown.stdout.endswith(f"\nPage: {page}\n")
-    assert "<h2>Sides</h2>" in page.read_text(encoding="utf-8")
-    assert f"7 rollouts of {COUNTED}." in page.read_text(encoding="utf-8")
 
 
 def test_a_file_of_eval_is_as_good_as_a_run(tmp_path):

@@ -199,23 +199,6 @@ def test_what_is_refused_is_counted_apart(tmp_path):
     assert told["refused_by"] == {"dev": {"empty_gold": 1, "missing_key": 1}}
 
 
-def test_the_page_is_one_file_that_fetches_nothing_and_escapes_names(tmp_path):
-    folder = tmp_path / "odd"
-    (folder / "database" / "<b>&x").mkdir(parents=True)
-    make_database(folder / "database" / "<b>&x" / "<b>&x.sqlite")
-    entry = {"db_id": "<b>&x", "question": "How many?", "query": "SELECT count(*) FROM boat"}
-    (folder / "dev.json").write_text(json.dumps([entry]))
-    done = tasks("stats", folder, "--html", tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text("utf-8")
-
-    assert done.returncode == 0, done.stderr
-    assert "<b>&x" not in page
-    assert "&lt;b&gt;&amp;x" in page
-    assert not re.search(r"<(script|link|img|iframe)\b[^>]*\b(src|href)=[\"']?(https?:|//)", page)
-    assert "default-src &#39;none&#39;" in page  # the browser refuses what we overlooked
-    assert page.count('class="plot"') == 4
-
-
 def test_show_tells_question_gold_result_and_whether_it_is_refused(written):
     out, _ = written
     task = load_tasks(out, "dev")[0]

@@ -171,7 +171,7 @@ def test_a_long_table_shows_first_and_last_and_some_between() -> None:
     assert (drawing.rows[0], drawing.rows[-1]) == (("1", "1"), ("1000", "1,000"))
 
 
-KINDS = ("lines", "points", "bars", "shares", "stacks", "scatter", "guards")
+KINDS = ("lines", "points", "bars", "shares", "scatter", "guards")
 
 
 def every_kind(text: str) -> dict[str, Drawing]:
@@ -187,9 +187,6 @@ def every_kind(text: str) -> dict[str, Drawing]:
         "bars": categories.bar_plot([categories.Bars(text, 0, [1, 2])], [text, "b"], text),
         "shares": categories.share_bars(
             [categories.ShareBars(text, 0, [Share(1, 2), Share(0, 0)])], [text, text * 20], text
-        ),
-        "stacks": categories.stack_plot(
-            [categories.Stack(text, [1, 0]), categories.Stack("b", [2, 3])], [text, "c"], text
         ),
         "scatter": scatter_plot([Track(text, 0, [Spot(text, 1, 0.5, 0.4, 0.6)])], text, text),
         "guards": guard_plot([Incidents(text, i, 9, {3: 2}, i) for i in (0, 1)], ACTIONS, text, 9),

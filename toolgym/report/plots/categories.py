@@ -1,4 +1,4 @@
-"""Plots of a few values side by side: points with intervals, bars, bars that lie, and stacks.
+"""Plots of a few values side by side: points with intervals, bars, and bars that lie.
 
 They show what was measured once, before and after a training, where `lines` shows what was measured
 at each step.
@@ -14,7 +14,6 @@ from toolgym.notebook import visible
 from toolgym.report.markup import Unit, exact_text, is_drawable, number_text
 from toolgym.report.plots.vega import (
     CARD,
-    SOFT,
     TIP,
     Json,
     Values,
@@ -282,64 +281,3 @@ def _lying(
     ]
     height = max(len(names), 1) * (_BAR * (len(entries) + 1) + 8)
     return specification(words, layers, height=height, encoding={"y": down, "yOffset": beside})
-
-
-@dataclass(frozen=True)
-class Stack:
-    """One row of a stack plot: a name, and a count for each value."""
-
-    name: str
-    counts: Sequence[int]
-
-
-def stack_plot(stacks: Sequence[Stack], values: Sequence[str], words: str) -> Drawing:
-    """One line for each name, its counts laid end to end.
-
-    Args:
-        values: What is counted, in the order of the counts.
-    """
-    entries = entries_of(((value, style, None) for style, value in enumerate(values)), "bar")
-    parts = [
-        {
-            "k": entry.key,
-            "n": place,
-            "name": visible(stack.name),
-            "x": count,
-            "tip": f"{visible(stack.name)}: {count:,} {entry.label}",
-        }
-        for place, stack in enumerate(stacks)
-        for entry, count in zip(entries, stack.counts, strict=True)
-        if count
-    ]
-    totals = [{"n": n, "x": sum(stack.counts)} for n, stack in enumerate(stacks)]
-    names = [{"n": n, "text": _short(visible(s.name), 22)} for n, s in enumerate(stacks)]
-    down = {"field": "n", "type": "ordinal", "axis": None, "scale": {"padding": 0.2}}
-    room = 1.1 * max((total["x"] for total in totals), default=1)
-    scale = {"domain": [0, room], "nice": False}
-    along = {"field": "x", "type": "quantitative", "axis": None, "scale": scale}
-    layers: list[Json] = [
-        {
-            "data": {"values": names},
-            "mark": {"type": "text", "align": "right", "dx": -8, "color": SOFT},
-            "encoding": {"x": {"value": 0}, "text": {"field": "text"}},
-        },
-        {
-            "data": {"values": parts},
-            "transform": shown(),
-            "mark": {"type": "bar", "cornerRadius": 1},
-            "encoding": {"x": along, "color": colour(entries), "order": _order(), "tooltip": TIP},
-        },
-        {
-            "data": {"values": totals},
-            "mark": {"type": "text", "align": "left", "dx": 6, "fontWeight": 600},
-            "encoding": {"x": along, "text": {"field": "x", "format": ","}},
-        },
-    ]
-    height = max(len(stacks), 1) * 22
-    spec = specification(words, layers, height=height, encoding={"y": down})
-    rows = tuple((visible(s.name), *(f"{count:,}" for count in s.counts)) for s in stacks)
-    return Drawing(spec, words, entries, ("", *(entry.label for entry in entries)), rows)
-
-
-def _order() -> Json:
-    return {"field": "k", "type": "nominal"}
