@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
-from toolgym import notebook
 from toolgym.calls import ToolCall
 from toolgym.episode import Episode, Outcome, Turn
 from toolgym.errors import ConfigurationError
 from toolgym.intervals import pass_at, wilson_interval
+from toolgym.notebook import facts_table
 from toolgym.rewards import MISTAKES
 from toolgym.tries import Try, check_distinct
 
@@ -34,7 +34,7 @@ def no_figures() -> dict[str, float]:
 
 
 @dataclass(frozen=True, repr=False)
-class EpisodeRecord(notebook.Shown):
+class EpisodeRecord:
     """One finished episode as plain data.
 
     Attributes:
@@ -82,20 +82,6 @@ class EpisodeRecord(notebook.Shown):
     @property
     def _verdict(self) -> str:
         return "correct" if self.correct else "not correct" if self.scored else "unscored"
-
-    def notebook_parts(self) -> Iterator[str]:
-        """The question, each turn, and what the score is made of."""
-        turns, score = _counted(len(self.turns), "turn"), notebook.figure(self.score)
-        yield notebook.heading(self._verdict, f"score {score}", turns, self.task_id)
-        yield notebook.paragraph(self.question)
-        columns = ("turn", "action", "observation", "reward", "repairs", "errors")
-        rows = ([n, *_turn_row(turn)] for n, turn in enumerate(self.turns, start=1))
-        most = notebook.MOST_LONG
-        yield notebook.table(columns, rows, len(self.turns), unit="turn", most_chars=most)
-        parts = self.reward_parts.items()
-        told = [f"{name} {notebook.figure(value, '+')}" for name, value in parts if value]
-        yield notebook.paragraph(f"score = {', '.join(told)}" if told else "")
-        yield notebook.paragraph(f"unscored: {self.fault}" if self.fault else "")
 
     def row(self) -> dict[str, Any]:
         """The record as one flat row of a table: numbers, texts and lists of codes.
@@ -197,21 +183,6 @@ class EpisodeRecord(notebook.Shown):
         return cls(**values | {"turns": tuple(record["turns"])})
 
 
-def _turn_row(turn: Mapping[str, Any]) -> tuple[object, ...]:
-    """What a notebook shows of a turn; what a file does not tell of it is left empty."""
-    codes = (", ".join(map(str, turn.get(name, ()))) for name in ("repairs", "errors"))
-    reward = notebook.figure(turn.get("reward"), "+")
-    return turn.get("action"), turn.get("observation"), reward, *codes
-
-
-def _result_row(number: int, record: EpisodeRecord) -> tuple[object, ...]:
-    """What a notebook shows of an episode in a table of many."""
-    errors = Counter(str(code) for turn in record.turns for code in turn.get("errors", ()))
-    told = ", ".join(f"{code} ×{n}" if n > 1 else code for code, n in errors.items())
-    score, turns = notebook.figure(record.score), len(record.turns)
-    return number, record.task_id, record.number, record._verdict, score, turns, told
-
-
 def _counted(number: int, unit: str) -> str:
     return f"{number} {unit}{'s' * (number != 1)}"
 
@@ -238,7 +209,7 @@ def calls_text(calls: Iterable[ToolCall]) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation(notebook.Shown):
+class Evaluation:
     """The evaluation of a policy on a set of tasks; an iterable of its records.
 
     `accuracy` is over scored episodes; `interval` is its 95 % Wilson interval; `validity` is the
@@ -260,25 +231,25 @@ class Evaluation(notebook.Shown):
             f" {self.episodes} episodes{tries}{refused}>"
         )
 
-    def notebook_parts(self) -> Iterator[str]:
-        """The figures, and the first episodes, each with its place in `records`."""
+    def _repr_html_(self) -> str:
+        """Its figures, as a notebook shows them."""
         low, high = self.interval
         env_id = self.records[0].env_id if self.records else "no environment"
-        unscored = self.episodes - len(self._scored)
-        counts = [f"{self.k} tries a task"] * (self.k > 1) + [f"{unscored} unscored"] * (
-            unscored > 0
-        )
-        counts += [f"{_counted(len(self.refused), 'task')} refused"] * bool(self.refused)
-        yield notebook.heading("Evaluation", env_id, _counted(self.episodes, "episode"), *counts)
         passes = self.pass_at_k.items() if self.k > 1 else ()
-        shares = {"answered": self.answered, "validity": self.validity}
-        shares |= {f"pass@{j}": share for j, share in passes} | {"mean score": self.mean_score}
-        accuracy = f"{self.accuracy:.3f}, 95 % interval {low:.3f} to {high:.3f}"
-        figures = ((name, notebook.figure(value)) for name, value in shares.items())
-        yield notebook.facts([("accuracy", accuracy), *figures])
-        columns = ("number", "task", "try", "verdict", "score", "turns", "errors")
-        rows = (_result_row(*each) for each in enumerate(self.records))
-        yield notebook.table(columns, rows, self.episodes, unit="episode")
+        return facts_table(
+            f"Evaluation of {env_id}",
+            [
+                ("accuracy", f"{self.accuracy:.3f}, 95 % interval {low:.3f} to {high:.3f}"),
+                *((f"pass@{j}", share) for j, share in passes),
+                ("answered", self.answered),
+                ("validity", self.validity),
+                ("mean score", self.mean_score),
+                ("episodes", self.episodes),
+                ("tries a task", self.k if self.k > 1 else None),
+                ("unscored", self.episodes - len(self._scored) or None),
+                ("tasks refused", len(self.refused) or None),
+            ],
+        )
 
     def __iter__(self) -> Iterator[EpisodeRecord]:
         return iter(self.records)

@@ -12,12 +12,14 @@ table of call formats (`toolgym.calls.families`): marks, closing tags, thinking,
 turns.
 
 And what anybody wrote may hold half a character, a lone surrogate, as JSON can (`"\\ud800"`): no
-file, socket, terminal or tokenizer takes it, so it is replaced where text comes in.
+file, socket, terminal or tokenizer takes it, so it is replaced where text comes in. A page shows a
+visible sign for it, and for each control character.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from toolgym.calls.alternation import LatePattern, branches
 from toolgym.calls.hiding_tags import CONTROL_TEXTS
@@ -47,6 +49,22 @@ def _behind(sign: str) -> str:
 _CONTROL = LatePattern(
     "|".join(f"{re.escape(sign)}(?=(?:{_behind(sign)}))" for sign in _OPENING), re.IGNORECASE
 )
+
+UNPRINTABLE: Final = {
+    **{code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"},
+    **dict.fromkeys((*range(0x80, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), 0xFFFD),
+    0x7F: 0x2421,
+}
+"""Control characters have pictures of their own; other code points that are no text have one."""
+
+
+def visible(text: str) -> str:
+    """The text with a visible sign for each character that a page cannot hold or would swallow.
+
+    >>> visible("a\\x00b")
+    'a␀b'
+    """
+    return text.translate(UNPRINTABLE)
 
 
 def encodable(text: str) -> str:

@@ -16,16 +16,15 @@ from __future__ import annotations
 import hashlib
 import random
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
-from toolgym import notebook
 from toolgym.errors import ConfigurationError, TaskRefused
 
 
 @dataclass(frozen=True)
-class Task(notebook.Shown):
+class Task:
     """One thing to solve; families subclass it with what they need.
 
     Attributes:
@@ -33,25 +32,12 @@ class Task(notebook.Shown):
         question: What the agent is asked.
         item: The database or problem family it belongs to; splits never cut through one.
         extra: Anything else a data set says of it (hardness, origin).
-        shown_columns: Of the class: the attributes that a table of tasks shows in a notebook.
     """
 
     id: str
     question: str
     item: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    shown_columns: ClassVar[tuple[str, ...]] = ("id", "item", "question")
-
-    def notebook_parts(self) -> Iterator[str]:
-        """All that it holds and that is not empty."""
-        held = ((each.name, getattr(self, each.name)) for each in fields(self))
-        yield notebook.heading(type(self).__name__, self.id)
-        told = (pair for pair in held if pair[0] != "id" and _is_told(pair[1]))
-        yield notebook.facts(told, most_chars=notebook.MOST_LONG)
-
-
-def _is_told(value: object) -> bool:
-    return value is not None and not (isinstance(value, Sized) and len(value) == 0)
 
 
 T = TypeVar("T", bound=Task)
@@ -77,7 +63,7 @@ class Indexed(Protocol):
         """The place of the task with this id; None if there is none."""
 
 
-class TaskSet(notebook.Shown, Sequence[T], Generic[T]):
+class TaskSet(Sequence[T], Generic[T]):
     """A lazy view of tasks.
 
     Args:
@@ -298,13 +284,3 @@ class TaskSet(notebook.Shown, Sequence[T], Generic[T]):
 
     def __repr__(self) -> str:
         return f"TaskSet({self.name!r}, {len(self)} tasks)"
-
-    def notebook_parts(self) -> Iterator[str]:
-        """Its first tasks; no others are made, and none is verified."""
-        refused = f"{len(self._refused):,} refused so far" if self._refused else ""
-        counted = f"{len(self):,} task{'s' * (len(self) != 1)}"
-        yield notebook.heading("TaskSet", self.name, *filter(None, (counted, refused)))
-        if len(self):
-            columns = self[0].shown_columns
-            rows = ([getattr(task, name, "") for name in columns] for task in self)
-            yield notebook.table(columns, rows, len(self), unit="task")

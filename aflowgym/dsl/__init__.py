@@ -7,7 +7,6 @@ least one error, with a corrected workflow beside it; nothing is run in place of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from aflowgym.dsl.checking import DEFAULT_LIMITS, Limits, calls, check
@@ -20,7 +19,6 @@ from aflowgym.dsl.prose import is_prose
 from aflowgym.dsl.searching import check_comments, faulty_piece, only
 from aflowgym.dsl.tokens import Syntax
 from aflowgym.operators.catalogue import OPERATORS, Registry
-from toolgym import notebook
 
 __all__ = ["CODES", "GRAMMAR", "Diagnostic", "Limits", "Node", "Parsed", "calls", "check", "parse"]
 
@@ -31,7 +29,7 @@ MOST_RECORDS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed(notebook.Shown):
+class Parsed:
     """The reading of a text.
 
     Args:
@@ -46,25 +44,6 @@ class Parsed(notebook.Shown):
     def errors(self) -> tuple[Diagnostic, ...]:
         """The records that keep it from running."""
         return tuple(record for record in self.diagnostics if record.severity == "error")
-
-    def notebook_text(self) -> str:
-        """The workflow and the remarks, one a line."""
-        told = [] if self.workflow is None else [str(self.workflow)]
-        return "\n".join([*told, *map(str, self.diagnostics)])
-
-    def notebook_parts(self) -> Iterator[str]:
-        """The workflow, if there is one, and what was noticed in the text."""
-        verdict = "a workflow" if self.workflow is not None else "no workflow"
-        yield notebook.heading("Parsed", verdict, f"{len(self.diagnostics)} remarks")
-        if self.workflow is not None:
-            yield from self.workflow.notebook_parts()
-        if self.diagnostics:
-            columns = ("code", "at", "found", "message", "expected", "this works")
-            rows = (
-                (r.code, r.span[0], r.found, r.message, ", ".join(r.expected), r.suggestion)
-                for r in self.diagnostics
-            )
-            yield notebook.table(columns, rows, len(self.diagnostics), unit="remark")
 
 
 def parse(

@@ -12,28 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from toolgym import notebook
-
 Span = tuple[int, int]
 
 
-class _Printed(notebook.Shown):
+class _Printed:
     """A part of a tree; as a text it is the canonical one."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
         return printed(self)  # type: ignore[arg-type]
-
-    def notebook_text(self) -> str:
-        """The canonical text."""
-        return str(self)
-
-    def notebook_parts(self) -> Iterator[str]:
-        """The canonical text, and what runs inside what."""
-        yield notebook.paragraph(str(self), monospaced=True)
-        if children(self):  # type: ignore[arg-type]
-            yield notebook.paragraph(outline(self), monospaced=True)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,38 +152,6 @@ def printed(node: Node | Done, instructions: bool = True) -> str:
             return f"{check} ? {' : '.join(sides)}"
         case Done():
             return "done"
-
-
-def outline(node: Node | Done) -> str:
-    """A tree over several lines, for a person: what runs inside what, in the order of the text.
-
-    >>> print(outline(Cond(Op("Review"), Op("Revise"), DONE)))
-    if this check passes or fails
-    ├─ check: Review
-    ├─ fails: Revise
-    └─ passes: done
-    """
-    return "\n".join(_outlined(node, "", "", ""))
-
-
-def _outlined(node: Node | Done, first: str, rest: str, role: str) -> Iterator[str]:
-    match node:
-        case Seq():
-            name = "one after the other"
-        case ListOf():
-            name = "each on a copy of the state"
-        case Repeat():
-            name = f"up to {node.times} times, until a check passes"
-        case Cond():
-            name = "if this check passes or fails"
-        case _:
-            name = printed(node)
-    yield f"{first}{role}{name}"
-    inner = children(node)
-    roles = ("check: ", "fails: ", "passes: ") if isinstance(node, Cond) else ("",) * len(inner)
-    for place, (child, name) in enumerate(zip(inner, roles, strict=True)):
-        branch, below = ("└─ ", "   ") if place == len(inner) - 1 else ("├─ ", "│  ")
-        yield from _outlined(child, rest + branch, rest + below, name)
 
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}

@@ -14,7 +14,6 @@ branch, which is then left out of the list, or the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,7 +26,6 @@ from aflowgym.execution.trace import Failure, Step, Usage
 from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.operators.declaration import Operator, Registry
 from aflowgym.tasks.task import WorkflowTask
-from toolgym import notebook
 from toolgym.errors import ConfigurationError
 
 
@@ -162,7 +160,7 @@ DEFAULT_BUDGET = Budget()
 
 
 @dataclass(frozen=True, slots=True)
-class Result(notebook.Shown):
+class Result:
     """The result of a run.
 
     Attributes:
@@ -188,18 +186,6 @@ class Result(notebook.Shown):
     def ok(self) -> bool:
         """Whether there is a solution."""
         return self.failure is None
-
-    def notebook_text(self) -> str:
-        """The solution or the failure, and every step."""
-        return f"{self.failure if self.failure is not None else self.solution}\n{self.trace}"
-
-    def notebook_parts(self) -> Iterator[str]:
-        """What it left or why it failed, what it took, and every step."""
-        told = {"solution": self.solution, "program": self.code, "failure": self.failure}
-        used = f"{self.usage.calls} calls, {self.usage.tokens} tokens"
-        yield notebook.heading("Result", "a solution" if self.ok else "failed", used)
-        yield notebook.facts((name, str(each)) for name, each in told.items() if each is not None)
-        yield from self.trace.notebook_parts()
 
 
 def execute(

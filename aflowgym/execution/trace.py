@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from toolgym import notebook
-
 #: Every code of a failure or warning of a run, and what it means.
 RUN_CODES = {
     "E-CALLS": "The calls of the model that the run or branch may make are used up.",
@@ -65,7 +63,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Step(notebook.Shown):
+class Step:
     """One step of a run.
 
     Attributes:
@@ -101,14 +99,6 @@ class Step(notebook.Shown):
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, "", ""))
-
-    def notebook_text(self) -> str:
-        """The tree, as `print` draws it."""
-        return str(self)
-
-    def notebook_parts(self) -> Iterator[str]:
-        """It and all below it, as a tree of lines."""
-        yield notebook.paragraph(str(self), monospaced=True)
 
 
 def _lines(step: Step, first: str, rest: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 from aflowgym.answers.code import CodeTest, Outcome, judge_code
 from aflowgym.answers.math.mathematics import judge_math
@@ -60,7 +60,6 @@ class WorkflowTask(Task):
     solution: str = ""
     distractors: tuple[str, ...] = ()
     setup: str = ""
-    shown_columns: ClassVar[tuple[str, ...]] = ("id", "kind", "item", "question")
 
     @property
     def prompt(self) -> str:

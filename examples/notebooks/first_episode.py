@@ -85,9 +85,19 @@ print("correct:", info["correct"], "· score:", round(info["score"], 3))
 # took a little of it. However many mistakes there are, a right answer always scores more than a
 # wrong one.
 
+
 # %%
+def show(episode: toolgym.EpisodeRecord) -> None:
+    """Print each turn of an episode: what was written, what came back, and the reward."""
+    print(episode)
+    for number, turn in enumerate(episode.turns, start=1):
+        codes = ", ".join([*turn["repairs"], *turn["errors"]])
+        print(f"\n{number}. {turn['action']}\n   reward {turn['reward']:+.3f}  {codes}")
+        print("   " + turn["observation"][:300].replace("\n", "\n   "))
+
+
 mine = toolgym.EpisodeRecord.of(env.unwrapped.episode, "sqlgym/Explore-v0")
-mine
+show(mine)
 
 # %% [markdown]
 # ## How others play
@@ -97,11 +107,11 @@ mine
 
 # %%
 expert = rollout.play("sqlgym/Explore-v0", "expert", seed=10)
-expert
+show(expert)
 
 # %% [markdown]
 # And this is what it comes to over twenty tasks, beside a policy that makes valid calls at random.
-# An evaluation has its figures, with the 95 % interval of the accuracy, and its episodes.
+# An evaluation has its figures, with the 95 % interval of the accuracy.
 
 # %%
 evaluations = {
@@ -116,7 +126,7 @@ evaluations["random"]
 # One of its episodes, from beginning to end:
 
 # %%
-evaluations["random"].records[0]
+show(evaluations["random"].records[0])
 
 # %% [markdown]
 # ## Where to go from here

@@ -79,7 +79,10 @@ before = hashlib.sha256(Path(DATABASE).read_bytes()).hexdigest()
 # %%
 database = open_database(DATABASE)
 table = database.schema.tables[0].name
-database.query(f'SELECT * FROM "{table}"')
+result = database.query(f'SELECT * FROM "{table}"')
+print(result.columns)
+for row in result.rows[:5]:
+    print(row)
 
 # %% [markdown]
 # Whatever a model writes, the file stays as it is:
@@ -110,10 +113,11 @@ print(dict(levels))
 
 # %%
 hardest = max(env.tasks, key=lambda task: ["easy", "medium", "hard", "extra"].index(task.hardness))
-hardest
+print(hardest.question)
+print(hardest.gold_sql)
 
 # %%
-database.query(hardest.gold_sql)
+print(database.query(hardest.gold_sql).rows)
 
 # %% [markdown]
 # ## Is it fair?

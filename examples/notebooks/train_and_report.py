@@ -143,10 +143,10 @@ after = {episode.task_id: episode for episode in toolgym.read_episodes(RUN, "aft
 changed = [task for task in after if after[task].correct > before[task].correct]
 task_id = (changed or list(after))[0]
 print(f"{len(changed)} of {len(after)} tasks are right now that were not")
-before[task_id]
-
-# %%
-after[task_id]
+for name, episode in (("before", before[task_id]), ("after", after[task_id])):
+    print(f"\n{name}: {episode}")
+    for turn in episode.turns:
+        print(f"> {turn['action']}\n{turn['observation']}")
 
 # %% [markdown]
 # ## The report

@@ -14,15 +14,13 @@ import sqlite3
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from sqlgym.database.limits import Limits
-from sqlgym.database.render import render, render_cell
 from sqlgym.database.sqlite_file import lenient_text
-from toolgym import notebook
 from toolgym.errors import ToolError
 from toolgym.forks import renew_in_child
 
@@ -34,7 +32,7 @@ CACHE_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class QueryResult(notebook.Shown):
+class QueryResult:
     """The result of a statement.
 
     Attributes:
@@ -73,31 +71,6 @@ class QueryResult(notebook.Shown):
             derived.clear()
         made = derived[key] = work()
         return made
-
-    def notebook_text(self) -> str:
-        """As the agent reads it, for fewer rows."""
-        return render(
-            self.columns, self.rows, notebook.MOST_ROWS, notebook.MOST_TEXT, self.truncated
-        )
-
-    def notebook_parts(self) -> Iterator[str]:
-        """Its first rows."""
-        number = f"{len(self.rows):,} row{'s' * (len(self.rows) != 1)}"
-        yield notebook.heading("QueryResult", number)
-        if self.columns:
-            rows = (_shown(row) for row in self.rows)
-            yield notebook.table(self.columns, rows, len(self.rows))
-        if self.truncated:
-            yield notebook.note("The limits of a query cut it: there are more rows.")
-
-
-def _shown(row: Sequence[Any]) -> list[Any]:
-    """A row as a notebook shows it: NULL is no text, floats are as the agent reads them."""
-    null = notebook.Plain("NULL")
-    return [
-        null if value is None else render_cell(value) if isinstance(value, float) else value
-        for value in row
-    ]
 
 
 class ResultCache:

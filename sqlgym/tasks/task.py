@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 from sqlgym.database.schema import ForeignKey
 from toolgym.tasks import Task
@@ -33,7 +32,6 @@ class SqlTask(Task):
     evidence: str = ""
     foreign_keys: tuple[ForeignKey, ...] = field(default=(), compare=False)
     problem: tuple[str, str] | None = None
-    shown_columns: ClassVar[tuple[str, ...]] = ("id", "item", "hardness", "question")
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ def test_a_first_episode(run):
     assert mine["score"] < expert["score"] < 1
     assert found["accuracies"]["expert"] == 1
     assert found["accuracies"]["random"] < 0.5
-    assert len(pictures(notebook)) == 5
+    assert len(pictures(notebook)) == 2
 
 
 def test_a_database_of_ones_own(run):
@@ -178,7 +178,7 @@ def test_a_database_of_ones_own(run):
     assert found["right"] == [True, False]
     printed = [cell.outputs[0].get("text", "") for cell in notebook.cells if cell.get("outputs")]
     assert any(text.startswith("error[not_allowed]: Not allowed here: DELETE") for text in printed)
-    assert len(pictures(notebook)) == 5
+    assert len(pictures(notebook)) == 1
 
 
 @pytest.mark.torch

@@ -12,7 +12,6 @@ from adapters.training.preflight import chat_format, sample
 from sqlgym.envs.explore import ExploreEnv
 from tests.growth.measuring import Reader
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
-from toolgym import notebook
 from toolgym.calls import FORMATS, Format, bind_call, parse_calls, render_call, render_calls
 from toolgym.chat.reply import Chat, NotAReply, read_reply
 from toolgym.chat.settings import ChatSettings
@@ -21,7 +20,7 @@ from toolgym.episode import without_notice
 from toolgym.errors import ConfigurationError
 from toolgym.messages import turn_messages
 from toolgym.runs.files import read_lines, read_object
-from toolgym.sanitize import escape_control_tokens
+from toolgym.sanitize import escape_control_tokens, visible
 
 CALL_MARKS = (
     "<tool_call>", "</tool_call>", "<function=", "<function=query>", "</function>", "<parameter=",
@@ -160,7 +159,7 @@ READERS = [
         marks=("<|", "|>", "<think>", "</s>", "[INST]", "<tool_call>"),
         before=("<|im_start|>",),
     ),
-    Reader("toolgym.notebook.visible", notebook.visible),
+    Reader("toolgym.sanitize.visible", visible),
     Reader(
         "toolgym.commands.play.read_action",
         lambda text: read_action(text or " ", TOOLS),

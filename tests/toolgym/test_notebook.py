@@ -1,19 +1,26 @@
-"""A notebook shows data escaped, cut and made visible, and never as markup."""
+"""A notebook shows a run and an evaluation as small tables, in which data is text and no markup."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgym import notebook
+from toolgym import EpisodeRecord, Evaluation, rollout
+from toolgym.notebook import MOST_CHARS, facts_table
+from toolgym.runs.run import Run
+from toolgym.sanitize import visible
 
-OURS = {"div", "b", "table", "tr", "th", "td", "span"}
+OURS = {"div", "b", "table", "tr", "th", "td"}
 HOSTILE = ("<script>alert(1)</script>", "</td></table>", "<!--", "&lt;", "&#x3c;", '" onload="x')
 anything = st.lists(
     st.one_of(st.text(st.characters(exclude_categories=())), st.sampled_from(HOSTILE)), max_size=6
 ).map("".join)
 """Texts with lone surrogates, control characters and markup."""
+SCRIPT = "<script>alert('x')</script>\ud800\x1b & $x$"
+ESCAPED = "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;\ufffd\u241b &amp; $x$"
 
 
 class Read(HTMLParser):
@@ -48,49 +55,79 @@ class Read(HTMLParser):
 
 
 @settings(max_examples=40)
-@given(anything)
-def test_a_value_is_read_back_as_it_was_but_for_what_a_page_cannot_hold(value):
-    page = notebook.table(["name"], [[value]], 1, most_chars=len(value))
+@given(anything, anything)
+def test_a_text_is_read_back_as_it_was_but_for_what_a_page_cannot_hold(name, value):
+    name, value = name[:MOST_CHARS], value[:MOST_CHARS]
+    page = facts_table(value, [(name, value), ("none", None)])
 
     read = Read(page)
-    assert read.cells == ["name", notebook.visible(value)]
+    assert read.cells == [visible(name), visible(value)]
     assert set(read.tags) <= OURS
     page.encode("utf-8")
 
 
-@settings(max_examples=40)
-@given(anything, anything)
-def test_no_sign_of_markup_in_a_page_comes_from_data(column, value):
-    def page(column, value):
-        parts = (
-            notebook.heading(value, column),
-            notebook.paragraph(value),
-            notebook.facts([(column, value)]),
-            notebook.table([column], [[value], [[value]], [{value: value}]], 3),
-        )
-        return "".join(parts)
-
-    signs = [page(*each).count("<") for each in ((column, value), ("a", "b"))]
-    notes = page(column, value).count("<span")  # ours: where a value was cut
-    assert signs[0] == signs[1] + 2 * notes
+@pytest.fixture(scope="module")
+def episode() -> EpisodeRecord:
+    return rollout.play("sqlgym/Explore-v0", "expert", seed=10)
 
 
-@pytest.mark.parametrize("value", ["x" * 1_000_000, b"x" * 1_000_000, ["x" * 1_000_000] * 1000])
-def test_a_long_value_is_cut(value):
-    assert len(notebook.text(value)) < 1_500
-    assert "…" in notebook.text(value)
+def hostile_run(folder: Path, text: str) -> Run:
+    run = Run.create(folder, {"env_id": text, "dataset": {text: [text]}, "model": text})
+    figures = {"accuracy": 0.5, "interval": [0.25, 0.75]}
+    evaluations = [{"name": text, "before": figures, "after": figures}] * 20
+    run.write_summary({"status": text, "trainer": text, "evaluations": [3, *evaluations]})
+    return run
 
 
-def test_a_table_shows_its_first_rows_and_says_how_many_more_there_are():
-    made = []
+@pytest.mark.parametrize("kind", ["run", "evaluation"])
+def test_hostile_text_is_escaped_and_cut(episode, tmp_path, kind):
+    def page(text):
+        if kind == "run":
+            return hostile_run(tmp_path / "run", text)._repr_html_()
+        return Evaluation((replace(episode, env_id=text),))._repr_html_()
 
-    def rows():
-        for number in range(1_000):
-            made.append(number)
-            yield [number]
+    shown, long = page(SCRIPT), page("<&'>" * 1_000)
 
-    page = notebook.table(["n"], rows(), 1_000, unit="episode")
+    assert set(Read(shown).tags) <= OURS
+    assert ESCAPED in shown
+    assert "more characters" in long
+    assert len(long) < 40_000
+    (shown + long).encode("utf-8")
 
-    assert Read(page).cells[-1].startswith(str(notebook.MOST_ROWS - 1))
-    assert "… 980 more episodes" in page
-    assert len(made) <= notebook.MOST_ROWS + 1
+
+def test_an_evaluation_shows_its_figures(episode):
+    wrong = replace(episode, correct=False, score=0.0, number=1)
+    lost = replace(episode, scored=False, correct=False, score=float("nan"))
+    evaluation = Evaluation(
+        (replace(episode, number=0), wrong, lost),
+        k=2,
+        refused=({"task_id": "t", "code": "c", "reason": "r"},),
+    )
+
+    page = evaluation._repr_html_()
+    cells = Read(page).cells
+    told = dict(zip(cells[::2], cells[1::2], strict=True))
+
+    low, high = evaluation.interval
+    assert "Evaluation of sqlgym/Explore-v0" in page
+    assert told["accuracy"] == f"0.500, 95 % interval {low:.3f} to {high:.3f}"
+    assert (told["pass@1"], told["pass@2"], told["tries a task"]) == ("0.500", "1.000", "2")
+    assert (told["episodes"], told["unscored"], told["tasks refused"]) == ("3", "1", "1")
+
+
+def test_a_run_shows_what_was_trained_and_how_it_ended(tmp_path):
+    run = Run.create(tmp_path / "young", {"env_id": "sqlgym/Explore-v0", "model": "tiny"})
+    begun = Read(run._repr_html_()).cells
+    before = {"accuracy": 0.125, "interval": [0.1, 0.2]}
+    after = {"accuracy": 0.5, "interval": [0.4, 0.6]}
+    run.write_summary({"status": "complete", "before": before, "after": after})
+    page = run._repr_html_()
+    ended = Read(page).cells
+
+    assert begun == ["env_id", "sqlgym/Explore-v0", "model", "tiny", "status", "not ended"]
+    assert "Run young" in page
+    assert ended[4:] == [
+        *("status", "complete"),
+        *("accuracy, before", "0.125, 95 % interval 0.100 to 0.200"),
+        *("accuracy, after", "0.500, 95 % interval 0.400 to 0.600"),
+    ]

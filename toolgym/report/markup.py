@@ -1,7 +1,7 @@
 """Text and numbers as a page shows them: what cannot be printed made visible, markup escaped.
 
 What a model, a database or a stranger's file wrote may hold control characters, halves of
-characters and tags. `toolgym.notebook.visible` gives each of the first two a sign, `element` here
+characters and tags. `toolgym.sanitize.visible` gives each of the first two a sign, `element` here
 escapes the third; nothing else in reports writes markup in Python. Numbers get as many decimals as
 a reader can use.
 """
@@ -12,7 +12,7 @@ import math
 from html import escape
 from typing import Literal, TypeGuard
 
-from toolgym.notebook import visible
+from toolgym.sanitize import visible
 
 LARGEST = 1e150
 """Beyond this a number is treated as missing: differences of larger ones overflow."""

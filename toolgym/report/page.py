@@ -18,7 +18,6 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Te
 from markupsafe import Markup
 
 from toolgym.errors import ConfigurationError
-from toolgym.notebook import visible
 from toolgym.report import tables, transcripts
 from toolgym.report.charts import accuracy_chart, endings_chart, metric_charts
 from toolgym.report.library import INSTALL, PageData, page_script, plotting_script, policy
@@ -26,6 +25,7 @@ from toolgym.report.tables import rows_of
 from toolgym.report.view import RunView, views
 from toolgym.runs.files import replace_file
 from toolgym.runs.run import Run
+from toolgym.sanitize import visible
 
 FILE: Final = "report.html"
 _PACKAGE: Final = "toolgym.report"

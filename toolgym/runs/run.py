@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from toolgym.errors import ConfigurationError
+from toolgym.notebook import facts_table
 from toolgym.runs.files import (
     Record,
     append_lines,
@@ -68,6 +69,8 @@ RECORDED_PACKAGES = (
     *("rapidfuzz", "torch", "transformers", "tokenizers", "trl", "datasets", "accelerate", "peft"),
 )
 """What decides over a run's numbers."""
+MOST_EVALUATIONS = 10
+"""Evaluations of a run that a notebook shows."""
 
 
 class Run:
@@ -226,6 +229,15 @@ class Run:
         """The run came to its end and said so."""
         return bool(self.summary.get("status") == "complete")
 
+    def _repr_html_(self) -> str:
+        """What was played or trained and how it ended, as a notebook shows it."""
+        summary = self.summary
+        known = {**self.config, **summary}
+        names = ("env_id", "dataset", "model", "policy", "trainer")
+        facts = [(name, known.get(name)) for name in names]
+        facts.append(("status", summary.get("status", "not ended")))
+        return facts_table(f"Run {self.name}", [*facts, *_accuracies(summary)])
+
     @property
     def checkpoints(self) -> Path:
         """The folder of all checkpoints; it need not exist yet."""
@@ -271,6 +283,20 @@ def reproducibility(packages: Sequence[str] = RECORDED_PACKAGES) -> Record:
         "sqlite": sqlite3.sqlite_version,
         "packages": {name: version for name in packages if (version := _version(name)) is not None},
     }
+
+
+def _accuracies(summary: Record) -> Iterator[tuple[str, str]]:
+    """The accuracy of each evaluation in a summary, before and after, with its interval."""
+    listed = summary.get("evaluations")
+    for evaluation in listed[:MOST_EVALUATIONS] if isinstance(listed, list) else [summary]:
+        if not isinstance(evaluation, dict):
+            continue
+        for when in ("before", "after"):
+            match evaluation.get(when):
+                case {"accuracy": float(accuracy), "interval": [float(low), float(high)]}:
+                    on = f" on {evaluation['name']}" if evaluation.get("name") else ""
+                    figures = f"{accuracy:.3f}, 95 % interval {low:.3f} to {high:.3f}"
+                    yield f"accuracy{on}, {when}", figures
 
 
 def _version(package: str) -> str | None:

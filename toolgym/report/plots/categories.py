@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from toolgym.notebook import visible
 from toolgym.report.markup import Unit, exact_text, is_drawable, number_text
 from toolgym.report.plots.vega import (
     CARD,
@@ -25,6 +24,7 @@ from toolgym.report.plots.vega import (
     specification,
     vertical,
 )
+from toolgym.sanitize import visible
 from toolgym.statistics import Drawing, LegendEntry, Share
 
 CROWDED: Final = 8

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from toolgym.notebook import visible
 from toolgym.report.markup import Unit
 from toolgym.report.plots.vega import (
     COLOURS,
@@ -32,6 +31,7 @@ from toolgym.report.plots.vega import (
     thinned,
     vertical,
 )
+from toolgym.sanitize import visible
 from toolgym.statistics import Drawing, LegendEntry
 
 DATA: Final = "lines"

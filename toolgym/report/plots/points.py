@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from toolgym.notebook import visible
 from toolgym.report.markup import Unit, exact_text
 from toolgym.report.plots.vega import (
     CARD,
@@ -32,6 +31,7 @@ from toolgym.report.plots.vega import (
     specification,
     vertical,
 )
+from toolgym.sanitize import visible
 from toolgym.statistics import Drawing
 
 Mark = Literal["ring", "disc", "diamond"]

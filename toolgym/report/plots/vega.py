@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from toolgym.notebook import visible
 from toolgym.report.markup import Unit, exact_text, is_drawable
+from toolgym.sanitize import visible
 from toolgym.statistics import LegendEntry
 
 SMALLEST: Final = 1e-150
