@@ -34,10 +34,10 @@ from typing import Any
 
 from toolgym.commands import load_environments
 from toolgym.processes import usable_cores
+from toolgym.report.plots.vega import Chart
 from toolgym.runs.episodes import create_evaluation, finish_evaluation, log_episode
 from toolgym.runs.paired import compare_folders
 from toolgym.runs.run import Run
-from toolgym.statistics import Chart
 
 WARMUP, RECIPE, IMITATION = "warm-up", "recipe", "imitation"
 GRPO, SHUFFLED = "grpo-", "shuffled-"

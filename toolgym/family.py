@@ -158,13 +158,7 @@ class TaskFamily:
         """
         return None
 
-    def statistics(
-        self,
-        rollouts: Iterable[Rollout],
-        top: int = 10,
-        *,
-        env_kwargs: Mapping[str, Any] | None = None,
-    ) -> Statistics:
+    def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
         """The counts of what agents wrote in some rollouts: the tables of `toolgym stats`.
 
         The report of a run shows them too, and calls this for a family that overrides it.
@@ -173,7 +167,6 @@ class TaskFamily:
             rollouts: Episode records, or lines of a run's `rollouts.jsonl`, all of environments of
                 this family; there may be more than fit into memory.
             top: Of what is listed by frequency, how much is told at most.
-            env_kwargs: How their environment was made; None where that is not known.
 
         Raises:
             ConfigurationError: This family counts nothing.
@@ -187,18 +180,6 @@ class TaskFamily:
     def counts(self) -> bool:
         """Whether it has statistics."""
         return type(self).statistics is not TaskFamily.statistics
-
-    def picture(self, call: Mapping[str, Any]) -> str:
-        """A recorded call as a picture, for the transcripts of a report.
-
-        Args:
-            call: `name` and `arguments`, as an agent wrote them: of any type, and hostile.
-
-        Returns:
-            Markup, all text in it escaped, as by `toolgym.report.markup.element`; empty for
-            none.
-        """
-        return ""
 
     def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
         """Write a data set for sources that have no tasks, and return a summary as plain data.

@@ -11,7 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -97,15 +97,7 @@ def _count(
         where = f" of phase {' or '.join(phases)}" if phases else ""
         raise ConfigurationError(f"{run} has no rollouts{where}.")
     family = family_of(str(first.get("env_id", "")))
-    return family.statistics(itertools.chain([first], rollouts), top, env_kwargs=_kwargs(run))
-
-
-def _kwargs(path: Path) -> dict[str, Any] | None:
-    """The environment's arguments in a run; a file of `toolgym eval` does not have them."""
-    from toolgym.runs.run import Run
-    from toolgym.statistics import recorded_kwargs
-
-    return recorded_kwargs(Run.open(path).config) if path.is_dir() else None
+    return family.statistics(itertools.chain([first], rollouts), top)
 
 
 def _subject(tally: Counter[str]) -> str:

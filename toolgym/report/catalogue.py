@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolgym.report.markup import Unit
+from toolgym.report.numbers import Unit
 from toolgym.runs.metrics import METRICS
 
 

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolgym.report.catalogue import ACTIONS, SECTIONS, SEVERITY, Plot, Section, Series
-from toolgym.report.markup import Unit, is_drawable, number_text
+from toolgym.report.numbers import Unit, is_drawable, number_text
 from toolgym.report.plots.categories import Bars, Point, Points, bar_plot, point_plot
 from toolgym.report.plots.lines import Level, Line, line_plot
 from toolgym.report.plots.points import Incidents, guard_plot
-from toolgym.report.plots.vega import Values
+from toolgym.report.plots.vega import Chart, Values
 from toolgym.report.view import Record, RunView, interval, limits
-from toolgym.statistics import Chart
 
 # What a run's metrics are as curves: one value a step, smoothed, with the spread around it.
 #

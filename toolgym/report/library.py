@@ -27,9 +27,8 @@ from markupsafe import Markup
 
 from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError
-from toolgym.report.plots.vega import CONFIG, HOVER, with_colours
+from toolgym.report.plots.vega import CONFIG, HOVER, Chart, Drawing, with_colours
 from toolgym.runs.files import replace_file
-from toolgym.statistics import Chart, Drawing
 
 INSTALL: Final = "pip install 'toolgym[report]'"
 _SNIPPET: Final = "window.toolgymPlots = vegaEmbed;"
@@ -100,13 +99,13 @@ class PageData:
         words = re.sub(r"[^a-z0-9]+", "-", chart.title.lower())[:60].strip("-")
         names = (f"plot-{words}-{number}" if number else f"plot-{words}" for number in count())
         name = next(each for each in names if each not in self._charts)
-        self._charts[name] = _drawn(chart.drawing) if chart.drawing else {}
+        self._charts[name] = _drawn(chart.drawing)
         return name
 
     @property
     def json(self) -> Markup:
         """All of it, for an element of the page."""
-        return embedded({"config": CONFIG, "charts": {k: v for k, v in self._charts.items() if v}})
+        return embedded({"config": CONFIG, "charts": self._charts})
 
 
 def _drawn(drawing: Drawing) -> dict[str, Any]:
@@ -125,21 +124,19 @@ def picture_of(chart: Chart) -> bytes:
     """A chart with its title and legend as PNG, in the colours of paper; the same bytes each time.
 
     Raises:
-        ConfigurationError: vl-convert is not installed, or the chart is a picture already.
+        ConfigurationError: vl-convert is not installed.
     """
-    if chart.drawing is None:
-        raise ConfigurationError(f"{chart.title} is markup already, and no plot to draw.")
     try:
         import vl_convert
     except ImportError:
         raise ConfigurationError(f"Pictures need vl-convert: {INSTALL}.") from None
-    png: bytes = vl_convert.vegalite_to_png(_for_paper(chart, chart.drawing), scale=_SCALE)
+    png: bytes = vl_convert.vegalite_to_png(_for_paper(chart), scale=_SCALE)
     return png
 
 
-def _for_paper(chart: Chart, drawing: Drawing) -> dict[str, Any]:
+def _for_paper(chart: Chart) -> dict[str, Any]:
     """A specification with a size, a title and a legend, and without what answers to a pointer."""
-    width, height = _SIZE
+    drawing, (width, height) = chart.drawing, _SIZE
     labels = json.dumps({entry.key: entry.label for entry in drawing.entries})
     legend: dict[str, Any] = {
         "title": None,

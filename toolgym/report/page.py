@@ -127,8 +127,6 @@ def _statistics(run: RunView) -> dict[str, Any] | None:
         return None
     tables = [(table, rows_of(table)) for table in run.written.tables]
     return {
-        "charts": run.written.charts,
-        "pictures": run.written.pictures,
         "shown": [each for each in tables if each[0].is_key],
         "folded": [each for each in tables if not each[0].is_key],
     }

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolgym.report.markup import is_drawable, number_text
+from toolgym.report.numbers import is_drawable, number_text
 from toolgym.report.view import Measured, Record, RunView, interval
-from toolgym.statistics import Mean, Share, Table, cell_text
+from toolgym.statistics import Share, Table, cell_text
 
 NOTHING = "\N{EN DASH}"
 
@@ -209,7 +209,7 @@ def _flat(record: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
 
 # The rows of a counted table as a page shows them: what is large, what small, what to the left.
 #
-# A share or a mean comes with its interval, which stands under it in smaller type.
+# A share comes with its interval, which stands under it in smaller type.
 
 
 def rows_of(table: Table) -> list[list[tuple[str, str, bool]]]:
@@ -221,7 +221,7 @@ def rows_of(table: Table) -> list[list[tuple[str, str, bool]]]:
         for cell, is_word in zip(row, words, strict=True):
             text, _, interval = (
                 cell_text(cell).partition(" [")
-                if isinstance(cell, Share | Mean)
+                if isinstance(cell, Share)
                 else (cell_text(cell), "", "")
             )
             cells.append((text, f"[{interval}" if interval else "", is_word))

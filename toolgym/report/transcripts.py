@@ -16,9 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from markupsafe import Markup
-
-from toolgym.report.markup import is_drawable
+from toolgym.report.numbers import is_drawable
 from toolgym.report.view import Record, RunView
 
 SHOWN: Final = 3
@@ -27,8 +25,6 @@ ROOM: Final = 3_000_000
 LONG_TEXT = (14, 1200)
 """Lines and characters beyond which an observation is folded."""
 SIGNED = "+.3f"
-Picture = Callable[[Mapping[str, Any]], str]
-"""A recorded call as markup; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,6 @@ class TurnView:
         is_loss: The reward is below zero.
         repairs: Codes.
         errors: Codes.
-        pictures: Of those calls that the family draws.
     """
 
     calls: list[str]
@@ -55,7 +50,6 @@ class TurnView:
     is_loss: bool
     repairs: list[str]
     errors: list[str]
-    pictures: list[Markup]
 
 
 @dataclass(frozen=True)
@@ -90,7 +84,7 @@ class TaskView:
     """One task as it was played.
 
     Attributes:
-        anchor: The name of its place on the page, which stays the same while a run goes on.
+        anchor: The name of its place on the page, the same each time the page is made.
         story: How it went, in words.
         is_chosen: It is one of those that the rule chose.
     """
@@ -207,7 +201,7 @@ def _task(
             if run.is_evaluation and when == "before":
                 continue
             name: Any = "evaluated" if run.is_evaluation else when
-            view = None if episode is None else _view(episode, run.family.picture)
+            view = None if episode is None else _view(episode)
             columns.append(Column(run, name, view))
     return TaskView(_anchor(task_id), task_id, question, "; ".join(stories), columns, is_chosen)
 
@@ -225,10 +219,10 @@ def _story(before: Record | None, after: Record | None) -> str:
     return f"{was} before and after" if was == now else f"{was} before, {now} after"
 
 
-def _view(episode: Record, picture: Picture) -> EpisodeView:
+def _view(episode: Record) -> EpisodeView:
     turns, parts = episode.get("turns"), episode.get("reward_parts")
     rewards = parts if isinstance(parts, dict) else {}
-    views = [_turn(turn, picture) for turn in turns or [] if isinstance(turn, dict)]
+    views = [_turn(turn) for turn in turns or [] if isinstance(turn, dict)]
     return EpisodeView(
         verdict=_verdict(episode),
         score=signed(episode.get("score")),
@@ -253,14 +247,13 @@ def _verdict(episode: Record) -> str:
 
 def _size(turn: TurnView) -> int:
     """Characters of a turn, about."""
-    texts = (*turn.calls, turn.written, turn.observation, *turn.pictures)
+    texts = (*turn.calls, turn.written, turn.observation)
     return 600 + sum(map(len, texts))  # markup around it
 
 
-def _turn(turn: Record, picture: Picture) -> TurnView:
+def _turn(turn: Record) -> TurnView:
     made = turn.get("calls") or []
     calls = [call_text(call) for call in made]
-    pictures = [Markup(picture(call)) for call in made if isinstance(call, dict)]
     observation = str(turn.get("observation", ""))
     reward = turn.get("reward")
     lines, characters = LONG_TEXT
@@ -273,7 +266,6 @@ def _turn(turn: Record, picture: Picture) -> TurnView:
         is_loss=is_drawable(reward) and reward < 0,
         repairs=[str(code) for code in turn.get("repairs") or []],
         errors=[_code(error) for error in turn.get("errors") or [] if error],
-        pictures=[drawn for drawn in pictures if drawn],
     )
 
 

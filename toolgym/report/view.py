@@ -15,10 +15,10 @@ from typing import Any
 from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
 from toolgym.registration import family_of
-from toolgym.report.markup import is_drawable
+from toolgym.report.numbers import is_drawable
 from toolgym.runs.episodes import is_evaluation
 from toolgym.runs.run import EVALUATION, Run
-from toolgym.statistics import Statistics, recorded_kwargs
+from toolgym.statistics import Statistics
 
 # The limits of a run's guards, as lines that a plot can show.
 #
@@ -172,8 +172,7 @@ class RunView:
         episodes_before: The evaluation before the training.
         episodes_after: The evaluation after it, or the only one.
         notes: Sentences about what could not be read.
-        family: What its environment knows of its tasks.
-        written: What that family counts of all rollouts; None where it counts nothing.
+        written: What its environment's family counts of all rollouts; None where it counts nothing.
         is_going_on: A process was writing it when it was read.
     """
 
@@ -186,7 +185,6 @@ class RunView:
     episodes_before: list[Record]
     episodes_after: list[Record]
     notes: list[str] = field(default_factory=list)
-    family: TaskFamily = field(default_factory=TaskFamily)
     written: Statistics | None = None
     is_going_on: bool = False
 
@@ -302,7 +300,7 @@ def _view(run: Run, label: str, style: int) -> RunView:
         phase = "after" if rollout["phase"] == EVALUATION else rollout["phase"]
         if phase in evaluated:
             evaluated[phase].append(rollout)
-    family, is_going_on = _family(run), run.is_held
+    is_going_on = run.is_held
     return RunView(
         label=label,
         style=style,
@@ -313,8 +311,7 @@ def _view(run: Run, label: str, style: int) -> RunView:
         episodes_before=evaluated["before"],
         episodes_after=evaluated["after"],
         notes=[] if is_going_on else run.notes,  # the last line is just being written
-        family=family,
-        written=_statistics(run, family),
+        written=_statistics(run, _family(run)),
         is_going_on=is_going_on,
     )
 
@@ -332,7 +329,7 @@ def _family(run: Run) -> TaskFamily:
 def _statistics(run: Run, family: TaskFamily) -> Statistics | None:
     if not family.counts or next(run.rollouts(), None) is None:
         return None
-    return family.statistics(run.rollouts(), env_kwargs=recorded_kwargs(run.config))
+    return family.statistics(run.rollouts())
 
 
 def _record(value: Any) -> Record:

@@ -22,7 +22,7 @@ COUNTED, UNCOUNTED = "stats-tests/Coins-v0", "stats-tests/Silent-v0"
 class CoinFamily(TaskFamily):
     """Counts which side was called."""
 
-    def statistics(self, rollouts, top=10, *, env_kwargs=None):
+    def statistics(self, rollouts, top=10):
         said = [turn["calls"][0]["arguments"].get("side") for r in rollouts for turn in r["turns"]]
         rows = [(side, said.count(side), Share(said.count(side), len(said))) for side in set(said)]
         rows.sort(key=lambda row: (-row[1], row[0]))

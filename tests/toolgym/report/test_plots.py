@@ -14,10 +14,10 @@ from toolgym.errors import ConfigurationError
 from toolgym.report import charts
 from toolgym.report.catalogue import ACTIONS
 from toolgym.report.library import picture_of
-from toolgym.report.markup import Unit
+from toolgym.report.numbers import Unit
 from toolgym.report.plots import categories, lines, vega
-from toolgym.report.plots.points import Incidents, Spot, Track, guard_plot, scatter_plot
-from toolgym.statistics import Chart, Drawing, Share
+from toolgym.report.plots.points import Incidents, guard_plot
+from toolgym.report.plots.vega import Chart, Drawing
 
 NUMBERS = st.none() | st.floats() | st.floats(-1, 2) | st.integers(-(10**9), 10**9).map(float)
 TEXTS = st.text(st.characters(codec=None), max_size=12)
@@ -144,25 +144,6 @@ def test_any_incidents_are_drawn_and_stand_in_the_table(
     assert len(drawing.rows) == runs * len(severities)
 
 
-@pytest.mark.integration
-def test_a_plot_of_points_tells_each_to_the_pointer_and_joins_what_belongs_together() -> None:
-    spots = [
-        Spot("before", 2.0, 0.25, 0.1, 0.4, "ring"),
-        Spot("after", 5.0, 0.75, 0.6, 0.9),
-        Spot("best", 4.0, 0.9, 0.9, 0.9, "diamond", is_joined=False),
-    ]
-    drawing = scatter_plot([Track("math", 0, spots)], "words", "calls", "share")
-
-    values = drawing.spec["data"]["values"]
-    names = ["before: 25.0 % at 2.00", "after: 75.0 % at 5.00", "best: 90.0 % at 4.00"]
-    assert [row["tip"].removeprefix("math, ") for row in values] == names
-    assert [row["joined"] for row in values] == [True, True, False]
-    svg = drawn(drawing)
-    (joint,) = re.findall(r'aria-roledescription="line mark"[^>]*d="([^"]*)"', svg)
-    assert joint.count("L") == 1
-    assert svg.count('aria-roledescription="point"') == 3
-
-
 def test_a_long_table_shows_first_and_last_and_some_between() -> None:
     steps = range(1, 1001)
     drawing = lines.line_plot([lines.Line("a", 0, steps, [float(s) for s in steps])], "w", "step")
@@ -171,7 +152,7 @@ def test_a_long_table_shows_first_and_last_and_some_between() -> None:
     assert (drawing.rows[0], drawing.rows[-1]) == (("1", "1"), ("1000", "1,000"))
 
 
-KINDS = ("lines", "points", "bars", "shares", "scatter", "guards")
+KINDS = ("lines", "points", "bars", "guards")
 
 
 def every_kind(text: str) -> dict[str, Drawing]:
@@ -185,10 +166,6 @@ def every_kind(text: str) -> dict[str, Drawing]:
             [categories.Points(text, 0, [point, None], 0)], [text, "b"], text, "share"
         ),
         "bars": categories.bar_plot([categories.Bars(text, 0, [1, 2])], [text, "b"], text),
-        "shares": categories.share_bars(
-            [categories.ShareBars(text, 0, [Share(1, 2), Share(0, 0)])], [text, text * 20], text
-        ),
-        "scatter": scatter_plot([Track(text, 0, [Spot(text, 1, 0.5, 0.4, 0.6)])], text, text),
         "guards": guard_plot([Incidents(text, i, 9, {3: 2}, i) for i in (0, 1)], ACTIONS, text, 9),
     }
 

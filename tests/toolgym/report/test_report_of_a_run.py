@@ -9,33 +9,27 @@ from tests.toolgym.report.synthetic_run import Page, synthetic_run
 from toolgym import Task, TaskSet, ToolEnv, policies, rollout, tool
 from toolgym.family import TaskFamily
 from toolgym.report import write_report
-from toolgym.report.markup import element
 from toolgym.runs.run import Run
-from toolgym.statistics import Mean, Statistics, Table, recorded_kwargs
+from toolgym.statistics import Statistics, Table, recorded_kwargs
 
 CARDS = "written-tests/Cards-v0"
 HOSTILE = "<script>alert(1)</script>"
 
 
 class CardFamily(TaskFamily):
-    """Counts suits, and draws them."""
+    """Counts suits."""
 
-    def statistics(self, rollouts, top=10, *, env_kwargs=None):
+    def statistics(self, rollouts, top=10):
         said = [turn["calls"][0]["arguments"]["suit"] for r in rollouts for turn in r["turns"]]
         rows = tuple((suit, said.count(suit)) for suit in sorted(set(said)))
         columns = ("suit", "count")
-        note = f"Made with {env_kwargs}."
         return Statistics(
             (
-                Table("suits", "Suits", columns, rows, note, is_key=True),
+                Table("suits", "Suits", columns, rows, is_key=True),
                 Table("more", "More suits", columns, rows),
                 Table("none", "No suits", columns, ()),
             )
         )
-
-    def picture(self, call):
-        suit = str(call["arguments"].get("suit"))
-        return element("svg", element("title", text=suit), class_="graph")
 
 
 class CardEnv(ToolEnv):
@@ -43,7 +37,7 @@ class CardEnv(ToolEnv):
 
     family = CardFamily()
 
-    def __init__(self, packs=1):
+    def __init__(self):
         super().__init__(TaskSet([Task("card", "Which suit?")], name="cards"))
 
     def begin(self, task):
@@ -63,8 +57,8 @@ if CARDS not in gym.registry:
     gym.register(id=CARDS, entry_point=CardEnv)
 
 
-def cards(path, *suits, config=None):
-    run = Run.create(path, {"env_id": CARDS, **(config or {})})
+def cards(path, *suits):
+    run = Run.create(path, {"env_id": CARDS})
     for phase in ("before", "after"):
         said = [json.dumps({"name": "name_suit", "arguments": {"suit": suit}}) for suit in suits]
         played = [rollout.play(CARDS, policies.scripted([each])).to_json() for each in said]
@@ -74,9 +68,8 @@ def cards(path, *suits, config=None):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    config = {"settings": {"env_kwargs": {"packs": 2}}}
     folder = tmp_path_factory.mktemp("runs") / "cards"
-    return Page(write_report(cards(folder, "hearts", HOSTILE, config=config)))
+    return Page(write_report(cards(folder, "hearts", HOSTILE)))
 
 
 def test_the_key_table_is_shown_and_the_others_are_folded_and_empty_ones_left_out(page):
@@ -86,16 +79,6 @@ def test_the_key_table_is_shown_and_the_others_are_folded_and_empty_ones_left_ou
     assert "<summary>More suits</summary>" in written
     assert "No suits" not in written
     assert "hearts</th><td>2</td>" in written
-
-
-def test_the_family_is_told_how_the_environment_was_made(page):
-    assert "Made with {'packs': 2}." in page.text
-
-
-def test_each_drawn_call_has_its_picture_in_the_transcript(page):
-    episodes = page.source.split("<h2>Episodes</h2>")[1]
-
-    assert episodes.count('<svg class="graph"><title>hearts</title></svg>') == 2
 
 
 def test_nothing_that_a_model_wrote_is_markup(page):
@@ -117,7 +100,6 @@ def test_a_family_that_counts_nothing_has_no_such_part(tmp_path):
     page = Page(write_report(synthetic_run(tmp_path / "explore", steps=2, played=2)))
 
     assert "What the agent wrote" not in page.text
-    assert '<svg class="graph"' not in page.source
 
 
 def test_a_run_of_an_environment_that_is_not_installed_has_a_report_all_the_same(tmp_path):
@@ -125,19 +107,6 @@ def test_a_run_of_an_environment_that_is_not_installed_has_a_report_all_the_same
     run.log_rollouts([{"phase": "after", "step": None, "turns": [], "correct": True}])
 
     assert "What the agent wrote" not in Page(write_report(run)).text
-
-
-def test_a_mean_tells_its_interval_and_is_null_where_there_is_none():
-    two, one, none = (
-        Mean.of_counts({0.0: 1, 1.0: 1}),
-        Mean.of_counts({-0.0001: 1}),
-        Mean.of_counts({}),
-    )
-
-    assert two.interval == pytest.approx((0.5 - 1.959964 * 0.5, 0.5 + 1.959964 * 0.5))
-    assert (str(one), str(none)) == ("0.000", "–")
-    assert one.to_json() == {"mean": -0.0001, "interval": None, "of": 1}
-    assert none.to_json() == {"mean": None, "interval": None, "of": 0}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Plots of a few values side by side: points with intervals, bars, and bars that lie.
+"""Plots of a few values side by side: points with intervals, and bars.
 
 They show what was measured once, before and after a training, where `lines` shows what was measured
 at each step.
@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from toolgym.report.markup import Unit, exact_text, is_drawable, number_text
+from toolgym.report.numbers import Unit, exact_text, is_drawable
 from toolgym.report.plots.vega import (
     CARD,
     TIP,
+    Drawing,
     Json,
+    LegendEntry,
     Values,
     colour,
     entries_of,
@@ -25,7 +27,6 @@ from toolgym.report.plots.vega import (
     vertical,
 )
 from toolgym.sanitize import visible
-from toolgym.statistics import Drawing, LegendEntry, Share
 
 CROWDED: Final = 8
 """With more points or bars side by side than this, their values are told to the pointer only."""
@@ -184,100 +185,3 @@ def _by_category(
         transform=shown(),
         encoding={"x": across, "xOffset": beside, "color": colour(entries)},
     )
-
-
-# Shares of things with long names, as bars that lie: the name above, the 95 % interval at the end.
-#
-# The other plots have room for names of a word or two. A workflow or a query needs a line of its
-# own, so here each name stands over its bars, one bar for each series; what is too long even so is
-# cut, and told whole to the pointer and in the table.
-
-LONGEST_NAME: Final = 66
-_NAME: Final = "name"
-_BAR: Final = 15
-
-
-@dataclass(frozen=True)
-class ShareBars:
-    """One bar for each name.
-
-    Attributes:
-        shares: As many as there are names; a share of nothing has no bar.
-    """
-
-    label: str
-    style: int
-    shares: Sequence[Share]
-
-
-def share_bars(series: Sequence[ShareBars], names: Sequence[str], words: str) -> Drawing:
-    """The bars, from the first name down.
-
-    Args:
-        names: What the shares are of.
-    """
-    entries = entries_of(((one.label, one.style, None) for one in series), "bar")
-    values = [
-        {
-            "k": entry.key,
-            "n": place,
-            "x": share.value,
-            "low": share.interval[0],
-            "high": share.interval[1],
-            "text": number_text(share.value, 0.001, "share"),
-            "tip": f"{entry.label}: {share} ({share.count:,} of {share.of:,})",
-        }
-        for one, entry in zip(series, entries, strict=True)
-        for place, share in enumerate(one.shares)
-        if share.value is not None
-    ]
-    written = [
-        {"k": _NAME, "n": n, "text": _short(visible(name), LONGEST_NAME), "tip": visible(name)}
-        for n, name in enumerate(names)
-    ]
-    spec = _lying(words, entries, values, written)
-    rows = tuple(
-        (visible(name), *(f"{one.shares[n]} ({one.shares[n].count:,})" for one in series))
-        for n, name in enumerate(names)
-    )
-    return Drawing(spec, words, entries, ("", *(e.label for e in entries)), rows, is_share=True)
-
-
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def _lying(
-    words: str, entries: Sequence[LegendEntry], values: Sequence[Json], names: Sequence[Json]
-) -> Json:
-    down = {"field": "n", "type": "ordinal", "axis": None, "scale": {"paddingInner": 0.25}}
-    slots = {"domain": [_NAME, *(entry.key for entry in entries)]}
-    beside = {"field": "k", "type": "nominal", "scale": slots}
-    room = 1.18 * max((value["high"] for value in values), default=1.0)  # for what is written
-    along = {"type": "quantitative", "axis": None, "scale": {"domain": [0, room], "nice": False}}
-    bars = {"data": {"values": list(values)}, "transform": shown()}
-    width = {**along, "field": "x"}
-    layers: list[Json] = [
-        {
-            "data": {"values": list(names)},
-            "mark": {"type": "text", "align": "left", "baseline": "middle", "limit": 430},
-            "encoding": {"x": {"value": 0}, "text": {"field": "text"}, "tooltip": TIP},
-        },
-        {
-            **bars,
-            "mark": {"type": "bar", "opacity": 0.75},
-            "encoding": {"x": width, "color": colour(entries), "tooltip": TIP},
-        },
-        {
-            **bars,
-            "mark": {"type": "rule", "strokeWidth": 1.4, "color": "var(--ink)"},
-            "encoding": {"x": {**along, "field": "low"}, "x2": {"field": "high"}},
-        },
-        {
-            **bars,
-            "mark": {"type": "text", "align": "left", "dx": 6, "fontWeight": 600},
-            "encoding": {"x": {**along, "field": "high"}, "text": {"field": "text"}},
-        },
-    ]
-    height = max(len(names), 1) * (_BAR * (len(entries) + 1) + 8)
-    return specification(words, layers, height=height, encoding={"y": down, "yOffset": beside})

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from toolgym.report.markup import Unit
+from toolgym.report.numbers import Unit
 from toolgym.report.plots.vega import (
     COLOURS,
     HOVER,
     SOFT,
     ZOOM,
+    Drawing,
     Json,
+    LegendEntry,
     Values,
     axis_title,
     cells,
@@ -32,7 +34,6 @@ from toolgym.report.plots.vega import (
     vertical,
 )
 from toolgym.sanitize import visible
-from toolgym.statistics import Drawing, LegendEntry
 
 DATA: Final = "lines"
 """The data of all lines of a plot, which several layers draw."""

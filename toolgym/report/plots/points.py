@@ -1,9 +1,4 @@
-"""Two plots of points: tracks in a plane, and the actions of the guards over the steps.
-
-A track is a few points in their order, joined by a thin line, of one colour: what was gained
-against what it costs. Which point is which is told by its mark (ring, disc, diamond), whose meaning
-the caller writes into the note, and to the pointer by its name; nothing is written beside the
-points, so that none can hide another's name.
+"""The actions of the guards over the steps, as points.
 
 An action of a guard is a dot whose height is its severity, so that a run that warns now and then
 has dots low down, and one that ends in a stop can be seen to climb there.
@@ -14,124 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-from toolgym.report.markup import Unit, exact_text
 from toolgym.report.plots.vega import (
-    CARD,
     TIP,
     ZOOM,
-    Json,
-    axis_title,
+    Drawing,
     colour,
     entries_of,
-    number,
-    share_or_number,
     shown,
     specification,
-    vertical,
 )
-from toolgym.sanitize import visible
-from toolgym.statistics import Drawing
-
-Mark = Literal["ring", "disc", "diamond"]
-
-
-@dataclass(frozen=True)
-class Spot:
-    """One point.
-
-    Attributes:
-        name: What the pointer is told.
-        low: Lower end of its interval; as `y` for none.
-        high: Upper end.
-        mark: How it is drawn.
-        is_joined: The line of its track leads to it.
-    """
-
-    name: str
-    x: float
-    y: float
-    low: float
-    high: float
-    mark: Mark = "disc"
-    is_joined: bool = True
-
-
-@dataclass(frozen=True)
-class Track:
-    """Points that belong together."""
-
-    label: str
-    style: int
-    spots: Sequence[Spot]
-
-
-def scatter_plot(tracks: Sequence[Track], words: str, label: str, unit: Unit = "number") -> Drawing:
-    """The tracks; both axes begin at 0.
-
-    Args:
-        label: What the horizontal axis counts.
-    """
-    entries = entries_of(((track.label, track.style, None) for track in tracks), "point")
-    values: list[Json] = [
-        {
-            "k": entry.key,
-            "n": place,
-            "x": number(spot.x),
-            "y": number(spot.y),
-            "low": share_or_number(spot.low, unit),
-            "high": share_or_number(spot.high, unit),
-            "mark": spot.mark,
-            "joined": spot.is_joined,
-            "tip": f"{entry.label}, {visible(spot.name)}: {exact_text(spot.y, unit)}"
-            f" at {spot.x:.2f}",
-        }
-        for track, entry in zip(tracks, entries, strict=True)
-        for place, spot in enumerate(track.spots)
-    ]
-    room = 1.08 * max((value["x"] or 0.0 for value in values), default=1.0)
-    scale = {"domainMin": 0, "domainMax": room or 1.0, "nice": False}
-    across = {"field": "x", "type": "quantitative", "title": axis_title(label), "scale": scale}
-    upward = vertical("y", unit)
-    joined = [{"filter": "datum.joined"}]
-    discs, rings = [{"filter": "datum.mark !== 'ring'"}], [{"filter": "datum.mark === 'ring'"}]
-    shapes = {"domain": ["disc", "diamond"], "range": ["circle", "diamond"]}
-    shape = {"field": "mark", "type": "nominal", "scale": shapes, "legend": None}
-    layers: list[Json] = [
-        {
-            "transform": joined,
-            "mark": {"type": "line", "strokeWidth": 1.2, "opacity": 0.6},
-            "encoding": {"y": upward, "order": {"field": "n"}},
-        },
-        {
-            "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.45},
-            "encoding": {"y": vertical("low", unit), "y2": {"field": "high"}},
-        },
-        {
-            "transform": rings,
-            "mark": {"type": "point", "fill": CARD, "size": 80, "strokeWidth": 2.2, "opacity": 1},
-            "encoding": {"y": upward, "tooltip": TIP},
-        },
-        {
-            "transform": discs,
-            "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-            "encoding": {"y": upward, "shape": shape, "tooltip": TIP},
-        },
-    ]
-    spec = specification(
-        words,
-        layers,
-        data={"values": values},
-        transform=shown(),
-        encoding={"x": across, "color": colour(entries)},
-    )
-    rows = tuple(
-        (f"{track.label}, {visible(spot.name)}", f"{spot.x:.2f}", exact_text(spot.y, unit))
-        for track in tracks
-        for spot in track.spots
-    )
-    return Drawing(spec, words, entries, ("", label, "value"), rows, is_share=unit == "share")
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ by its description and its table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
-from toolgym.report.markup import Unit, exact_text, is_drawable
+from toolgym.report.numbers import Unit, exact_text, is_drawable
 from toolgym.sanitize import visible
-from toolgym.statistics import LegendEntry
 
 SMALLEST: Final = 1e-150
 """What is nearer to 0 counts as 0: parts of smaller spans underflow."""
@@ -57,6 +57,61 @@ CONFIG: Final[Mapping[str, Any]] = {
 
 Json = dict[str, Any]
 Values = Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class LegendEntry:
+    """One series of a plot.
+
+    Attributes:
+        key: Names it inside the plot's data.
+        style: The number of its colour and dashes.
+        run: The number of the run that it is of, where a page shows several; else None.
+        mark: How its key looks in a legend.
+    """
+
+    key: str
+    label: str
+    style: int
+    run: int | None = None
+    mark: Literal["line", "bar", "point"] = "line"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot as data: a specification for the library that draws it, and a table for who reads.
+
+    Attributes:
+        spec: A Vega-Lite specification with its data in it.
+        words: What it shows, in a sentence or a few.
+        entries: Its series.
+        columns: Names of the columns of its table; the first says what a row is of.
+        rows: What it shows in numbers, as text.
+        axis: Plots with the same name of an axis are zoomed together; empty for none.
+        is_share: Values are shares, and written in percent.
+    """
+
+    spec: Json
+    words: str
+    entries: tuple[LegendEntry, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    axis: str = ""
+    is_share: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A plot under a title, as a page shows it.
+
+    Attributes:
+        has_legend: The title does not say by itself what is drawn.
+    """
+
+    title: str
+    note: str
+    drawing: Drawing
+    has_legend: bool = False
 
 
 def number(value: float | None) -> float | None:

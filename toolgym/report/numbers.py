@@ -1,43 +1,14 @@
-"""Text and numbers as a page shows them: what cannot be printed made visible, markup escaped.
-
-What a model, a database or a stranger's file wrote may hold control characters, halves of
-characters and tags. `toolgym.sanitize.visible` gives each of the first two a sign, `element` here
-escapes the third; nothing else in reports writes markup in Python. Numbers get as many decimals as
-a reader can use.
-"""
+"""Numbers as a page shows them, with as many decimals as a reader can use."""
 
 from __future__ import annotations
 
 import math
-from html import escape
 from typing import Literal, TypeGuard
-
-from toolgym.sanitize import visible
 
 LARGEST = 1e150
 """Beyond this a number is treated as missing: differences of larger ones overflow."""
 
 Unit = Literal["share", "number"]
-
-
-def element(name: str, *children: str, text: str = "", **attributes: str | float) -> str:
-    """One element of SVG or HTML.
-
-    Args:
-        children: Markup made by this function.
-        text: Plain text, escaped here.
-        attributes: A trailing underscore is dropped (`class_`), others become hyphens; numbers are
-            rounded to a tenth of a unit.
-    """
-    pairs = (
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_attribute(value))}"'
-        for key, value in attributes.items()
-    )
-    return f"<{name}{''.join(pairs)}>{escape(visible(text))}{''.join(children)}</{name}>"
-
-
-def _attribute(value: str | float) -> str:
-    return visible(value) if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")
 
 
 def is_drawable(value: object) -> TypeGuard[float]:
