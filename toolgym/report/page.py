@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from toolgym.errors import ConfigurationError
@@ -28,7 +28,6 @@ from toolgym.runs.run import Run
 from toolgym.sanitize import visible
 
 FILE: Final = "report.html"
-_PACKAGE: Final = "toolgym.report"
 EPISODES: Final = 100
 """Tasks whose episodes a report shows."""
 
@@ -53,44 +52,38 @@ def write_report(
     if out is None:
         out = shown[0].path if len(shown) == 1 else shown[0].path.resolve().parent
     file = out / FILE if out.is_dir() else out
-    page = rendered("page.html.j2", **_content(views(shown), episodes))
+    page = _page(views(shown), episodes)
     file.parent.mkdir(parents=True, exist_ok=True)
     replace_file(file, [page.encode("utf-8")])
     return file
 
 
-def rendered(template: str, /, *, package: str = _PACKAGE, **content: Any) -> str:
-    """A page from its template: with the style sheet, the scripts and the policy that all share.
-
-    Args:
-        template: Its file.
-        package: Where it lies; what it extends or imports may lie in this one.
-        content: What the template shows.
-    """
+def _page(runs: Sequence[RunView], episodes: int) -> str:
+    """The page as text."""
     library = plotting_script()
     scripts = [script for script in (library, page_script()) if script is not None]
-    return _template(template, package).render(
+    return _template().render(
         policy=policy(scripts),
         scripts=[Markup(script) for script in scripts],
         install="" if library is not None else INSTALL,
         page_data=PageData(),
-        **content,
+        **_content(runs, episodes),
     )
 
 
 @cache
-def _template(name: str, package: str) -> Template:
-    """A page's template by its file's name, with the style sheet that all pages share."""
-    own, theirs = PackageLoader(_PACKAGE, "."), PackageLoader(package, ".")
+def _template() -> Template:
+    """The page's template, with its style sheet."""
+    loader = PackageLoader("toolgym.report", ".")
     environment = Environment(
-        loader=own if package == _PACKAGE else ChoiceLoader([theirs, own]),
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalize,
         keep_trailing_newline=True,
     )
-    style = own.get_source(environment, "page.css")[0]
-    return environment.get_template(name, globals={"style": Markup(style.rstrip())})
+    style = loader.get_source(environment, "page.css")[0]
+    return environment.get_template("page.html.j2", globals={"style": Markup(style.rstrip())})
 
 
 def _finalize(value: Any) -> Any:
