@@ -12,11 +12,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES: dict[str, tuple[str, ...]] = {
     "toolgym": ("toolgym",),
     "toolgym.policies": ("toolgym.policies",),
-    "toolgym.curriculum": (
-        "toolgym.curriculum.SuccessCurriculum",
-        "toolgym.curriculum.HardnessCurriculum",
-        "toolgym.curriculum.Trust",
-    ),
     "toolgym.records": (
         "toolgym.records.EpisodeRecord",
         "toolgym.records.Evaluation",

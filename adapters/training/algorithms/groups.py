@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from toolgym.curriculum import mixed_chance
 from toolgym.episode import Outcome
 from toolgym.errors import ConfigurationError
 
@@ -137,7 +136,21 @@ def _fitted(counts: Sequence[Counts], size: int) -> float:
     if alike <= 0.0:
         return live_chance(mean, size)
     weight = 1.0 / alike - 1.0
-    return mixed_chance(mean * weight, (1.0 - mean) * weight, size)
+    return _mixed_chance(mean * weight, (1.0 - mean) * weight, size)
+
+
+def _mixed_chance(right: float, wrong: float, size: int) -> float:
+    """The chance that a group has both outcomes, for a rate that is Beta(right, wrong).
+
+    It is the mean of 1 - p^K - (1-p)^K over that distribution.
+
+    >>> round(_mixed_chance(1, 1, 8), 3), round(_mixed_chance(50, 1, 8), 3)
+    (0.778, 0.138)
+    """
+    total = right + wrong
+    all_right = math.prod((right + i) / (total + i) for i in range(size))
+    all_wrong = math.prod((wrong + i) / (total + i) for i in range(size))
+    return max(0.0, 1.0 - all_right - all_wrong)
 
 
 @dataclass(frozen=True)

@@ -121,8 +121,8 @@ def _sample(setup: Setup) -> str | None:
 
 
 _EASIER: Final = (
-    "Play tasks that are sometimes done: easier ones first, or a curriculum by success; look"
-    " into rollouts.jsonl for whether a right answer is judged right."
+    "Play tasks that are sometimes done: easier ones first. Look into"
+    " rollouts.jsonl for whether a right answer is judged right."
 )
 _HARDER: Final = "Stop here, or go on with harder tasks."
 
@@ -183,7 +183,7 @@ _FAULTS: Final = (
     "Repair the environment: the log names each fault, and a rollout that one left unscored is"
     " not learnt from."
 )
-_IN_BETWEEN: Final = "Play tasks that are done now and then, by a curriculum of measured success."
+_IN_BETWEEN: Final = "Play tasks that are sometimes done: leave out those that always or never are."
 _WHAT_IS_TRAINED: Final = (
     "See that the parameters that are to be trained require gradients, and look at"
     " `learnt_tokens`, `unfinished` and `faults` of these steps in metrics.jsonl."

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from adapters.training.algorithms.groups import SAME, group_size
 from adapters.training.preflight.sample import SampleFigures
 from adapters.training.runs.settings import TrainSettings
-from toolgym.curriculum import FormatFigures, Trust
+from toolgym.rewards import RewardConfig
 from toolgym.runs.files import plain
 
 Level = Literal["no-go", "warn"]
@@ -89,6 +89,9 @@ class Limits:
         unfinished: Above this share of rollouts that run out of tokens it is pointless.
         many_unfinished: Above this it is worse.
         answered: Below this share of episodes with an answer it is worse.
+        lost: Above this share of wrong answers among the episodes that found the whole result it is
+            worse: the form of the answer is not understood. Fewer than `found` are not judged.
+        found: The number of such episodes from which on `lost` is judged.
         signal: Below this share of groups with different outcomes, at the group size of the run, it
             is pointless.
         live: Below this share of groups with right and wrong members it is worse.
@@ -105,6 +108,8 @@ class Limits:
     unfinished: float = 0.5
     many_unfinished: float = 0.1
     answered: float = 0.8
+    lost: float = 0.5
+    found: int = 8
     signal: float = 0.1
     live: float = 0.5
     faults: float = 0.2
@@ -219,12 +224,13 @@ def _signal(
         reason = f"{figures.live[size]:.0%} of groups of {size} have right and wrong members;"
         reason += f" in {figures.signal[size]:.0%} the outcomes differ."
         yield Finding("live_groups", "warn", reason, advice)
-    mismatch = FormatFigures()
-    for record in figures.records:
-        mismatch.note(record)
-    for doubt in mismatch.doubts(Trust(validity=0.0, answered=0.0)):
-        what, _, cure = doubt.partition(": ")
-        yield Finding("answers", "warn", f"{_capital(what)}.", f"{_capital(cure)}.")
+    bins = RewardConfig.of(None).bins
+    found = [each for each in figures.records if each.answered and each.progress_bin >= bins]
+    lost = sum(not record.correct for record in found)
+    if len(found) >= limits.found and lost > limits.lost * len(found):
+        reason = f"{lost / len(found):.0%} of the answers are judged wrong although the result had"
+        advice = "Read some of them, for their form is not understood."
+        yield Finding("answers", "warn", f"{reason} been found.", advice)
 
 
 def size_advice(figures: SampleFigures, wanted: float) -> str:
@@ -257,7 +263,3 @@ def _level(is_hopeless: bool) -> Level:
 
 def _codes(counted: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {code}" for code, number in list(counted.items())[:3]) or "no call"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
