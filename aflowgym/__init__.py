@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 import gymnasium
 
-from toolgym.former_paths import redirect
 from toolgym.lazy import names_from
 
 if TYPE_CHECKING:
@@ -70,11 +69,4 @@ _HOME = {  # imported when first used: `import aflowgym` stays quick
 
 gymnasium.register(id="aflowgym/Compose-v0", entry_point="aflowgym.envs.compose:ComposeEnv")
 gymnasium.register(id="aflowgym/Operate-v0", entry_point="aflowgym.envs.operate:OperateEnv")
-redirect(
-    {
-        "aflowgym.pictures": "aflowgym.statistics.workflow_svg",
-        "aflowgym.protocols": "aflowgym.execution.protocols",
-    }
-)
-
 __getattr__ = names_from(__name__, _HOME)

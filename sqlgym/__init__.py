@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import gymnasium
 
-from toolgym.former_paths import redirect
 from toolgym.lazy import names_from
 
 if TYPE_CHECKING:
@@ -38,15 +37,5 @@ _HOME = {  # imported when first used: `import sqlgym` stays quick
 
 gymnasium.register(id="sqlgym/Explore-v0", entry_point="sqlgym.envs.explore:ExploreEnv")
 gymnasium.register(id="sqlgym/TextToSQL-v0", entry_point="sqlgym.envs.text_to_sql:TextToSQLEnv")
-
-redirect(
-    {
-        "sqlgym.bundled": "sqlgym.datasets.bundled",
-        "sqlgym.limits": "sqlgym.database.limits",
-        "sqlgym.render": "sqlgym.database.render",
-        "sqlgym.synthesis.world": "sqlgym.synthesis.reading.world",
-        "sqlgym.task_family": "sqlgym.datasets.family",
-    }
-)
 
 __getattr__ = names_from(__name__, _HOME)

@@ -1,23 +1,21 @@
-"""Children forked beside busy threads: none waits for ever, and each plays as one alone does."""
+"""Forked children find every lock free, open connections of their own, and play as their parent."""
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-import warnings
 
+import gymnasium as gym
 import pytest
 
 from aflowgym import sandbox
 from aflowgym.backends.sharing import Shared
 from aflowgym.sandbox.unsafe import UnsafeSandbox
 from sqlgym.database import database as database_module
-from sqlgym.database.database import ConnectionPool, Database, open_database
+from sqlgym.database.database import ConnectionPool, Database
 from sqlgym.database.query_result import ResultCache
 from sqlgym.database.turnstile import Turnstile
-from toolgym import registration, sqlite_forks
+from toolgym import registration
 from toolgym.chat.cache import ReplyCache
 from toolgym.policies import ExpertPolicy
 from toolgym.rollout import play
@@ -27,9 +25,6 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 SECONDS = 60
 """After which a child is taken to wait for ever."""
 FAMILIES = ("sqlgym/Explore-v0", "aflowgym/Compose-v0", "aflowgym/Operate-v0")
-LONG = """WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 20000)
-SELECT group_concat(x || 'y') FROM c GROUP BY substr('abcdefgh' || x, 1, 11)"""
-"""Asks SQLite for memory all the time."""
 
 
 def played(seed):
@@ -47,65 +42,6 @@ def file_of(seed):
     return env.task.database
 
 
-class Busy:
-    """Threads that do what an episode does, each something else, until they are told to stop."""
-
-    def __init__(self, n):
-        self.problems = []
-        self._done = threading.Event()
-        kinds = (self._episodes, self._explore, self._read, self._parse)
-        self._threads = [
-            threading.Thread(target=self._work, args=(kinds[number % len(kinds)], number))
-            for number in range(n)
-        ]
-
-    def __enter__(self):
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *problem):
-        self._done.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _work(self, kind, number):
-        turn = 0
-        while not self._done.is_set():
-            turn += 1
-            try:
-                kind(number * 1_000_003 + turn)
-            except BaseException as problem:
-                self.problems.append(problem)
-                raise
-
-    def _episodes(self, seed):
-        played(seed)
-
-    def _explore(self, seed):
-        env = registration.make("sqlgym/Explore-v0")
-        env.reset(seed=seed)
-        table = open_database(env.task.database).schema.names[0]
-        for name, arguments in (
-            ("describe", {"table_name": table}),
-            ("sample", {"table_name": table}),
-            ("query", {"sql": f"{LONG} LIMIT {seed % 1000}"}),
-            ("query", {"sql": f"SELECT nope{seed}"}),
-            ("answer", {"value": seed}),
-        ):
-            env.step({"name": name, "arguments": arguments})
-
-    def _read(self, seed):
-        database = Database(file_of(seed))
-        assert database.backwards.schema.names == database.schema.names
-
-    def _parse(self, seed):
-        for env_id in FAMILIES:
-            env = registration.make(env_id)
-            env.reset(seed=seed)
-            env.step(f'I say: {{"name": "quary", "arguments": {{"sql": "SELECT {seed}", }} ')
-
-
 def ended(child):
     """The exit status of a child; one that hangs is ended by a signal."""
     end = time.monotonic() + SECONDS
@@ -117,33 +53,6 @@ def ended(child):
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return "hung"
-
-
-def forked(seed, expected):
-    """What became of a child that plays an episode of each family, and compares."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
-        child = os.fork()
-    if child == 0:
-        status = 3
-        try:
-            status = 0 if played(seed) == expected else 1
-        finally:
-            os._exit(status)  # whatever happened: the child is a copy of pytest
-    return ended(child)
-
-
-def fork_often(n):
-    """The children of `n` forks beside eight busy threads that did not end well."""
-    expected = [played(seed) for seed in range(5)]
-    bad = []
-    with Busy(8) as busy:
-        for number in range(n):
-            outcome = forked(number % 5, expected[number % 5])
-            if outcome != 0:
-                bad.append((number, outcome))
-    assert busy.problems == []
-    return bad
 
 
 OWNERS = {
@@ -183,28 +92,30 @@ def test_a_child_finds_free_what_another_thread_of_its_parent_holds(owner, tmp_p
     assert ended(child) == 0
 
 
-HOLDING_SQLITE = """
-import os, signal, sqlite3
-from toolgym import sqlite_forks
-
-for address in sqlite_forks.LOCKS.addresses:
-    sqlite_forks.LOCKS._try(address)
-child = os.fork()
-if child == 0:
-    signal.alarm(20)
-    sqlite3.connect(":memory:").execute("SELECT group_concat('x')").fetchall()
-    os._exit(0)
-_, status = os.waitpid(child, 0)
-os._exit(os.waitstatus_to_exitcode(status) != 0)
-"""
-
-
-@pytest.mark.skipif(sqlite_forks.LOCKS is None, reason="this SQLite hides its functions")
-def test_a_child_uses_sqlite_whichever_of_its_locks_were_held():
-    ran = subprocess.run([sys.executable, "-c", HOLDING_SQLITE], timeout=SECONDS, check=False)
-    assert ran.returncode == 0
+def test_a_forked_child_plays_as_its_parent_does():
+    expected = played(0)
+    child = os.fork()
+    if child == 0:
+        status = 3
+        try:
+            status = 0 if played(0) == expected else 1
+        finally:
+            os._exit(status)  # whatever happened: the child is a copy of pytest
+    assert ended(child) == 0
 
 
 @pytest.mark.nightly
-def test_60_forks_beside_eight_busy_threads_all_play_as_alone():
-    assert fork_often(60) == []
+def test_20_vectors_of_processes_start():
+    for start in range(20):
+        vector = gym.make_vec(
+            "sqlgym/Explore-v0",
+            num_envs=2,
+            vectorization_mode="async",
+            vector_kwargs={"shared_memory": False},
+        )
+        try:
+            vector.reset_async(seed=start)
+            observations, _ = vector.reset_wait(timeout=SECONDS)
+            assert len(observations) == 2
+        finally:
+            vector.close(timeout=SECONDS)

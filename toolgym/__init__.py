@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from toolgym.former_paths import redirect
 from toolgym.lazy import names_from
 
 if TYPE_CHECKING:
@@ -82,14 +81,6 @@ _HOME = {  # imported when first used: the command line starts quickly
     "tool": "toolgym.tools",
     "tool_env_ids": "toolgym.registration",
 }
-
-redirect(
-    {
-        "toolgym.chat.scripted_server": "toolgym.testing.chat_server",
-        "toolgym.task_report": "toolgym.inspection",
-    }
-)
-
 
 _named = names_from(__name__, _HOME)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-import toolgym.sqlite_forks  # noqa: F401  (a child may use SQLite too)
 from sqlgym.database.memory import is_used_up
 from toolgym.errors import EnvironmentFault
 

@@ -18,7 +18,6 @@ import warnings
 from pathlib import Path
 from typing import Final
 
-import toolgym.sqlite_forks  # noqa: F401  (a child may use SQLite too)
 from toolgym.chat.reply import Reply
 from toolgym.errors import ConfigurationError
 from toolgym.forks import leave_to_parent, renew_in_child
