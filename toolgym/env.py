@@ -16,9 +16,7 @@ from collections.abc import Generator, Hashable
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.utils import seeding
 
 from toolgym.calls import ToolCall, bind_call, errors, parse_calls
 from toolgym.episode import Episode, Info, Outcome, Turn, budget_notice
@@ -31,46 +29,10 @@ from toolgym.tasks import Task, TaskSet
 from toolgym.tools import ToolSpec, tools_of
 
 T = TypeVar("T", bound=Task)
-ObsType = TypeVar("ObsType")
-ActType = TypeVar("ActType")
 HOW_TO_CALL = 'Call a tool like this: <tool_call>{"name": ..., "arguments": {...}}</tool_call>'
 
 
-class LateRandomEnv(gym.Env[ObsType, ActType]):
-    """`gymnasium.Env`, but for the time at which `np_random` is made.
-
-    `reset(seed=)` has to seed `np_random`, and to make a generator of NumPy's takes as long as many
-    a step does. A tool environment chooses its task by a hash and hardly ever draws, so `reset`
-    only keeps the seed. The first use of `np_random` makes the generator that Gymnasium would have
-    made.
-    """
-
-    _np_generator: np.random.Generator | None = None
-
-    @property
-    def _np_random(self) -> np.random.Generator | None:
-        """What Gymnasium keeps the generator in, and its checker looks at."""
-        if self._np_generator is None and self._np_random_seed is not None:
-            self._np_generator, _ = seeding.np_random(self._np_random_seed)
-        return self._np_generator
-
-    @_np_random.setter
-    def _np_random(self, generator: np.random.Generator | None) -> None:
-        self._np_generator = generator
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """Seed the generator, as `gymnasium.Env.reset` does.
-
-        Raises:
-            gymnasium.error.Error: The seed is no integer of at least 0.
-        """
-        if isinstance(seed, int) and seed >= 0:
-            self._np_generator, self._np_random_seed = None, seed
-        else:
-            super().reset(seed=seed)
-
-
-class ToolEnv(LateRandomEnv[str, Any], Generic[T]):
+class ToolEnv(gym.Env[str, Any], Generic[T]):
     """An environment of tools; a subclass adds `begin`, `expert` and methods marked `@tool`.
 
     Args:
