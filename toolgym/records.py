@@ -19,7 +19,6 @@ from toolgym.errors import ConfigurationError
 from toolgym.intervals import pass_at, wilson_interval
 from toolgym.notebook import facts_table
 from toolgym.rewards import MISTAKES
-from toolgym.tries import Try, check_distinct
 
 FIGURES: Final = (
     *("score", "correct", "answered", "turns", "calls", "repairs", "errors"),
@@ -263,32 +262,41 @@ class Evaluation:
 
     @classmethod
     def merged(cls, parts: Iterable[Evaluation]) -> Evaluation:
-        """The parts of one measurement, played as shards, as if they had been one run.
+        """Several evaluations, each of other tasks, as if they had been one.
 
         Args:
-            parts: In any number; of tasks in the order of the run if those are the first shards'.
-
-        Returns:
-            The tries of a task together, by their numbers, and tasks in the order in which they
-            first come; `k` is how many tries each has.
+            parts: The evaluations, in the order that the tasks are to have.
 
         Raises:
-            ConfigurationError: There is nothing, or the parts are of several environments, or a try
-                is there twice, or has no number, or some tasks have more tries than others.
+            ConfigurationError: There is nothing, or the parts are of several environments, or a
+                task is in two of them, or some tasks have other tries than the rest.
         """
         shards = list(parts)
-        records = [record for part in shards for record in part.records]
-        tasks = _numbers_by_task(records)
-        k = max(map(len, tasks.values()))
-        if short := [task_id for task_id, numbers in tasks.items() if len(numbers) < k]:
+        tries: dict[str, list[int | None]] = {}
+        for part in shards:
+            if twice := sorted({record.task_id for record in part} & tries.keys()):
+                raise ConfigurationError(
+                    f"{len(twice)} tasks are in more than one evaluation, such as {twice[0]}: play"
+                    " other tasks in each (shard=, --shard)."
+                )
+            for record in part:
+                tries.setdefault(record.task_id, []).append(record.number)
+        records = tuple(record for part in shards for record in part)
+        envs = sorted({record.env_id for record in records})
+        if len(envs) != 1:
             raise ConfigurationError(
-                f"{len(short)} tasks have fewer than {k} tries, {short[0]} has"
-                f" {len(tasks[short[0]])}: a shard is missing. Play it, and merge all of them."
+                f"evaluations of one environment can be merged, these are of"
+                f" {', '.join(envs) or 'none'}."
             )
-        places = {task_id: place for place, task_id in enumerate(tasks)}
-        records.sort(key=lambda record: (places[record.task_id], record.number))
+        k = max(map(len, tries.values()))
+        for task_id, numbers in tries.items():
+            if numbers != list(range(k)):
+                raise ConfigurationError(
+                    f"every task needs {k} tries, numbered from 0, and {task_id} has the tries"
+                    f" {numbers}: play each evaluation with the same k."
+                )
         refused = {refusal["task_id"]: refusal for part in shards for refusal in part.refused}
-        return cls(tuple(records), k, tuple(refused.values()))
+        return cls(records, k, tuple(refused.values()))
 
     @property
     def _scored(self) -> list[EpisodeRecord]:
@@ -357,25 +365,6 @@ class Evaluation:
         return {
             key: None if isinstance(v, float) and math.isnan(v) else v for key, v in figures.items()
         }
-
-
-def _numbers_by_task(records: Sequence[EpisodeRecord]) -> dict[str, list[int]]:
-    """The numbers of the tries at each task, of records that can stand together."""
-    envs = sorted({record.env_id for record in records})
-    if len(envs) != 1:
-        raise ConfigurationError(
-            f"episodes of one environment can be merged, these are of {', '.join(envs) or 'none'}."
-        )
-    tasks: dict[str, list[int]] = {}
-    for record in records:
-        if record.number is None:
-            raise ConfigurationError(
-                f"an episode of {record.task_id} does not tell which try it is: it was not played"
-                " by an evaluation, or by an older version, which numbered no tries."
-            )
-        tasks.setdefault(record.task_id, []).append(record.number)
-    check_distinct([Try(task_id, n) for task_id, numbers in tasks.items() for n in numbers])
-    return tasks
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -3,9 +3,9 @@
 Episodes run in lock step, `batch` at a time, so that a language model acts for all of them in one
 forward pass. Each becomes an `EpisodeRecord`, plain data that can be written as a line of JSON.
 
-An episode is a try at its task, and draws by the number of the try (`toolgym.tries`): several
-machines can play parts of one measurement, and `Evaluation.merged` puts their parts together. Or
-one evaluation spreads its batches over the workers of a `Spread`, which gives the same records.
+An episode is a try at its task, and draws by the number of the try (`toolgym.tries`). Several
+machines can play parts of the tasks, and `Evaluation.merged` puts the parts together. Or one
+evaluation spreads its batches over the workers of a `Spread`, which gives the same records.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from toolgym.policies import ByName, Metered, Policy, Situation, as_policy
 from toolgym.records import EpisodeRecord, Evaluation
 from toolgym.spread import HERE, Part, Progress, Spread, Tell
 from toolgym.tasks import TaskSet, seed_of
-from toolgym.tries import Shard, Try, seed_of_try, slots, tries_of
+from toolgym.tries import Try, seed_of_try, slots, tries_of
 
 __all__ = ["EpisodeRecord", "Evaluation", "evaluate", "play", "run"]
 
@@ -113,7 +113,6 @@ def run(
     policy: AnyPolicy,
     task_ids: Sequence[str],
     *,
-    start: int = 0,
     batch: int = 64,
     seed: int = 0,
     progress: Progress | None = None,
@@ -125,13 +124,12 @@ def run(
         env: The id of the environment; or one that is made, which plays one episode after another.
         policy: What acts: a policy, a function from an observation to an action, or a name.
         task_ids: One episode each. An id may occur several times: each time is the next try at it.
-        start: The number of the first try at each task.
         batch: Episodes that are open together; they draw the same in whatever batch.
         seed: With the task and the number of the try, what an episode draws by.
         progress: Called when episodes end, with how many have and how many there are.
     """
     player = _Player(env, policy, seed, env_kwargs)
-    parts = _batches(tries_of(task_ids, start), batch if isinstance(env, str) else 1)
+    parts = _batches(tries_of(task_ids), batch if isinstance(env, str) else 1)
     for records in HERE.map(player.play, parts, progress):
         yield from records
 
@@ -233,7 +231,6 @@ def evaluate(
     *,
     k: int = 1,
     n: int | None = None,
-    start: int = 0,
     shard: tuple[int, int] = (1, 1),
     batch: int = 64,
     seed: int = 0,
@@ -251,8 +248,6 @@ def evaluate(
             `expert`.
         k: Tries per task, for pass@k.
         n: Tasks; None means all. Fewer are chosen by the seed.
-        start: The number of the first try at each task; a shard by tries goes on where another one
-            ends.
         shard: Which part of the tasks to play, from 1, and of how many parts.
         batch: Episodes that are open together.
         seed: Chooses the tasks and seeds the episodes.
@@ -263,25 +258,31 @@ def evaluate(
         env_kwargs: For `gym.make`.
 
     Raises:
-        ConfigurationError: k or n is below 1, or start below 0, or there is no such shard, or the
-            environment cannot be made, or no task is playable, or something cannot be sent to
-            other processes.
+        ConfigurationError: k or n is below 1, or there is no such shard, or the environment cannot
+            be made, or no task is playable, or something cannot be sent to other processes.
         PartLost: A worker of the spread was lost with a batch again and again.
     """
-    if min(k, batch, 1 if n is None else n) < 1 or start < 0:
+    if min(k, batch, 1 if n is None else n) < 1:
+        raise ConfigurationError(f"k, n and batch must be at least 1, got {k=}, {n=}, {batch=}.")
+    number, of = shard
+    if not 1 <= number <= of:
         raise ConfigurationError(
-            f"k, n and batch must be at least 1, start at least 0, got {k=}, {n=}, {batch=},"
-            f" {start=}."
+            f"there is no shard {number}/{of}: they go from 1/{of} to {of}/{of}."
         )
-    part = Shard(*shard).checked()
     made = _made(env, env_kwargs)
     play = _playing(env, policy, seed, env_kwargs, spread)
     chosen = made.tasks if n is None else made.tasks.shuffle(seed).first_playable(n)
-    playable = chosen[part.bounds(len(chosen))].playable()
+    total = len(chosen)
+    playable = chosen[total * (number - 1) // of : total * number // of].playable()
     if not len(playable):
-        raise ConfigurationError(_nothing_to_play(made.tasks, chosen, part))
+        if total and of > 1:
+            raise ConfigurationError(
+                f"no task of shard {number}/{of} of {made.tasks.name} is playable: there are"
+                f" {total} tasks; cut them into fewer shards."
+            )
+        raise ConfigurationError(_nothing_to_play(made.tasks))
     ids = [task_id for task_id in playable.ids for _ in range(k)]
-    parts = _batches(tries_of(ids, start), batch if isinstance(env, str) else 1)
+    parts = _batches(tries_of(ids), batch if isinstance(env, str) else 1)
     records = []
     for played in spread.map(play, parts, progress):
         if isinstance(policy, ByName):
@@ -307,12 +308,7 @@ def _playing(
     return lambda tries, tell: _Played(player.play(tries, tell), {})
 
 
-def _nothing_to_play(tasks: TaskSet[Any], chosen: TaskSet[Any], part: Shard) -> str:
-    if len(chosen) and part.of > 1:
-        return (
-            f"no task of shard {part.number}/{part.of} of {tasks.name} is playable: there are"
-            f" {len(chosen)} tasks; cut them into fewer shards."
-        )
+def _nothing_to_play(tasks: TaskSet[Any]) -> str:
     counted = Counter(refusal.code for refusal in tasks.refused.values())
     reasons = ", ".join(f"{n} {code}" for code, n in sorted(counted.items())) or "it is empty"
     return f"no task of {tasks.name} is playable: {reasons}."

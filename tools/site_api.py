@@ -17,7 +17,6 @@ PAGES: dict[str, tuple[str, ...]] = {
         "toolgym.records.Evaluation",
         "toolgym.rollout.play",
         "toolgym.rollout.evaluate",
-        "toolgym.tries.Shard",
         "toolgym.tries.Try",
     ),
     "toolgym.runs": (

@@ -101,7 +101,7 @@ def play_in_batches(player: Player, asked: Asked, seed: int, done: Done) -> list
     Raises:
         EnvironmentFault: An environment failed before its episode began.
     """
-    tries = tries_of(asked.repeated, 0)
+    tries = tries_of(asked.repeated)
     requests = [Request(task_id, 0, f"evaluation-{seed}-{number}") for task_id, number in tries]
     prompts = _prompts(player, asked.task_ids)
     texts = [prompts[request.task_id] for request in requests]

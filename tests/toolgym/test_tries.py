@@ -1,4 +1,4 @@
-"""A try is named by its task and number: shards play exactly what one run would have played."""
+"""A try draws by its task and number: shards play exactly what one run would have played."""
 
 import json
 import random
@@ -17,7 +17,6 @@ from toolgym.commands.episode_output import write_records
 from toolgym.policies.chat import ChatPolicy
 from toolgym.records import Evaluation
 from toolgym.testing.chat_server import ScriptedServer
-from toolgym.tries import Shard
 
 SQL, FLOW = "sqlgym/Explore-v0", "aflowgym/Compose-v0"
 
@@ -62,22 +61,6 @@ def players():
     ]
 
 
-def test_two_shards_by_tries_equal_one_run_record_by_record(lock_id):
-    one = rollout.evaluate(lock_id, Tossing(), k=4, seed=5, batch=7)
-    shards = [
-        rollout.evaluate(lock_id, Tossing(), k=k, start=start, seed=5, batch=batch)
-        for start, k, batch in ((0, 3, 64), (3, 1, 2))
-    ]
-    merged = Evaluation.merged(shards)
-
-    assert [r.to_json() for r in merged.records] == [r.to_json() for r in one.records]
-    assert merged.summary() == one.summary()
-    assert merged.pass_at_k == one.pass_at_k
-    assert {record.number for record in shards[1].records} == {3}
-    own_draws = {json.dumps(record.to_json()["turns"]) for record in one.records}
-    assert len(own_draws) > len({record.task_id for record in one.records})  # tries do differ
-
-
 @pytest.mark.parametrize(("env_id", "policy", "options"), players())
 def test_shards_by_tasks_equal_one_run_record_by_record(lock_id, env_id, policy, options):
     one = rollout.evaluate(env_id, policy(), k=2, seed=5, **options)
@@ -90,6 +73,13 @@ def test_shards_by_tasks_equal_one_run_record_by_record(lock_id, env_id, policy,
 
     assert [r.to_json() for r in merged.records] == [r.to_json() for r in one.records]
     assert merged.summary() == one.summary()
+    assert merged.pass_at_k == one.pass_at_k
+
+
+def test_the_tries_at_a_task_differ(lock_id):
+    played = rollout.evaluate(lock_id, Tossing(), k=4, seed=5).records
+    draws = {json.dumps(record.to_json()["turns"]) for record in played}
+    assert len(draws) > len({record.task_id for record in played})
 
 
 def test_the_order_of_the_tasks_the_batch_and_what_was_played_before_change_no_try(lock_id):
@@ -101,12 +91,8 @@ def test_the_order_of_the_tasks_the_batch_and_what_was_played_before_change_no_t
             by_name(rollout.run(lock_id, policy, order, seed=8, batch=batch))
             for order, batch in ((ids[::-1], 64), (shuffled, 1), (ids, 5))
         ]
-        alone = {
-            name: rollout.run(lock_id, policy, [name[0]], start=name[1], seed=8) for name in usual
-        }
 
         assert all(other == usual for other in others)
-        assert {name: next(records).to_json() for name, records in alone.items()} == usual
         assert by_name(rollout.run(lock_id, policy, ids, seed=9)) != usual
 
 
@@ -145,44 +131,33 @@ def test_the_seeds_that_a_server_is_sent_are_those_of_the_tries(lock_id):
             return sorted(asked)
 
         whole = seeds(k=4)
-        parts = [seeds(k=2, start=start, shard=(part, 2)) for start in (0, 2) for part in (1, 2)]
+        parts = [seeds(k=4, shard=(part, 2)) for part in (1, 2)]
     assert len(set(whole)) == 16
     assert sorted(seed for part in parts for seed in part) == whole
 
 
-def test_a_try_that_is_there_twice_is_refused_by_its_name(lock_id):
-    shard = rollout.evaluate(lock_id, Tossing(), k=2)
-    with pytest.raises(ConfigurationError, match=r"8 tries are there more than once \(try 0 of "):
-        Evaluation.merged([shard, shard])
-    further = rollout.evaluate(lock_id, Tossing(), k=2, start=1)
-    with pytest.raises(ConfigurationError, match=r"4 tries .* \(try 1 of .* --start"):
-        Evaluation.merged([shard, further])
-
-
 def test_what_is_not_one_whole_measurement_is_not_merged(lock_id):
-    shard = rollout.evaluate(lock_id, Tossing(), k=2)
-    more = rollout.evaluate(lock_id, Tossing(), start=2, shard=(1, 2))
-    with pytest.raises(ConfigurationError, match="2 tasks have fewer than 3 tries"):
-        Evaluation.merged([shard, more])
-    unnamed = tuple(replace(record, number=None) for record in shard.records)
-    with pytest.raises(ConfigurationError, match="does not tell which try it is"):
+    first, second = (rollout.evaluate(lock_id, Tossing(), k=2, shard=(i, 2)) for i in (1, 2))
+    with pytest.raises(ConfigurationError, match=r"2 tasks are in more than one evaluation"):
+        Evaluation.merged([first, second, first])
+    more = rollout.evaluate(lock_id, Tossing(), k=3, shard=(2, 2))
+    with pytest.raises(
+        ConfigurationError, match=r"every task needs 3 tries, .* the tries \[0, 1\]"
+    ):
+        Evaluation.merged([first, more])
+    with pytest.raises(ConfigurationError, match=r"the tries \[0, 1, 0, 1\]"):
+        Evaluation.merged([Evaluation(first.records * 2, 2)])
+    unnamed = tuple(replace(record, number=None) for record in first.records)
+    with pytest.raises(ConfigurationError, match=r"the tries \[None, None\]"):
         Evaluation.merged([Evaluation(unnamed, 2)])
-    other = tuple(replace(record, env_id="toy/Other-v0") for record in shard.records)
+    other = tuple(replace(record, env_id="toy/Other-v0") for record in second.records)
     with pytest.raises(ConfigurationError, match="these are of toy/Lock-v0, toy/Other-v0"):
-        Evaluation.merged([shard, Evaluation(other, 2)])
+        Evaluation.merged([first, Evaluation(other, 2)])
     with pytest.raises(ConfigurationError, match="these are of none"):
         Evaluation.merged([])
 
 
-@pytest.mark.parametrize("text", ["0/2", "3/2", "1/0", "1", "a/b", "1/2/3", "-1/2", ""])
-def test_a_shard_that_there_is_not_is_refused(text):
-    with pytest.raises(ConfigurationError, match="shard"):
-        Shard.parse(text)
-
-
 def test_wrong_shards_are_told_what_to_do(lock_id):
-    with pytest.raises(ConfigurationError, match="start at least 0"):
-        rollout.evaluate(lock_id, Tossing(), start=-1)
     with pytest.raises(ConfigurationError, match="from 1/2 to 2/2"):
         rollout.evaluate(lock_id, Tossing(), shard=(3, 2))
     with pytest.raises(ConfigurationError, match="there are 4 tasks; cut them into fewer"):
@@ -195,23 +170,26 @@ def told(*arguments):
     return json.loads(done.stdout) if done.exit_code == 0 else done.stderr
 
 
-def test_the_command_plays_shards_and_merges_their_files(tmp_path):
-    common = ["--policy", "random", "--n", "2", "--seed", "3"]
-    files = [str(tmp_path / f"{number}.jsonl") for number in range(5)]
-    for file, k in ((files[0], 3), (files[1], 2)):
-        whole = rollout.evaluate(SQL, policies.random(3), k=k, n=2, seed=3, split="dev")
-        write_records(whole, Path(file))
-    told(*common, "--start", "2", "--shard", "1/2", "--out", files[2])
-    last = told(*common, "--start", "2", "--shard", "2/2", "--out", files[3])
-    shards = [word for file in files[1:4] for word in ("--merge", file)]
-    merged = told(*shards, "--out", files[4])
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1/0", "1", "a/b", "1/2/3", "-1/2", ""])
+def test_a_shard_that_there_is_not_is_refused(text):
+    assert "shard" in told("--policy", "random", "--n", "2", "--shard", text)
 
-    assert (last["start"], last["shard"], last["episodes"]) == (2, [2, 2], 1)
-    whole = rollout.evaluate(SQL, policies.random(3), k=3, n=2, seed=3, split="dev").summary()
-    assert {name: merged.get(name) for name in whole} == {**whole, "refused": None}
-    assert merged["merged"] == files[1:4]
-    assert (tmp_path / "4.jsonl").read_bytes() == (tmp_path / "0.jsonl").read_bytes()
-    assert "more than once" in told(*shards, "--merge", files[3])
+
+def test_the_command_plays_shards_and_merges_their_files(tmp_path):
+    common = ["--policy", "random", "--n", "2", "--k", "3", "--seed", "3"]
+    whole, first, last, both = (str(tmp_path / f"{name}.jsonl") for name in range(4))
+    expected = rollout.evaluate(SQL, policies.random(3), k=3, n=2, seed=3, split="dev")
+    write_records(expected, Path(whole))
+    told(*common, "--shard", "1/2", "--out", first)
+    part = told(*common, "--shard", "2/2", "--out", last)
+    merged = told("--merge", first, "--merge", last, "--out", both)
+
+    assert (part["shard"], part["episodes"]) == ([2, 2], 3)
+    summary = expected.summary()
+    assert {name: merged.get(name) for name in summary} == {**summary, "refused": None}
+    assert merged["merged"] == [first, last]
+    assert Path(both).read_bytes() == Path(whole).read_bytes()
+    assert "more than one evaluation" in told("--merge", first, "--merge", first)
     assert "there is no such file" in told("--merge", "nowhere.jsonl")
-    (tmp_path / "3.jsonl").write_bytes((tmp_path / "3.jsonl").read_bytes()[:-20])
-    assert "was not written to its end" in told(*shards)
+    Path(last).write_bytes(Path(last).read_bytes()[:-20])
+    assert "was not written to its end" in told("--merge", first, "--merge", last)

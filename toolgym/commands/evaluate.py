@@ -8,6 +8,7 @@ out in silence. What is kept of it, and put together of several, is in `episode_
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,10 +52,6 @@ if TYPE_CHECKING:
     from toolgym.policies import ByName, Policy
     from toolgym.rollout import Evaluation
 
-Start = Annotated[
-    int | None,
-    typer.Option(min=0, help="Number of the first try at each task, for a shard by tries."),
-]
 ShardOf = Annotated[
     str | None, typer.Option(metavar="I/N", help="Play only the I-th of N parts of the tasks.")
 ]
@@ -66,18 +63,6 @@ Merge = Annotated[
         "repeated. Only --out, --json and --transcripts go with it.",
     ),
 ]
-
-
-def part_of(start: int | None, shard: str | None) -> dict[str, Any]:
-    """The arguments `start` and `shard` of `rollout.evaluate`, as far as they were given.
-
-    Raises:
-        ConfigurationError: There is no such shard.
-    """
-    from toolgym.tries import Shard
-
-    options: dict[str, Any] = {} if start is None else {"start": start}
-    return options if shard is None else {**options, "shard": Shard.parse(shard)}
 
 
 Compare = Annotated[
@@ -168,7 +153,6 @@ def command(
     policy: PolicyName = "expert",
     k: Tries = 1,
     n: Tasks = None,
-    start: Start = None,
     shard: ShardOf = None,
     merge: Merge = None,
     compare: Compare = None,
@@ -196,15 +180,15 @@ def command(
     Accuracy comes with its 95 % Wilson interval. Tasks that cannot be played fairly are listed with
     the reason and counted nowhere else.
 
-    A try at a task draws by the seed, the task and the number of the try, so several machines can
-    play shards of one measurement; --merge puts together what they wrote. With --workers processes
-    of this machine play, with --ray those of a cluster (docs/ray.md); the records are the same.
+    Several machines can play parts of the tasks (--shard); --merge puts together what they wrote.
+    With --workers processes of this machine play, with --ray those of a cluster (docs/ray.md); the
+    records are the same.
 
     Example:
         toolgym eval sqlgym/Explore-v0 --policy expert --n 20
         toolgym eval sqlgym/Explore-v0 --n 20 --out runs/expert
-        toolgym eval sqlgym/Explore-v0 --policy random --k 4 --out one.jsonl
-        toolgym eval sqlgym/Explore-v0 --policy random --k 4 --start 4 --out two.jsonl
+        toolgym eval sqlgym/Explore-v0 --policy random --shard 1/2 --out one.jsonl
+        toolgym eval sqlgym/Explore-v0 --policy random --shard 2/2 --out two.jsonl
         toolgym eval sqlgym/Explore-v0 --merge one.jsonl --merge two.jsonl
         toolgym eval sqlgym/Explore-v0 --policy random --n 20 --out runs/random
         toolgym eval sqlgym/Explore-v0 --compare runs/expert runs/random
@@ -220,13 +204,14 @@ def command(
         return print_comparison(env_id, *compare, as_json=as_json)
     if merge:
         return show(*merged_files(env_id, merge, out, report_to or ()), transcripts)
-    how = {"k": k, "n": n, "seed": seed, **part_of(start, shard)}
+    how: dict[str, Any] = {"k": k, "n": n, "seed": seed}
+    if shard is not None:
+        how["shard"] = _shard_of(shard)
     env_options = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **env_options)
     check_early(env_id, out, env_kwargs, report_to or ())
     options = options_of(policy, base_url, policy_settings, chat_template)
-    tries = k if start is None else start + k + 1  # whoever says where to start has others, too
-    drawing: dict[str, Any] = {"seed": seed, "temperature": temperature, "tries": tries}
+    drawing: dict[str, Any] = {"seed": seed, "temperature": temperature, "tries": k}
     with spread_of(ray, workers) as spread:
         named = policy_by_name if spread.sends else load_policy
         actor = named(policy, **drawing, **options)
@@ -241,6 +226,18 @@ def command(
     del setting["n"]  # the episodes tell
     show(evaluation, setting | _usage_of(actor), transcripts)
     refuse_unscored(evaluation)
+
+
+def _shard_of(text: str) -> tuple[int, int]:
+    """The two numbers of I/N; whether there is such a part is seen when it is played.
+
+    Raises:
+        ConfigurationError: It is not of this form.
+    """
+    if re.fullmatch(r"[0-9]{1,9}/[0-9]{1,9}", text) is None:
+        raise ConfigurationError(f"a shard is I/N, such as 1/2 for the first half, not {text}.")
+    number, of = text.split("/")
+    return int(number), int(of)
 
 
 def _usage_of(actor: Policy | ByName) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def lines(evaluation: Evaluation) -> list[str]:
     [
         (EXPLORE, "expert", {"k": 1}),
         (EXPLORE, "random", {"k": 3}),
-        (EXPLORE, "random", {"k": 2, "start": 3, "shard": (2, 3)}),
+        (EXPLORE, "random", {"k": 2, "shard": (2, 3)}),
         (COMPOSE, "random", {"k": 2}),
     ],
 )

@@ -105,7 +105,7 @@ def test_two_shards_of_a_model_that_draws_equal_one_run_record_by_record(precise
         return rollout.evaluate(ENV, policy, n=2, **TINY, **options)
 
     whole = played(k=3)
-    merged = Evaluation.merged([played(k=2), played(start=2)])
+    merged = Evaluation.merged([played(k=3, shard=(1, 2)), played(k=3, shard=(2, 2))])
 
     assert [r.to_json() for r in merged.records] == [r.to_json() for r in whole.records]
     assert merged.summary() == whole.summary()
