@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import openai
@@ -37,6 +38,7 @@ CHAIN = (
     "Custom -> AnswerGenerate -> Revise -> Format -> Custom -> AnswerGenerate -> Revise -> Format"
 )
 CALLS = 8
+SERVER = Path(__file__).resolve().parent.parent / "tests" / "chat_server.py"
 
 
 class Measured(NamedTuple):
@@ -78,7 +80,7 @@ def server(latency: float) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "toolgym.testing.chat_server"]
+    command = [sys.executable, str(SERVER)]
     arguments = ["--port", str(port), "--latency", str(latency)]
     process = subprocess.Popen([*command, *arguments])
     try:

@@ -26,8 +26,6 @@ def _modules() -> list[object]:
 
 @pytest.mark.parametrize("name", _modules())
 def test_the_sessions_of_a_module_are_true(name):
-    if name == "toolgym.testing.chat_server":
-        pytest.importorskip("openai", reason="needs the extra openai")
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as problem:

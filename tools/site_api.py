@@ -26,11 +26,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         "toolgym.runs.paired.Paired",
     ),
     "toolgym.chat": ("toolgym.chat", "toolgym.policies.chat.ChatPolicy"),
-    "toolgym.testing": (
-        "toolgym.testing",
-        "toolgym.testing.scripts.ScriptedEpisode",
-        "toolgym.testing.chat_server.ScriptedServer",
-    ),
+    "toolgym.testing": ("toolgym.testing",),
     "sqlgym": ("sqlgym", "sqlgym.envs.explore.ExploreEnv", "sqlgym.envs.text_to_sql.TextToSQLEnv"),
     "sqlgym.synthesis": ("sqlgym.synthesis",),
     "aflowgym": (

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import gymnasium as gym
 import pytest
 
+from tests.adapters.scripted_contract import Play, check_episode, contract_table
+from tests.adapters.scripted_episodes import ScriptedEpisode
 from toolgym import Code, EnvironmentFault, Task, TaskRefused, TaskSet, ToolEnv, tool
-from toolgym.testing.adapter import Play, check_episode, contract_table
-from toolgym.testing.scripts import ScriptedEpisode
 
 os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 NOTES = "trl-tests/Notes-v0"

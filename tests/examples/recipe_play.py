@@ -7,7 +7,7 @@ from typing import Any
 
 from adapters.export.rows import task_export
 from adapters.export.tasks import open_parts
-from toolgym.testing.scripts import EXPLORE, call
+from tests.adapters.scripted_episodes import EXPLORE, call
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "examples" / "integrations"

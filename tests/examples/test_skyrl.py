@@ -15,6 +15,8 @@ import yaml
 from toolgym_trajectory import FAULT, GRID, Trajectory, balance, mean_metrics, settle
 
 from adapters.export.rows import ENV_CLASS
+from tests.adapters.scripted_contract import Played, PlayedTurn, check_episode
+from tests.adapters.scripted_episodes import EXPLORE, HUTS, OPERATE, SCRIPTS, ScriptedEpisode, call
 from tests.examples.recipe_play import (
     HOSTILE,
     LOOK,
@@ -27,8 +29,6 @@ from tests.examples.recipe_play import (
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.messages import tools_in_words
 from toolgym.registration import make
-from toolgym.testing.adapter import Played, PlayedTurn, check_episode
-from toolgym.testing.scripts import EXPLORE, HUTS, OPERATE, SCRIPTS, ScriptedEpisode, call
 
 FOLDER = RECIPES / "skyrl"
 FAULTY = next(script for script in SCRIPTS if script.name == "fault")

@@ -29,6 +29,8 @@ from toolgym_rollout import (
 )
 
 from adapters.export.rows import AGENT_LOOP
+from tests.adapters.scripted_contract import NotCarried, Played, PlayedTurn, check_episode
+from tests.adapters.scripted_episodes import EXPLORE, HUTS, SCRIPTS, ScriptedEpisode, call
 from tests.examples.recipe_play import (
     HOSTILE,
     LOOK,
@@ -40,8 +42,6 @@ from tests.examples.recipe_play import (
 )
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.registration import make
-from toolgym.testing.adapter import NotCarried, Played, PlayedTurn, check_episode
-from toolgym.testing.scripts import EXPLORE, HUTS, SCRIPTS, ScriptedEpisode, call
 
 FOLDER = RECIPES / "verl"
 PLENTY = Limits(prompt=10**6, response=10**6, message=10**6)

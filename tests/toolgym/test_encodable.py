@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.chat_server import ScriptedServer
 from toolgym import messages, policies, registration, rollout
 from toolgym.calls import ToolCall
 from toolgym.chat.cache import ReplyCache
@@ -22,7 +23,6 @@ from toolgym.records import EpisodeRecord
 from toolgym.report import write_report
 from toolgym.runs.run import Run
 from toolgym.sanitize import encodable
-from toolgym.testing.chat_server import ScriptedServer
 
 HALF = "a\ud83db\udc00"
 HALVES = st.text(st.characters(codec=None, categories=["Cs", "L", "Z", "Cc"]), max_size=12)

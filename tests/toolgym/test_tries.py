@@ -9,6 +9,7 @@ import gymnasium as gym
 import pytest
 from typer.testing import CliRunner
 
+from tests.chat_server import ScriptedServer
 from toolgym import ConfigurationError, policies, rollout
 from toolgym.chat.client import ChatClient
 from toolgym.chat.settings import ChatSettings
@@ -16,7 +17,6 @@ from toolgym.cli import application
 from toolgym.commands.episode_output import write_records
 from toolgym.policies.chat import ChatPolicy
 from toolgym.records import Evaluation
-from toolgym.testing.chat_server import ScriptedServer
 
 SQL, FLOW = "sqlgym/Explore-v0", "aflowgym/Compose-v0"
 

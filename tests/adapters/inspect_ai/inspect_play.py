@@ -9,9 +9,9 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ChatMessageUser
 
 from adapters.inspect_ai.task import env
-from toolgym.testing.adapter import NotCarried, Played, PlayedTurn, json_calls
-from toolgym.testing.chat_server import Body, ScriptedServer
-from toolgym.testing.scripts import SCRIPTS, ScriptedEpisode
+from tests.adapters.scripted_contract import NotCarried, Played, PlayedTurn, json_calls
+from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
+from tests.chat_server import Body, ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[3]
 SCORES = "episode"

@@ -9,9 +9,9 @@ pytest.importorskip("inspect_ai", reason="needs its extra: make test-adapters NA
 
 from tests.adapters.conftest import Hold
 from tests.adapters.inspect_ai.inspect_play import evaluated, next_message, played
-from toolgym.testing.adapter import Played
-from toolgym.testing.chat_server import ScriptedServer
-from toolgym.testing.scripts import SCRIPTS, ScriptedEpisode
+from tests.adapters.scripted_contract import Played
+from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
+from tests.chat_server import ScriptedServer
 
 ENDS = "an evaluation asks no model for more when the episode is over"
 EXEMPT = dict.fromkeys(("after_the_end", "budget_spent"), ENDS)

@@ -20,11 +20,11 @@ from inspect_ai.log import EvalLog, read_eval_log
 
 from adapters.inspect_ai.task import env
 from tests.adapters.inspect_ai.inspect_play import ROOT, SCORES, native, next_message, on
+from tests.adapters.scripted_episodes import EXPLORE, GOLD, HUTS, OPERATE, TRACE
+from tests.chat_server import Body, ScriptedServer
 from toolgym import EpisodeRecord, registration
 from toolgym.messages import system_prompt, tools_in_words, user_prompt
 from toolgym.records import FIGURES
-from toolgym.testing.chat_server import Body, ScriptedServer
-from toolgym.testing.scripts import EXPLORE, GOLD, HUTS, OPERATE, TRACE
 
 NO_BACKEND = {"backend": f"replay:{os.devnull}"}
 

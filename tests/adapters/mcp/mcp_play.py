@@ -14,8 +14,8 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from adapters.mcp.server import CLOSE
 from tests.adapters.local_server import LocalServer
-from toolgym.testing.adapter import NotCarried, Played, PlayedTurn, json_calls
-from toolgym.testing.scripts import ScriptedEpisode
+from tests.adapters.scripted_contract import NotCarried, Played, PlayedTurn, json_calls
+from tests.adapters.scripted_episodes import ScriptedEpisode
 
 ROOT = Path(__file__).resolve().parents[3]
 

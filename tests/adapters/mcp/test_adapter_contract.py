@@ -12,8 +12,8 @@ from mcp import Client
 
 from tests.adapters.conftest import Hold
 from tests.adapters.mcp.mcp_play import HttpServer, http_server, play_with, stdio
-from toolgym.testing.adapter import NotCarried, Played
-from toolgym.testing.scripts import SCRIPTS, ScriptedEpisode
+from tests.adapters.scripted_contract import NotCarried, Played
+from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
 
 HOST = "a host reads calls by itself and sends whole ones, so this never leaves it"
 EXEMPT = {

@@ -23,7 +23,7 @@ from mcp import Client
 from adapters.mcp.server import CLOSE
 from adapters.serving.guard import LONGEST_BODY
 from tests.adapters.mcp.mcp_play import ROOT, HttpServer, http_server
-from toolgym.testing.scripts import EXPLORE, GOLD, HUTS
+from tests.adapters.scripted_episodes import EXPLORE, GOLD, HUTS
 
 MOST = 6
 MODERN = "MCP-Protocol-Version: 2026-07-28"

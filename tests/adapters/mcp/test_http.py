@@ -22,10 +22,10 @@ from adapters.mcp.server import CLOSE, FAULT
 from adapters.serving.guard import LONGEST_BODY, LOOPBACK, PATIENCE, open_socket
 from tests.adapters.local_server import JSON, REFUSED
 from tests.adapters.mcp.mcp_play import HttpServer, http_server
+from tests.adapters.scripted_episodes import EXPLORE, HUTS
 from toolgym import ConfigurationError, registration
 from toolgym.records import EpisodeRecord
 from toolgym.runs.episodes import read_episodes
-from toolgym.testing.scripts import EXPLORE, HUTS
 
 
 @pytest.fixture(scope="module")

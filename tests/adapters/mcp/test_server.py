@@ -25,10 +25,10 @@ from adapters.mcp.server import (
     build_server,
 )
 from tests.adapters.mcp.mcp_play import ROOT, command_for, stdio
+from tests.adapters.scripted_episodes import EXPLORE, GOLD, HUTS, OPERATE, SCRIPTS, TRACE
 from toolgym import registration
 from toolgym.messages import system_prompt, user_prompt
 from toolgym.runs.episodes import read_episodes
-from toolgym.testing.scripts import EXPLORE, GOLD, HUTS, OPERATE, SCRIPTS, TRACE
 
 FAULTY = next(script for script in SCRIPTS if script.name == "fault")
 Talk = Callable[[Client], Awaitable[Any]]

@@ -16,8 +16,8 @@ from openenv.core.sync_client import SyncEnvClient
 from adapters.openenv.client import ToolgymEnv
 from adapters.openenv.models import ToolgymAction, ToolgymObservation
 from tests.adapters.local_server import LocalServer
-from toolgym.testing.adapter import Played, PlayedTurn
-from toolgym.testing.scripts import ScriptedEpisode
+from tests.adapters.scripted_contract import Played, PlayedTurn
+from tests.adapters.scripted_episodes import ScriptedEpisode
 
 ROOT = Path(__file__).resolve().parents[3]
 

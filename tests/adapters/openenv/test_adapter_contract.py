@@ -9,8 +9,8 @@ pytest.importorskip("openenv", reason="needs the extra `openenv`: make test-adap
 
 from tests.adapters.conftest import Hold
 from tests.adapters.openenv.openenv_play import Server, play_with, serving
-from toolgym.testing.adapter import Played
-from toolgym.testing.scripts import SCRIPTS, ScriptedEpisode
+from tests.adapters.scripted_contract import Played
+from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
 
 
 @pytest.fixture(scope="module")

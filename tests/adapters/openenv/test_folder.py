@@ -19,9 +19,9 @@ from openenv.cli._validation import validate_multi_mode_deployment
 
 from adapters.export.openenv_folder import PACKAGE, PORT, Packed, write_folder
 from tests.adapters.openenv.openenv_play import ROOT, Server, play_with
+from tests.adapters.scripted_contract import check_episode
+from tests.adapters.scripted_episodes import COMPOSE, EXPLORE, SCRIPTS
 from toolgym import registration
-from toolgym.testing.adapter import check_episode
-from toolgym.testing.scripts import COMPOSE, EXPLORE, SCRIPTS
 
 CLEAN = next(script for script in SCRIPTS if script.name == "clean")
 

@@ -24,7 +24,7 @@ from websockets.sync.client import connect
 
 from adapters.serving.guard import LONGEST_BODY
 from tests.adapters.openenv.openenv_play import ROOT, Server, say, serving
-from toolgym.testing.scripts import EXPLORE, GOLD, HUTS, call
+from tests.adapters.scripted_episodes import EXPLORE, GOLD, HUTS, call
 
 MOST = 12
 SECRETS = ("Traceback", str(ROOT), "site-packages", "root:", 'File "')

@@ -26,10 +26,10 @@ from adapters.openenv.server import names_of_container
 from adapters.serving.guard import LONGEST_BODY, PATIENCE
 from tests.adapters.local_server import JSON, REFUSED
 from tests.adapters.openenv.openenv_play import ROOT, Server, say, serving
+from tests.adapters.scripted_episodes import EXPLORE, GOLD, HUTS, OPERATE, SCRIPTS, TRACE, call
 from toolgym import registration
 from toolgym.messages import prompt_messages
 from toolgym.runs.episodes import read_episodes
-from toolgym.testing.scripts import EXPLORE, GOLD, HUTS, OPERATE, SCRIPTS, TRACE, call
 
 FAULTY = next(script for script in SCRIPTS if script.name == "fault")
 MOST = 4

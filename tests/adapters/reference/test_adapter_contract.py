@@ -20,12 +20,12 @@ from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from tests.adapters.conftest import Hold
 from tests.adapters.reference.scripted import Script
+from tests.adapters.scripted_contract import NotCarried, Played, PlayedTurn, played_in
+from tests.adapters.scripted_episodes import EXPLORE, HUTS, SCRIPTS, ScriptedEpisode
 from tests.sweeps import sweep
 from toolgym import policies, registration
 from toolgym.messages import episode_messages
 from toolgym.rollout import play
-from toolgym.testing.adapter import NotCarried, Played, PlayedTurn, played_in
-from toolgym.testing.scripts import EXPLORE, HUTS, SCRIPTS, ScriptedEpisode
 
 pytestmark = pytest.mark.torch
 

@@ -11,8 +11,8 @@ import pytest
 
 from adapters.trl import CallRefused, RolloutEnvironment, environment_factory
 from tests.adapters.conftest import Hold
-from toolgym.testing.adapter import NotCarried, Played, PlayedTurn, json_calls, played_in
-from toolgym.testing.scripts import SCRIPTS, ScriptedEpisode
+from tests.adapters.scripted_contract import NotCarried, Played, PlayedTurn, json_calls, played_in
+from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
 
 OWN_READER = "TRL reads calls by itself, and what it cannot read ends the rollout"
 OWN_NAMES = "TRL answers a name that no method has in its own words"

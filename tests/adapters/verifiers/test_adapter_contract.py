@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("verifiers", reason="needs its extra: make test-adapters NAME=verifiers")
 
 from tests.adapters.conftest import Hold
+from tests.adapters.scripted_contract import NotCarried, Played
+from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
 from tests.adapters.verifiers.verifiers_play import episode_of, importable, next_message, played
-from toolgym.testing.adapter import NotCarried, Played
-from toolgym.testing.chat_server import ScriptedServer
-from toolgym.testing.scripts import SCRIPTS, ScriptedEpisode
+from tests.chat_server import ScriptedServer
 
 ENDS = "no model is asked for more when the episode is over"
 EXEMPT = {

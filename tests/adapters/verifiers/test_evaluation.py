@@ -15,6 +15,7 @@ pytest.importorskip("verifiers", reason="needs its extra: make test-adapters NAM
 import verifiers
 
 from adapters.verifiers.environment import FAULT
+from tests.adapters.scripted_episodes import EXPLORE, HUTS, SCRIPTS
 from tests.adapters.verifiers.verifiers_play import (
     ROOT,
     episode_of,
@@ -22,11 +23,10 @@ from tests.adapters.verifiers.verifiers_play import (
     next_message,
     rows_of,
 )
+from tests.chat_server import ScriptedServer
 from toolgym import EpisodeRecord
 from toolgym.messages import tools_in_words
 from toolgym.registration import make
-from toolgym.testing.chat_server import ScriptedServer
-from toolgym.testing.scripts import EXPLORE, HUTS, SCRIPTS
 
 BIN = Path(sys.executable).parent
 NAME = "huts-of-toolgym"

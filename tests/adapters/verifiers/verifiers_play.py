@@ -14,9 +14,9 @@ from verifiers.v1.utils.loaders import load_environment
 
 from adapters.verifiers.environment import EpisodeEnvConfig
 from adapters.verifiers.package import Package, write_package
-from toolgym.testing.adapter import Played, PlayedTurn
-from toolgym.testing.chat_server import Body, ScriptedServer
-from toolgym.testing.scripts import EXPLORE, SCRIPTS, ScriptedEpisode
+from tests.adapters.scripted_contract import Played, PlayedTurn
+from tests.adapters.scripted_episodes import EXPLORE, SCRIPTS, ScriptedEpisode
+from tests.chat_server import Body, ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = "toolgym-explore-v0"

@@ -16,11 +16,11 @@ from aflowgym.backends.replay import ScriptedBackend
 from aflowgym.execution.trace import Usage
 from aflowgym.sandbox import SandboxRefused, default_sandbox
 from tests.aflowgym.backends.operator_model import OperatorModel, TrustedSandbox
+from tests.chat_server import ScriptedServer
 from toolgym import policies, rollout
 from toolgym.chat import ChatClient, ChatFault, ChatSettings
 from toolgym.cli import application
 from toolgym.errors import ConfigurationError
-from toolgym.testing.chat_server import ScriptedServer
 
 AFLOW = "Custom -> Programmer -> Review ? Revise : done"
 TASKS = [task for split in ("train", "dev") for task in load_tasks("bundled", split)]

@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("openai", reason="needs the extra `openai`")
 
+from tests.chat_server import ScriptedServer
 from toolgym.chat import CHAT_FAULTS, Chat, ChatClient, ChatFault, ChatSettings
 from toolgym.chat.reply import read_reply
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.testing.chat_server import ScriptedServer
 
 KEY = "sk-very-secret-0123456789"
 

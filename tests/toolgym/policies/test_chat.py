@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 pytest.importorskip("openai", reason="needs the extra `openai`")
 
+from tests.chat_server import ScriptedServer
 from tests.toolgym.commands.command_line import run_here
 from tests.toolgym.policies.expert_model import ExpertModel
 from toolgym import registration, rollout
@@ -14,7 +15,6 @@ from toolgym.chat import ChatFault
 from toolgym.cli import application
 from toolgym.errors import ConfigurationError
 from toolgym.policies.chat import api_messages, load
-from toolgym.testing.chat_server import ScriptedServer
 
 ENV = "sqlgym/Explore-v0"
 KEY = "sk-very-secret-0123456789"

@@ -1,7 +1,7 @@
 """Scripted episodes: what models write well and badly, as data, for whoever carries it to an env.
 
 Each is one task of a registered environment and the messages of an agent, one after the other, as
-a model writes them. An adapter plays them through its framework, and `toolgym.testing.adapter`
+a model writes them. An adapter plays them through its framework, and `scripted_contract`
 holds what came back against the environment itself. Nothing here says what should come back, so
 nothing here goes out of date with a wording or a price.
 
@@ -54,13 +54,7 @@ GOLD: Final = "SELECT max(altitude_m) - min(altitude_m) FROM huts"
 
 
 def call(name: str, /, **arguments: Any) -> str:
-    """A clean call as Hermes and Qwen write it.
-
-    >>> print(call("answer", value=5))
-    <tool_call>
-    {"name": "answer", "arguments": {"value": 5}}
-    </tool_call>
-    """
+    """A clean call as Hermes and Qwen write it."""
     return tagged(json.dumps({"name": name, "arguments": arguments}))
 
 

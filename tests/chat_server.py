@@ -1,9 +1,9 @@
 """A language-model server without a model: it speaks the OpenAI protocol and says what it is told.
 
-For tests of everything that asks a server, and for trying a set-up without one: real sockets on the
-loopback interface, chat completions without streaming, and faults on demand, each the way a real
-server fails. It keeps what it was asked. It runs in a thread of the process that starts it, or, for
-measurements, in a process of its own: `python -m toolgym.testing.chat_server --port 8000`.
+For tests of everything that asks a server: real sockets on the loopback interface, chat completions
+without streaming, and faults on demand, each the way a real server fails. It keeps what it was
+asked. It runs in a thread of the process that starts it, or, for measurements, in a process of its
+own: `python tests/chat_server.py --port 8000`.
 """
 
 from __future__ import annotations
@@ -100,14 +100,6 @@ class ScriptedServer:
             function from the number of the request, from 0, and the request.
         latency: Seconds before each reply.
         port: 0 takes a free one.
-
-    >>> from toolgym.chat import Chat, ChatClient, ChatSettings
-    >>> with ScriptedServer(lambda asked: "Paris.", faults=["500"]) as server:
-    ...     settings = ChatSettings(model="any", base_url=server.url, backoff=0.01)
-    ...     client = ChatClient(settings)
-    ...     print(client.complete(Chat([{"role": "user", "content": "Capital of France?"}])).text)
-    ...     client.close()
-    Paris.
     """
 
     def __init__(

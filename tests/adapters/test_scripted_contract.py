@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from toolgym.testing.adapter import (
+from tests.adapters.scripted_contract import (
     SAME,
     NotCarried,
     Played,
-    check_adapter,
     check_episode,
+    contract_table,
     play_plainly,
 )
+from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
 from toolgym.testing.contract import ContractBroken
-from toolgym.testing.scripts import SCRIPTS, ScriptedEpisode
 
 BY_NAME = {script.name: script for script in SCRIPTS}
 Change = Callable[[Played], Played]
@@ -28,7 +28,7 @@ def of_last_turn(**values: Any) -> Change:
 
 
 def test_the_environment_keeps_the_contract_with_itself() -> None:
-    assert set(check_adapter(play_plainly).values()) == {SAME}
+    assert {check_episode(play_plainly, script, {}) for script in SCRIPTS} == {SAME}
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,16 @@ def test_what_is_not_carried_needs_a_reason_and_then_is_told_with_it() -> None:
         check_episode(refuses, BY_NAME["cut_off"], {})
 
     assert check_episode(refuses, BY_NAME["cut_off"], {"cut_off": "so it is"}) == "so it is"
+
+
+def test_the_table_names_what_cannot_be_carried_and_why() -> None:
+    verdicts = {"mcp": {"clean": SAME, "cut_off": "whole calls only"}}
+
+    assert contract_table(verdicts).splitlines() == [
+        "episode  mcp",
+        "clean    same",
+        "cut_off  -",
+        "",
+        "-: cannot be carried",
+        "mcp: whole calls only (cut_off)",
+    ]

@@ -1,18 +1,9 @@
 """The contract of an adapter: a framework in between changes nothing of an episode.
 
-An adapter's test plays every scripted episode (`toolgym.testing.scripts`) through its framework, as
-near to a real run as it can. The same messages go to the environment itself, and the two are
-compared: what the agent was asked, each observation, each reward, each repair, each error, when it
-was over, the score.
-
-    from toolgym.testing.adapter import Played, check_adapter
-
-    def play(script):
-        ...  # begin script.task_id of script.env_id, and give each of script.messages
-        return Played(...)
-
-    def test_contract():
-        check_adapter(play, exempt={"broken_json": "clients parse calls themselves"})
+An adapter's test plays every scripted episode (`scripted_episodes`) through its framework, as near
+to a real run as it can. The same messages go to the environment itself, and the two are compared:
+what the agent was asked, each observation, each reward, each repair, each error, when it was over,
+the score.
 
 What a protocol cannot carry is exempt, by the name of an episode or of a field, each with its
 reason; what is exempt and comes through all the same fails too, so the list stays true.
@@ -27,13 +18,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import EnvironmentFault
 from toolgym.messages import user_prompt
 from toolgym.testing.contract import ContractBroken
-from toolgym.testing.scripts import SCRIPTS, ScriptedEpisode
 
 SAME: Final = "same"
 _TOLERANCE: Final = 1e-9
@@ -175,35 +166,11 @@ def check_episode(play: Play, script: ScriptedEpisode, exempt: Mapping[str, str]
     return reason or SAME
 
 
-def check_adapter(
-    play: Play,
-    exempt: Mapping[str, str] | None = None,
-    scripts: Iterable[ScriptedEpisode] = SCRIPTS,
-) -> dict[str, str]:
-    """Hold all scripted episodes against the environment.
-
-    Returns:
-        By the name of an episode, `SAME` or why it cannot be carried.
-
-    Raises:
-        ContractBroken: The first that differs.
-    """
-    return {script.name: check_episode(play, script, exempt or {}) for script in scripts}
-
-
 def contract_table(verdicts: Mapping[str, Mapping[str, str]]) -> str:
     """The verdicts of several adapters, as a table with the reasons below it.
 
     Args:
-        verdicts: By the name of an adapter, what `check_adapter` returned.
-
-    >>> print(contract_table({"mcp": {"clean": "same", "cut_off": "whole calls only"}}))
-    episode  mcp
-    clean    same
-    cut_off  -
-    <BLANKLINE>
-    -: cannot be carried
-    mcp: whole calls only (cut_off)
+        verdicts: By adapter and by episode, what `check_episode` returned.
     """
     names = list(dict.fromkeys(name for each in verdicts.values() for name in each))
     rows = [["episode", *verdicts]]
