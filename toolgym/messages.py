@@ -14,12 +14,10 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from toolgym import calls
-from toolgym.calls import ToolCall
+from toolgym.calls import ToolCall, render_call
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import ConfigurationError
@@ -48,7 +46,7 @@ def system_prompt(env: ToolEnv[Any]) -> str:
     )
 
 
-def tools_in_words(tools: Any, format: str = "hermes") -> str:
+def tools_in_words(tools: Any) -> str:
     """The tools in plain English, for a model whose server or template shows it none.
 
     Told are each tool with its description, each argument with its type, whether it is required,
@@ -57,13 +55,9 @@ def tools_in_words(tools: Any, format: str = "hermes") -> str:
     Args:
         tools: `ToolSpec`s, a mapping of them by name (`env.tools`), or OpenAI function schemas,
             which do not say which tool ends the episode.
-        format: The form of a call, a name in `toolgym.calls.FORMATS`; an example is shown in it.
 
     Returns:
         Some lines of text; an empty one for no tools.
-
-    Raises:
-        ConfigurationError: There is no such format.
 
     >>> from toolgym.tools import ToolSpec, read_spec
     >>> def look(self, at: str, closely: bool = False) -> str:
@@ -94,25 +88,8 @@ def tools_in_words(tools: Any, format: str = "hermes") -> str:
     ending = [each.name for each in entries if isinstance(each, ToolSpec) and each.terminal]
     words: Any = _words()
     arguments = json.loads(words.example_arguments(schemas))
-    example = _rendered(str(words.example_name(schemas)), arguments, format)
+    example = render_call(str(words.example_name(schemas)), arguments)
     return str(words.tools_in_words(schemas, example, ending))
-
-
-def _rendered(name: str, arguments: dict[str, Any], format: str) -> str:
-    """A call in a form.
-
-    Raises:
-        ConfigurationError: There is no such form.
-    """
-    known = [each.name for each in calls.FORMATS]
-    if format not in known:
-        near = get_close_matches(format, known, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise ConfigurationError(
-            f"there is no call format {format!r}: take one of `toolgym.calls.FORMATS`, such as"
-            f" hermes.{hint}"
-        )
-    return calls.render_call(name, arguments, format=format)
 
 
 @functools.cache

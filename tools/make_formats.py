@@ -1,14 +1,15 @@
-"""The page of call formats, from the table that the parser reads and writes them by.
+"""The page of call formats, from the table that the parser reads them by.
 
-`tools/make_docs.py` writes it. How far our reading agrees with that of serving engines is measured
-with `tools/compare_calls.py`, and its figures stand on the page as they were printed.
+`tools/make_docs.py` writes it. The messages that it shows are those that the tests read.
 """
 
+import json
 from pathlib import Path
 
-from toolgym.calls import FORMATS, Format, render_calls
+from toolgym.calls import FORMATS, Format
 
-FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures" / "call-formats.md"
+ROOT = Path(__file__).resolve().parent.parent
+MESSAGES = ROOT / "tests" / "toolgym" / "calls" / "call_fixtures.jsonl"
 HEAD = """\
 # Call formats
 
@@ -20,20 +21,18 @@ format has none, by lines that begin as a call does. None of them costs a repair
 preflight` says which format a chat template writes and which ones a model answers in.
 
 ```python
->>> from toolgym.calls import formats_in, render_call
->>> text = render_call("describe", {{"table_name": "huts"}}, format="granite-20b")
->>> print(text)
-<function_call> {{"name": "describe", "arguments": {{"table_name": "huts"}}}}
+>>> from toolgym.calls import formats_in
+>>> text = '<function_call> {{"name": "describe", "arguments": {{"table_name": "singer"}}}}'
 >>> properties = {{"table_name": {{"type": "string"}}}}
 >>> formats_in(text, [{{"name": "describe", "parameters": {{"properties": properties}}}}])
 ['granite-20b']
 
 ```
 
-Of several formats with the same mark, `formats_in` names the first. A line break of a format is
-shown as `\u23ce`; "one" says that a message holds one call only.
+Of several formats with the same mark, `formats_in` names the first. A line break of a message is
+shown as `\u23ce`.
 
-| format | families | a call | arguments | reasoning | ends a turn |
+| format | families | a message with a call | arguments | reasoning | ends a turn |
 |---|---|---|---|---|---|
 """
 RULES = """
@@ -59,17 +58,20 @@ def formats_page() -> str:
     """The text of `docs/call-formats.md`."""
     families = {family for entry in FORMATS for family in entry.families}
     head = HEAD.format(formats=len(FORMATS), families=len(families))
-    rows = "".join(map(_row, FORMATS))
+    messages: dict[str, str] = {}
+    for line in MESSAGES.read_text(encoding="utf-8").splitlines():
+        fixture = json.loads(line)
+        messages.setdefault(fixture["format"], fixture["one"])
+    rows = "".join(_row(entry, messages[entry.name]) for entry in FORMATS)
     sources = "".join(f"| {entry.name} | {entry.source} |\n" for entry in FORMATS)
-    return f"{head}{rows}{RULES}{sources}\n{FIGURES.read_text(encoding='utf-8')}"
+    return f"{head}{rows}{RULES}{sources}"
 
 
-def _row(entry: Format) -> str:
-    call = render_calls([("describe", {"table_name": "huts"})], format=entry.name)
+def _row(entry: Format, message: str) -> str:
     thinking = " ".join(map(_code, entry.thinking)) if entry.thinking else ""
     stop = " ".join(map(_code, entry.stop))
-    arguments = entry.arguments if entry.parallel else f"{entry.arguments}, one"
-    cells = (entry.name, ", ".join(entry.families), _code(call), arguments, thinking, stop)
+    families = ", ".join(entry.families)
+    cells = (entry.name, families, _code(message), entry.arguments, thinking, stop)
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("transformers", reason="needs the extra `train`")
 
 from tests.adapters.call_templates import FAMILIES, Family, tokenizer_of, turn_of
-from toolgym.calls import format_named, formats_in, opened_thought, parse_calls
+from tests.toolgym.calls.fixtures import BY_NAME
+from toolgym.calls import formats_in, opened_thought, parse_calls
 
 pytestmark = pytest.mark.torch
 
@@ -38,6 +39,6 @@ def test_calls_that_a_template_renders_read_back_from_their_tokens(family: Famil
         assert [(call.name, call.arguments) for call in found] == calls
         assert [(call.error, call.repairs) for call in found] == [(None, ())] * len(calls)
         (told,) = set(formats_in(text, TOOLS))
-        assert format_named(told).marks == format_named(family.format).marks or (
-            set(format_named(told).marks) & set(format_named(family.format).marks)
+        assert BY_NAME[told].marks == BY_NAME[family.format].marks or (
+            set(BY_NAME[told].marks) & set(BY_NAME[family.format].marks)
         )

@@ -11,8 +11,9 @@ from adapters.training.models import demonstrations
 from adapters.training.preflight import chat_format, sample
 from sqlgym.envs.explore import ExploreEnv
 from tests.growth.measuring import Reader
+from tests.toolgym.calls.fixtures import FIXTURES, SINGER
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
-from toolgym.calls import FORMATS, Format, bind_call, parse_calls, render_call, render_calls
+from toolgym.calls import FORMATS, Format, bind_call, parse_calls, render_call
 from toolgym.chat.reply import Chat, NotAReply, read_reply
 from toolgym.chat.settings import ChatSettings
 from toolgym.commands.play import read_action
@@ -55,16 +56,16 @@ CALL_ENDS = ("</tool_call>", '"}}', "')", "wards)", "\n", "</think>", '<tool_cal
 
 def _of_formats(formats: Sequence[Format]) -> Reader:
     """A reader of some formats of the table, with their marks and the beginnings of their calls."""
-    call = ("query", {"sql": "SELECT 1"})
-    texts = [render_calls([call], format=entry.name) for entry in formats]
-    starts = [text[: text.index("SELECT")] for text in texts]
+    messages = {fixture.format: fixture.one for fixture in reversed(FIXTURES)}
+    texts = [messages[entry.name] for entry in formats]
+    starts = [text[: text.index(SINGER)] for text in texts]
     control = [(*e.marks, *e.frame, *e.closes, *e.stop, *(e.thinking or ())) for e in formats]
     return Reader(
         f"toolgym.calls.parse_calls of {', '.join(entry.name for entry in formats)}",
         lambda text: parse_calls(text, TOOLS),
         marks=tuple(dict.fromkeys(text for texts in control for text in texts)),
         before=(*starts, *(f"I say '{text[:40]}" for text in texts)),
-        after=tuple(text[text.index("SELECT") + 8 :] or "x" for text in texts),
+        after=tuple(text[text.index(SINGER) + len(SINGER) :] or "x" for text in texts),
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
-from toolgym import Code, ConfigurationError, calls, registration
+from toolgym import Code, registration
 from toolgym.calls import parse_calls
 from toolgym.messages import tools_in_words
 from toolgym.tools import ToolSpec, read_spec
@@ -107,13 +107,6 @@ def test_no_tools_are_told_in_no_words() -> None:
     assert tools_in_words([]) == ""
 
 
-def test_a_format_that_does_not_exist_is_refused_by_its_name() -> None:
-    with pytest.raises(ConfigurationError, match=r"no call format 'no-such-one': .* hermes\.$"):
-        tools_in_words([REST], format="no-such-one")
-    with pytest.raises(ConfigurationError, match=r"Did you mean hermes\?"):
-        tools_in_words([REST], format="herms")
-
-
 @pytest.mark.parametrize(
     "env_id", ["sqlgym/Explore-v0", "sqlgym/TextToSQL-v0", "aflowgym/Compose-v0"]
 )
@@ -129,15 +122,6 @@ def test_every_tool_of_an_environment_is_told_and_the_example_is_a_clean_call(en
     assert text.endswith(" A call of answer ends the episode.")
     (call,) = parse_calls(example_in(text), tools)
     assert (call.error, call.repairs) == (None, ())
-
-
-def test_the_example_is_a_clean_call_in_whatever_format_it_is_told() -> None:
-    tools = registration.make("sqlgym/Explore-v0").tools
-    for entry in calls.FORMATS:
-        (call,) = parse_calls(example_in(tools_in_words(tools, entry.name)), tools)
-
-        assert (call.name, call.arguments) == ("describe", {"table_name": "..."}), entry.name
-        assert (call.error, call.repairs) == (None, ()), entry.name
 
 
 TYPES: list[Any] = [

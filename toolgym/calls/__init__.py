@@ -2,13 +2,13 @@
 
 `parsing` is the public face. Behind it `formats` finds raw calls: `hidden` takes the thinking away,
 `marked` reads what stands behind a mark and `lines` what begins a line, `mentions` tells talk about
-calls from calls. `binding` fits them to the tools. Three tables: `families` (how models write,
-for `writing` too), `repairs` (what can be mended) and `errors` (what cannot).
+calls from calls. `binding` fits them to the tools. Three tables: `families` (how models
+write), `repairs` (what can be mended) and `errors` (what cannot). `writing` writes calls.
 """
 
 from toolgym.calls.binding import Parsing, ToolCall
 from toolgym.calls.errors import CALL_ERRORS
-from toolgym.calls.families import FORMATS, Format, format_named
+from toolgym.calls.families import FORMATS, Format
 from toolgym.calls.hiding_tags import opened_thought
 from toolgym.calls.parsing import bind_call, formats_in, parse_calls, specs_of
 from toolgym.calls.repairs import REPAIRS, Repair
@@ -23,7 +23,6 @@ __all__ = [
     "Repair",
     "ToolCall",
     "bind_call",
-    "format_named",
     "formats_in",
     "opened_thought",
     "parse_calls",

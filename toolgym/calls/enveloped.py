@@ -175,7 +175,7 @@ def _pairs(source: Source, _: re.Match[str], begin: int, limit: int, opening: Op
 
 
 def _braces(source: Source, _: re.Match[str], begin: int, __: int, opening: Opening) -> Found:
-    return read_braces(source, begin, opening.format.pair, opening.format.name)
+    return read_braces(source, begin, opening.format.quote, opening.format.name)
 
 
 _Reader = Callable[[Source, re.Match[str], int, int, Opening], Found]

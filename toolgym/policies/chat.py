@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final, Literal
 
+from toolgym.calls import render_calls
 from toolgym.chat.client import ChatClient
 from toolgym.chat.faults import ChatFault
 from toolgym.chat.reply import Chat, Reply
@@ -138,15 +139,9 @@ def _in_words(env: ToolEnv[Any]) -> list[Message]:
     prompt = f"{system['content']}\n\n{tools_in_words(env.tools)}"
     messages: list[Message] = [{"role": "system", "content": prompt}, *rest]
     for turn in env.episode.turns:
-        text = turn.action if isinstance(turn.action, str) else _calls_text(turn)
+        text = turn.action if isinstance(turn.action, str) else render_calls(turn.calls)
         messages += [_assistant(text), {"role": "user", "content": turn.observation}]
     return messages
-
-
-def _calls_text(turn: Turn) -> str:
-    from toolgym.calls import render_call
-
-    return "\n".join(render_call(call) for call in turn.calls)
 
 
 def load(model: str, *, seed: int = 0, tools: Tools = "native", **options: Any) -> ChatPolicy:

@@ -33,10 +33,10 @@ from toolgym.tools import ToolSpec
 # Fuzzing: a seeded source of random and mutated actions.
 #
 # Half of the promise of an environment is that no action can end it with an exception. What breaks
-# parsers is less pure noise than text that is almost right, so most actions are valid calls in one
-# of the formats, then damaged: spans deleted, doubled, moved, cut off at the end, quotes flipped,
-# tags of another format put in. The rest are things that are no text at all. One seed gives one
-# sequence on every machine.
+# parsers is less pure noise than text that is almost right. So most actions are calls in a format,
+# or behind a mark, and then damaged: spans deleted, doubled, moved, cut off at the end, quotes
+# flipped, tags of another format put in. The rest are things that are no text at all. One seed
+# gives one sequence on every machine.
 
 
 WORDS = (
@@ -82,8 +82,8 @@ def random_actions(seed: int, n: int, tools: Any) -> Iterator[Any]:
 
 
 def random_text(draw: random.Random, specs: list[ToolSpec]) -> str:
-    """One to three valid calls in one random format, sometimes with prose around them."""
-    writer = draw.choice(FORMATS)
+    """One to three calls in one random format, sometimes with prose around them."""
+    writer = draw.choice(WRITERS)
     calls = [random_call(draw, specs) for _ in range(draw.choice((1, 1, 1, 2, 3)))]
     text = "\n".join(writer(name, arguments) for name, arguments in calls)
     before = draw.choice(("", "", "I look.\n", "<think>Hm.</think>\n", "The answer is 5.\n"))
@@ -144,15 +144,21 @@ def _positional(name: str, arguments: dict[str, Any]) -> str:
     return f"{name}({', '.join(map(repr, arguments.values()))})"
 
 
+def _marked(entry: calls.Format, name: str, arguments: dict[str, Any]) -> str:
+    """A call as JSON between the marks of a format, which may write calls in another way."""
+    text = json.dumps({"name": name, "arguments": arguments})
+    return "".join((*entry.marks[:1], text, *entry.closes[:1]))
+
+
 Writer = Callable[[str, dict[str, Any]], str]
-FORMATS: tuple[Writer, ...] = (
+WRITERS: tuple[Writer, ...] = (
     render_call,
     render_call,
     _python,
     _positional,
     lambda name, arguments: json.dumps({"name": name, "parameters": arguments}),
     lambda name, arguments: f"```json\n{json.dumps({'name': name, 'arguments': arguments})}\n```",
-    *(functools.partial(render_call, format=entry.name) for entry in calls.FORMATS),
+    *(functools.partial(_marked, entry) for entry in calls.FORMATS if entry.marks),
 )
 
 

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolgym.calls import FORMATS
 from toolgym.tools import tool, tools_of
 
 
@@ -41,9 +42,12 @@ class SingerTools:
 
 
 TOOLS = tools_of(SingerTools)
-ONE = [("describe", {"table_name": "singer"})]
+SINGER = "singer"
+ONE = [("describe", {"table_name": SINGER})]
 TWO = [*ONE, ("query", {"sql": 'SELECT "a" FROM t WHERE x < 3', "limit": 5})]
 NONE = [("tables", {})]
+
+BY_NAME = {entry.name: entry for entry in FORMATS}
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,15 @@ class Fixture:
         texts = {"one": (self.one, ONE), "two": (self.two, TWO), "none": (self.none, NONE)}
         texts["thought"] = (self.thought, ONE)
         return {kind: each for kind, each in texts.items() if each[0]}
+
+    def with_value(self, value: str) -> str:
+        """The message of one call, with another name of a table, as the family writes texts."""
+        if BY_NAME[self.format].arguments in ("JSON", "Python"):
+            value = json.dumps(value, ensure_ascii=False)[1:-1]
+        if f"'{SINGER}'" in self.one:
+            value = value.replace("'", "\\'")
+        before, _, behind = self.one.rpartition(SINGER)
+        return before + value + behind
 
 
 def _read() -> list[Fixture]:

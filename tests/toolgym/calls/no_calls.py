@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from random import Random
 
-from tests.toolgym.calls.fixtures import ONE, TWO
-from toolgym.calls import FORMATS, render_calls
+from tests.toolgym.calls.fixtures import FIXTURES
+from toolgym.calls import FORMATS
+from toolgym.calls.formats import without_last_tokens
 
 _PROSE = (
     "I could use {tool} to look at {table}, and then run a query.",
@@ -69,9 +70,12 @@ _QUOTES = (("`", "`"), ('"', '"'), ("'", "'"), ("\u201c", "\u201d"))
 def _quoted(draw: Random) -> str:
     """A sentence that quotes a whole call in some format."""
     entry = draw.choice(FORMATS)
-    calls = TWO if entry.parallel and draw.random() < 0.3 else ONE
+    fixture = draw.choice([each for each in FIXTURES if each.format == entry.name])
     opening, closing = draw.choice(_QUOTES)
-    text = render_calls(calls, format=entry.name)
+    message = fixture.two if fixture.two and draw.random() < 0.3 else fixture.one
+    text = without_last_tokens(message).strip()
+    if entry.name in ("harmony", "muse"):
+        text = text[text.index("<") :]  # a recipient before the mark is no part of the call
     if entry.marks == () or entry.name in ("functionary-v2", "functionary-v2.5", "glm-4"):
         text = text.replace("\n", " ")  # a line of its own would be a call
     return draw.choice(
@@ -84,11 +88,14 @@ def _quoted(draw: Random) -> str:
 
 
 def _documented(draw: Random) -> str:
-    """The documentation of some format: its templates with placeholders."""
-    entry = draw.choice([each for each in FORMATS if each.marks])
-    name = draw.choice(_NAMES)
-    text = render_calls([(name, {"param": "value"})], format=entry.name)
-    text = text.replace("\\u003c", "<")
+    """The documentation of some format: a message with placeholders.
+
+    That of MCP's tags is read as a malformed call.
+    """
+    entry = draw.choice([each for each in FORMATS if each.marks and each.name != "mcp"])
+    fixture = draw.choice([each for each in FIXTURES if each.format == entry.name])
+    text = without_last_tokens(fixture.one).replace("describe", draw.choice(_NAMES))
+    text = text.replace("table_name", "param").replace("singer", "value").strip()
     fence = draw.choice(("", "```\n"))
     before = f"For each call the format of {entry.families[0]} is:\n"
     return f"{before}{fence}{text}\n{fence.strip()}"

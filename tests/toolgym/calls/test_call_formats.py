@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
 from toolgym.calls import ToolCall, parse_calls, render_call
-from toolgym.testing.contract import FORMATS
+from toolgym.testing import contract
 
-WRITERS = {
-    getattr(write, "keywords", {}).get("format", f"writer {place}"): write
-    for place, write in enumerate(FORMATS)
-}
+WRITERS = {f"writer {place}": write for place, write in enumerate(contract.WRITERS)}
 DESCRIBE = ToolCall("describe", {"table_name": "x"})
 SAMPLE = ToolCall("sample", {"table_name": "y"})
 D = '{"name": "describe", "arguments": {"table_name": "x"}}'

@@ -1,18 +1,21 @@
 """Random and damaged actions: whatever comes, the parser returns calls."""
 
 import pickle
+import random
 
 import pytest
 
+from tests.toolgym.calls.fixtures import FIXTURES
+from tests.toolgym.calls.fixtures import TOOLS as SINGER_TOOLS
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
 from toolgym.calls import CALL_ERRORS, REPAIRS, parse_calls, render_call
-from toolgym.testing.contract import random_actions
+from toolgym.testing.contract import mutated, random_actions
 
 
-def check(seed, count, tools):
-    """Parse `count` actions; what comes out is well formed, and strict adds nothing of its own."""
+def check(actions, tools):
+    """Parse actions; what comes out is well formed, and strict adds nothing of its own."""
     accepted = 0
-    for action in random_actions(seed, count, tools):
+    for action in actions:
         calls = parse_calls(action, tools)
         for call in calls:
             assert call.error is None or (call.error.code in CALL_ERRORS and str(call.error))
@@ -31,10 +34,19 @@ def check(seed, count, tools):
 
 @pytest.mark.parametrize(("seed", "tools"), [(0, TOOLS), (1, TYPED)], ids=["sql", "typed"])
 def test_no_action_breaks_the_parser(seed, tools):
-    assert check(seed, 800, tools) > 50  # else the fuzzer had become pure noise
+    accepted = check(random_actions(seed, 800, tools), tools)
+    assert accepted > 50  # else the fuzzer had become pure noise
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(60, marks=pytest.mark.nightly)])
+def test_no_damaged_message_of_any_format_breaks_the_parser(rounds):
+    draw = random.Random(rounds)
+    messages = [text for each in FIXTURES for text, _ in each.messages().values()]
+    actions = [mutated(draw, text) for text in messages * rounds]
+    assert check(actions, SINGER_TOOLS) > len(actions) / 10
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("seed", "tools"), [(2, TOOLS), (3, TYPED)], ids=["sql", "typed"])
 def test_no_action_of_twenty_thousand_breaks_the_parser(seed, tools):
-    assert check(seed, 20_000, tools) > 2000
+    assert check(random_actions(seed, 20_000, tools), tools) > 2000

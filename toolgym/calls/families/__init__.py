@@ -1,7 +1,6 @@
 """The table of call formats: how each family of models writes a call, reasons, and ends a turn.
 
-One `Format` for each way of writing. What it says is used in both directions: calls are read by
-its marks (`toolgym.calls.marked`) and written by its templates (`toolgym.calls.writing`); the
+One `Format` for each way of writing. Calls are read by its marks (`toolgym.calls.marked`); the
 tests, the documentation and the check of `toolgym.sanitize` take their lists from here. A new
 family that writes a known shape is one more entry and a fixture.
 
@@ -19,7 +18,7 @@ from toolgym.calls.families.named_formats import NAMED_FORMATS
 from toolgym.calls.families.python_formats import PYTHON_FORMATS
 from toolgym.calls.families.tag_formats import TAG_FORMATS
 
-__all__ = ["CONTROLS", "FORMATS", "FRAMES", "Format", "format_named"]
+__all__ = ["CONTROLS", "FORMATS", "FRAMES", "Format"]
 
 FORMATS: Final = (*JSON_FORMATS, *NAMED_FORMATS, *PYTHON_FORMATS, *TAG_FORMATS)
 """Of several formats with the same mark, the first names what is read."""
@@ -44,15 +43,3 @@ CONTROLS: Final = tuple(
     )
 )
 """The marks, frames, closing texts and ends of turns of all formats; words of prompts left out."""
-_BY_NAME: Final = {entry.name: entry for entry in FORMATS}
-
-
-def format_named(name: str) -> Format:
-    """The format of a name.
-
-    Raises:
-        ValueError: There is none of that name.
-    """
-    if name not in _BY_NAME:
-        raise ValueError(f"there is no call format {name!r}; there are {', '.join(_BY_NAME)}.")
-    return _BY_NAME[name]

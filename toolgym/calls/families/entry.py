@@ -12,10 +12,6 @@ from typing import Final
 
 from toolgym.calls.tag_sets import Tags
 
-# Placeholders of the templates. `each` is one call: `{name}`, `{index}`, `{call}` (an object with
-# the keys of `keys`), `{arguments}` (JSON), `{python}` (`f(x="y")`), `{braces}` (Gemma's own
-# notation), `{pairs}` (`pair` once for each argument, with `{key}`, `{value}`, `{text}` and
-# `{type}`). `around` is the whole, with `{calls}`.
 JSON, PYTHON, TAGS, BRACES = "JSON", "Python", "tags", "braces"
 THINK: Final = ("<think>", "</think>")
 
@@ -25,16 +21,11 @@ class Format:
     """How one or more families of models write calls.
 
     Attributes:
-        name: Its name, as `render_call(format=...)` takes it.
+        name: Its name, as `formats_in` tells it.
         families: The model families that write it.
         source: Where it is documented: files of public repositories, or pages.
         arguments: How arguments are written: `JSON`, `Python`, `tags` or `braces`.
-        each: The template of one call.
-        between: What stands between two calls.
-        around: The template of the whole.
-        pair: The template of one argument, where arguments stand in tags.
         keys: The keys of a call's name and arguments, where a call is a JSON object.
-        parallel: Whether one message may hold several calls.
         marks: The texts behind each of which a call, or a list of calls, stands.
         frame: Other control texts: around several calls, between parts of one, behind it.
         closes: What closes a call, first, and what closes the list of calls.
@@ -43,6 +34,7 @@ class Format:
         reading: Which readers are tried behind a mark, in this order.
         head: The pattern of what stands between a mark and JSON arguments, its group 1 the name.
         tags: The tags around bare text.
+        quote: What stands around a text in braces.
         thinking: What opens and what closes reasoning.
         stop: The tokens that end a turn.
         result: What opens and what closes the result of a tool, where a model could write it.
@@ -52,12 +44,7 @@ class Format:
     families: tuple[str, ...]
     source: str
     arguments: str
-    each: str
-    between: str = "\n"
-    around: str = "{calls}"
-    pair: str = ""
     keys: tuple[str, str] = ("name", "arguments")
-    parallel: bool = True
     marks: tuple[str, ...] = ()
     frame: tuple[str, ...] = ()
     closes: tuple[str, ...] = ()
@@ -66,6 +53,7 @@ class Format:
     reading: tuple[str, ...] = ()
     head: str = ""
     tags: Tags | None = None
+    quote: str = ""
     thinking: tuple[str, str] | None = None
     stop: tuple[str, ...] = ()
     result: tuple[str, str] | None = None
