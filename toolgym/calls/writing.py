@@ -33,7 +33,7 @@ def render_call(call: ToolCall | str, arguments: Mapping[str, Any] | None = None
         arguments: The arguments, if only a name was given.
     """
     if isinstance(call, ToolCall):
-        call, arguments = call.name, call.arguments
+        arguments, call = call.arguments, call.name
     values = json.loads(json.dumps(dict(arguments or {}), default=to_jsonable_python))
     text = json.dumps({"name": call, "arguments": values}, ensure_ascii=False)
     return f"<tool_call>\n{_IN_STRING.compiled.sub(_escaped, text)}\n</tool_call>"
