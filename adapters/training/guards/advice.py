@@ -183,7 +183,9 @@ _FAULTS: Final = (
     "Repair the environment: the log names each fault, and a rollout that one left unscored is"
     " not learnt from."
 )
-_IN_BETWEEN: Final = "Play tasks that are sometimes done: leave out those that always or never are."
+_IN_BETWEEN: Final = (
+    "Play tasks that are done now and then: leave out those that always or never are."
+)
 _WHAT_IS_TRAINED: Final = (
     "See that the parameters that are to be trained require gradients, and look at"
     " `learnt_tokens`, `unfinished` and `faults` of these steps in metrics.jsonl."
