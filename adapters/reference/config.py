@@ -65,9 +65,6 @@ class ReferenceConfig(BaseModel):
     many wrong ones otherwise makes the whole step."""
     turn_discount: float = Field(1.0, gt=0, le=1)
     """Of later turns, for the estimators that tell turns apart."""
-    spare_conflicts: bool = False
-    """Leave the tokens that good and bad rollouts begin or end with out of the bad ones' loss, and
-    count them twice in the good ones' (`adapters.reference.advantages`)."""
     learn_from_unfinished: bool = False
     """Whether a rollout that ran out of tokens takes part in the loss. Its reward says that it did
     not answer, when it was not allowed to."""

@@ -229,19 +229,6 @@ def test_turn_level_advantages_reach_the_tokens_of_their_turn() -> None:
     assert advantages[between].abs().max() == 0
 
 
-def test_spared_conflicts_take_the_common_beginning_out_of_the_worse() -> None:
-    good, bad = make_rollouts()[:2]
-    bad = dataclasses.replace(bad, completion=good.completion[:1] + bad.completion[1:], reward=0.0)
-    good = dataclasses.replace(good, reward=1.0)
-    batch = Batch.of([good, bad], [True, True])
-    plain = config(advantages="group_centered")
-
-    advantages = compute_advantages(batch, None, plain.model_copy(update={"spare_conflicts": True}))
-
-    assert compute_advantages(batch, None, plain).tolist() == [0.5, -0.5]
-    assert advantages[:, 0].tolist() == [1.0, 0.0]
-
-
 def test_divergence_in_the_reward_is_taken_off_before_comparing() -> None:
     batch = Batch.of(make_rollouts(), [True] * 6)
     settings = config(

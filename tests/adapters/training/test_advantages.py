@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from adapters.reference.advantages import conflict_weights
 from adapters.training.algorithms import advantages as estimators
 from adapters.training.algorithms.advantages import (
     ESTIMATORS,
@@ -275,52 +274,3 @@ def test_a_turn_hands_its_advantage_to_its_own_tokens_only() -> None:
     found = token_advantages(torch.tensor([[2.0, -1.0], [3.0, 5.0]]), turns)
 
     assert found.tolist() == [[2, 2, 0, -1, 0], [5, 0, 3, 0, 0]]
-
-
-# Conflict tokens
-
-
-def conflicts(*rows: str, signs: tuple[float, ...], groups: tuple[int, ...]) -> list[str]:
-    """Weights of completions written as letters: - for 0, + for 2, . for 1."""
-    longest = max(map(len, rows))
-    tokens = torch.tensor([[ord(letter) for letter in row.ljust(longest)] for row in rows])
-    found = conflict_weights(
-        tokens,
-        torch.tensor([len(row) for row in rows]),
-        torch.tensor(signs),
-        torch.tensor(groups),
-    )
-    marks = {0.0: "-", 1.0: ".", 2.0: "+"}
-    return ["".join(marks[weight] for weight in row) for row in found.tolist()]
-
-
-@pytest.mark.parametrize(
-    ("rows", "signs", "groups", "found"),
-    [
-        # A common beginning is spared in the bad and doubled in the good; so is a common end.
-        (("abcx", "abdy"), (1, -1), (0, 0), ["++..", "--.."]),
-        (("abxyz", "qyz"), (-1, 1), (0, 0), ["...--", ".++.."]),
-        # A common middle is no conflict, and an opponent for each place is enough.
-        (("abc", "xby"), (1, -1), (0, 0), ["...", "..."]),
-        (("abc", "ax", "qbz"), (1, -1, -1), (0, 0, 0), ["++.", "-..", "..."]),
-        # Equals of the same sign, of another group or without an advantage do not meet.
-        (("ab", "ab"), (1, 2), (0, 0), ["..", ".."]),
-        (("ab", "ab"), (1, -1), (0, 1), ["..", ".."]),
-        (("ab", "ab"), (1, 0), (0, 0), ["..", ".."]),
-        # Nor does padding.
-        (("a", "ab ", "ab"), (1, -1, 1), (0, 0, 0), ["+..", "--.", "++."]),
-    ],
-)
-def test_tokens_that_good_and_bad_rollouts_share_are_doubled_or_spared(
-    rows: tuple[str, ...], signs: tuple[float, ...], groups: tuple[int, ...], found: list[str]
-) -> None:
-    assert conflicts(*rows, signs=signs, groups=groups) == found
-
-
-def test_signs_may_change_from_turn_to_turn() -> None:
-    tokens = whole(1, 2, 3).repeat(2, 1)
-    signs = torch.tensor([[1.0, 1.0, -1.0], [-1.0, 1.0, 1.0]])
-
-    found = conflict_weights(tokens, whole(3, 3), signs, whole(0, 0), amplify=3.0)
-
-    assert found.tolist() == [[3, 1, 0], [0, 1, 3]]
