@@ -46,11 +46,6 @@ from toolgym.errors import ConfigurationError
 _GROWTH = 64  # columns are added by at least so many
 
 
-def widened_to(columns: int) -> int:
-    """The columns of a cache of so many when it has to grow: some are added ahead."""
-    return columns + columns // 4
-
-
 @dataclass
 class _Window:
     """The slots and columns of the next forward pass; shared by all layers.
@@ -118,7 +113,7 @@ class _SlotLayer(CacheLayerMixin):
         return like.new_zeros(self._window.slots, like.shape[1], columns, like.shape[3])
 
     def _widened(self, old: Tensor) -> Tensor:
-        columns = max(self._window.width, widened_to(old.shape[2]))
+        columns = max(self._window.width, old.shape[2] + old.shape[2] // 4)
         wider = self._zeros(old, -(-columns // _GROWTH) * _GROWTH)
         wider[:, :, : old.shape[2]] = old[: self._window.slots]
         return wider
@@ -173,10 +168,6 @@ class SlotCache(Cache):
                 layer.keys = layer.keys[: self._window.slots].clone()
                 layer.values = layer.values[: self._window.slots].clone()
 
-    def bytes_of_column(self) -> int:
-        """Bytes of the keys and values of one token; 0 before any was read."""
-        return sum(t.shape[1] * t.shape[3] * t.element_size() for t in self._tensors())
-
     @torch.inference_mode()
     def swap(self, one: int, other: int, columns: int) -> None:
         """Swap the first columns of two slots."""
@@ -215,10 +206,6 @@ class Decoder:
         self._window: int | None = getattr(config, "sliding_window", None)
         self._kinds = sorted(set(getattr(config, "layer_types", None) or ()))
         self._can_share = can_share(model)
-
-    def begin_again(self, slots: int) -> None:
-        """Forget what was read, for other sequences."""
-        self.cache = SlotCache(slots, self._model.device)
 
     @torch.inference_mode()
     def feed(

@@ -28,7 +28,8 @@ from toolgym.records import EpisodeRecord
 from toolgym.tasks import seed_of
 from toolgym.tries import seed_of_try, tries_of
 
-_LEAST, _MOST = 32, 256  # episodes that are played together
+_MOST = 256  # episodes that are played together
+_UNKNOWN = 32  # where the model's config does not say what they take
 _MEMORY: Final = 2**32  # bytes of their keys and values, unless the weights take more
 _LONGEST: Final = 2**20  # of a completion, where the model names no limit
 
@@ -37,10 +38,8 @@ class BatchPlay:
     """Plays the tasks of evaluations in batches, where the model allows it.
 
     Args:
-        at_once: Episodes that are played together at most; beyond 32, only as many as are expected
-            to fit into 4 GiB, or into as much as the weights take. Of those that grow longer some
-            wait for the others. The few that do not come to an end are waited for once in each
-            batch.
+        at_once: Episodes that are played together at most. Fewer are if their keys and values are
+            expected to take more than 4 GiB, or than the weights.
     """
 
     def __init__(self, at_once: int = _MOST) -> None:
@@ -80,7 +79,6 @@ class BatchPlay:
             max_tokens=min(context_length(model), _LONGEST),
             turn_tokens=settings.max_new_tokens,
             at_once=self._at_once,
-            cache_bytes=max(_MEMORY, sum(p.nbytes for p in model.parameters())),
         )
         try:
             player = Player(model, tokenizer, settings.env_id, asked.env_kwargs, how)
@@ -123,11 +121,11 @@ def _fitting(player: Player, longest: int) -> int:
     """The number of episodes whose keys and values fit, where each ends in its second turn."""
     model, shape = player.model, shape_of(player.model.config)
     if shape is None:
-        return min(player.settings.at_once, _LEAST)
+        return min(player.settings.at_once, _UNKNOWN)
     tokens = longest + 2 * (player.settings.turn_tokens or longest)
     each = bytes_of_rollout(shape, tokens, model.dtype.itemsize)
-    room = (player.settings.cache_bytes or _MEMORY) // each
-    return min(player.settings.at_once, max(_LEAST, room))
+    memory = max(_MEMORY, sum(parameter.nbytes for parameter in model.parameters()))
+    return min(player.settings.at_once, max(1, memory // each))
 
 
 def batches(prompts: Sequence[Sequence[int]], most: int) -> Iterator[list[int]]:

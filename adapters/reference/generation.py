@@ -19,7 +19,7 @@ from typing import Any, Final
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.chat import ChatFormat
-from adapters.reference.decoder import Decoder, widened_to
+from adapters.reference.decoder import Decoder
 from adapters.reference.rollout import Ending, Request, Rollout
 from adapters.reference.sampling import Sampler
 from adapters.reference.shared_decoding import ALONE, Beginning
@@ -47,8 +47,7 @@ TOKENS_READ: Final = 16_384
 # ones, without a gap. The environments step when no sequence is active or enough of them wait, so
 # that reading results, which costs a pass of its own, is done for several at once.
 #
-# The cache is as wide as its longest sequence. Where keys and values would take more than they may,
-# the longest are set aside, and their tokens are read anew when the others are over.
+# The cache is as wide as its longest sequence; `PlaySettings.at_once` bounds what it takes.
 
 
 @dataclass
@@ -118,7 +117,7 @@ class DecodeLoop:
         chat: The format of tool results.
         sampler: By the indices of the sequences.
         sequences: With episode, prompt and a `max_length` of at least one token.
-        settings: `patience`, `turn_tokens` and `cache_bytes` of them.
+        settings: `patience` and `turn_tokens` of them.
     """
 
     def __init__(
@@ -133,16 +132,11 @@ class DecodeLoop:
         self._slots = list(sequences)
         self._settings = settings
         self._active = 0
-        self._aside: list[ActiveSequence] = []
 
     def play(self, workers: Workers) -> None:
         """Generate until every episode is over or out of tokens."""
         self._prefill()
-        while self._slots or self._aside:
-            if not self._slots:
-                self._take_up()
-            elif self._is_too_large():
-                self._step_environments(workers)  # which sets some aside
+        while self._slots:
             if self._active:
                 self._decode_step()
             waiting = len(self._slots) - self._active
@@ -251,8 +245,6 @@ class DecodeLoop:
         for (sequence, _), tail in zip(answered, tails, strict=True):
             self._append_result(sequence, tail)
         self._remove_finished()
-        if self._is_too_large():
-            self._set_aside()
         unfinished = self._slots[self._active :]
         if unfinished:
             unread = [sequence.pending_tokens[:-1] for sequence in unfinished]
@@ -279,47 +271,9 @@ class DecodeLoop:
         """Free the slots of ended sequences; the others keep their order."""
         remaining = [slot for slot in range(len(self._slots)) if self._slots[slot].ending is None]
         if len(remaining) < len(self._slots):
-            self._keep(remaining)
-
-    def _keep(self, remaining: Sequence[int]) -> None:
-        """Keep the sequences of some slots."""
-        widest = max((self._slots[slot].cached_length for slot in remaining), default=0)
-        self._decoder.cache.keep(remaining, widest)
-        self._slots = [self._slots[slot] for slot in remaining]
-
-    def _is_too_large(self) -> bool:
-        """Whether all keys and values, with the columns that are added ahead, take too much."""
-        if self._settings.cache_bytes is None:
-            return False  # asked in every step
-        longest = max((sequence.length for sequence in self._slots), default=0)
-        return len(self._slots) > 1 and not self._fits(len(self._slots), widened_to(longest))
-
-    def _fits(self, slots: int, columns: int, share: int = 1) -> bool:
-        """Whether keys and values fit into a share of the memory that they may take."""
-        most, each = self._settings.cache_bytes, self._decoder.cache.bytes_of_column()
-        return most is None or share * slots * columns * each <= most
-
-    def _set_aside(self) -> None:
-        """Set the longest sequences aside, until half of the memory is room for the others."""
-        kept = sorted(range(len(self._slots)), key=lambda slot: self._slots[slot].length)
-        while len(kept) > 1 and not self._fits(len(kept), self._slots[kept[-1]].length, share=2):
-            self._aside.append(self._slots[kept.pop()])
-        remaining = sorted(kept)
-        self._active = sum(slot < self._active for slot in remaining)
-        self._keep(remaining)
-
-    def _take_up(self) -> None:
-        """Read again what was set aside, as many of the shortest as half of the memory holds."""
-        self._aside.sort(key=lambda sequence: -sequence.length)
-        self._slots = [self._aside.pop()]
-        while self._aside and self._fits(len(self._slots) + 1, self._aside[-1].length, share=2):
-            self._slots.append(self._aside.pop())
-        self._decoder.begin_again(len(self._slots))
-        read = [[*sequence.prompt, *sequence.completion] for sequence in self._slots]
-        self._read([tokens[:-1] for tokens in read], [0] * len(read))
-        for sequence, tokens in zip(self._slots, read, strict=True):
-            sequence.pending_tokens = tokens[-1:]
-        self._active = len(self._slots)
+            widest = max((self._slots[slot].cached_length for slot in remaining), default=0)
+            self._decoder.cache.keep(remaining, widest)
+            self._slots = [self._slots[slot] for slot in remaining]
 
 
 def beginnings_of(prompts: Sequence[Sequence[int]]) -> list[Beginning]:
@@ -365,8 +319,6 @@ class PlaySettings:
         turn_tokens: Most tokens of one turn; a longer one is cut off there, and answered as if it
             had ended. None: no more than `max_tokens`.
         at_once: Rollouts that are generated together.
-        cache_bytes: Bytes that their keys and values may take; those for which there is no room
-            wait, and are read anew. None: as many as they take.
         workers: Threads in which the tools of different rollouts run, if they take long enough; the
             results do not depend on it.
         patience: Share of the sequences that may wait for their environments before these step,
@@ -377,7 +329,6 @@ class PlaySettings:
     max_tokens: int = 1024
     turn_tokens: int | None = None
     at_once: int = 64
-    cache_bytes: int | None = None
     workers: int = 8
     patience: float = 0.5
 

@@ -372,47 +372,6 @@ def test_prompts_are_read_in_passes_of_bounded_size(
             assert_same(one, other)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        pytest.param(0.4, marks=pytest.mark.integration),
-        pytest.param(0.0, marks=pytest.mark.nightly),
-    ],
-)
-def test_the_longest_wait_where_keys_and_values_would_take_too_much(
-    part: float, player: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    peaks: list[int] = []
-    begun_again: list[int] = []
-    feed, begin_again = Decoder.feed, Decoder.begin_again
-
-    def weighing(self: Decoder, *fed: Any) -> Tensor:
-        logits = feed(self, *fed)
-        peaks.append(sum(tensor.nbytes for tensor in self.cache._tensors()))
-        return logits
-
-    def counting(self: Decoder, slots: int) -> None:
-        begun_again.append(slots)
-        begin_again(self, slots)
-
-    monkeypatch.setattr(Decoder, "feed", weighing)
-    monkeypatch.setattr(Decoder, "begin_again", counting)
-    script = {str(n): sound(n)[: 1 + n % 2] for n in range(6)}  # ends at random
-    lengths = {"max_tokens": 400, "turn_tokens": 80, "patience": 0.2}
-    whole = player(script, **lengths).play(requests(range(6)))
-    most, peaks[:] = int(part * max(peaks)), []
-    assert not begun_again
-
-    parts = player(script, cache_bytes=most, **lengths).play(requests(range(6)))
-
-    assert begun_again
-    assert max(begun_again) < 6
-    if part:
-        assert max(peaks) <= most
-    for one, other in zip(whole, parts, strict=True):
-        assert_same(one, other)
-
-
 def test_what_all_prompts_begin_with_is_read_once(
     player: Any, compact_tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
