@@ -226,15 +226,12 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
         ChatTemplate.named(settings.chat_template)
     registration.make(settings.env_id, **settings.training_kwargs)
     with loading_pytorch():
-        from transformers.utils.logging import disable_progress_bar
-
         from adapters.commands.train_run import needs_of
         from adapters.training.preflight.run import Scope, preflight
         from adapters.training.runs.preparation import for_this_machine, use_threads
         from adapters.training.runs.progress import NoProgress
 
     watch: ProgressListener = NoProgress() if quiet else Bars()
-    disable_progress_bar()  # a bar for every file that is saved
     use_threads(settings)
     settings = for_this_machine(settings)
     model, tokenizer = _model(settings, watch)

@@ -16,7 +16,6 @@ from typing import Any, Final
 import typer
 from rich.table import Table
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils.logging import disable_progress_bar
 
 from adapters.reference.chat import check_template
 from adapters.reference.checkpoint import Checkpoints
@@ -278,7 +277,6 @@ def _see_through(
     watch: ProgressListener | None = None,
     as_json: bool = False,
 ) -> None:
-    disable_progress_bar()  # a bar for every file that is saved
     if not is_main:
         return _train_along(run, settings)
     watch = watch or (NoProgress() if quiet else Bars())

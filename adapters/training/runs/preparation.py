@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
 
 from adapters.tiny.model import build_model
 from adapters.tiny.tokenizer import mistakes, null_padded, train_tokenizer
@@ -77,6 +78,7 @@ def prepare(
     Raises:
         ConfigurationError: The model cannot be loaded, or the environment has no expert.
     """
+    disable_progress_bar()  # a bar for every file that is saved
     _keep_template(settings, run)
     folder = run.checkpoints / WARMUP
     needs_none = not settings.is_tiny and not settings.warmup_steps
