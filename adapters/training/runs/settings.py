@@ -241,15 +241,6 @@ class TrainSettings(BaseModel):
         """Whether the model is built here."""
         return self.model == TINY
 
-    @model_validator(mode="before")
-    @classmethod
-    def _older(cls, values: Any) -> Any:
-        """A run of an earlier version calls the split of its evaluations `held_out`."""
-        if not isinstance(values, dict) or "held_out" not in values:
-            return values
-        rest = {name: value for name, value in values.items() if name != "held_out"}
-        return {**rest, "evaluation_split": values["held_out"]}
-
     @property
     def training_kwargs(self) -> dict[str, Any]:
         """For the environment that is trained in."""
