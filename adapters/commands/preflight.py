@@ -191,7 +191,7 @@ def training_settings(
 _INHERITED: Final = (
     *("env_kwargs", "split", "evaluation_split", "separation", "group_size", "prompts"),
     *("temperature", "max_completion_length", "seed", "trainer", "trainer_options"),
-    *("dtype", "memory", "lora", "lora_rank", "lora_alpha", "lora_targets"),
+    *("dtype", "lora", "lora_rank", "lora_alpha", "lora_targets"),
 )
 
 

@@ -11,8 +11,8 @@ In the order in which to read it; each file is one idea:
     rollout                     one finished rollout, and many as a batch of tensors
     advantages                  the advantages of a batch
     learner, losses             the forward pass, the loss and its settings, the KL penalty
-    kl_reference                the model as it was, and where it waits
-    optimizer                   AdamW on float32 weights, in few bytes where that is asked for
+    kl_reference                the model as it was when training began
+    optimizer                   AdamW on float32 weights
 
 It needs torch and transformers, any causal language model that keeps keys and values, and its chat
 template. What it shares with other trainers is in `adapters.training`.

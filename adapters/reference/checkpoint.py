@@ -6,8 +6,7 @@
       trainer_state.json     step, updates, drawn tasks, guards; written last
 
 A checkpoint is written under another name and renamed when it is complete, so a process that is
-killed at any moment leaves the one before it. It is read tensor by tensor into the memory that the
-model and its optimizer have, so going back takes no more than going on. Sampling is seeded by names
+killed at any moment leaves the one before it. Sampling is seeded by names
 (`generation`), so no generator's position has to be kept for rollouts; PyTorch's global ones are,
 for models that draw by themselves.
 """
@@ -21,16 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.training.models.exact_weights import divide
 from adapters.training.models.low_rank import Adapter
-from adapters.training.models.stored_weights import TensorFile, read_weights, write_tensors
+from adapters.training.models.stored_weights import read_weights
 from toolgym.errors import ConfigurationError
 
 _STATE, _TENSORS, _RANDOM = "trainer_state.json", "optimizer.safetensors", "random.pt"
-_OLD_TENSORS = "optimizer.pt"  # of versions up to 0.1
 
 
 class Checkpoints:
@@ -76,7 +74,7 @@ class Checkpoints:
         temporary.mkdir(parents=True)
         model.save_pretrained(temporary)
         tokenizer.save_pretrained(temporary)
-        write_tensors(tensors, temporary / _TENSORS)
+        save_file(dict(tensors), temporary / _TENSORS)
         torch.save(_random_states(), temporary / _RANDOM)
         (temporary / _STATE).write_text(json.dumps({"global_step": step, **state}))
         shutil.rmtree(place, ignore_errors=True)
@@ -88,8 +86,6 @@ class Checkpoints:
 
     def load_weights(self, step: int, model: PreTrainedModel | Adapter) -> Mapping[str, Tensor]:
         """Put the weights of a checkpoint into the model, and return the optimizer's tensors.
-
-        Those are read from the file one by one, when they are asked for.
 
         Raises:
             ConfigurationError: They are those of another model.
@@ -105,17 +101,11 @@ class Checkpoints:
                     f"{place} holds another model than the one that is trained: go on with that"
                     " one, or train into another folder."
                 ) from problem
-        if (place / _TENSORS).is_file():
-            return TensorFile(place / _TENSORS)
-        return _of_version_0_1(torch.load(place / _OLD_TENSORS, "cpu", mmap=True))
+        return load_file(place / _TENSORS)
 
     def load_random(self, step: int) -> None:
         """Set PyTorch's global generators as they were when a checkpoint was written."""
-        file = self._place(step) / _RANDOM
-        if file.is_file():
-            states = torch.load(file, map_location="cpu")
-        else:
-            states = torch.load(self._place(step) / _OLD_TENSORS, map_location="cpu")["random"]
+        states = torch.load(self._place(step) / _RANDOM, map_location="cpu")
         torch.set_rng_state(states["cpu"].cpu())
         if states["cuda"] and torch.cuda.is_available():
             torch.cuda.set_rng_state_all([state.cpu() for state in states["cuda"]])
@@ -133,9 +123,6 @@ class Checkpoints:
             raise ConfigurationError(
                 f"{file} cannot be read ({problem}): remove its folder to go on from an older one."
             ) from problem
-        if "updates" not in state and (file.parent / _OLD_TENSORS).is_file():
-            old = torch.load(file.parent / _OLD_TENSORS, "cpu", mmap=True)
-            state["updates"] = old["optimizer"]["updates"]
         return state
 
     def _place(self, step: int) -> Path:
@@ -145,14 +132,3 @@ class Checkpoints:
 def _random_states() -> dict[str, Any]:
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     return {"cpu": torch.get_rng_state(), "cuda": cuda}
-
-
-def _of_version_0_1(saved: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The optimizer's tensors by the names of today."""
-    old, tensors = saved["optimizer"], dict[str, Tensor]()
-    for index, moments in old["adam"]["state"].items():
-        tensors |= {f"{index}.first": moments["exp_avg"], f"{index}.second": moments["exp_avg_sq"]}
-    for index, weights in enumerate(old["weights"]):
-        if weights is not None:
-            tensors[f"{index}.missing"] = divide(weights)[1]
-    return tensors

@@ -25,7 +25,6 @@ from adapters.reference.losses import LOSSES, LossConfig, loss_config
 from adapters.training.algorithms.advantages import ESTIMATORS, TURN_ESTIMATORS
 from adapters.training.algorithms.dynamic_sampling import SamplingConfig
 from adapters.training.guards.config import GuardConfig
-from adapters.training.models.weight_updates import Memory
 from adapters.training.runs.settings import TrainSettings
 from toolgym.errors import ConfigurationError, refused_fields
 
@@ -91,11 +90,6 @@ class ReferenceConfig(BaseModel):
     dtype: Literal["float32", "bfloat16"] = "float32"
     """What the model computes in. The optimizer keeps float32 weights either way, since in half
     precision small updates are rounded away."""
-    memory: Memory = "exact"
-    """What is kept for each weight. `exact`: gradient and moments in float32, and the reference as
-    a second model. `half`: moments, and in bfloat16 the gradient too, in bfloat16 and rounded by
-    chance, and the reference on disk. `least`: of the moments the second alone, factored, and 24
-    bits of a weight. See `adapters.training.models.weight_updates`."""
 
     learning_rate: float = Field(1e-6, gt=0)
     """At its highest."""
@@ -215,6 +209,5 @@ def reference_options(settings: TrainSettings, **others: Any) -> ReferenceConfig
         "save_every": settings.save_every,
         "control": settings.control,
         "dtype": settings.dtype,
-        "memory": settings.memory,
     }
     return reference_config(options | settings.trainer_options | others)

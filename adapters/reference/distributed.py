@@ -18,7 +18,7 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 from torch import Tensor, nn
 
-from adapters.training.models.weight_updates import Trained, pieces
+from adapters.training.models.weight_updates import Trained
 from toolgym.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -73,22 +73,15 @@ class Processes:
         return summed
 
     def add_up(self, trained: Sequence[Trained]) -> None:
-        """All-reduce the gradients in place by sum; a missing gradient counts as zeros.
-
-        Those in half precision are added in float32, a piece after another.
-        """
+        """All-reduce the gradients in place by sum; a missing gradient counts as zeros."""
         if self.size == 1:
             return
         if not any(self.gather([any(each.grad is not None for each in trained)])):
             return
         for each in trained:
             if each.grad is None:
-                each.grad = torch.zeros_like(each.parameter, dtype=each.summed_in)
-            gradient = each.grad.view(-1)
-            for piece in pieces(len(gradient)):
-                part = gradient[piece].to(each.wide)
-                torch.distributed.all_reduce(part)
-                gradient[piece] = part
+                each.grad = torch.zeros_like(each.parameter, dtype=each.wide)
+            torch.distributed.all_reduce(each.grad)
 
     def place(self, model: M) -> M:
         """Move a model to this process' own device: all processes often load it onto one GPU."""

@@ -2,8 +2,7 @@
 
 A model in bfloat16 has eight bits for a weight, and an update of a thousandth of it is rounded
 away. So what a weight has beyond these is kept beside the model, and an update is computed on both
-together. What gradients and moments take is chosen by `memory`; the arithmetic is that of
-`adapters.training.models.weight_updates`.
+together (`adapters.training.models.weight_updates`).
 
 A step that is left out must leave no trace: neither weights nor the optimizer's momentum move, the
 learning rate's schedule waits (it counts updates, and is part of the state), and `discard` forgets
@@ -31,7 +30,7 @@ class Optimizer:
 
     Args:
         model: Its parameters that require gradients are trained.
-        config: Learning rate, schedule, betas, decay, clipping and memory.
+        config: Learning rate, schedule, betas, decay and clipping.
         processes: The processes whose gradients are summed; None: there is one.
     """
 
@@ -41,10 +40,8 @@ class Optimizer:
         self._config, self._processes = config, processes or Processes()
         self._weights = WeightUpdates(
             (parameter for parameter in model.parameters() if parameter.requires_grad),
-            config.memory,
             config.betas,
             config.weight_decay,
-            config.seed,
         )
 
     def rate(self) -> float:
@@ -89,11 +86,7 @@ class Optimizer:
         return {"updates": self._weights.updates, "tensors": self._weights.state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of `state_dict`; the model's own weights have been loaded before.
-
-        Raises:
-            ConfigurationError: It was kept with another setting of `memory`.
-        """
+        """Restore a state of `state_dict`; the model's own weights have been loaded before."""
         self._weights.load(state["tensors"], state["updates"])
 
 

@@ -30,7 +30,7 @@ from adapters.reference.config import ReferenceConfig
 from adapters.reference.decoder import check_model
 from adapters.reference.distributed import Processes
 from adapters.reference.generation import Player, PlaySettings
-from adapters.reference.kl_reference import CopiedReference, Reference, StoredReference
+from adapters.reference.kl_reference import CopiedReference, Reference
 from adapters.reference.learner import Learner
 from adapters.reference.optimizer import Optimizer, make_ready
 from adapters.reference.rollout import Batch
@@ -48,7 +48,6 @@ OnMetrics = Callable[[int, dict[str, float]], None]
 OnRollouts = Callable[[int, list[dict[str, Any]]], None]
 IsEnough = Callable[[int, Adapter | None], bool]
 
-_REFERENCE = "reference.safetensors"  # among the checkpoints, while a run needs it
 _logger = logging.getLogger(__name__)
 
 
@@ -102,7 +101,6 @@ class ReferenceTrainer:
         self._adapter = None if adapter is None else Adapter(model, adapter, config.seed)
         self._processes.align(parameter.data for parameter in model.parameters())
         self._batch_sampler = BatchSampler(player, tasks, config, self._processes)
-        self._stored_reference = checkpoints / _REFERENCE
         self._learner = Learner(model, self._reference(), config, self._processes)
         self._optimizer = Optimizer(model, config, self._processes)
         self._guards = Guards(config.guards, _setup(config, player, tokenizer, env_id, env_kwargs))
@@ -124,8 +122,6 @@ class ReferenceTrainer:
             self._train()
         finally:
             self._optimizer.close()
-            if self._processes.is_main:
-                self._stored_reference.unlink(missing_ok=True)
         kept = self._kept()
         if self._adapter is not None:
             if kept is not None:
@@ -157,12 +153,7 @@ class ReferenceTrainer:
             return None
         if self._adapter is not None:
             return self._adapter
-        if self._config.memory == "exact":
-            return CopiedReference(self._model)
-        file, is_main = self._stored_reference, self._processes.is_main
-        reference = StoredReference(self._model, file, writes=is_main)
-        self._processes.wait()
-        return reference
+        return CopiedReference(self._model)
 
     def _update_from(self, played: PlayedBatch, rollout_seconds: float) -> None:
         """Make the updates of one batch."""

@@ -1,8 +1,8 @@
 """What a training needs in memory, by arithmetic: from a model's shape and the chosen settings.
 
-Three moments compete: an update holds gradient, activations and logits; before it the reference of
-the KL penalty is read in; and rollouts hold keys and values. Weights and moments are there in all
-of them. The counts of activations are those of a decoder with gated layers (Llama, Qwen, Gemma), as
+Two moments compete: an update holds gradient, activations and logits; rollouts hold keys and
+values. Weights, those of the KL penalty's reference included, and moments are there in both. The
+counts of activations are those of a decoder with gated layers (Llama, Qwen, Gemma), as
 `transformers` computes it without an attention mask; others need about as much. What PyTorch itself
 and its allocator take comes on top: half a gigabyte on a CPU, a tenth and a gigabyte on a GPU.
 """
@@ -13,17 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adapters.training.models.output_layer import LOGITS_AT_ONCE
-from adapters.training.models.weight_updates import PIECE, Memory
+from adapters.training.models.weight_updates import PIECE
 
 _FLOAT: Final = 4
 _AT_THE_LOGITS: Final = 5  # float32 tensors as large as a piece of logits, in the backward pass
 _TO_SAMPLE: Final = 24  # bytes for each logit of a decoding step: probabilities and their sums
-_PER_WEIGHT: Final[dict[Memory, tuple[float, float, float]]] = {
-    # beyond the model's own weight in bfloat16: missing bits, gradient, moments
-    "exact": (2, 4, 8),
-    "half": (2, 2, 4),
-    "least": (1, 2, 0.02),
-}
+_MOMENTS: Final = 2 * _FLOAT  # bytes for each weight that is trained
 
 
 @dataclass(frozen=True)
@@ -103,7 +98,6 @@ class Load:
     """The settings that memory depends on.
 
     Attributes:
-        memory: As in `adapters.training.models.weight_updates`.
         dtype: What the model computes in.
         adapter_rank: Of an adapter in all layers; 0: all weights are trained.
         has_reference: Whether there is a KL penalty.
@@ -113,7 +107,6 @@ class Load:
         rollout_tokens: Tokens of one, its prompt included.
     """
 
-    memory: Memory = "half"
     dtype: str = "bfloat16"
     adapter_rank: int = 0
     has_reference: bool = True
@@ -130,7 +123,6 @@ class Needs:
     weights: float
     moments: float
     gradient: float
-    reference: float
     activations: float
     logits: float
     cache: float
@@ -148,8 +140,7 @@ class Needs:
     @property
     def total(self) -> float:
         """At the worst moment."""
-        waiting = self.weights + self.moments
-        return max(self.per_update, waiting + self.reference, waiting + self.cache)
+        return max(self.per_update, self.weights + self.moments + self.cache)
 
     def sentence(self) -> str:
         """What is needed, and for what."""
@@ -163,30 +154,25 @@ class Needs:
         of = ", ".join(f"{name} {_gigabytes(size)}" for name, size in parts.items())
         return (
             f"By arithmetic the training needs {_gigabytes(self.total)} GB of memory (an update:"
-            f" {of}; before it a reference {_gigabytes(self.reference)}; rollouts: keys and values"
-            f" {_gigabytes(self.cache)})."
+            f" {of}; rollouts: keys and values {_gigabytes(self.cache)})."
         )
 
 
 def needs_of(shape: Shape, load: Load) -> Needs:
     """What a training of such a model needs with such settings."""
     item = 2 if load.dtype == "bfloat16" else _FLOAT
-    missing, gradient, moments = _PER_WEIGHT[load.memory]
-    if item == _FLOAT:
-        missing, gradient = 0, _FLOAT
     own = item * float(shape.weights)
-    trained = float(shape.weights)
-    reference = own
     if load.adapter_rank:  # in float32, beside a model that stays as it is
-        trained, missing, gradient, reference = shape.adapter(load.adapter_rank), 4, 4, 0.0
-    if load.memory == "exact" and not load.adapter_rank and load.has_reference:
-        own, reference = own + reference, 0.0  # it stays in memory
+        trained = shape.adapter(load.adapter_rank)
+        weights = own + _FLOAT * trained
+    else:
+        trained = shape.weights
+        weights = _FLOAT * float(trained) + (own if load.has_reference else 0.0)
     embedding = 0 if load.adapter_rank else item * shape.vocabulary * shape.hidden
     return Needs(
-        weights=own + missing * trained,
-        moments=moments * trained + 6 * _FLOAT * PIECE,
-        gradient=gradient * trained + 2 * embedding,
-        reference=reference if load.has_reference else 0.0,
+        weights=weights,
+        moments=_MOMENTS * trained + 6 * _FLOAT * PIECE,
+        gradient=_FLOAT * trained + 2 * embedding,
         activations=_activations(shape, load, item),
         logits=_AT_THE_LOGITS
         * _FLOAT
@@ -229,24 +215,3 @@ def bytes_of_rollout(shape: Shape, tokens: int, item: int) -> int:
 
 def _gigabytes(size: float) -> str:
     return f"{size / 1e9:.2g}" if size < 1e10 else f"{size / 1e9:.0f}"
-
-
-def markdown_table() -> str:
-    """Gigabytes that well-known models need with well-known settings, as rows of Markdown.
-
-    They are those of one card, and of each of several: these share the tasks of a step and not the
-    memory, since every process holds the whole model.
-    """
-    ways = {
-        "`exact`, float32": Load(memory="exact", dtype="float32"),
-        "`half` (default)": Load(),
-        "`least`": Load(memory="least"),
-        "`least`, checkpointing": Load(memory="least", has_checkpointing=True),
-        "`--lora`": Load(adapter_rank=16),
-        "`--lora`, checkpointing": Load(adapter_rank=16, has_checkpointing=True),
-    }
-    rows = [f"| model | {' | '.join(ways)} |", "|---" * (len(ways) + 1) + "|"]
-    for name, shape in SHAPES.items():
-        cells = [f"{needs_of(shape, load).total / 1e9:.0f}" for load in ways.values()]
-        rows.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(rows)

@@ -13,8 +13,8 @@ of like length, whose gradients add up to that of the batch; and the last layer,
 to the vocabulary, sees no more than the places before a learnt token. That is the same update for
 little more than half the work.
 
-What the updates keep for each weight is chosen by `WarmupSettings.memory`; what a pass keeps is
-bounded by `tokens_per_pass`, and by the number of logits that are in memory together.
+What a pass keeps in memory is bounded by `tokens_per_pass`, and by the number of logits that are
+there together.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from adapters.training.models.shared_prefix import (
     sharing_problem,
 )
 from adapters.training.models.tokenized_examples import Example
-from adapters.training.models.weight_updates import Memory, WeightUpdates
+from adapters.training.models.weight_updates import WeightUpdates
 
 # Muon: momentum whose matrices are made orthogonal before they move the weights.
 #
@@ -145,8 +145,6 @@ class WarmupSettings:
             other, which is that of all else. None: AdamW moves everything.
         stop_loss: It ends early once the mean loss of twenty steps is below this; None: it does
             not.
-        memory: What is kept for each weight that AdamW moves; see
-            `adapters.training.models.weight_updates`.
         tokens_per_pass: Tokens in one forward and backward pass, padding included; an example that
             alone has more makes a pass of its own. None: as is fastest.
         gradient_checkpointing: Compute activations twice instead of keeping them.
@@ -161,7 +159,6 @@ class WarmupSettings:
     seed: int = 0
     matrix_rate: float | None = None
     stop_loss: float | None = None
-    memory: Memory = "exact"
     tokens_per_pass: int | None = None
     gradient_checkpointing: bool = False
     alike: int = 1
@@ -185,7 +182,7 @@ def warm_up(
     matrices = [] if settings.matrix_rate is None else matrices_of(model)
     apart = {id(matrix) for matrix in matrices}
     rest = [p for p in model.parameters() if id(p) not in apart and p.requires_grad]
-    adam = WeightUpdates(rest, settings.memory, (0.9, 0.98), seed=settings.seed)
+    adam = WeightUpdates(rest, (0.9, 0.98))
     muon = Muon(matrices)
     batches = _batches(examples, settings)
     packs = _can_pack(model)

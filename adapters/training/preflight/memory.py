@@ -44,7 +44,6 @@ def memory_needs(settings: TrainSettings, config: Any, parameters: int = 0) -> N
     rollouts = settings.group_size * settings.prompts
     tokens = _PROMPT + settings.max_completion_length
     load = Load(
-        memory=settings.memory,
         dtype=settings.dtype,
         adapter_rank=settings.lora_rank if settings.lora else 0,
         has_reference=beta > 0,
@@ -108,7 +107,7 @@ def check_memory(needs: Needs | None, held: float = 0.0) -> list[Finding]:
     reason = f"{needs.sentence()} This machine has {(free + held) / 1e9:.1f} GB free."
     advice = (
         "Lower --set tokens_per_pass or --set at_once, add --set gradient_checkpointing=true, or"
-        " keep less of each weight: --set memory=least, or --lora."
+        " train an adapter: --lora."
     )
     return [Finding("memory", "no-go" if is_hopeless else "warn", reason, advice)]
 

@@ -198,7 +198,6 @@ def _imitate(
         seed=settings.seed,
         matrix_rate=settings.warmup_matrix_rate,
         stop_loss=settings.warmup_stop_loss,
-        memory=settings.memory,
         tokens_per_pass=settings.warmup_tokens_per_pass,
         gradient_checkpointing=has_checkpointing(settings),
         alike=settings.warmup_alike,

@@ -33,7 +33,7 @@ Separation = Literal["evaluation without training", "training without evaluation
 
 WITHOUT_OPTION: Final = (
     *("copying", "demonstrator", "dtype", "lora_alpha", "lora_rank", "lora_targets", "warmup_lora"),
-    *("max_new_tokens", "memory", "warmup_batch", "warmup_learning_rate", "warmup_matrix_rate"),
+    *("max_new_tokens", "warmup_batch", "warmup_learning_rate", "warmup_matrix_rate"),
     *("warmup_stop_loss", "warmup_tokens_per_pass", "warmup_alike", "warmup_eval_every"),
     *("warmup_patience", "warmup_checkpoint", "selection_tasks", "patience", "checkpoint"),
 )
@@ -74,9 +74,6 @@ class TrainSettings(BaseModel):
     each weight what it has beyond that. TRL does not, so there it is for adapters, whose own
     weights stay in float32. `auto` is bfloat16 where the machine has instructions for it, else
     float32; a run keeps which of them that was."""
-    memory: Literal["exact", "half", "least"] = "exact"
-    """What warm-up and reference trainer keep for each weight: all in float32, gradient and moments
-    in bfloat16, or only what is needed. See `adapters.training.models.weight_updates`."""
     vllm: Literal["colocate", "server"] | None = None
     """The generator of rollouts: vLLM on the training GPU, or a server of its own; null: the
     trainer itself."""
@@ -331,10 +328,9 @@ _PRETRAINED_DEFAULTS: Final[dict[str, Any]] = {
     "save_every": 20,
 }
 _PRETRAINED_BY_REFERENCE: Final[dict[str, Any]] = {
-    # 10 bytes for each weight instead of 20, and half precision is what such models are made in.
+    # Half precision is what such models are made in, and takes half of the memory for activations.
     # Where a processor has no instructions for it, PyTorch multiplies it fifty times as slowly.
     "dtype": "auto",
-    "memory": "half",
     "warmup_tokens_per_pass": 8192,
 }
 _ADAPTER_RATE: Final = 10.0  # an adapter that begins at 0 learns at ten times the rate

@@ -269,17 +269,9 @@ def test_half_precision_loses_no_small_update() -> None:
     )
 
 
-OPTIMIZERS = [
-    (torch.float32, "exact"),
-    (torch.bfloat16, "exact"),
-    pytest.param(torch.bfloat16, "half", marks=pytest.mark.nightly),
-    pytest.param(torch.bfloat16, "least", marks=pytest.mark.nightly),
-]
-
-
-@pytest.mark.parametrize(("dtype", "memory"), OPTIMIZERS)
-def test_a_discarded_gradient_leaves_no_trace(dtype: Any, memory: str) -> None:
-    model, settings = made_model(dtype=dtype), config(memory=memory)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_discarded_gradient_leaves_no_trace(dtype: Any) -> None:
+    model, settings = made_model(dtype=dtype), config()
     optimizer = Optimizer(model, settings)
 
     def backward(factor: float) -> Tensor:
@@ -299,9 +291,9 @@ def test_a_discarded_gradient_leaves_no_trace(dtype: Any, memory: str) -> None:
     assert float(optimizer.gradient()[0]) == 0.0
 
 
-@pytest.mark.parametrize(("dtype", "memory"), OPTIMIZERS)
-def test_an_optimizer_goes_on_from_its_state_to_the_bit(dtype: Any, memory: str) -> None:
-    settings = config(memory=memory)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_optimizer_goes_on_from_its_state_to_the_bit(dtype: Any) -> None:
+    settings = config()
 
     def backward(model: Any, seed: int) -> None:
         torch.manual_seed(seed)

@@ -275,7 +275,7 @@ def test_later_updates_of_a_batch_tell_of_no_rollouts(make: Any) -> None:
             marks=pytest.mark.integration,
         ),
         pytest.param(
-            {"dtype": "bfloat16", "memory": "half", "rank": 4},
+            {"dtype": "bfloat16", "rank": 4},
             id="adapter",
             marks=pytest.mark.integration,
         ),
@@ -299,7 +299,6 @@ def test_a_run_that_was_interrupted_ends_as_one_that_was_not(
 
     assert repeatable(again.told) == repeatable(whole.told)[2:]
     assert same(weights(again.model), weights(whole.model))
-    assert not list(tmp_path.glob("*/reference.safetensors"))
 
 
 def test_a_resumed_run_has_the_random_numbers_and_the_faults_of_its_checkpoint(make: Any) -> None:
