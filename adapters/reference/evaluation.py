@@ -124,7 +124,7 @@ def _fitting(player: Player, longest: int) -> int:
         return min(player.settings.at_once, _UNKNOWN)
     tokens = longest + 2 * (player.settings.turn_tokens or longest)
     each = bytes_of_rollout(shape, tokens, model.dtype.itemsize)
-    memory = max(_MEMORY, sum(parameter.nbytes for parameter in model.parameters()))
+    memory: int = max(_MEMORY, sum(parameter.nbytes for parameter in model.parameters()))
     return min(player.settings.at_once, max(1, memory // each))
 
 

@@ -106,13 +106,6 @@ def test_where_nothing_is_held_out_the_verdict_says_so_and_calls_nothing_that() 
     assert "unseen" not in told
 
 
-def test_a_run_of_an_earlier_version_is_read() -> None:
-    saved = resolve(EXPLORE).model_dump()
-    earlier = {k: v for k, v in saved.items() if k not in ("evaluation_split", "separation")}
-
-    assert read_settings({**earlier, "held_out": "dev"}) == read_settings(saved)
-
-
 def test_chance_is_two_standard_errors_of_the_difference() -> None:
     """Worked by hand: 0.5 and 0.6 of 100 differ by 0.1; 1.96 standard errors are 0.137."""
     assert within_chance(figures(0.5, 100), figures(0.6, 100))
