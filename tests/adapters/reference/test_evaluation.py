@@ -8,7 +8,7 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
 
-from adapters.reference import generation
+from adapters.reference import evaluation, generation
 from adapters.reference.evaluation import BatchPlay, play_in_batches
 from adapters.reference.generation import Player, PlaySettings
 from adapters.training.runs.playing import Asked, evaluation_of, play_turn_by_turn
@@ -123,3 +123,20 @@ def test_the_order_of_lengths_is_not_that_of_the_answer(read_tokenizer: Any) -> 
     )
     records = play_in_batches(player, Asked({}, TASKS), 0, lambda done: None)
     assert [record.task_id for record in records] == TASKS
+
+
+def test_no_more_episodes_are_played_together_than_are_expected_to_fit(
+    read_tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = PlaySettings(0.0, max_tokens=8, turn_tokens=4)
+    player = Player(model_for(read_tokenizer), read_tokenizer, NOTES, settings=how)
+    told: list[int] = []
+    asked = Asked({}, TASKS)
+    whole = play_in_batches(player, asked, 0, told.append)
+    monkeypatch.setattr(evaluation, "_MEMORY", 0)
+    monkeypatch.setattr(evaluation, "bytes_of_rollout", lambda *sizes: 2**40)
+
+    each = play_in_batches(player, asked, 0, told.append)
+
+    assert told == [3, 1, 2, 3]
+    assert first_turns(whole) == first_turns(each)
