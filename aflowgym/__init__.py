@@ -5,8 +5,8 @@ Revise : done`), with its loops and conditions, over a typed state instead of on
 along. A workflow that does not parse, or whose types do not fit, is answered with the position,
 what was expected there and a workflow that would work; none is rewritten in silence.
 
-`parse` reads a workflow, `execute` runs it on a task, `grade` judges what it left, `expected` says
-what it is worth with the simulated backend, `optimum` which one of a stated family is worth most.
+`parse` reads a workflow, `execute` runs it on a task, `grade` judges what it left, and `worth`
+measures it over many runs with the simulated backend.
 
 Importing this registers the environments with Gymnasium:
 
@@ -29,42 +29,39 @@ if TYPE_CHECKING:
     from aflowgym.execution.executor import Result, aexecute, execute
     from aflowgym.execution.grading import grade
     from aflowgym.execution.state import Budget
-    from aflowgym.expectation import Expectation, expected
-    from aflowgym.expectation.search import Optimum, optimum
+    from aflowgym.sampling import REFERENCE_WORKFLOWS, Worth, worth
     from aflowgym.tasks.loading import load_tasks
 
 DATA_SETS = ("bundled", "tiny")
 """Names of the data sets that come with the package, for whoever lists them without opening one."""
 __all__ = [
+    "REFERENCE_WORKFLOWS",
     "Budget",
     "Diagnostic",
-    "Expectation",
-    "Optimum",
     "Parsed",
     "Result",
+    "Worth",
     "aexecute",
     "execute",
-    "expected",
     "grade",
     "load_tasks",
-    "optimum",
     "parse",
+    "worth",
 ]
 
 _HOME = {  # imported when first used: `import aflowgym` stays quick
+    "REFERENCE_WORKFLOWS": "aflowgym.sampling",
     "Budget": "aflowgym.execution.state",
     "Diagnostic": "aflowgym.dsl",
-    "Expectation": "aflowgym.expectation",
-    "Optimum": "aflowgym.expectation.search",
     "Parsed": "aflowgym.dsl",
     "Result": "aflowgym.execution.executor",
+    "Worth": "aflowgym.sampling",
     "aexecute": "aflowgym.execution.executor",
     "execute": "aflowgym.execution.executor",
-    "expected": "aflowgym.expectation",
     "grade": "aflowgym.execution.grading",
     "load_tasks": "aflowgym.tasks.loading",
-    "optimum": "aflowgym.expectation.search",
     "parse": "aflowgym.dsl",
+    "worth": "aflowgym.sampling",
 }
 
 gymnasium.register(id="aflowgym/Compose-v0", entry_point="aflowgym.envs.compose:ComposeEnv")

@@ -1,9 +1,9 @@
 """The score of a run of a workflow: operator calls as cost, and how far it came as progress.
 
-Both the environments and the exact expectation go through these functions, so that what is computed
-is what is paid. The law itself is `toolgym.rewards`: each call of a model costs what a step of the
+Both the environments and `aflowgym.worth` go through these functions, so that what is measured is
+what is paid. The law itself is `toolgym.rewards`: each call of a model costs what a step of the
 agent costs, on top of the step that the tool call is. Tokens are reported and can be budgeted, and
-have no price: their number depends on the wording, of which no expectation is exact.
+have no price: their number depends on the wording.
 
 | progress | what was reached                                     |
 | -------- | ---------------------------------------------------- |
@@ -17,7 +17,6 @@ have no price: their number depends on the wording, of which no expectation is e
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from aflowgym.answers.verdict import Verdict
@@ -59,15 +58,6 @@ def episode_score(config: RewardConfig, calls: int, reached: float, correct: boo
     charge_calls(ledger, calls)
     ledger.reach(reached)
     return ledger.score()
-
-
-def saturation(config: RewardConfig) -> tuple[float, float]:
-    """`a` and `b` of the cost of an episode of `episode_score`, `cap - a * b ** calls`.
-
-    So its mean needs one value of the generating function of the calls, not their distribution.
-    """
-    factor = math.exp(-config.step / config.cost_cap)
-    return config.cost_cap * factor, factor
 
 
 # One more demand on the weights: a workflow that runs must be worth more than one that does not.

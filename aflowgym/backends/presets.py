@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Final, NamedTuple
+from typing import Final
 
 from aflowgym.tasks.task import Kind
 from toolgym.errors import ConfigurationError
@@ -30,20 +30,6 @@ DIFFICULTIES: Final = tuple(NormalDist().inv_cdf((place + 0.5) / LEVELS) for pla
 GENERATORS: Final = ("Custom", "AnswerGenerate", "CustomCodeGenerate", "Programmer")
 #: Operators that another one can be said to act like: those that ask once.
 PLAIN: Final = ("Custom", "AnswerGenerate", "CustomCodeGenerate", "Format", "Review", "Revise")
-
-
-class Latent(NamedTuple):
-    """A case of what a task is like.
-
-    Attributes:
-        revealed: The public tests of a `code` task find its typical mistake out.
-        loose: Right content comes in a form that the verifier refuses.
-        chance: How likely this is.
-    """
-
-    revealed: bool
-    loose: bool
-    chance: float
 
 
 @dataclass(frozen=True)
@@ -108,14 +94,6 @@ class Skills:
             name: _by_difficulty(mean, self.spread)
             for name, mean in zip(GENERATORS, means, strict=True)
         }
-
-    def latent(self, kind: Kind) -> tuple[Latent, ...]:
-        """The latent cases of a task apart from its difficulty, those that have a chance."""
-        if kind == "code":
-            cases = (Latent(True, False, self.reveal), Latent(False, False, 1 - self.reveal))
-        else:
-            cases = (Latent(True, True, self.loose), Latent(True, False, 1 - self.loose))
-        return tuple(case for case in cases if case.chance)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,10 +1,9 @@
-"""A backend without a model: seeded, and solvable exactly.
+"""A backend without a model: seeded draws in place of replies.
 
 Every reply is a real text, made from the task's own right and wrong answers, which goes through the
 real extractors and checkers; what an operator does next depends on what they read in it. Every draw
 is a hash of seed, task, place in the workflow, number of the call there and a label, so that equal
-beginnings of two workflows have equal results. `aflowgym.expected` computes from the same numbers
-what the mean over all draws comes to.
+beginnings of two workflows have equal results. `aflowgym.worth` takes the mean over many seeds.
 """
 
 from __future__ import annotations

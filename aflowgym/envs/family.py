@@ -1,8 +1,7 @@
 """The facts of played workflow tasks, for the commands that look at what was recorded.
 
-A recorded episode is judged a second time (`aflowgym.envs.recheck`), the workflows of many are
-counted, and a single one is drawn. What can be told of the tasks themselves is in
-`aflowgym.tasks.loading`.
+A recorded episode is judged a second time (`aflowgym.envs.recheck`), and the workflows of many are
+counted. What can be told of the tasks themselves is in `aflowgym.tasks.loading`.
 """
 
 from __future__ import annotations
@@ -36,15 +35,4 @@ class WorkflowTaskFamily(WorkflowTaskFacts):
         """The workflows of some rollouts, counted; see `aflowgym.statistics.tables`."""
         from aflowgym.statistics.tables import workflow_statistics
 
-        return workflow_statistics(rollouts, top, env_kwargs=env_kwargs)
-
-    def picture(self, call: Mapping[str, Any]) -> str:
-        """The workflow that was submitted, drawn; none of a text that is no workflow."""
-        from aflowgym.statistics.workflow_svg import workflow_picture
-        from aflowgym.statistics.workflows import RUN_WORKFLOW
-
-        arguments = call.get("arguments")
-        text = arguments.get("dsl") if isinstance(arguments, Mapping) else None
-        if call.get("name") != RUN_WORKFLOW or not isinstance(text, str):
-            return ""
-        return workflow_picture(text)
+        return workflow_statistics(rollouts, top)

@@ -1,11 +1,9 @@
 """The players of the workflow environments: an expert, and a novice.
 
-The expert has a small table: for each preset and kind of task, a short workflow whose expected
-reward is within a tenth of that of the best of a stated family (`aflowgym.optimum`; a test holds
-the table against it), and within a hundredth of the best of at most three operators, a list
-counted as one. It reads the kind in the question, and from the result whether there is a solution
-and whether the public tests pass; it has seen neither gold nor draws, so luck decides whether it is
-right.
+The expert has a small table: for each preset and kind of task, a short workflow of
+`aflowgym.REFERENCE_WORKFLOWS` that scores well. It reads the kind in the question, and from the
+result whether there is a solution and whether the public tests pass; it has seen neither gold nor
+draws, so luck decides whether it is right.
 
 The novice knows how to call the tools, has heard which operator is for which kind, and knows not
 what is good: it runs a typical workflow, rather one with that operator, and now and then one whose
@@ -24,16 +22,17 @@ from typing import Any, Final
 from aflowgym.envs.base import WorkflowEnv
 from aflowgym.envs.texts import solution_in
 from aflowgym.execution.errors import run_call
+from aflowgym.sampling import REFERENCE_WORKFLOWS
 
 Play = Generator[Any, str, None]
 
 FIRST: Final[Mapping[tuple[str, str], str]] = {
-    ("teaching", "math"): "[Programmer * 5] -> ScEnsemble",
-    ("teaching", "code"): "CustomCodeGenerate -> Test * 3",
-    ("teaching", "qa"): "AnswerGenerate -> (Review -> Revise) * 3 -> Format",
-    ("paper", "math"): "Programmer",
-    ("paper", "code"): "CustomCodeGenerate -> Test * 3",
-    ("paper", "qa"): "AnswerGenerate -> Format",
+    ("teaching", "math"): REFERENCE_WORKFLOWS["math"]["five programs"],
+    ("teaching", "code"): REFERENCE_WORKFLOWS["code"]["tested"],
+    ("teaching", "qa"): REFERENCE_WORKFLOWS["qa"]["reviewed"],
+    ("paper", "math"): REFERENCE_WORKFLOWS["math"]["program"],
+    ("paper", "code"): REFERENCE_WORKFLOWS["code"]["tested"],
+    ("paper", "qa"): REFERENCE_WORKFLOWS["qa"]["formatted"],
 }
 """By preset and kind, what the expert runs first."""
 SECOND: Final[Mapping[str, str]] = {

@@ -1,6 +1,6 @@
-"""Statistics of many recorded workflows: counts, worth, regret, pictures.
+"""Statistics of many recorded workflows.
 
-Read `tables` first, which puts together what the others count and draw.
+Read `tables` first, which puts together what the others count.
 """
 
 from aflowgym.statistics.tables import workflow_statistics

@@ -3,7 +3,7 @@
 A long training plays more rollouts than fit into memory, and its tables need only counts. So each
 rollout is added to the tallies of its phase, of its kind of task and of its stretch of steps, and
 let go. What grows is the number of different workflows, and the steps up to a limit: beyond it
-neighbours are taken together, which a plot of twenty windows does not show.
+neighbours are taken together, which a table of twenty windows does not show.
 
 A policy that collapses writes one workflow for every task long before its reward tells: the
 entropy of the distribution of canonical workflows falls, and with it the chance that two of them
@@ -45,7 +45,6 @@ class Tally:
         codes: Of the workflows that are not valid, how many have each code.
         ended: Of the scored rollouts, how many had each as the last valid workflow; "" for none.
         ended_right: Those of them that ended right.
-        lost: Of the scored rollouts without a valid workflow, how many earned each score.
     """
 
     rollouts: int = 0
@@ -61,7 +60,6 @@ class Tally:
     codes: Counter[str] = field(default_factory=Counter)
     ended: Counter[str] = field(default_factory=Counter)
     ended_right: Counter[str] = field(default_factory=Counter)
-    lost: Counter[float] = field(default_factory=Counter)
 
     def add(self, reading: Reading) -> None:
         """Count one rollout."""
@@ -86,8 +84,6 @@ class Tally:
         self.ended[reading.last] += 1
         if reading.correct:
             self.ended_right[reading.last] += 1
-        if not reading.last:
-            self.lost[reading.score] += 1
 
     def __iadd__(self, other: Tally) -> Tally:
         for each in fields(self):
@@ -173,7 +169,6 @@ class Gathered:
         by_phase: All of a phase.
         by_kind: Those of a kind of task in a phase.
         courses: Those of a phase by step.
-        composed: Those in which whole workflows were submitted, by kind and phase.
         structures: Of each valid workflow its class.
         operators: Of each valid workflow how often each operator occurs in it.
     """
@@ -182,7 +177,6 @@ class Gathered:
         self.by_phase: dict[str, Tally] = {}
         self.by_kind: dict[tuple[str, str], Tally] = {}
         self.courses: dict[str, Course] = {}
-        self.composed: dict[tuple[str, str], Tally] = {}
         self.structures: dict[str, str] = {}
         self.operators: dict[str, Counter[str]] = {}
         for reading in readings:
@@ -194,8 +188,6 @@ class Gathered:
         self.courses.setdefault(phase, Course()).add(reading)
         if kind:
             self.by_kind.setdefault((kind, phase), Tally()).add(reading)
-        if kind and reading.composed:
-            self.composed.setdefault((kind, phase), Tally()).add(reading)
         for workflow in reading.valid:
             self.structures[workflow.text] = workflow.structure
             self.operators[workflow.text] = workflow.operators
@@ -205,12 +197,6 @@ class Gathered:
         """Those that there are, in the order of a run."""
         usual = [phase for phase in PHASES if phase in self.by_phase]
         return [*usual, *sorted(self.by_phase.keys() - set(usual))]
-
-    @property
-    def compared(self) -> list[str]:
-        """The phases that a picture shows: before and after where there are both, else all."""
-        ends = ["before", "after"]
-        return ends if set(ends) <= self.by_phase.keys() else self.phases
 
     @property
     def total(self) -> Tally:

@@ -11,21 +11,12 @@ Everything is a function of the rollouts alone; ties are broken by text.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from aflowgym.dsl import CODES
 from aflowgym.execution.errors import WORKFLOW_ERRORS
-from aflowgym.expectation.family import FAMILY, Family
 from aflowgym.operators.catalogue import OPERATORS, Registry
-from aflowgym.statistics.charts import (
-    accuracy_chart,
-    favourite_pictures,
-    favourites_chart,
-    time_charts,
-)
 from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, moments, rank
-from aflowgym.statistics.regret import regret_table, regrets
 from aflowgym.statistics.workflows import STRUCTURES, readings
 from aflowgym.tasks.task import KINDS
 from toolgym.calls import CALL_ERRORS
@@ -39,45 +30,31 @@ def workflow_statistics(
     rollouts: Iterable[Rollout],
     top: int = 10,
     *,
-    env_kwargs: Mapping[str, Any] | None = None,
     operators: Registry = OPERATORS,
-    family: Family = FAMILY,
 ) -> Statistics:
-    """The tables and charts on the workflows of some rollouts.
+    """The tables on the workflows of some rollouts.
 
     Args:
         rollouts: Episode records of this package's environments, or lines of a run's
             `rollouts.jsonl`; each is let go when it was counted.
         top: Patterns to tell at most.
-        env_kwargs: How their environment was made; None where that is not known. They say what
-            the best workflow of the family is, and so which regret there is.
         operators: The operators that the agents could name.
-        family: The workflows among which the best is what regret is measured against.
 
     Returns:
         The tables `validity`, `errors`, `patterns`, `operators`, `structures`, `kinds` and
-        `time`, and `regret` where it is known.
+        `time`.
     """
     gathered = Gathered(readings(rollouts, operators))
-    course = moments(gathered)
-    regret = regrets(gathered, env_kwargs or {}, family)
     return Statistics(
         tables=(
-            *regret_table(regret, family, is_assumed=env_kwargs is None),
             _validity(gathered.total),
             _errors(gathered.total),
             _patterns(gathered, top),
             _operators(gathered, operators),
             _structures(gathered),
             _kinds(gathered),
-            _time(course),
+            _time(moments(gathered)),
         ),
-        charts=(
-            *favourites_chart(gathered, top),
-            *accuracy_chart(gathered, regret),
-            *time_charts(course),
-        ),
-        pictures=favourite_pictures(gathered),
     )
 
 

@@ -11,7 +11,6 @@ is no part of it; a sequence that ends in candidates, among which nobody chose, 
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +27,6 @@ from aflowgym.tasks.task import KINDS
 from toolgym.statistics import Rollout
 
 RUN_WORKFLOW: Final = "run_workflow"
-COMPOSE: Final = "aflowgym/Compose-v0"
 
 #: The classes of workflows, and what each is. Every workflow is in one.
 STRUCTURES: Final = {
@@ -87,9 +85,7 @@ class Reading:
         workflows: What its agent wrote, in order.
         correct: It ended with the right answer.
         scored: No fault of the machine spoilt it.
-        composed: Whole workflows were submitted, as in `aflowgym/Compose-v0`.
         calls: Calls of a model that its operators came to.
-        score: What it earned; nan where a fault left it unscored.
     """
 
     phase: str
@@ -98,9 +94,7 @@ class Reading:
     workflows: tuple[Workflow, ...]
     correct: bool
     scored: bool
-    composed: bool
     calls: int
-    score: float
 
     @property
     def valid(self) -> list[Workflow]:
@@ -156,7 +150,6 @@ class _Reader:
             for call in turn["calls"]
             if call["name"] == RUN_WORKFLOW
         ]
-        score = _value(rollout, "score", None)
         return Reading(
             phase=_value(rollout, "phase", ""),
             step=_value(rollout, "step", None),
@@ -164,9 +157,7 @@ class _Reader:
             workflows=(*written, *self._operated_workflow(turns)),
             correct=_value(rollout, "correct", False),
             scored=_value(rollout, "scored", True),
-            composed=_value(rollout, "env_id", "") == COMPOSE,
             calls=sum(map(_calls, turns)),
-            score=math.nan if score is None else score,
         )
 
     def _submitted_workflow(self, turn: Mapping[str, Any], arguments: Any, kind: str) -> Workflow:

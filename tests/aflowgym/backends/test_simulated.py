@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from aflowgym import execute, expected, grade, load_tasks, parse
+from aflowgym import execute, grade, load_tasks, parse
 from aflowgym.answers import judge_code
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills, make_backend
 from aflowgym.backends.presets import PLAIN
 from aflowgym.backends.simulated import failing_tests
 from aflowgym.execution.protocols import Job, number, shuffled, unit
 from aflowgym.execution.replies import answer_key
-from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.operators.catalogue import OPERATORS, Operator
 from aflowgym.tasks.task import WorkflowTask
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
@@ -180,6 +180,29 @@ def test_every_operator_of_aflow_is_known_and_others_say_what_they_act_like():
         replace(PRESETS["paper"], acts_like={"SecondLook": "Test"})
 
 
+def test_an_operator_of_ones_own_draws_as_the_one_it_acts_like():
+    mine = OPERATORS.copy()
+    mine.register(
+        Operator(
+            name="SecondLook",
+            summary="Judge it once more.",
+            prompt="{problem} {solution}",
+            needs=("solution",),
+            writes=("verdict", "feedback"),
+        )
+    )
+    preset = replace(PRESETS["teaching"], acts_like={"SecondLook": "Review"})
+    tree = parse("Custom -> (SecondLook -> Revise) * 2", operators=mine).workflow
+    left = [
+        execute(tree, ALL[0], SimulatedBackend(preset), seed=seed, operators=mine).solution
+        for seed in range(20)
+    ]
+
+    assert left == solutions("Custom -> (Review -> Revise) * 2", ALL[0], 20)
+    with pytest.raises(ConfigurationError, match="acts_like"):
+        execute(tree, ALL[0], SimulatedBackend(), operators=mine)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -228,7 +251,6 @@ def test_presets_survive_a_pickle_and_serve_as_keys():
 
         assert again == preset
         assert hash(again) == hash(preset)
-        assert expected("Custom", "math", again) == expected("Custom", "math", preset)
 
 
 def test_a_backend_is_found_by_name_and_a_missing_one_says_what_to_do():

@@ -92,11 +92,11 @@ WORKFLOWS = [
         ),
     ],
 )
-def test_the_mean_score_of_submitting_once_is_what_expected_says(dsl, kind, preset, rounds):
+def test_the_mean_score_of_submitting_once_is_what_the_workflow_is_worth(dsl, kind, preset, rounds):
     """Four standard errors: one such test in 16,000 fails without cause; its seeds are fixed."""
     env = gym.make(COMPOSE, kind=kind, backend=f"simulated:{preset}")
     scores, rights = [], []
-    worth = aflowgym.expected(dsl, kind, preset)
+    worth = aflowgym.worth(dsl, kind=kind, preset=preset)
     for seed, task_id in itertools.product(range(rounds), env.unwrapped.tasks.ids):
         env.reset(seed=seed, options={"task_id": task_id})
         first = env.step(run(dsl))[1]
@@ -106,9 +106,9 @@ def test_the_mean_score_of_submitting_once_is_what_expected_says(dsl, kind, pres
         assert first + last == pytest.approx(info["score"], abs=1e-12)
         scores.append(info["score"])
         rights.append(float(info["correct"]))
-    for found, mean in ((scores, worth.reward), (rights, worth.accuracy)):
-        error = max(stdev(found) / math.sqrt(len(found)), 1e-9)
-        assert abs(fmean(found) - mean) < 4 * error, (fmean(found), mean, error)
+    for found, sampled in ((scores, worth.score), (rights, worth.success)):
+        error = math.hypot(stdev(found) / math.sqrt(len(found)), sampled.error)
+        assert abs(fmean(found) - sampled.value) < 4 * error, (fmean(found), sampled)
 
 
 def test_weights_that_make_nonsense_worth_a_wrong_workflow_are_refused():

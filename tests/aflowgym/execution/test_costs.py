@@ -51,14 +51,6 @@ def test_more_calls_score_less_and_right_beats_wrong(config):
     assert right[-1] >= wrong[0] + config.margin
 
 
-@pytest.mark.parametrize("config", CONFIGS)
-def test_the_cost_is_what_its_closed_form_says(config):
-    share, factor = costs.saturation(config)
-    for calls in range(33):
-        score = costs.episode_score(config, calls, 0.0, correct=False)
-        assert -score == pytest.approx(config.cost_cap - share * factor**calls, abs=1e-12)
-
-
 def test_a_call_of_the_model_costs_what_a_step_costs():
     ledger = Ledger(RewardConfig())
     costs.charge_calls(ledger, 3)

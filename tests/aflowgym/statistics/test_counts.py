@@ -26,7 +26,7 @@ def line(step, text, phase="grpo", correct=False, seen="2 calls, 300 tokens.\nSo
         "observation": seen,
         "errors": [],
     }
-    return Line(phase=phase, step=step, turns=[turn], correct=correct, scored=True, score=0.5)
+    return Line(phase=phase, step=step, turns=[turn], correct=correct, scored=True)
 
 
 def test_no_rollout_is_held_once_it_was_counted():
@@ -87,12 +87,10 @@ def test_windows_add_up_to_the_phase():
     assert sum(each.tally.calls for each in told) == 100
 
 
-def test_before_and_after_are_compared_where_there_are_both():
-    both = Gathered(readings(line(None, "Custom", phase) for phase in ("after", "grpo", "before")))
-    one = Gathered(readings(line(None, "Custom", phase) for phase in ("grpo", "before")))
+def test_phases_stand_in_the_order_of_a_run():
+    found = Gathered(readings(line(None, "Custom", phase) for phase in ("after", "grpo", "before")))
 
-    assert (both.phases, both.compared) == (["before", "grpo", "after"], ["before", "after"])
-    assert one.compared == ["before", "grpo"]
+    assert found.phases == ["before", "grpo", "after"]
 
 
 def call(name, **arguments):

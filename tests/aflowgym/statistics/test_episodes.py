@@ -1,17 +1,13 @@
 """The statistics of episodes that were really played, and `toolgym stats` on a run of them."""
 
-import functools
 import json
 import random
 
-import gymnasium as gym
 import pytest
 import typer
 from typer.testing import CliRunner
 
 import aflowgym
-from aflowgym.envs.compose import ComposeEnv
-from aflowgym.expectation.family import Family
 from aflowgym.statistics.tables import workflow_statistics
 from aflowgym.statistics.workflows import readings
 from toolgym import policies, rollout
@@ -20,15 +16,8 @@ from toolgym.commands import stats
 from toolgym.records import EpisodeRecord
 from toolgym.runs.run import Run
 
-COMPOSE, OPERATE, COUNTED = "aflowgym/Compose-v0", "aflowgym/Operate-v0", "counted-tests/Compose-v0"
+COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"
 WORKFLOWS = ("Custom", "Custom -> Review ? Revise : done", "[Custom * 3] -> ScEnsemble")
-
-
-if COUNTED not in gym.registry:  # an id of one's own, of whose rollouts no regret is told
-    gym.register(id=COUNTED, entry_point=ComposeEnv)
-
-# Against a small family: the search of the whole one takes seconds.
-counted = functools.partial(workflow_statistics, family=Family(1, 0))
 
 
 def call(name, **arguments):
@@ -41,7 +30,7 @@ def played(env_id: str, *actions: str, n: int = 3, **kwargs) -> list[EpisodeReco
 
 
 def patterns(records):
-    return [row[:2] for row in counted(records)["patterns"].rows]
+    return [row[:2] for row in workflow_statistics(records)["patterns"].rows]
 
 
 def test_what_is_composed_is_counted_under_its_canonical_text():
@@ -63,7 +52,7 @@ def test_what_is_composed_is_counted_under_its_canonical_text():
 def test_what_the_environment_refuses_is_what_is_counted_as_not_valid(text, kind, codes):
     records = played(COMPOSE, call("run_workflow", dsl=text), call("answer"), kind=kind)
     refused = [bool(record.turns[0]["errors"]) for record in records]
-    told = counted(records)
+    told = workflow_statistics(records)
 
     assert refused == [bool(codes)] * 3
     assert [row[0] for row in told["errors"].rows] == codes
@@ -75,7 +64,7 @@ def test_a_workflow_for_another_kind_of_task_is_not_valid_by_the_codes_of_its_re
     records = played(COMPOSE, call("run_workflow", dsl=text), call("answer"), kind="math")
     (wrong,) = aflowgym.parse(text, kind="math").errors
 
-    assert [row[0] for row in counted(records)["errors"].rows] == [wrong.code]
+    assert [row[0] for row in workflow_statistics(records)["errors"].rows] == [wrong.code]
 
 
 def test_calls_of_operators_are_told_as_the_workflow_that_they_make():
@@ -100,7 +89,7 @@ def test_every_workflow_of_an_expert_is_valid(env_id):
     found = list(readings(records))
 
     assert all(reading.workflows and reading.valid for reading in found)
-    told = counted(records)
+    told = workflow_statistics(records)
     assert told["errors"].rows == ()
     right = sum(row[3].count for row in told["patterns"].rows)
     assert right == sum(record.correct for record in records)
@@ -111,12 +100,12 @@ def test_a_random_policy_is_counted_alike_from_records_and_from_the_lines_of_a_r
     records = rollout.evaluate(env_id, policies.load("random", seed=3), n=40).records
     lines = [json.loads(json.dumps(record.to_json())) for record in records]
 
-    assert counted(lines) == counted(records)
+    assert workflow_statistics(lines) == workflow_statistics(records)
 
 
 def test_each_kind_of_task_has_its_own_favourite():
     records = rollout.evaluate(COMPOSE, policies.expert(), n=60).records
-    table = counted(records)["kinds"].to_json()
+    table = workflow_statistics(records)["kinds"].to_json()
 
     assert [row["kind"] for row in table] == ["math", "code", "qa"]
     assert sum(row["rollouts"] for row in table) == 60
@@ -131,13 +120,13 @@ def test_each_kind_of_task_has_its_own_favourite():
 def run(tmp_path_factory):
     """A run in which three workflows become one."""
     rng = random.Random(2)
-    made = Run.create(tmp_path_factory.mktemp("stats") / "compose", {"env_id": COUNTED})
+    made = Run.create(tmp_path_factory.mktemp("stats") / "compose", {"env_id": COMPOSE})
     for step in range(1, 7):
         for _ in range(4):
             text = WORKFLOWS[1] if rng.random() < step / 6 else rng.choice(WORKFLOWS)
-            (record,) = played(COUNTED, call("run_workflow", dsl=text), call("answer"), n=1)
+            (record,) = played(COMPOSE, call("run_workflow", dsl=text), call("answer"), n=1)
             made.log_rollouts([{"phase": "grpo", "step": step, **record.to_json()}])
-    (record,) = played(COUNTED, "### Step 1: Analyze the problem.", n=1, step_limit=2)
+    (record,) = played(COMPOSE, "### Step 1: Analyze the problem.", n=1, step_limit=2)
     made.log_rollouts([{"phase": "before", "step": None, **record.to_json()}])
     return made
 

@@ -1,0 +1,171 @@
+"""The worth of a workflow with the simulated backend, measured by seeded runs.
+
+`worth` runs a workflow on tasks and returns the share of right solutions and the mean score, each
+with its standard error and 95 % interval. `REFERENCE_WORKFLOWS` names good, middling and bad
+workflows for each kind of task, to compare others with. None of them is proved to be the best.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from aflowgym.backends.presets import Preset, preset_of
+from aflowgym.backends.simulated import SimulatedBackend
+from aflowgym.dsl import parse
+from aflowgym.dsl.nodes import Node
+from aflowgym.execution.executor import execute
+from aflowgym.execution.grading import grade
+from aflowgym.score import episode_score, progress
+from aflowgym.tasks.loading import tasks_of
+from aflowgym.tasks.task import Kind, WorkflowTask
+from toolgym.errors import ConfigurationError
+from toolgym.intervals import average, t_quantile, wilson_interval
+from toolgym.rewards import RewardConfig
+from toolgym.tasks import TaskSet
+
+REFERENCE_WORKFLOWS: Final[Mapping[Kind, Mapping[str, str]]] = {
+    "math": {
+        "ten programs": "[Programmer * 5, Programmer * 5] -> ScEnsemble",
+        "five programs": "[Programmer * 5] -> ScEnsemble",
+        "program": "Programmer",
+        "five answers": "[AnswerGenerate * 5] -> ScEnsemble",
+        "program, reviewed": "Custom -> Programmer -> Review ? Revise : done",
+        "answer": "AnswerGenerate",
+        "custom": "Custom",
+    },
+    "code": {
+        "tested twice": "CustomCodeGenerate -> Test * 3 -> Test * 5",
+        "tested": "CustomCodeGenerate -> Test * 3",
+        "two programs, tested": "[CustomCodeGenerate * 2] -> ScEnsemble -> Test",
+        "program": "CustomCodeGenerate",
+        "program, reviewed": "Programmer -> Review ? Revise : done",
+        "answer": "AnswerGenerate",
+        "custom": "Custom",
+    },
+    "qa": {
+        "reviewed eight times": (
+            "AnswerGenerate -> (Review -> Revise) * 4 -> (Review -> Revise) * 4 -> Format"
+        ),
+        "reviewed": "AnswerGenerate -> (Review -> Revise) * 3 -> Format",
+        "formatted": "AnswerGenerate -> Format",
+        "five answers": "[AnswerGenerate * 5] -> ScEnsemble",
+        "answer": "AnswerGenerate",
+        "custom": "Custom",
+        "program": "Programmer",
+    },
+}
+"""By kind of task, workflows to compare with, by name; under the preset "teaching" roughly from
+good to bad."""
+
+
+class Estimate(NamedTuple):
+    """A mean over runs.
+
+    Attributes:
+        value: The mean.
+        error: Its standard error.
+        low: Lower end of its 95 % interval.
+        high: Upper end.
+    """
+
+    value: float
+    error: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+class Worth(NamedTuple):
+    """The results of running one workflow many times.
+
+    Attributes:
+        success: The share of runs that left a right solution, with Wilson's interval.
+        score: The score of an episode that submits this workflow once and answers.
+        calls: The mean number of calls of the model.
+        runs: How many runs were made.
+    """
+
+    success: Estimate
+    score: Estimate
+    calls: float
+    runs: int
+
+
+def worth(
+    workflow: Node | str,
+    tasks: str | Path | TaskSet[WorkflowTask] | Sequence[WorkflowTask] | WorkflowTask = "bundled",
+    kind: Kind | None = None,
+    *,
+    n: int = 3000,
+    seed: int = 0,
+    split: str = "train",
+    preset: str | Preset = "teaching",
+    rewards: RewardConfig | dict[str, Any] | None = None,
+) -> Worth:
+    """Run a workflow n times with the simulated backend, on tasks in turn.
+
+    Two workflows that are run with the same seed and tasks share their draws as far as they begin
+    alike, so their difference is known better than each of them.
+
+    Args:
+        workflow: The tree of a text that parsed, or such a text.
+        tasks: A task, several, or a data set as `aflowgym.load_tasks` takes it.
+        kind: "math", "code" or "qa" for the tasks of a data set that are of this kind; None for
+            all.
+        n: How many runs.
+        seed: Seed of the draws.
+        split: The split of a data set.
+        preset: The skills of the operators.
+        rewards: The weights of the score.
+
+    Raises:
+        ConfigurationError: The workflow does not run on a task, there are no tasks, or n is no
+            number from 2.
+
+    >>> worth("Custom", kind="math", preset="paper", n=500).calls
+    1.0
+    """
+    if n < 2:
+        raise ConfigurationError(f"n must be 2 or more, got {n}.")
+    chosen = _chosen(tasks, split, kind)
+    trees = {each: _tree(workflow, each) for each in sorted({task.kind for task in chosen})}
+    backend, weights = SimulatedBackend(preset_of(preset)), RewardConfig.of(rewards)
+    draw = random.Random(seed)
+    right, calls, scores = 0, 0, []
+    for place in range(n):
+        task = chosen[place % len(chosen)]
+        result = execute(trees[task.kind], task, backend, seed=draw.getrandbits(31))
+        verdict = grade(task, result.solution, backend.sandbox)
+        reached, correct = progress(verdict if result.ok else None), bool(verdict.correct)
+        scores.append(episode_score(weights, result.usage.calls, reached, correct))
+        right, calls = right + correct, calls + result.usage.calls
+    share, score = right / n, average(scores)
+    spread = (share * (1 - share) / n) ** 0.5
+    error = (score.high - score.value) / t_quantile(n - 1)
+    return Worth(
+        Estimate(share, spread, *wilson_interval(right, n)),
+        Estimate(score.value, error, score.low, score.high),
+        calls / n,
+        n,
+    )
+
+
+def _chosen(tasks: Any, split: str, kind: Kind | None) -> Sequence[WorkflowTask]:
+    if isinstance(tasks, WorkflowTask):
+        tasks = (tasks,)
+    given = TaskSet(tasks) if isinstance(tasks, list | tuple) else tasks
+    return list(tasks_of(given, split, kind))
+
+
+def _tree(workflow: Node | str, kind: Kind) -> Node:
+    parsed = parse(str(workflow), kind=kind)
+    if parsed.workflow is None:
+        raise ConfigurationError(
+            f"{str(workflow)!r} is no workflow for {kind} tasks: {parsed.errors[0]}"
+        )
+    return parsed.workflow
