@@ -26,7 +26,7 @@ from toolgym.lazy import names_from
 
 if TYPE_CHECKING:
     from aflowgym.dsl import Diagnostic, Parsed, parse
-    from aflowgym.execution.executor import Result, aexecute, execute
+    from aflowgym.execution.executor import Result, execute
     from aflowgym.execution.grading import grade
     from aflowgym.execution.state import Budget
     from aflowgym.sampling import REFERENCE_WORKFLOWS, Worth, worth
@@ -41,7 +41,6 @@ __all__ = [
     "Parsed",
     "Result",
     "Worth",
-    "aexecute",
     "execute",
     "grade",
     "load_tasks",
@@ -56,7 +55,6 @@ _HOME = {  # imported when first used: `import aflowgym` stays quick
     "Parsed": "aflowgym.dsl",
     "Result": "aflowgym.execution.executor",
     "Worth": "aflowgym.sampling",
-    "aexecute": "aflowgym.execution.executor",
     "execute": "aflowgym.execution.executor",
     "grade": "aflowgym.execution.grading",
     "load_tasks": "aflowgym.tasks.loading",

@@ -1,6 +1,6 @@
 """The sources of operators' texts: a language model, or simulated, recorded or scripted ones.
 
-A backend is any object with `generate`, `agenerate` and `sandbox` (`aflowgym.execution.protocols`).
+A backend is any object with `generate` and `sandbox` (`aflowgym.execution.protocols`).
 `make_backend` finds one by name, for command lines and configurations. The two that ask a language
 model, `OpenAIBackend` and `TransformersBackend`, are in modules of their own, which need extras.
 """

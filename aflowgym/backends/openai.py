@@ -44,10 +44,6 @@ class OpenAIBackend:
         """
         return _completion(self.client.complete(_chat(request)))
 
-    async def agenerate(self, request: Request) -> Completion:
-        """One completion, the same as `generate` gives."""
-        return _completion(await self.client.acomplete(_chat(request)))
-
     def dollars(self, usage: Usage) -> float | None:
         """The price of a run or a step by the price table, cached or not; None without a price."""
         return self.client.settings.dollars(usage.tokens_in, usage.tokens_out)

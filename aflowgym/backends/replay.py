@@ -56,10 +56,6 @@ class Recorder:
         """What the backend says."""
         return self._note(request, self.backend.generate(request))
 
-    async def agenerate(self, request: Request) -> Completion:
-        """What the backend says."""
-        return self._note(request, await self.backend.agenerate(request))
-
     def _note(self, request: Request, completion: Completion) -> Completion:
         self.records[key_of(request)] = list(completion)
         return completion
@@ -79,10 +75,6 @@ class _Noting:
     def run(self, job: Job) -> Sequence[Outcome]:
         """The outcomes of a job."""
         return self._note(job, self.sandbox.run(job))
-
-    async def arun(self, job: Job) -> Sequence[Outcome]:
-        """The outcomes of a job."""
-        return self._note(job, await self.sandbox.arun(job))
 
     def _note(self, job: Job, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         self.records[key_of(job)] = [[each.value, each.error] for each in outcomes]
@@ -122,10 +114,6 @@ class Replay:
         what = f"call {request.number} of {request.operator} at {request.path}"
         return Completion(*self._record_of(request, what))
 
-    async def agenerate(self, request: Request) -> Completion:
-        """What was said then."""
-        return self.generate(request)
-
     def run(self, job: Job) -> Sequence[Outcome]:
         """What was returned then.
 
@@ -133,10 +121,6 @@ class Replay:
             EnvironmentFault: This was not run then.
         """
         return [Outcome(*each) for each in self._record_of(job, f"a program for {job.function}")]
-
-    async def arun(self, job: Job) -> Sequence[Outcome]:
-        """What was returned then."""
-        return self.run(job)
 
     def _record_of(self, asked: Request | Job, what: str) -> Any:
         record = self.records.get(key_of(asked))
@@ -186,14 +170,6 @@ class ScriptedBackend:
         text = script[min(made, len(script) - 1)]
         return Completion(text, len(request.prompt) // 4, request.tokens)
 
-    async def agenerate(self, request: Request) -> Completion:
-        """The next reply."""
-        return self.generate(request)
-
     def run(self, job: Job) -> Sequence[Outcome]:
         """The outcomes by the rule."""
         return self.outcomes(job) if self.outcomes is not None else ()
-
-    async def arun(self, job: Job) -> Sequence[Outcome]:
-        """The outcomes by the rule."""
-        return self.run(job)

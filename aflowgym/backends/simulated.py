@@ -191,10 +191,6 @@ class SimulatedSandbox:
             outcomes = world.outcomes[key] = _test_outcomes(world, job)
         return outcomes
 
-    async def arun(self, job: Job) -> Sequence[Outcome]:
-        """The outcomes of a job."""
-        return self.run(job)
-
 
 def _test_outcomes(world: World, job: Job) -> tuple[Outcome, ...]:
     wrong = world.state(job.program) != "R"
@@ -272,10 +268,6 @@ class SimulatedBackend:
         text = _generate(draws, acted) if acted in GENERATORS else _WRITERS[acted](draws)
         read = len(request.prompt) // _CHARACTERS_PER_TOKEN + 1
         return Completion(text, read, request.tokens)
-
-    async def agenerate(self, request: Request) -> Completion:
-        """One reply; there is nothing to wait for."""
-        return self.generate(request)
 
 
 class Draws:

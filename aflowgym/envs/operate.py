@@ -24,7 +24,6 @@ from aflowgym.envs.texts import public_tests, solution_text, usage_line
 from aflowgym.execution.behaviours import NO_TESTS
 from aflowgym.execution.errors import not_ready
 from aflowgym.execution.executor import Walk
-from aflowgym.execution.protocols import Face, run_to_end
 from aflowgym.execution.replies import letters
 from aflowgym.execution.state import Account, Failed, Lane, State
 from aflowgym.execution.trace import Usage
@@ -110,8 +109,7 @@ class OperateEnv(WorkflowEnv, OperatorTools):
     def begin(self, task: WorkflowTask) -> str:
         """The problem and its kind, and an empty state."""
         asked = super().begin(task)
-        face = Face(self.backend, self.sandbox, concurrent=False)
-        self._walk = Walk(face, OPERATORS, self._seed)
+        self._walk = Walk(self.backend, self.sandbox, OPERATORS, self._seed)
         self._lane = Lane(State(self._base), Account(BUDGET.calls, BUDGET.tokens), [])
         self._made = 0
         return asked
@@ -148,7 +146,7 @@ class OperateEnv(WorkflowEnv, OperatorTools):
         path, before = str(self._made), self._walk.usage
         self._made += 1
         try:
-            run_to_end(self._walk.node(node, self._lane, path, False))
+            self._walk.node(node, self._lane, path, False)
             failure = ""
         except Failed as failed:
             failure = f"{operator.name} left nothing. {failed.record(path)}"

@@ -9,13 +9,20 @@ on raises `Failed`; it never returns an apology.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from aflowgym.answers.code import Outcome, passes
 from aflowgym.execution.grading import job_of
-from aflowgym.execution.protocols import Completion, Face, Job, Request, shuffled
+from aflowgym.execution.protocols import (
+    Backend,
+    Completion,
+    Job,
+    Request,
+    Sandbox,
+    needed,
+    shuffled,
+)
 from aflowgym.execution.replies import (
     answer_key,
     last_block,
@@ -44,15 +51,19 @@ class Run:
     """The state that the operators of one run share.
 
     Attributes:
-        face: How they reach the backend and the sandbox.
+        backend: Who answers the prompts.
+        sandbox: Where programs run; None where none can.
         seed: Of all draws.
         made: Calls of the model by path; no two branches share a path.
         used: What each call took.
         warned: Whether a step has a warning.
     """
 
-    def __init__(self, face: Face, operators: Registry, seed: int) -> None:
-        self.face, self.operators, self.seed = face, operators, seed
+    def __init__(
+        self, backend: Backend, sandbox: Sandbox | None, operators: Registry, seed: int
+    ) -> None:
+        self.backend, self.sandbox = backend, sandbox
+        self.operators, self.seed = operators, seed
         self.made: dict[str, int] = {}
         self.used: list[Usage] = []
         self.warned = False
@@ -80,10 +91,10 @@ class Bench:
         made = self.shared.made.get(self.step.path, 0)
         return self.shared.seed, self.state.task.id, self.step.path, made
 
-    async def ask(self, **inputs: Any) -> str:
+    def ask(self, **inputs: Any) -> str:
         """One reply of the model to the prompt, with these slots in place of the state's."""
         self.account.take()
-        completion = await self._reply(self._request(inputs))
+        completion = self._reply(self._request(inputs))
         if completion.cut:
             raise Failed("E-REPLY-CUT", f"it was cut off after {completion.tokens_out} tokens.")
         text = without_thoughts(completion.text)
@@ -91,17 +102,16 @@ class Bench:
             raise Failed("E-REPLY-EMPTY", "the model wrote nothing.")
         return text
 
-    async def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
-        """One reply for each set of slots, at the same time if the face can; some may be empty."""
+    def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
+        """One reply for each set of slots; some may be empty."""
         self.account.take(len(several))
         requests = [self._request(inputs) for inputs in several]
-        work = [partial(self._reply, each) for each in requests]
-        replies = await self.shared.face.together(work)
+        replies = [self._reply(each) for each in requests]
         return ["" if each.cut else without_thoughts(each.text) for each in replies]
 
-    async def run(self, job: Job) -> Sequence[Outcome]:
+    def run(self, job: Job) -> Sequence[Outcome]:
         """Run a program in the sandbox."""
-        return await self.shared.face.run(job)
+        return needed(self.shared.sandbox).run(job)
 
     def warn(self, code: str, message: str) -> None:
         """Note in the trace what did not stop the operator; a code of `RUN_CODES`."""
@@ -121,8 +131,8 @@ class Bench:
             operator.tokens, self.account.tokens,
         )  # fmt: skip
 
-    async def _reply(self, request: Request) -> Completion:
-        completion = await self.shared.face.generate(request)
+    def _reply(self, request: Request) -> Completion:
+        completion = self.shared.backend.generate(request)
         used, step = Usage(1, completion.tokens_in, completion.tokens_out), self.step
         step.usage = used if step.usage is NOTHING else step.usage.plus(used)
         self.account.tokens -= used.tokens
@@ -142,12 +152,12 @@ def _slot_text(value: Any) -> str:
     return str(value)
 
 
-Behaviour = Callable[[Bench], Awaitable[Outputs]]
+Behaviour = Callable[[Bench], Outputs]
 
 
-async def plain(bench: Bench) -> Outputs:
+def plain(bench: Bench) -> Outputs:
     """Ask once; read from the reply what the declaration says that the operator writes."""
-    reply = await bench.ask()
+    reply = bench.ask()
     writes, outputs = bench.operator.writes, Outputs()
     if "verdict" in writes:
         read = read_verdict(reply)
@@ -171,19 +181,19 @@ def _program(state: State, reply: str) -> str:
     return program
 
 
-async def programmer(bench: Bench) -> Outputs:
+def programmer(bench: Bench) -> Outputs:
     """Write a program, run it if its value is the answer, and write it anew if it does not run."""
     task, feedback, trouble = bench.state.task, bench.state.feedback, ""
     for _ in range(bench.operator.calls[1]):
         retry = f"{RETRY}{trouble}" if trouble else None
-        reply = await bench.ask(feedback="\n".join(filter(None, (feedback, retry))) or None)
+        reply = bench.ask(feedback="\n".join(filter(None, (feedback, retry))) or None)
         program = program_in(reply, task.entry_point or "solve")
         if program is None:
             trouble = "it does not define the function."
         elif task.kind == "code":
             return {"solution": program, "code": program}
         else:
-            (outcome,) = await bench.run(Job(task, program, "solve"))
+            (outcome,) = bench.run(Job(task, program, "solve"))
             value = plain_text(outcome.value)
             if not outcome.error and value.strip():
                 return {"solution": value, "code": program}
@@ -193,7 +203,7 @@ async def programmer(bench: Bench) -> Outputs:
     raise Failed("E-PROGRAM", f"{bench.operator.calls[1]} programs; of the last, {trouble}")
 
 
-async def test(bench: Bench) -> Outputs:
+def test(bench: Bench) -> Outputs:
     """Run the public tests; repair the program while they fail and calls are left for it.
 
     A program of a task without public tests passes, untouched, and a warning says so.
@@ -203,30 +213,30 @@ async def test(bench: Bench) -> Outputs:
     if not task.public_tests:
         bench.warn("W-NO-TESTS", NO_TESTS)
         return {"solution": solution, "code": program, "verdict": True, "feedback": NO_TESTS}
-    trouble = await _trouble(bench, program)
+    trouble = _trouble(bench, program)
     for _ in range(bench.operator.calls[1]):
         if not trouble:
             break
-        reply = await bench.ask(code=program, feedback=trouble)
+        reply = bench.ask(code=program, feedback=trouble)
         repaired = program_in(reply, task.entry_point)
         if repaired is not None:
             solution = program = repaired
-            trouble = await _trouble(bench, program)
+            trouble = _trouble(bench, program)
     feedback = trouble or ALL_PASS
     return {"solution": solution, "code": program, "verdict": not trouble, "feedback": feedback}
 
 
-async def _trouble(bench: Bench, program: str) -> str:
+def _trouble(bench: Bench, program: str) -> str:
     """The first public test that fails, as feedback; empty if all pass."""
     task = bench.state.task
-    outcomes = await bench.run(job_of(task, program, task.public_tests))
+    outcomes = bench.run(job_of(task, program, task.public_tests))
     for test_, outcome in zip(task.public_tests, outcomes, strict=True):
         if not passes(test_, outcome):
             return f"{test_.function}{test_.arguments} {outcome}, expected {test_.expected}."
     return ""
 
 
-async def sc_ensemble(bench: Bench) -> Outputs:
+def sc_ensemble(bench: Bench) -> Outputs:
     """The answer that most candidates give; in a tie the model names one of those on top."""
     candidates = bench.state.candidates or ()
     keys = [answer_key(bench.state.task, each.solution) for each in candidates]
@@ -234,20 +244,20 @@ async def sc_ensemble(bench: Bench) -> Outputs:
     most = max(counted.values())
     first = {key: keys.index(key) for key in counted if counted[key] == most}
     leading = tuple(candidates[place] for place in first.values())
-    return _chosen(leading[await _ask_for_candidate(bench, leading)])
+    return _chosen(leading[_ask_for_candidate(bench, leading)])
 
 
-async def _ask_for_candidate(bench: Bench, leading: tuple[Candidate, ...]) -> int:
+def _ask_for_candidate(bench: Bench, leading: tuple[Candidate, ...]) -> int:
     """Which of these the model names; a lone one needs no asking."""
     if len(leading) == 1:
         return 0
-    place = read_letter(await bench.ask(candidates=leading), len(leading))
+    place = read_letter(bench.ask(candidates=leading), len(leading))
     if place is None:
         raise Failed("E-REPLY", f"no letter of one of {len(leading)} candidates.")
     return place
 
 
-async def md_ensemble(bench: Bench) -> Outputs:
+def md_ensemble(bench: Bench) -> Outputs:
     """The candidate whose answer wins most of the votes, each over a shuffled list."""
     candidates = bench.state.candidates or ()
     if len(candidates) == 1:
@@ -256,7 +266,7 @@ async def md_ensemble(bench: Bench) -> Outputs:
         shuffled(len(candidates), *bench.key, vote) for vote in range(bench.operator.calls[1])
     ]
     shown = [tuple(candidates[place] for place in order) for order in orders]
-    replies = await bench.ask_each([{"candidates": each} for each in shown])
+    replies = bench.ask_each([{"candidates": each} for each in shown])
     votes: Counter[Hashable] = Counter()
     for each, reply in zip(shown, replies, strict=True):
         place = read_letter(reply, len(each))

@@ -1,4 +1,4 @@
-"""Runs of a workflow on a task: `execute`, and `aexecute` for an event loop.
+"""Runs of a workflow on a task.
 
 A run ends in a `Result`. Either it has a solution, or it has a failure with a code, and never both:
 no failure is told in the words of an answer. What the machine or a backend does wrong is an
@@ -15,12 +15,11 @@ branch, which is then left out of the list, or the run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from aflowgym.dsl.checking import calls
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, size, steps_of
 from aflowgym.execution.behaviours import BEHAVIOURS, Bench, Run, plain
-from aflowgym.execution.protocols import Backend, Face, Sandbox, run_to_end
+from aflowgym.execution.protocols import Backend, Sandbox
 from aflowgym.execution.state import Account, Budget, Candidate, Failed, Lane, State
 from aflowgym.execution.trace import Failure, Step, Usage
 from aflowgym.operators.catalogue import OPERATORS
@@ -32,11 +31,11 @@ from toolgym.errors import ConfigurationError
 class Walk(Run):
     """The walk over the workflow of one run."""
 
-    async def node(self, node: Node | Done, lane: Lane, path: str, looped: bool) -> bool:
+    def node(self, node: Node | Done, lane: Lane, path: str, looped: bool) -> bool:
         """Run one node; whether the loops around it end here."""
         kind = type(node)
         if kind is Op:
-            await self._op(node, lane, path)  # type: ignore[arg-type]
+            self._op(node, lane, path)  # type: ignore[arg-type]
             return (
                 looped
                 and self.operators[node.name].is_check  # type: ignore[union-attr]
@@ -44,49 +43,48 @@ class Walk(Run):
             )
         if kind is Seq:
             for place, step in enumerate(node.steps):  # type: ignore[union-attr]
-                if await self.node(step, lane, f"{path}.{place}" if path else str(place), looped):
+                if self.node(step, lane, f"{path}.{place}" if path else str(place), looped):
                     return True
             return False
         if kind is Cond:
-            return await self._cond(node, lane, path, looped)  # type: ignore[arg-type]
+            return self._cond(node, lane, path, looped)  # type: ignore[arg-type]
         if kind is Repeat:
-            return await self._repeat(node, lane, path, looped)  # type: ignore[arg-type]
+            return self._repeat(node, lane, path, looped)  # type: ignore[arg-type]
         if isinstance(node, ListOf):
-            await self._list(node, lane, path)
+            self._list(node, lane, path)
         return False
 
-    async def _cond(self, node: Cond, lane: Lane, path: str, looped: bool) -> bool:
+    def _cond(self, node: Cond, lane: Lane, path: str, looped: bool) -> bool:
         group = _open_step(lane, "condition", path)
         inside = Lane(lane.state, lane.account, group.children)
-        await self.node(node.check, inside, f"{path}.c", False)
+        self.node(node.check, inside, f"{path}.c", False)
         passed = lane.state.verdict
         if passed is None:
             raise Failed("E-STATE", f"{node.check} gave no verdict.", path)
         side, mark = (node.passed, "y") if passed else (node.fail, "n")
         chosen = _open_step(inside, "it passes" if passed else "it fails", f"{path}.{mark}")
         inside = Lane(lane.state, lane.account, chosen.children)
-        return await self.node(side, inside, chosen.path, looped) or (looped and passed)
+        return self.node(side, inside, chosen.path, looped) or (looped and passed)
 
-    async def _repeat(self, node: Repeat, lane: Lane, path: str, looped: bool) -> bool:
+    def _repeat(self, node: Repeat, lane: Lane, path: str, looped: bool) -> bool:
         group = _open_step(lane, "loop", path)
         for number in range(1, node.times + 1):
             round_ = Step(f"round {number}", f"{path}.r")
             group.children.append(round_)
             inside = Lane(lane.state, lane.account, round_.children)
-            if await self.node(node.body, inside, f"{path}.r", True):
+            if self.node(node.body, inside, f"{path}.r", True):
                 return looped
         return False
 
-    async def _list(self, node: ListOf, lane: Lane, path: str) -> None:
+    def _list(self, node: ListOf, lane: Lane, path: str) -> None:
         group = _open_step(lane, "list", path)
         shares = lane.account.share([calls(each, self.operators).most for each in node.branches])
-        work = []
+        ends = []
         for place, (each, share) in enumerate(zip(node.branches, shares, strict=True)):
             branch = Step(f"branch {place + 1}", f"{path}.b{place}")
             group.children.append(branch)
             inside = Lane(lane.state.copy(), share, branch.children)
-            work.append(partial(self._branch, each, inside, branch.path))
-        ends = await self.face.together(work)
+            ends.append(self._branch(each, inside, branch.path))
         lane.account.back(shares)
         candidates = tuple(end for end in ends if isinstance(end, Candidate))
         for end, branch in zip(ends, group.children, strict=True):
@@ -97,15 +95,15 @@ class Walk(Run):
             raise Failed("E-ALL-BRANCHES", f"all {len(ends)} branches failed.", path)
         lane.state.gather(candidates)
 
-    async def _branch(self, node: Node, lane: Lane, path: str) -> Candidate | Failure:
+    def _branch(self, node: Node, lane: Lane, path: str) -> Candidate | Failure:
         """What a branch ends in, or why it failed."""
         try:
-            await self.node(node, lane, path, False)
+            self.node(node, lane, path, False)
             return end_of(lane.state)
         except Failed as failed:
             return failed.record(path)
 
-    async def _op(self, node: Op, lane: Lane, path: str) -> None:
+    def _op(self, node: Op, lane: Lane, path: str) -> None:
         operator, state = self.operators[node.name], lane.state
         step = Step(str(node) if node.instruction else node.name, path)
         lane.steps.append(step)
@@ -113,7 +111,7 @@ class Walk(Run):
         try:
             admit(operator, state)
             step.inputs = {s: v for s in operator.inputs if (v := getattr(state, s)) is not None}
-            outputs = await BEHAVIOURS.get(node.name, plain)(bench)
+            outputs = BEHAVIOURS.get(node.name, plain)(bench)
         except Failed as failed:
             step.failure = failed.record(path)
             raise
@@ -198,7 +196,7 @@ def execute(
     sandbox: Sandbox | None = None,
     operators: Registry = OPERATORS,
 ) -> Result:
-    """Run a workflow, and wait for it; branches run one after the other.
+    """Run a workflow; branches run one after the other.
 
     Args:
         workflow: The tree of a text that parsed.
@@ -213,43 +211,18 @@ def execute(
         EnvironmentFault: The backend, the sandbox or the machine failed.
         ConfigurationError: There is no workflow, or no sandbox for one that runs programs.
     """
-    face = Face(backend, sandbox or backend.sandbox, concurrent=False)
-    return run_to_end(_run(workflow, task, face, seed, budget, operators))
-
-
-async def aexecute(
-    workflow: Node,
-    task: WorkflowTask,
-    backend: Backend,
-    *,
-    seed: int = 0,
-    budget: Budget = DEFAULT_BUDGET,
-    sandbox: Sandbox | None = None,
-    operators: Registry = OPERATORS,
-) -> Result:
-    """`execute` on an event loop: the branches of a list, and votes, run at the same time.
-
-    Arguments, result and errors are those of `execute`, and so is the trace.
-    """
-    face = Face(backend, sandbox or backend.sandbox, concurrent=True)
-    return await _run(workflow, task, face, seed, budget, operators)
-
-
-async def _run(
-    workflow: Node, task: WorkflowTask, face: Face, seed: int, budget: Budget, operators: Registry
-) -> Result:
     if not isinstance(workflow, Op | Seq | ListOf | Repeat | Cond):
         raise ConfigurationError(
             f"there is no workflow to run, but {workflow!r}; give the workflow of a text that"
             " parsed, and look at its errors otherwise."
         )
     root = Step("workflow", "")
-    walk = Walk(face, operators, seed)
+    walk = Walk(backend, sandbox or backend.sandbox, operators, seed)
     lane = Lane(State(task), Account(budget.calls, budget.tokens), root.children)
     try:
         if (deep := size(workflow)[1]) > budget.depth:
             raise Failed("E-DEPTH", f"{deep} levels, {budget.depth} allowed.")
-        await walk.node(Seq(steps_of(workflow)), lane, "", False)
+        walk.node(Seq(steps_of(workflow)), lane, "", False)
         end = end_of(lane.state)
     except Failed as failed:
         root.failure = failed.record("")

@@ -1,22 +1,16 @@
-"""The protocols of a run's surroundings, its random draws, and its two ways to wait.
+"""The protocols of a run's surroundings, and its random draws.
 
-A backend has two faces, `generate` for code that waits and `agenerate` for code that does not; both
-give the same completion for the same request. A sandbox has two likewise. Neither answers with an
-error in place of a text: an outage raises `EnvironmentFault`, and a program's own error is an
-`Outcome`. A request carries all that a draw may depend on (seed, task, place in the workflow,
-number of the call there), so that a backend needs no state of its own.
-
-The executor is written once, with `async`. Under the waiting face nothing in it ever suspends, so
-the coroutine runs to its end in one go, without an event loop; under the other face branches run at
-the same time. Steps, draws and traces are the same, since nothing depends on the order of branches.
+Neither a backend nor a sandbox answers with an error in place of a text: an outage raises
+`EnvironmentFault`, and a program's own error is an `Outcome`. A request carries all that a draw may
+depend on (seed, task, place in the workflow, number of the call there), so that a backend needs no
+state of its own.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from aflowgym.answers.code import Outcome
 from aflowgym.tasks.task import WorkflowTask
@@ -123,17 +117,12 @@ class Job(NamedTuple):
 class Sandbox(Protocol):
     """A place where programs run.
 
-    Both methods give one outcome per call, in order.
-
     Raises:
         EnvironmentFault: The machine failed, not the program.
     """
 
     def run(self, job: Job) -> Sequence[Outcome]:
-        """Run a job, and wait for it."""
-
-    async def arun(self, job: Job) -> Sequence[Outcome]:
-        """Run a job without blocking the event loop."""
+        """Run a job, and wait for it; one outcome per call, in order."""
 
 
 class Backend(Protocol):
@@ -148,51 +137,6 @@ class Backend(Protocol):
     def generate(self, request: Request) -> Completion:
         """Complete one request, and wait for it."""
 
-    async def agenerate(self, request: Request) -> Completion:
-        """Complete one request without blocking the event loop."""
-
-
-T = TypeVar("T")
-Work = Callable[[], Coroutine[Any, Any, T]]
-
-
-class Face:
-    """The executor's way to backend and sandbox, and to run pieces of work together.
-
-    Args:
-        concurrent: On the running event loop, branches and votes at the same time; otherwise one
-            thing after the other, without an event loop.
-    """
-
-    def __init__(self, backend: Backend, sandbox: Sandbox | None, *, concurrent: bool) -> None:
-        self.backend, self.sandbox, self.concurrent = backend, sandbox, concurrent
-
-    async def generate(self, request: Request) -> Completion:
-        """One completion."""
-        if self.concurrent:
-            return await self.backend.agenerate(request)
-        return self.backend.generate(request)
-
-    async def run(self, job: Job) -> Sequence[Outcome]:
-        """The outcomes of a job."""
-        sandbox = needed(self.sandbox)
-        return await sandbox.arun(job) if self.concurrent else sandbox.run(job)
-
-    async def together(self, work: Sequence[Work[T]]) -> list[T]:
-        """The results of pieces of work that do not touch each other, in order.
-
-        If one of several at the same time fails, the others are cancelled before its error goes on.
-        """
-        if not self.concurrent:
-            return [await piece() for piece in work]
-        tasks = [asyncio.ensure_future(piece()) for piece in work]
-        try:
-            return list(await asyncio.gather(*tasks))
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
 
 def needed(sandbox: Sandbox | None) -> Sandbox:
     """The sandbox.
@@ -206,18 +150,3 @@ def needed(sandbox: Sandbox | None) -> Sandbox:
             " that brings one (the simulated one does), or use no operator that runs programs."
         )
     return sandbox
-
-
-def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine under the waiting face, which never suspends.
-
-    Raises:
-        RuntimeError: It did suspend.
-    """
-    try:
-        work.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    work.close()
-    raise RuntimeError("a backend waited inside its waiting face.")

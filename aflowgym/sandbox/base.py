@@ -1,4 +1,4 @@
-"""The base of every sandbox: limits, a level, threads, and the forms of a call and its outcome.
+"""The base of every sandbox: limits, a level, and the forms of a call and its outcome.
 
 The CPU limit is the one that stops a busy program, and it counts the same on a busy machine; the
 clock behind it stops one that sleeps. Both are far above what the solution of a task needs. A
@@ -13,12 +13,9 @@ with walls or without; an end without a result is told in words.
 
 from __future__ import annotations
 
-import asyncio
 import marshal
 import signal
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, Self
 
@@ -26,7 +23,7 @@ from aflowgym.answers.code import Outcome
 from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import values
 from toolgym.errors import ConfigurationError
-from toolgym.forks import leave_to_parent, renew_in_child
+from toolgym.forks import renew_in_child
 from toolgym.sanitize import escape_control_tokens
 
 MB: Final = 1 << 20
@@ -148,11 +145,8 @@ def printable(error: str) -> str:
     return escape_control_tokens(line)
 
 
-class InThreads:
-    """The base of sandboxes that have `run`: the rest of their face, `arun`, `close` and `with`.
-
-    There are as many threads as jobs that can run at the same time, so an event loop may ask for
-    any number of jobs at once, and they queue.
+class SandboxBase:
+    """The base of sandboxes that have `run`: `close` and `with`.
 
     Args:
         workers: How many jobs run at the same time.
@@ -166,33 +160,18 @@ class InThreads:
 
     def __init__(self, workers: int, limits: Limits | None) -> None:
         self.workers, self.limits = workers, limits or Limits()
-        self._threads: ThreadPoolExecutor | None = None
         self.renew()
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin without threads, also in a process that was forked off."""
-        leave_to_parent(self._threads)
-        self._threads = None
-        self._threads_lock = threading.Lock()
+        """Begin without processes, also in a process that was forked off."""
 
     def run(self, job: Job) -> Sequence[Outcome]:
         """One outcome for each call of a job, in order."""
         raise NotImplementedError
 
-    async def arun(self, job: Job) -> Sequence[Outcome]:
-        """The same without blocking the event loop; if cancelled, the job ends in its thread."""
-        with self._threads_lock:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(self.workers, "toolgym-sandbox")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self.run, job)
-
     def close(self) -> None:
-        """Wait for the jobs that run, and end."""
-        with self._threads_lock:
-            threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown()
+        """End it."""
         self.closed = True
 
     def __enter__(self) -> Self:

@@ -22,7 +22,7 @@ from aflowgym.answers.code import Outcome
 from aflowgym.answers.literals import read_literal
 from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import values
-from aflowgym.sandbox.base import MB, InThreads, Level, Limits, SandboxRefused, printable
+from aflowgym.sandbox.base import MB, Level, Limits, SandboxBase, SandboxRefused, printable
 from toolgym.errors import EnvironmentFault
 from toolgym.forks import leave_to_parent
 
@@ -49,7 +49,7 @@ def is_installed() -> bool:
     return importlib.util.find_spec(_LIBRARY) is not None
 
 
-class SubsetSandbox(InThreads):
+class SubsetSandbox(SandboxBase):
     """Programs in an interpreter of a part of Python.
 
     Args:
@@ -71,8 +71,7 @@ class SubsetSandbox(InThreads):
         self.level = Level("subset", _WALLS, self._prove(), _GAPS)
 
     def renew(self) -> None:
-        """Begin without threads and without the library's processes."""
-        super().renew()
+        """Begin without the library's processes."""
         leave_to_parent(self._pool)
         self._pool = None
         self._start_lock = threading.Lock()
@@ -138,7 +137,7 @@ class SubsetSandbox(InThreads):
         return tuple(_ATTEMPTS)
 
     def close(self) -> None:
-        """Wait for the jobs that run, and end the interpreter."""
+        """End the interpreter."""
         super().close()
         pool, self._pool = self._pool, None
         if pool is not None:

@@ -24,9 +24,9 @@ from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import values
 from aflowgym.sandbox.base import (
     MB,
-    InThreads,
     Level,
     Limits,
+    SandboxBase,
     content_of,
     crash_of,
     result_of,
@@ -51,7 +51,7 @@ with open("result", "wb") as result:
 """
 
 
-class UnsafeSandbox(InThreads):
+class UnsafeSandbox(SandboxBase):
     """Programs in plain processes.
 
     Args:

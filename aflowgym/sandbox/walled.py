@@ -29,10 +29,10 @@ from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import bubblewrap, selftest, worker
 from aflowgym.sandbox.base import (
     MB,
-    InThreads,
     Kind,
     Level,
     Limits,
+    SandboxBase,
     SandboxRefused,
     content_of,
     crash_of,
@@ -45,7 +45,7 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 _OPEN: weakref.WeakSet[WalledSandbox] = weakref.WeakSet()
 
 
-class WalledSandbox(InThreads):
+class WalledSandbox(SandboxBase):
     """Programs in forked children behind seccomp and Landlock, and in bubblewrap if that works.
 
     Args:
@@ -78,7 +78,6 @@ class WalledSandbox(InThreads):
 
     def renew(self) -> None:
         """Begin without workers: at first, and in a process that was forked off."""
-        super().renew()
         for process in self._all:
             process.forget()
         self._change = threading.Condition()
@@ -196,7 +195,6 @@ class WalledSandbox(InThreads):
 
     def close(self) -> None:
         """End the workers that are idle now, and the others after their jobs."""
-        super().close()
         with self._change:
             self.closed = True
             idle, self._idle = self._idle, []

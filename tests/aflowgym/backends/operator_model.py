@@ -32,9 +32,6 @@ class TrustedSandbox:
         self.jobs.append(job)
         return [self._outcome(job, *call) for call in job.calls]
 
-    async def arun(self, job: Job) -> Sequence[Outcome]:
-        return self.run(job)
-
     def _outcome(self, job: Job, arguments: str, keywords: str) -> Outcome:
         names: dict[str, Any] = {}
         try:

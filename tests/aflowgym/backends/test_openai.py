@@ -1,6 +1,5 @@
 """Operators on a server: AFlow's workflows end to end, and what an outage comes to."""
 
-import asyncio
 import json
 import pickle
 
@@ -9,7 +8,7 @@ from typer.testing import CliRunner
 
 pytest.importorskip("openai", reason="needs the extra `openai`")
 
-from aflowgym import aexecute, execute, grade, load_tasks, parse
+from aflowgym import execute, grade, load_tasks, parse
 from aflowgym.backends import make_backend
 from aflowgym.backends.openai import OpenAIBackend
 from aflowgym.backends.replay import ScriptedBackend
@@ -124,18 +123,6 @@ def test_equal_answers_are_counted_and_the_model_is_asked_in_a_tie_only(model):
     assert "letter" in server.requests[-1]["messages"][0]["content"]
 
 
-def test_both_faces_give_the_same_result_and_trace(model):
-    text = "[Custom * 2, Programmer] -> MdEnsemble -> Review ? Revise : done"
-    with ScriptedServer(model) as server:
-        backend = backend_on(server, model)
-        waited = execute(tree(text, MATH), MATH, backend)
-        concurrent = asyncio.run(aexecute(tree(text, MATH), MATH, backend))
-        backend.client.close()
-
-    assert concurrent == waited
-    assert str(concurrent.trace) == str(waited.trace)
-
-
 def test_branches_are_asked_with_seeds_of_their_own_and_a_run_asks_the_same_again(model):
     with ScriptedServer(model) as server:
         backend = backend_on(server, model)
@@ -173,21 +160,13 @@ def test_half_a_character_in_a_reply_is_replaced_and_the_workflow_goes_on(text):
         f"{result.trace} {result.solution}".encode()
 
 
-@pytest.mark.parametrize(
-    ("name", "face"),
-    [
-        *((name, "waiting") for name in ("500", "cut", "malformed JSON", "401")),
-        ("429", "concurrent"),
-        ("empty choices", "concurrent"),
-    ],
-)
-def test_an_outage_is_a_fault_and_never_a_result(name, face, model):
+@pytest.mark.parametrize("name", ["500", "cut", "malformed JSON", "401", "429", "empty choices"])
+def test_an_outage_is_a_fault_and_never_a_result(name, model):
     with ScriptedServer(model, faults=lambda number, asked: name) as server:
         backend = backend_on(server, model)
         workflow = tree("[Custom * 2] -> ScEnsemble", MATH)
-        run = execute if face == "waiting" else lambda *given: asyncio.run(aexecute(*given))
         with pytest.raises(ChatFault, match="chat server") as caught:
-            run(workflow, MATH, backend)
+            execute(workflow, MATH, backend)
         backend.client.close()
 
     assert KEY not in f"{caught.value!r}"

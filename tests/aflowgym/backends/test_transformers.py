@@ -1,7 +1,4 @@
-"""Operators on a model in this process: batches, seeds and what is said when it cannot be had."""
-
-import asyncio
-from operator import eq
+"""Operators on a model in this process: seeds, and what is said when it cannot be had."""
 
 import pytest
 
@@ -38,31 +35,6 @@ def request(number=0, words=3, **changed):
     return asked._replace(**changed)
 
 
-REQUESTS = [request(number, words) for number, words in enumerate((3, 40, 9, 1, 25))]
-
-
-def together(model, requests):
-    async def ask():
-        return await asyncio.gather(*(model.agenerate(each) for each in requests))
-
-    return asyncio.run(ask())
-
-
-def are_the_same(replies, others):
-    """Equal but for one: rows of another batch round otherwise, and a draw may fall beside it."""
-    return sum(map(eq, replies, others)) >= len(others) - 1 and len(replies) == len(others)
-
-
-@pytest.mark.parametrize("temperature", [pytest.param(0.0, marks=pytest.mark.nightly), 1.0])
-def test_a_reply_does_not_depend_on_who_shares_its_batch(pair, temperature):
-    alone = [backend(pair, temperature=temperature).generate(each) for each in REQUESTS]
-
-    for batch in (16, 2):
-        shared = together(backend(pair, temperature=temperature, batch=batch), REQUESTS)
-        assert are_the_same(shared, alone)
-    assert len({reply.text for reply in alone}) > 1
-
-
 def test_another_seed_place_or_number_draws_other_words(pair):
     model = backend(pair)
     first = model.generate(request())
@@ -70,16 +42,6 @@ def test_another_seed_place_or_number_draws_other_words(pair):
     assert model.generate(request()) == first
     for other in (request(seed=2), request(path="1"), request(number=1)):
         assert model.generate(other).text != first.text
-
-
-def test_requests_of_one_moment_go_through_the_model_together(pair):
-    model, sizes = backend(pair, batch=4), []
-    real = model._continue_rows
-    model._continue_rows = lambda rows: sizes.append(len(rows)) or real(rows)
-
-    together(model, [request(number) for number in range(9)])
-
-    assert sorted(sizes) == [1, 4, 4]
 
 
 def test_a_reply_that_did_not_end_says_so(pair):
@@ -91,38 +53,20 @@ def test_a_reply_that_did_not_end_says_so(pair):
 
 
 def test_a_prompt_that_leaves_no_room_is_answered_by_nothing(pair):
-    reply, other = together(backend(pair), [request(words=4000), request()])
+    reply = backend(pair).generate(request(words=4000))
 
     assert (reply.text, reply.tokens_out, reply.cut) == ("", 0, True)
-    assert other == backend(pair).generate(request())
 
 
-def test_a_model_that_fails_is_a_fault_for_all_who_wait(pair):
+def test_a_model_that_fails_is_a_fault(pair):
     model = backend(pair)
 
-    def out_of_memory(rows):
+    def out_of_memory(row):
         raise RuntimeError("out of memory\nand a long report")
 
-    model._continue_rows = out_of_memory
-    with pytest.raises(EnvironmentFault, match=r"out of memory\. If memory is short, lower batch"):
+    model._continue_row = out_of_memory
+    with pytest.raises(EnvironmentFault, match=r"out of memory\. If memory is short, lower max"):
         model.generate(request())
-    with pytest.raises(EnvironmentFault, match="out of memory"):
-        together(model, REQUESTS)
-
-
-def test_a_request_that_is_given_up_takes_nothing_from_the_others(pair):
-    async def ask():
-        model = backend(pair)
-        asked = [asyncio.ensure_future(model.agenerate(each)) for each in REQUESTS]
-        await asyncio.sleep(0)
-        asked[0].cancel()
-        return await asyncio.gather(*asked, return_exceptions=True)
-
-    first, *others = asyncio.run(ask())
-
-    assert isinstance(first, asyncio.CancelledError)
-    assert not [each for each in others if isinstance(each, BaseException)]
-    assert are_the_same(others, [backend(pair).generate(each) for each in REQUESTS[1:]])
 
 
 def test_a_model_is_found_by_its_folder_and_loaded_once(pair, tmp_path):
@@ -137,7 +81,7 @@ def test_a_model_is_found_by_its_folder_and_loaded_once(pair, tmp_path):
 def test_what_cannot_be_is_told_with_the_cure(pair, tmp_path):
     with pytest.raises(ConfigurationError, match=r"name the model's folder"):
         make_backend(f"transformers:{tmp_path}")
-    with pytest.raises(ConfigurationError, match="has no option 'bach'; there are batch"):
-        make_backend("transformers:x", bach=1)
-    with pytest.raises(ConfigurationError, match="batch at least 1"):
-        backend(pair, batch=0)
+    with pytest.raises(ConfigurationError, match="has no option 'batch'; there are max_new_tokens"):
+        make_backend("transformers:x", batch=1)
+    with pytest.raises(ConfigurationError, match="max_new_tokens at least 1"):
+        backend(pair, max_new_tokens=0)

@@ -70,9 +70,6 @@ class Says:
         request.prompt.encode()
         return Completion(self.reply, 1, 1)
 
-    async def agenerate(self, request):
-        return self.generate(request)
-
 
 def program(body):
     return f"```python\ndef solve():\n    {body}\n```"

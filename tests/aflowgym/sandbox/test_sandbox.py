@@ -1,7 +1,6 @@
 """The sandbox of warm workers: what it gives, and what becomes of workers, threads and forks."""
 
 import ast
-import asyncio
 import os
 import pickle
 import signal
@@ -296,21 +295,6 @@ def test_many_threads_share_two_workers(sandbox):
         got = list(pool.map(sandbox.run, jobs))
     assert got == [[Outcome(str(n * n))] for n in range(24)]
     assert len(sandbox._all) <= 2
-
-
-def test_an_event_loop_goes_on_while_jobs_run(sandbox):
-    async def main():
-        slow = job("import time\ndef f(): time.sleep(0.3)")
-        ticks = 0
-        work = asyncio.gather(*(sandbox.arun(slow) for _ in range(3)))
-        while not work.done():
-            await asyncio.sleep(0.01)
-            ticks += 1
-        return ticks, await work
-
-    ticks, got = asyncio.run(main())
-    assert got == [[Outcome("None")]] * 3
-    assert ticks > 3
 
 
 def test_a_worker_that_dies_is_replaced():
