@@ -2,9 +2,9 @@
 
 The columns are the time of one job in milliseconds, waited for one after the other in one worker
 (median and 95th percentile), and jobs per second with several workers, each kept busy by a thread.
-`walled` is the default: a forked child behind seccomp and Landlock for each call. `bubblewrap` is
-the same inside bubblewrap, where that works; `subset` is `pydantic-monty`, where it is installed;
-`subprocess` is `python -I -S -c PROGRAM` with nothing around it, which protects from nothing.
+`walled` is the default: a forked child behind seccomp and Landlock for each call. `subset` is
+`pydantic-monty`, where it is installed; `subprocess` is `python -I -S -c PROGRAM` with nothing
+around it, which protects from nothing.
 
     python benchmarks/sandbox.py [--jobs 500] [--workers 2] [--median 5] [--rate 250]
 
@@ -86,11 +86,8 @@ def candidates(workers: int, stack: ExitStack) -> list[Candidate]:
         stack.enter_context(sandbox)
         return lambda: sandbox.run(JOB)[0].value
 
-    walled = WalledSandbox(workers, wrapped=False)
+    walled = WalledSandbox(workers)
     found = [Candidate("walled", runner(walled), walled.level.walls[1])]
-    with suppress(SandboxRefused):
-        wrapped = WalledSandbox(workers, wrapped=True)
-        found.append(Candidate("bubblewrap", runner(wrapped), "the same, and namespaces"))
     with suppress(SandboxRefused):
         found.append(Candidate("subset", runner(SubsetSandbox(workers)), "not all of Python"))
     return [*found, Candidate("subprocess", plain, "none", share=0.2)]

@@ -66,7 +66,7 @@ class Limits:
             raise ConfigurationError("Limits: open_files must be from 16 to 1024.")
 
 
-Kind = Literal["bubblewrap", "walled", "subset", "unsafe"]
+Kind = Literal["walled", "subset", "unsafe"]
 
 
 class SandboxRefused(ConfigurationError):
@@ -78,8 +78,8 @@ class Level:
     """The report of a sandbox on how programs are held.
 
     Attributes:
-        kind: `walled` (seccomp and Landlock), `bubblewrap` (the same inside bubblewrap), `subset`
-            (the interpreter `pydantic-monty`, which is not the whole of Python), or `unsafe`.
+        kind: `walled` (seccomp and Landlock), `subset` (the interpreter `pydantic-monty`, which is
+            not the whole of Python), or `unsafe`.
         walls: What stands between a program and the machine.
         proved: What the self-test tried and saw refused.
         gaps: What is known to get through, or not to work.

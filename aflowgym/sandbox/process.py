@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from aflowgym.sandbox import bubblewrap, worker
+from aflowgym.sandbox import worker
 from aflowgym.sandbox.base import Limits
 from aflowgym.sandbox.values import MOST_BYTES
 from toolgym.errors import EnvironmentFault
@@ -88,34 +88,29 @@ def _folder() -> str:
 class Process:
     """A running worker.
 
-    Args:
-        wrap: The words before its command line, of `bubblewrap`.
-
     Raises:
         EnvironmentFault: It did not start.
         LookupError: It says that this machine lacks what it needs.
     """
 
-    def __init__(
-        self, limits: Limits, preload: Sequence[str] = (), wrap: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, limits: Limits, preload: Sequence[str] = ()) -> None:
         try:
             parent = os.pidfd_open(os.getpid())
         except OSError as problem:
             raise LookupError(f"the kernel has no pidfd_open: {problem}") from problem
-        self.root = "" if wrap else _folder()
+        self.root = _folder()
         self.errors = os.memfd_create("errors")
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         settings = {
             "control": theirs.fileno(),
             "parent": parent,
-            "root": self.root or bubblewrap.ROOT,
+            "root": self.root,
             "preload": list(preload),
             **asdict(limits),
         }
         words = command(settings, [path for path in sys.path if path] if preload else ())
         try:
-            self.process = self._start([*wrap, *words], settings)
+            self.process = self._start(words, settings)
         except OSError as problem:
             self._clean()
             raise EnvironmentFault(f"A sandbox worker did not start: {problem}.") from problem
@@ -205,8 +200,7 @@ class Process:
 
     def _clean(self) -> None:
         self._drop()
-        if self.root:
-            shutil.rmtree(self.root, ignore_errors=True)
+        shutil.rmtree(self.root, ignore_errors=True)
 
     def forget(self) -> None:
         """In a process that was forked off: it is the parent's worker, and stays it."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import sys
 import threading
 import time
 import weakref
@@ -26,10 +25,9 @@ from typing import Any
 
 from aflowgym.answers.code import Outcome
 from aflowgym.execution.protocols import Job
-from aflowgym.sandbox import bubblewrap, selftest, worker
+from aflowgym.sandbox import selftest, worker
 from aflowgym.sandbox.base import (
     MB,
-    Kind,
     Level,
     Limits,
     SandboxBase,
@@ -46,11 +44,10 @@ _OPEN: weakref.WeakSet[WalledSandbox] = weakref.WeakSet()
 
 
 class WalledSandbox(SandboxBase):
-    """Programs in forked children behind seccomp and Landlock, and in bubblewrap if that works.
+    """Programs in forked children behind seccomp and Landlock.
 
     Args:
         preload: Modules that programs may import besides the standard library, such as `sympy`.
-        wrapped: Put workers into bubblewrap? By default if a probe shows that it works.
 
     Raises:
         SandboxRefused: The walls do not stand on this machine; says which.
@@ -62,14 +59,10 @@ class WalledSandbox(SandboxBase):
         workers: int = 2,
         limits: Limits | None = None,
         preload: Sequence[str] = (),
-        wrapped: bool | None = None,
     ) -> None:
         if workers < 1:
             raise ConfigurationError("workers must be at least 1.")
-        self.preload, self.wrapped = tuple(preload), wrapped
-        self._bwrap, self._why_not = (None, "") if wrapped is False else bubblewrap.found()
-        if wrapped and self._bwrap is None:
-            raise SandboxRefused(f"wrapped=True: {self._why_not}. Take wrapped=None.")
+        self.preload = tuple(preload)
         self.level = Level("walled", ())
         self._all: set[Process] = set()
         super().__init__(workers, limits)
@@ -167,7 +160,7 @@ class WalledSandbox(SandboxBase):
 
     def _start_tested(self) -> Process:
         try:
-            process = Process(self.limits, self.preload, self._wrap())
+            process = Process(self.limits, self.preload)
         except LookupError as problem:
             raise SandboxRefused(f"the walls do not stand here: {problem}.") from problem
 
@@ -184,14 +177,8 @@ class WalledSandbox(SandboxBase):
             if isinstance(problem, WorkerLost):
                 raise EnvironmentFault(f"A sandbox worker was lost: {problem}.") from problem
             raise
-        self.level = level_of(process.greeting, self._bwrap is not None, self._why_not, proved)
+        self.level = level_of(process.greeting, proved)
         return process
-
-    def _wrap(self) -> list[str]:
-        """The words of bubblewrap, if it is to be around a worker."""
-        if self._bwrap is None:
-            return []
-        return bubblewrap.command(self._bwrap, [p for p in sys.path if p] if self.preload else [])
 
     def close(self) -> None:
         """End the workers that are idle now, and the others after their jobs."""
@@ -203,7 +190,7 @@ class WalledSandbox(SandboxBase):
             self._close(process)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.workers, self.limits, self.preload, self.wrapped)
+        return type(self), (self.workers, self.limits, self.preload)
 
 
 @dataclass
@@ -230,19 +217,16 @@ def outcome_of(ended: Ended) -> Outcome:
     return result_of(ended.content)
 
 
-def level_of(facts: dict[str, Any], wrapped: bool, why_not: str, proved: tuple[str, ...]) -> Level:
+def level_of(facts: dict[str, Any], proved: tuple[str, ...]) -> Level:
     """The report of a worker that stands."""
     walls = (
         f"seccomp, a list of allowed calls ({facts['machine']})",
         f"Landlock, version {facts['landlock']}",
         "no capabilities",
         "limits",
-        *(("bubblewrap",) if wrapped else ()),
     )
     seen = "stat() and readlink() tell of any path that it exists, its size, times and link"
-    gaps = () if wrapped else (seen, why_not)
-    kind: Kind = "bubblewrap" if wrapped else "walled"
-    return Level(kind, walls, proved, tuple(filter(None, gaps)))
+    return Level("walled", walls, proved, (seen,))
 
 
 @atexit.register

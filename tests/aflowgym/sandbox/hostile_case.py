@@ -22,5 +22,5 @@ def body(text: str) -> str:
 
 
 REFUSED = "PermissionError: .*"
-#: Inside bubblewrap there is no such file.
+#: A machine may also have no such file.
 HIDDEN = f"{REFUSED}|FileNotFoundError.*"

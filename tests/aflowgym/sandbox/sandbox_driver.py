@@ -1,6 +1,6 @@
 """Runs the hostile programs in a sandbox of its own, as whoever starts it: a script for a test.
 
-    python sandbox_driver.py PORT SECRET TASKS [wrapped] [few | gate | slow]
+    python sandbox_driver.py PORT SECRET TASKS [few | gate | slow]
 
 It needs the standard library only: the packages are entered without what their `__init__` imports.
 It prints one JSON object: what each program got, what was left, and the level.
@@ -78,7 +78,7 @@ def main() -> None:
             return text
 
         got = {}
-        sandbox = WalledSandbox(2, LIMITS, wrapped=None if "wrapped" in sys.argv else False)
+        sandbox = WalledSandbox(2, LIMITS)
         with sandbox, ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda _: sandbox.run(Job(None, PAUSE)), range(2)))  # starts both workers
             before = processes(folder)

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from aflowgym.sandbox import bubblewrap, walls
+from aflowgym.sandbox import walls
 from aflowgym.sandbox.filter import architecture
 from aflowgym.tasks.loading import bundled_dir
 from tests.aflowgym.sandbox.hostile_programs import FEW, GATE, KINDS, PROGRAMS, SLOW
 
 HERE = Path(__file__).resolve().parent
 NOBODY = 65534
-#: Who runs it, and whether bubblewrap is around it.
-MODES = ["self", "self-bubblewrap", "nobody", "nobody-bubblewrap"]
+#: Who runs it.
+MODES = ["self", "nobody"]
 #: A mode and which of the programs: a few in every run, more for every change, else all.
 RUNS = [
     "self few",
@@ -67,12 +67,9 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def reported(mode: str, folder: Path, *words: str):
     """What programs got in a run of one mode; it skips where that is not to be had."""
-    who, _, how = mode.partition("-")
-    if how == "bubblewrap" and bubblewrap.found()[0] is None:
-        pytest.skip(bubblewrap.found()[1])
-    if who == "nobody" and os.getuid() != 0:
+    if mode == "nobody" and os.getuid() != 0:
         pytest.skip("only root can start it as another user")
-    user = NOBODY if who == "nobody" else None
+    user = NOBODY if mode == "nobody" else None
     python = python_for(user)
     if python is None:
         pytest.skip("the other user reaches no Python 3.11, or not this repository")
@@ -82,7 +79,7 @@ def reported(mode: str, folder: Path, *words: str):
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         listener.setblocking(False)
-        told = run(python, user, listener.getsockname()[1], secret, *filter(None, [how]), *words)
+        told = run(python, user, listener.getsockname()[1], secret, *words)
         with pytest.raises(BlockingIOError, match="unavailable"):
             listener.accept()
     assert secret.read_text() == "API_KEY=of-the-test"
@@ -97,7 +94,7 @@ def run(python: str, user: int | None, port: int, secret: Path, *more: str):
     alone = [python, "-B", "-S", str(HERE / "sandbox_driver.py")]
     words = [*alone, str(port), str(secret), str(tasks)]
     done = subprocess.run(
-        [*words, *("wrapped" if word == "bubblewrap" else word for word in more)],
+        [*words, *more],
         user=user,
         group=user,
         extra_groups=None if user is None else [],
@@ -133,9 +130,9 @@ def test_nothing_is_left_on_disk_or_in_the_process_table(report):
     assert report["survivors"] == []
 
 
-def test_the_level_says_what_was_around_it(report, request):
+def test_the_level_says_who_ran_it_behind_which_walls(report, request):
     mode = request.node.callspec.params["report"]
-    assert report["level"] == ("bubblewrap" if "bubblewrap" in mode else "walled")
+    assert report["level"] == "walled"
     assert report["uid"] == (NOBODY if "nobody" in mode else os.getuid())
 
 

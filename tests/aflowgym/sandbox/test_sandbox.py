@@ -227,15 +227,12 @@ def test_the_calls_of_a_job_share_its_time():
     assert got == [Outcome(error="timeout")] * 50
 
 
-def test_a_size_or_the_time_of_any_path_is_told_unless_bubblewrap_is_around(sandbox):
+def test_a_size_or_the_time_of_any_path_is_told(sandbox):
     """The known leak: it is in the level's gaps, and here so that nobody thinks it closed."""
     program = f"import os\ndef f(): return os.stat({__file__!r}).st_size > 0"
     (got,) = sandbox.run(job(program))
-    if sandbox.level.kind == "walled":
-        assert got == Outcome("True")
-        assert "stat() and readlink() tell of any path" in sandbox.level.gaps[0]
-    else:
-        assert got.error.startswith("FileNotFoundError")
+    assert got == Outcome("True")
+    assert "stat() and readlink() tell of any path" in sandbox.level.gaps[0]
 
 
 def test_the_level_names_walls_and_what_was_proved(sandbox):
@@ -298,7 +295,7 @@ def test_many_threads_share_two_workers(sandbox):
 
 
 def test_a_worker_that_dies_is_replaced():
-    with WalledSandbox(1, wrapped=False) as sandbox:
+    with WalledSandbox(1) as sandbox:
         (lost,) = sandbox._all
         lost.process.kill()
         assert sandbox.run(job("def f(): return 1")) == [Outcome("1")]
@@ -308,7 +305,7 @@ def test_a_worker_that_dies_is_replaced():
 
 
 def test_a_worker_that_dies_in_the_middle_of_a_call_is_replaced():
-    with WalledSandbox(1, wrapped=False) as sandbox, ThreadPoolExecutor(1) as pool:
+    with WalledSandbox(1) as sandbox, ThreadPoolExecutor(1) as pool:
         (lost,) = sandbox._all
         running = pool.submit(sandbox.run, job("import time\ndef f(): time.sleep(0.5); return 2"))
         time.sleep(0.2)
@@ -441,13 +438,13 @@ def test_limits_above_zero_only():
 def test_a_worker_that_cannot_start_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(EnvironmentFault, match=r"A sandbox worker did not start: .*no-python"):
-        WalledSandbox(1, wrapped=False)
+        WalledSandbox(1)
     script = tmp_path / "broken-python"
     script.write_text("#!/bin/sh\necho it is broken >&2\nexit 1\n")
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
     with pytest.raises(EnvironmentFault, match=r"it is gone\. It said: it is broken"):
-        WalledSandbox(1, wrapped=False)
+        WalledSandbox(1)
 
 
 def test_opening_and_closing_leaves_no_descriptor_open():
