@@ -10,7 +10,6 @@ import functools
 from collections.abc import Sequence
 
 from aflowgym.answers.code import CodeTest, Outcome, judge_code
-from aflowgym.answers.math.outside import Outside
 from aflowgym.answers.verdict import Verdict, wrong
 from aflowgym.execution.protocols import Job, Sandbox, needed
 from aflowgym.execution.state import program_in
@@ -18,18 +17,12 @@ from aflowgym.remembering import LONGEST
 from aflowgym.tasks.task import WorkflowTask, judge
 
 
-def grade(
-    task: WorkflowTask,
-    solution: str | None,
-    sandbox: Sandbox | None = None,
-    outside: Outside | None = None,
-) -> Verdict:
+def grade(task: WorkflowTask, solution: str | None, sandbox: Sandbox | None = None) -> Verdict:
     """Judge the solution that a run left.
 
     Args:
         solution: What the run left; None if it failed.
         sandbox: Where the tests of a `code` task run.
-        outside: Whom `math` asks about formulas it cannot read.
 
     Raises:
         EnvironmentFault: The sandbox failed.
@@ -38,7 +31,7 @@ def grade(
     if solution is None:
         return wrong("the workflow left no solution")
     if task.kind != "code":
-        return judge(task, solution, (), outside)
+        return judge(task, solution)
     program = program_in(solution, task.entry_point)
     if program is None:
         return wrong("there is no program that defines the function")

@@ -19,7 +19,6 @@ from typing import Final, Literal
 
 from aflowgym.answers.code import CodeTest, Outcome, judge_code
 from aflowgym.answers.math.mathematics import judge_math
-from aflowgym.answers.math.outside import Outside
 from aflowgym.answers.squad import judge_qa
 from aflowgym.answers.verdict import Verdict
 from aflowgym.remembering import remembered
@@ -67,30 +66,20 @@ class WorkflowTask(Task):
         return "\n".join([*self.context, "", self.question]) if self.context else self.question
 
 
-def judge(
-    task: WorkflowTask,
-    answer: str,
-    outcomes: Sequence[Outcome] = (),
-    outside: Outside | None = None,
-) -> Verdict:
+def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> Verdict:
     """Judge what a workflow left.
 
     Args:
         answer: The text of its solution; not looked at for `code`.
         outcomes: Of a `code` task: what became of each of its tests' calls, as a sandbox recorded
             it. Without them no test has passed.
-        outside: Whom `math` asks about formulas it cannot read; None asks nobody.
 
     Raises:
         ValueError: There are more outcomes than the task has tests.
     """
     if task.kind == "code":
         return judge_code(task.tests, outcomes)
-    verdict = _judge_text(task.kind, task.gold, task.aliases, task.question, answer)
-    if task.kind == "qa" or verdict.correct or outside is None:
-        return verdict
-    # What our own reader could not read may still be asked of somebody else.
-    return judge_math(task.gold, answer, task.question, outside)
+    return _judge_text(task.kind, task.gold, task.aliases, task.question, answer)
 
 
 @remembered(8192)

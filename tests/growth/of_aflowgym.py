@@ -4,7 +4,7 @@ from typing import Any
 
 import aflowgym
 from aflowgym.answers import code, extraction, latex, literals, squad, units
-from aflowgym.answers.math import expression, math_reading, outside
+from aflowgym.answers.math import expression, math_reading
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.mathematics import canonical, judge_math, read_gold
 from aflowgym.backends import simulated
@@ -276,10 +276,6 @@ READERS = [
     math_reader(
         "aflowgym.answers.units of a question",
         lambda text: (units.units_of(units.words_of(text)), units.asks_percent(text)),
-    ),
-    math_reader(
-        "aflowgym.answers.math.outside.is_formula",
-        outside.is_formula,
     ),
     code_reader(
         "aflowgym.answers.code.extract_code",

@@ -1,5 +1,5 @@
 """Mathematical answers, compared exactly.
 
 Read `mathematics` first, then `math_reading` (a text becomes a quantity) and `exact` (arithmetic
-without rounding). `outside` may ask `math-verify`, in a process of its own.
+without rounding).
 """

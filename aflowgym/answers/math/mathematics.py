@@ -13,8 +13,7 @@ same if everything is. Only here does a decimal stand for something it does not 
 
 So 99.5 is not 100 and `2√3` is not `2√5`. A value that is still to be worked out, `50-7*4-5*2`, is
 no answer (`expression.is_final`). A unit may be exchanged for another of its sort where the
-question names none: `0.5 m` is `50 cm`. What cannot be read may be asked of `math-verify`,
-where it is installed (`aflowgym.answers.math.outside`), in another process, under a time limit.
+question names none: `0.5 m` is `50 cm`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.expression import MAX_LENGTH, is_final
 from aflowgym.answers.math.math_reading import Quantity, Reading, Several, read_math
-from aflowgym.answers.math.outside import Outside
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 from aflowgym.remembering import remembered
 
@@ -53,16 +51,13 @@ _GROUP: Final = re.compile(r"(?<=[\^_])\{(\w)\}")
 _IDLE_BLANK: Final = re.compile(r"(?<!\w) | (?!\w)")
 
 
-def judge_math(
-    gold: str, answer: str, question: str = "", outside: Outside | None = None
-) -> Verdict:
+def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
     """Judge what was written against the gold. Never raises.
 
     Args:
         gold: The right answer, as the data set gives it.
         answer: A text that ends in an answer; see `aflowgym.answers.extraction`.
         question: Tells which units and nouns may follow a number, and whether percent is asked.
-        outside: Whom to ask about what cannot be read here; None asks nobody.
 
     >>> judge_math("0.5", r"\\boxed{\\frac12}").correct, judge_math("100", "99.5").correct
     (True, False)
@@ -83,9 +78,6 @@ def judge_math(
         return RIGHT if same else wrong("the value differs")
     if len(final) <= MAX_LENGTH and canonical(gold) == canonical(final):
         return RIGHT
-    alike = outside.same(gold, final) if outside is not None else None
-    if alike is not None:
-        return RIGHT if alike else wrong("the value differs")
     if expected is None:
         return Verdict(None, 0.0, "the gold answer cannot be read")
     return wrong("the answer cannot be read")

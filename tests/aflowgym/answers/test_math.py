@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aflowgym.answers import Verdict, judge_math
 from aflowgym.answers.latex import plain
-from aflowgym.answers.math import exact, outside
+from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.expression import read_expression
 from aflowgym.answers.math.math_reading import read_math
@@ -171,40 +171,3 @@ def test_a_quotient_by_zero_is_no_value_and_no_crash(text):
     with pytest.raises(Unreadable, match=r"0|zero"):
         read_math(text)
     assert judge_math("1", f"\\boxed{{{text}}}").correct is not True
-
-
-def test_prose_is_never_asked_outside():
-    for text in ["I give up", "WORKFLOW_ERROR line 42", "x" * 400]:
-        assert not outside.is_formula(text), text
-
-
-needs_extra = pytest.mark.skipif(not outside.is_installed(), reason="needs the extra `math`")
-
-
-@needs_extra
-@pytest.mark.integration
-def test_the_outside_reader_is_asked_only_for_what_we_cannot_read():
-    reader = outside.Outside(seconds=600)
-    try:
-        assert judge_math(r"\log 8", r"3 \log 2", outside=reader).correct is True
-        assert judge_math(r"\log 8", r"4 \log 2", outside=reader).correct is False
-    finally:
-        reader.close()
-
-
-@needs_extra
-@pytest.mark.integration
-def test_an_outside_reader_that_hangs_is_stopped_and_starts_anew():
-    reader = outside.Outside(seconds=0.0)
-    try:
-        assert reader.same(r"\log 8", r"3 \log 2") is None
-        reader.seconds = 600
-        assert reader.same(r"\log 8", r"3 \log 2") is True
-    finally:
-        reader.close()
-
-
-@pytest.mark.skipif(outside.is_installed(), reason="the extra `math` is installed")
-def test_without_the_extra_the_outside_reader_says_what_to_install():
-    with pytest.raises(outside.ConfigurationError, match=r"pip install 'toolgym\[math\]'"):
-        outside.Outside()
