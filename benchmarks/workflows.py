@@ -20,6 +20,7 @@ import argparse
 import gc
 import importlib.util
 import itertools
+import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +41,6 @@ from aflowgym.execution.grading import grade
 from aflowgym.execution.protocols import hash_of, unit
 from aflowgym.tasks.task import KINDS, Kind
 from toolgym import registration
-from toolgym.calls.parsing import render_call
 
 ENV_ID = "aflowgym/Compose-v0"
 MIX = {
@@ -67,7 +67,7 @@ BESIDE = (
 """Workflows that are timed too: the experts' and those with lists."""
 LEAST_PARSES, LEAST_EPISODES = 20_000, 5_000
 ORACLE = Path(__file__).parent.parent / "tests" / "aflowgym" / "dsl" / "test_oracle.py"
-ANSWER = render_call("answer")
+ANSWER = '<tool_call>\n{"name": "answer", "arguments": {}}\n</tool_call>'
 _fresh = count(1_000_000)
 
 
@@ -113,7 +113,7 @@ def time_language(rounds: int) -> None:
     }
     oracle = _oracle()
     if oracle is not None:
-        sides["lark"] = each(lambda text: oracle.node(oracle.PARSER.parse(text)))
+        sides["lark"] = each(lambda text: oracle.node(oracle.grammar().parse(text)))
     rates = in_turn(sides, rounds)
     row("tokenizer alone", rates["tokenizer"], "/s", f"{len(texts) // 20} typical workflows")
     for name in ("parse", "parse, one kind"):
@@ -185,7 +185,8 @@ class Stage:
 
 def call(dsl: str) -> str:
     """The call that submits a workflow, as a model writes it."""
-    return render_call("run_workflow", {"dsl": dsl})
+    made = json.dumps({"name": "run_workflow", "arguments": {"dsl": dsl}})
+    return f"<tool_call>\n{made}\n</tool_call>"
 
 
 def read(dsl: str) -> Node:
