@@ -10,7 +10,6 @@ import pytest
 
 from aflowgym import sandbox
 from aflowgym.backends.sharing import Shared
-from aflowgym.sandbox.unsafe import UnsafeSandbox
 from sqlgym.database import database as database_module
 from sqlgym.database.database import ConnectionPool, Database
 from sqlgym.database.query_result import ResultCache
@@ -63,7 +62,6 @@ OWNERS = {
     "a cache of replies": lambda folder: ReplyCache(folder / "replies.sqlite"),
     "backends that are shared": lambda folder: Shared(),
     "the default sandbox": lambda folder: sandbox._default,
-    "a sandbox in plain processes": lambda folder: UnsafeSandbox(),
 }
 
 
