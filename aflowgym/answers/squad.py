@@ -7,10 +7,10 @@ question (`aflowgym.answers.sentences`). Containing the gold is not being it: "n
 not "Beatles". As in HotpotQA (Yang et al. 2018, arXiv:1809.09600), a yes or no shares nothing with
 any other answer. F1 is progress only.
 
-Two texts are the same name (`Mt. Everest`, `World War 2`, `20 July 1969`) if they have the same
-words after accents, hyphens, abbreviations, Roman numerals and numbers in words are written in one
-way. The order of the words counts, except in a date and around an `and`; a title counts, unless the
-gold has none. A part of a name is another name.
+Two texts are the same name (`Mt. Everest`, `20 July 1969`) if they have the same words after
+accents, hyphens, abbreviations and numbers in words are written in one way. The order of the words
+counts, except in a date and around an `and`. A part of a name is another name, and so is a name
+with a title before it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,6 @@ _ARTICLES: Final = frozenset({"a", "an", "the"})
 _HYPHEN: Final = re.compile(r"[-‐‑–—]")
 _WORD: Final = re.compile(r"[^\W_]+")
 _SHORT: Final = {"mt": "mount", "st": "saint", "ft": "fort", "dr": "doctor", "prof": "professor"}
-_ROMAN_WORDS: Final = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi"
-_ROMAN: Final = {word: str(value) for value, word in enumerate(_ROMAN_WORDS.split(), 1)}
-_TITLE_WORDS: Final = """president king queen sir dame lord lady prince princess emperor empress
-pope doctor
-professor mr mrs ms general captain colonel senator chancellor"""
-_TITLES: Final = frozenset(_TITLE_WORDS.split())
 _MONTH_WORDS: Final = """january february march april may june july august september october
 november december"""
 _MONTHS: Final = frozenset(_MONTH_WORDS.split())
@@ -52,7 +46,7 @@ _NOT: Final = re.compile(r"\b(?:not|no|never|neither|none|nobody)\b|n[’']t\b",
 def same_name(gold: str, answer: str) -> bool:
     """Whether two texts are spellings of one name.
 
-    >>> same_name("Mount Everest", "Mt. Everest"), same_name("World War II", "World War 2")
+    >>> same_name("Mount Everest", "Mt. Everest"), same_name("20 July 1969", "July 20, 1969")
     (True, True)
     >>> same_name("Elizabeth II", "Elizabeth I"), same_name("Paris", "Paris Hilton")
     (False, False)
@@ -62,8 +56,6 @@ def same_name(gold: str, answer: str) -> bool:
         if not expected or not words:
             return False
         if expected == words:
-            return True
-        if words[0] in _TITLES and not _TITLES.intersection(expected) and words[1:] == expected:
             return True
         if sorted(expected) == sorted(words) and expected.count("and") == 1:
             return True
@@ -89,8 +81,6 @@ def _words(text: str, joint: str) -> list[str]:
     bare = _HYPHEN.sub(joint, bare).replace("'", "").replace("’", "").replace(".", "")
     plain_words = [word for word in _WORD.findall(bare) if word not in _ARTICLES]
     words = [_SHORT.get(word, word) for word in plain_words]
-    if len(words) > 1:
-        words[-1] = _ROMAN.get(words[-1], words[-1])
     number = read_number_words(" ".join(words))
     if number is not None:
         return [str(number)]
