@@ -82,7 +82,6 @@ class Table:
         columns: Their names.
         rows: As long as `columns` each.
         note: How to read it, if the columns do not say it.
-        is_key: A report shows it at once, where it folds the others.
     """
 
     name: str
@@ -90,7 +89,6 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
-    is_key: bool = False
 
     def to_json(self) -> list[dict[str, Any]]:
         """One object per row; what is nan becomes null."""

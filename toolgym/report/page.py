@@ -26,6 +26,7 @@ from toolgym.report.view import RunView, views
 from toolgym.runs.files import replace_file
 from toolgym.runs.run import Run
 from toolgym.sanitize import visible
+from toolgym.statistics import Table
 
 FILE: Final = "report.html"
 EPISODES: Final = 100
@@ -114,15 +115,10 @@ def _content(runs: Sequence[RunView], episodes: int) -> dict[str, Any]:
     }
 
 
-def _statistics(run: RunView) -> dict[str, Any] | None:
-    """The statistics of a run's family, as the template shows them."""
-    if run.written is None:
-        return None
-    tables = [(table, rows_of(table)) for table in run.written.tables]
-    return {
-        "shown": [each for each in tables if each[0].is_key],
-        "folded": [each for each in tables if not each[0].is_key],
-    }
+def _statistics(run: RunView) -> list[tuple[Table, Any]]:
+    """The tables of a run's family that have rows, with their rows as the template shows them."""
+    tables = [] if run.written is None else run.written.tables
+    return [(table, rows) for table in tables if (rows := rows_of(table))]
 
 
 def _title(runs: Sequence[RunView]) -> str:
