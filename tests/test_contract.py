@@ -24,12 +24,6 @@ def test_an_environment_keeps_the_contract(env_id, parsing):
     check_tool_env(env_id, parsing=parsing, luck=env_id in LUCKY)
 
 
-@pytest.mark.integration
-@pytest.mark.parametrize("env_id", ["sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"])
-def test_an_environment_that_may_be_refused_keeps_the_contract(env_id):
-    check_tool_env(env_id, unanswerable=0.2)
-
-
 def test_an_environment_with_one_tool_keeps_the_contract():
     check_tool_env("sqlgym/TextToSQL-v0", tools=("answer",))
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sqlgym.tasks.hardness import hardness
-from sqlgym.tasks.task import UnanswerableTask
 from toolgym.errors import TaskRefused
 from toolgym.family import Origin, SynthesisOrder, TaskFamily, WithTools
 from toolgym.spread import Progress
@@ -71,6 +70,9 @@ class SqlTaskFamily(TaskFamily):
         from sqlgym.synthesis.canonical import canonical_sql
         from sqlgym.tasks.splits import plain_question, skeleton
 
+        question = f"question {task.item} {plain_question(task.question)}"
+        if not task.answerable:
+            return frozenset((question,)) if kind == "tasks" else frozenset()
         if not task.gold_sql:  # an entry that cannot be used
             return frozenset()
         try:
@@ -79,7 +81,6 @@ class SqlTaskFamily(TaskFamily):
             canonical = task.gold_sql
         if kind == "shapes":
             return frozenset((skeleton(canonical),))
-        question = f"question {task.item} {plain_question(task.question)}"
         return frozenset((question, f"sql {task.item} {canonical}"))
 
     def facts(self, task: Any) -> dict[str, str]:
@@ -90,7 +91,7 @@ class SqlTaskFamily(TaskFamily):
         """
         from sqlgym.tasks.gold import gold_of
 
-        if isinstance(task, UnanswerableTask):
+        if not task.answerable:
             return {"database": task.item, "hardness": level_of(task), "result": UNANSWERABLE}
         result = gold_of(task).result
         rows, columns = len(result.rows), len(result.columns)
@@ -110,14 +111,8 @@ class SqlTaskFamily(TaskFamily):
             **{str(name): str(value) for name, value in task.extra.items()},
             "gold SQL": task.gold_sql,
         }
-        if isinstance(task, UnanswerableTask):
-            del texts["gold SQL"]  # of the task that it was made from: here it answers nothing
-            texts |= {
-                "right answer": "cannot_answer",
-                "missing": f"the {task.missing} {task.name!r}",
-                "why": task.because,
-                "made from": task.made_from,
-            }
+        if not task.answerable:
+            texts["right answer"] = "cannot_answer"
             return {name: text for name, text in texts.items() if text}
         try:
             result = gold_of(task).result

@@ -60,6 +60,7 @@ def task_of(question: SpiderQuestion, foreign_keys: tuple[ForeignKey, ...]) -> S
         hardness=question.hardness,
         evidence=question.evidence,
         foreign_keys=foreign_keys,
+        answerable=question.answerable,
     )
 
 
@@ -283,6 +284,8 @@ def _verify(task: SqlTask) -> None:
     """Raise `TaskRefused` if the task cannot be played, from the cache if it is known there."""
     if task.problem is not None:
         raise TaskRefused(task.id, *task.problem)
+    if not task.answerable:
+        return
     verdict = recall_verdict(task.database, task.gold_sql)
     if verdict is None:
         verdict = _judge(task)

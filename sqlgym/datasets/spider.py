@@ -7,7 +7,8 @@
       database/<db_id>/<db_id>.sqlite     or dev_databases/, train_databases/, test_database/
 
 An entry has `db_id`, `question` and the gold SQL as `query` (Spider) or `SQL` (BIRD); `evidence`,
-`id` and `hardness` or `difficulty` are taken where they are there. Only the structure is looked
+`id` and `hardness` or `difficulty` are taken where they are there. An entry with `"answerable":
+false` asks for what its database does not have, and needs no SQL. Only the structure is looked
 at: no gold is run, and of each database only the first bytes are read, once. A file that cannot be
 read as a whole is a `ConfigurationError`; a bad entry is recorded as a `Problem`, and the others
 load. BIRD's `train/` and `dev_20240627/` may also lie side by side in the folder that is given.
@@ -107,6 +108,7 @@ class SpiderQuestion:
         query: The gold SQL.
         hardness: As the entry tells it, or None.
         evidence: What BIRD adds to a question; may be empty.
+        answerable: Whether the database has an answer; if not, there is no gold SQL.
     """
 
     id: str
@@ -117,6 +119,7 @@ class SpiderQuestion:
     hardness: str | None
     database: Path
     evidence: str = ""
+    answerable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +301,11 @@ def read_entry(
         return Problem(
             name, "not_an_object", f"{where}: it is a JSON {_kind(entry)}, not an object."
         )
+    answerable = entry.get("answerable") is not False
     query = entry.get("query", entry.get("SQL"))
-    texts: dict[str, Any] = {"query": query, **{k: entry.get(k) for k in ("db_id", "question")}}
+    texts: dict[str, Any] = {k: entry.get(k) for k in ("db_id", "question")}
+    if answerable:
+        texts = {"query": query, **texts}
     for key, text in texts.items():
         if not isinstance(text, str) or not text.strip():
             return Problem(name, "missing_key", f"{where}: {key!r} is missing or is no text.")
@@ -311,11 +317,12 @@ def read_entry(
         id=name,
         db_id=texts["db_id"],
         question=texts["question"],
-        query=texts["query"],
+        query=texts.get("query", ""),
         split=split,
         hardness=hardness if isinstance(hardness, str) else None,
         database=database,
         evidence=entry["evidence"] if isinstance(entry.get("evidence"), str) else "",
+        answerable=answerable,
     )
 
 

@@ -13,7 +13,7 @@ from sqlglot import expressions as exp
 
 from sqlgym.database.parsing import parse
 from sqlgym.database.render import parse_rendered
-from sqlgym.tasks.task import SqlTask, UnanswerableTask
+from sqlgym.tasks.task import SqlTask
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
 from toolgym.episode import without_notice
@@ -26,7 +26,7 @@ def explore(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
         The next call; send the observation back.
     """
     yield from _look_around(env)
-    if isinstance(env.task, UnanswerableTask):
+    if not env.task.answerable:
         yield ToolCall("cannot_answer", {})
         return
     observation = yield ToolCall("query", {"sql": env.task.gold_sql})
@@ -42,7 +42,7 @@ def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
         The next call; send the observation back.
     """
     yield from _look_around(env)
-    if isinstance(env.task, UnanswerableTask):
+    if not env.task.answerable:
         yield ToolCall("cannot_answer", {})
         return
     if "query" in env.tools:
@@ -52,10 +52,7 @@ def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
 
 def _look_around(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
     """Describe the tables of the gold SQL, as many as the budget allows, and sample the first."""
-    tables = tables_of(env.task.gold_sql)
-    if isinstance(env.task, UnanswerableTask):
-        yield from _look_for(env, env.task, tables)
-        return
+    tables = tables_of(env.task.gold_sql) if env.task.answerable else [""]  # "" lists them all
     # The query needs a step, and one is kept in hand: the last one ends the episode.
     spare = env.episode.steps_left - 2
     if "describe" in env.tools:
@@ -63,19 +60,6 @@ def _look_around(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
             yield ToolCall("describe", {"table_name": table})
     if "sample" in env.tools and len(tables) > 1 and spare > len(tables):
         yield ToolCall("sample", {"table_name": tables[0]})
-
-
-def _look_for(
-    env: ToolEnv[SqlTask], task: UnanswerableTask, tables: list[str]
-) -> Generator[ToolCall, str, None]:
-    """Look for what is missing: at the list of tables, at the tables, or for the value."""
-    spare = env.episode.steps_left - 2
-    looked_at = tables if task.missing != "table" else [""]
-    if "describe" in env.tools:
-        for table in looked_at[: max(spare, 0)]:
-            yield ToolCall("describe", {"table_name": table})
-    if task.missing == "value" and task.search and "query" in env.tools:
-        yield ToolCall("query", {"sql": task.search})
 
 
 def tables_of(sql: str) -> list[str]:

@@ -13,13 +13,14 @@ A table is looked at by `describe`, by `sample`, or by a query that read it (the
 The closeness is an F1 of columns and rows, so that dumping a table earns little; and only a query
 that read at least one of the gold's tables can raise it, so that a constant earns nothing.
 
-With `unanswerable=SHARE` that share of the tasks ask for what the database does not have, and there
-is one more tool, `cannot_answer`, which is right for those and wrong for all others. Progress on
-them is the first part of the sum alone.
+A data set may have questions that its databases cannot answer (`SqlTask.answerable`). Then there is
+one more tool, `cannot_answer`, which is right for those and wrong for all others. There is no
+progress on them.
 """
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
@@ -33,12 +34,11 @@ from sqlgym.database.sqlite_file import quoted
 from sqlgym.database.turnstile import TURNSTILE
 from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.datasets.load import load_tasks
-from sqlgym.datasets.unanswerable import KINDS, Kind, with_unanswerable
 from sqlgym.envs import expert
 from sqlgym.judging.answers import matches
 from sqlgym.judging.results import overlap
 from sqlgym.tasks.gold import Gold, gold_of
-from sqlgym.tasks.task import SqlTask, UnanswerableTask
+from sqlgym.tasks.task import SqlTask
 from toolgym.env import ToolEnv
 from toolgym.episode import Info
 from toolgym.errors import ConfigurationError
@@ -109,25 +109,32 @@ def _at_most(gold: Gold, result: QueryResult) -> float:
 _SAMPLED_ROWS = 3
 _SAMPLED_FROM = 10_000  # a row far behind costs as many steps as there are rows before it
 _NAMED_TABLES = 80
+_LOOKED_AT = 2_000  # tasks of a set, before it is said to have no unanswerable ones
 
 
-def _exploration_of(task: SqlTask, schema: Schema) -> Exploration:
-    """The exploration that a task asks for; of an unanswerable one, to look where it might be."""
-    if not isinstance(task, UnanswerableTask):
-        gold = gold_of(task)
-        return Exploration(gold, frozenset(gold.result.tables_read))
-    named = frozenset(map(str.lower, expert.tables_of(task.gold_sql)))
-    return Exploration(None, named & frozenset(map(str.lower, schema.names)))
+def _exploration_of(task: SqlTask) -> Exploration:
+    """The exploration that a task asks for; none where there is nothing to be found."""
+    if not task.answerable:
+        return Exploration(None, frozenset())
+    gold = gold_of(task)
+    return Exploration(gold, frozenset(gold.result.tables_read))
+
+
+@functools.lru_cache(maxsize=8)
+def has_unanswerable(tasks: TaskSet[SqlTask]) -> bool:
+    """Whether a set has unanswerable tasks; of a large one 2,000, spread over it, are looked at."""
+    apart = max(1, len(tasks) // _LOOKED_AT)
+    return any(not tasks[place].answerable for place in range(0, len(tasks), apart))
 
 
 def cannot_answer(env: ToolEnv[SqlTask]) -> str:
     """Say that this database has no answer to the question, and end the episode."""
-    is_right = isinstance(env.task, UnanswerableTask)
+    is_right = not env.task.answerable
     return env.submit(is_right, mistake="" if is_right else "refused_answerable")
 
 
 CANNOT_ANSWER = read_spec(cannot_answer, terminal=True)
-"""Not a method: without `unanswerable` the class has no such tool."""
+"""Not a method: only an environment whose data set has unanswerable tasks offers it."""
 
 
 class ExploreEnv(ToolEnv[SqlTask]):
@@ -145,9 +152,6 @@ class ExploreEnv(ToolEnv[SqlTask]):
         synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
             `tables`, `variants`, `wording`.
         render: How results are shown, "table" or "json".
-        unanswerable: The share of the tasks that ask for what the database does not have, from 0
-            to below 1; with it there is the tool `cannot_answer`. See
-            `sqlgym.datasets.unanswerable`.
         render_mode: None or "ansi".
 
     Raises:
@@ -171,7 +175,6 @@ class ExploreEnv(ToolEnv[SqlTask]):
         databases: str | Path | None = None,
         synthesis: Mapping[str, Any] | None = None,
         render: Form = "table",
-        unanswerable: float = 0.0,
         render_mode: str | None = None,
     ) -> None:
         if render not in FORMS:
@@ -180,15 +183,15 @@ class ExploreEnv(ToolEnv[SqlTask]):
         if not isinstance(tasks, TaskSet):
             tasks = load_tasks(tasks, split, databases=databases, synthesis=synthesis)
         super().__init__(
-            with_unanswerable(tasks, unanswerable, self._missing()),
+            tasks,
             step_limit=step_limit,
             parsing=parsing,
             rewards=rewards,
             render_mode=render_mode,
         )
         self._form = render
-        self._may_refuse = bool(unanswerable)
-        if unanswerable:
+        self._may_refuse = has_unanswerable(tasks)
+        if self._may_refuse:
             self.tools = {**self.tools, CANNOT_ANSWER.name: CANNOT_ANSWER}
         self._opened: Database
         self._schema: Schema
@@ -198,7 +201,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         """The question, what BIRD adds to it, and the names of the tables."""
         self._opened = open_database(task.database)
         self._schema = self._opened.schema.with_references(task.foreign_keys)
-        self._exploration = _exploration_of(task, self._schema)
+        self._exploration = _exploration_of(task)
         if self._may_refuse:
             self.episode.ledger.mistake = ""
         evidence = f"\nEvidence: {task.evidence}" if task.evidence else ""
@@ -282,13 +285,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
         Args:
             value: A number, a text, or a list; for a table a list of rows.
         """
-        if isinstance(self.task, UnanswerableTask):
+        if not self.task.answerable:
             return self.submit(False, mistake="answered_unanswerable")
         return self.submit(matches(gold_of(self.task).answer, value).equal)
-
-    def _missing(self) -> tuple[Kind, ...]:
-        """What an agent can find out to be missing."""
-        return KINDS
 
     def _sampling(self, table: Table) -> str:
         """A query for a few rows of a table: the same ones throughout a task, in their order."""

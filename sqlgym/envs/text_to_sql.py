@@ -20,13 +20,12 @@ from typing import Annotated, Any, Literal
 from sqlgym.database.database import QueryResult
 from sqlgym.database.description import create_statements
 from sqlgym.database.render import Form
-from sqlgym.datasets.unanswerable import KINDS, Kind
 from sqlgym.envs import expert
 from sqlgym.envs.explore import CANNOT_ANSWER, ExploreEnv
 from sqlgym.judging.judge import Match, Verdict, check_match, compare, sound
 from sqlgym.judging.suite import Judged, Suite, suite_of
 from sqlgym.tasks.gold import gold_of, golds_by_database
-from sqlgym.tasks.task import SqlTask, UnanswerableTask
+from sqlgym.tasks.task import SqlTask
 from toolgym.errors import ConfigurationError, ToolError
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
@@ -36,8 +35,8 @@ from toolgym.tools import Code, tool
 class TextToSQLEnv(ExploreEnv):
     """Write the SQL query (SQLite) whose result answers a question about a database.
 
-    What is not told here is an argument as of `ExploreEnv`. A value that is missing is only asked
-    for where there is `query` to look for it, and `cannot_answer` need not be named in `tools`.
+    What is not told here is an argument as of `ExploreEnv`. `cannot_answer` is offered where the
+    data set has unanswerable tasks, and need not be named in `tools`.
 
     Attributes:
         judged: The verdict on the last answer, its reason ("suite: ..." where another instance
@@ -77,12 +76,10 @@ class TextToSQLEnv(ExploreEnv):
         databases: str | Path | None = None,
         synthesis: Mapping[str, Any] | None = None,
         render: Form = "table",
-        unanswerable: float = 0.0,
         render_mode: str | None = None,
     ) -> None:
         check_match(match)
         offered = None if tools is None else self._offered(tools)
-        self._can_query = offered is None or "query" in offered
         super().__init__(
             dataset,
             split,
@@ -92,21 +89,20 @@ class TextToSQLEnv(ExploreEnv):
             databases=databases,
             synthesis=synthesis,
             render=render,
-            unanswerable=unanswerable,
             render_mode=render_mode,
         )
         self.match = match
         self.schema_first = schema_first
         self.judged: Judged | None = None
         if offered is not None:
-            more = [CANNOT_ANSWER.name] if unanswerable else []
+            more = [CANNOT_ANSWER.name] if self._may_refuse else []
             self.tools = {name: self.tools[name] for name in [*offered, *more]}
 
     def begin(self, task: SqlTask) -> str:
         """The question with what is told of the database."""
         asked = super().begin(task)
         self.judged = None
-        if self.match == "suite":  # made now: no agent's time is spent on it
+        if self.match == "suite" and task.answerable:  # made now: no agent's time is spent on it
             self._suite()
         return asked
 
@@ -148,17 +144,14 @@ class TextToSQLEnv(ExploreEnv):
         except ToolError as error:
             self.judged = Judged(Verdict(False, f"error: {error.code}: {error.message}"), 0, 0)
             message = f"The query fails: {error.message} That was the answer: the episode is over."
-            there_is_none = isinstance(self.task, UnanswerableTask)
-            return self.submit(False, message, "answered_unanswerable" if there_is_none else "")
+            return self.submit(
+                False, message, "" if self.task.answerable else "answered_unanswerable"
+            )
         self.reach(self._exploration.got(result))
-        if isinstance(self.task, UnanswerableTask):
+        if not self.task.answerable:
             return self.submit(False, mistake="answered_unanswerable")
         self.judged = self._judge(sql, result)
         return self.submit(self.judged.verdict.equal)
-
-    def _missing(self) -> tuple[Kind, ...]:
-        """What can be found out: whether a value is missing, only by a query."""
-        return KINDS if self._can_query else tuple(kind for kind in KINDS if kind != "value")
 
     def _judge(self, sql: str, result: QueryResult) -> Judged:
         gold = gold_of(self.task)

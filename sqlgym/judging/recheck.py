@@ -246,10 +246,9 @@ def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bo
     call = _answer_of(env, turns)
     if call is None:
         return False
-    refused, missing = call["name"] == "cannot_answer", str(getattr(task, "missing", ""))
-    if refused or missing:
-        absent = _is_absent(Path(task.database), missing, task.name) if missing else False
-        return None if absent is None else refused and absent
+    refused = call["name"] == "cannot_answer"
+    if refused or not task.answerable:
+        return refused and not task.answerable
     arguments = call["arguments"]
     if getattr(env, "match", "sound") != "sound":
         return None
@@ -259,27 +258,6 @@ def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bo
         return None
     name, answer = next(iter(arguments.items()), ("", None))
     return _same_query(gold, answer, task) if name == "sql" else same_answer(gold, answer)
-
-
-def _is_absent(database: Path, missing: str, name: str) -> bool | None:
-    """Whether a database lacks the value, the column or the table that it is said to lack.
-
-    A value is looked for in every cell, as it is; a column or a table by its words in the schema.
-    """
-    try:
-        _, listed = _run(database, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-        tables = [str(row[0]) for row in listed if not str(row[0]).startswith("sqlite_")]
-        contents = [_run(database, 'SELECT * FROM "' + t.replace('"', '""') + '"') for t in tables]
-    except sqlite3.Error:
-        return None
-    if missing == "value":
-        if any(len(rows) >= _MOST_ROWS for _, rows in contents):
-            return None
-        cells = (cell for _, rows in contents for row in rows for cell in row)
-        return not any(isinstance(cell, str) and _plain(name) in _plain(cell) for cell in cells)
-    names = [*tables, *(column for columns, _ in contents for column in columns)]
-    word = name.split()[-1].casefold().rstrip("s")
-    return not any(word in each.casefold() for each in names)
 
 
 def same_answer(gold: Gold, answer: Any) -> bool | None:

@@ -29,7 +29,7 @@ from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.judging.answers import GoldAnswer, refusal
 from sqlgym.judging.judge import fair_order, run_gold
 from sqlgym.judging.results import is_ordered
-from sqlgym.tasks.task import SqlTask, UnanswerableTask
+from sqlgym.tasks.task import SqlTask
 from toolgym.cache import cache_folder
 from toolgym.errors import TaskRefused
 from toolgym.tasks import TaskSet
@@ -78,7 +78,7 @@ def golds_by_database(tasks: TaskSet[SqlTask]) -> dict[Path, frozenset[str]]:
     """The gold queries of a set by database, of its first `LOOKED_THROUGH` tasks."""
     golds: dict[Path, set[str]] = {}
     for task in islice(tasks, LOOKED_THROUGH):
-        if task.problem is None and not isinstance(task, UnanswerableTask):
+        if task.problem is None and task.answerable:
             golds.setdefault(task.database, set()).add(task.gold_sql)
     return {database: frozenset(queries) for database, queries in golds.items()}
 

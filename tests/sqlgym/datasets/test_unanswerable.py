@@ -1,132 +1,77 @@
-"""Questions that a database cannot answer: how they are made, mixed in, scored and shown."""
+"""Questions that a database cannot answer: how they are read, offered, scored and shown."""
 
 import json
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 import gymnasium as gym
 import pytest
 
 import sqlgym
-from sqlgym.database.database import open_database
-from sqlgym.datasets.absence import stems
-from sqlgym.datasets.unanswerable import KINDS, make_unanswerable, with_unanswerable
-from sqlgym.tasks.task import UnanswerableTask
 from toolgym import ConfigurationError, policies, rollout
-from toolgym.messages import system_prompt
 from toolgym.testing.contract import check_tool_env
-
-
-def run(*arguments):
-    """The command line in a process of its own."""
-    command = [sys.executable, "-m", "toolgym", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
 
 EXPLORE, TEXT_TO_SQL = "sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"
 REFUSE = {"name": "cannot_answer", "arguments": {}}
+ENTRIES = [
+    {"db_id": "fruit", "question": "How many?", "query": "SELECT count(*) FROM fruit"},
+    {"db_id": "fruit", "question": "Who grew the plums?", "answerable": False},
+    {"db_id": "fruit", "question": "Total?", "query": "SELECT sum(n) FROM fruit"},
+    {"db_id": "fruit", "question": "Which is red?", "query": "SELECT", "answerable": False},
+]
+ANSWERABLE, UNANSWERABLE = ("train-00000", "train-00002"), ("train-00001", "train-00003")
 
 
-@pytest.fixture(scope="module")
-def tasks():
-    return sqlgym.load_tasks("bundled", "train")
+@pytest.fixture(scope="module", params=["train.json", "train.jsonl", "rows"])
+def tasks(request, tmp_path_factory):
+    """The same entries in each form that a data set may have."""
+    folder = tmp_path_factory.mktemp("fruit")
+    (folder / "database" / "fruit").mkdir(parents=True)
+    with closing(sqlite3.connect(folder / "database" / "fruit" / "fruit.sqlite")) as connection:
+        connection.executescript(
+            "CREATE TABLE fruit(name TEXT, n INTEGER); INSERT INTO fruit VALUES ('a', 2), ('b', 5)"
+        )
+    if request.param == "rows":
+        return sqlgym.load_tasks(ENTRIES, "train", databases=folder)
+    lines = "\n".join(map(json.dumps, ENTRIES))
+    text = lines if request.param == "train.jsonl" else json.dumps(ENTRIES)
+    (folder / request.param).write_text(text)
+    return sqlgym.load_tasks(str(folder), "train")
 
 
-@pytest.fixture(scope="module")
-def made(tasks):
-    return make_unanswerable(tasks, 10_000)
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("env_id", [EXPLORE, TEXT_TO_SQL])
-def test_a_share_of_0_changes_no_byte(env_id):
-    plain, off = (gym.make(env_id, **kwargs).unwrapped for kwargs in ({}, {"unanswerable": 0}))
-    assert plain.tasks is off.tasks
-    assert plain.tool_schemas() == off.tool_schemas()
-    assert "cannot_answer" not in off.tools
-    assert type(off).tools.keys() == off.tools.keys()
-    assert off.reset(seed=3) == plain.reset(seed=3)
-    assert system_prompt(plain) == system_prompt(off)
-    assert "mistake" not in off.reset(seed=3)[1]
-    assert "mistake" not in rollout.play(off, policies.expert(), seed=3).to_json()
+@pytest.mark.parametrize("tasks", ["rows"], indirect=True)
+def test_a_data_set_without_such_questions_offers_no_refusal(env_id, tasks):
+    env = gym.make(env_id, dataset=tasks.filter(lambda task: task.answerable)).unwrapped
+    assert "cannot_answer" not in env.tools
+    assert "mistake" not in env.reset(seed=3)[1]
+    assert "mistake" not in rollout.play(env, policies.expert(), seed=3).to_json()
 
 
-@pytest.mark.parametrize("share", [-0.1, 1, 1.5, True, "half", None])
-def test_a_share_out_of_range_is_refused(tasks, share):
-    with pytest.raises(ConfigurationError, match="a share from 0 to below 1"):
-        with_unanswerable(tasks, share)
+def test_an_entry_may_be_marked_as_unanswerable_and_needs_no_sql(tasks):
+    assert tuple(task.id for task in tasks if not task.answerable) == UNANSWERABLE
+    assert tasks.check() == {}
 
 
-@pytest.mark.nightly
-def test_two_makings_agree_and_a_smaller_one_is_the_beginning(tasks, made):
-    again = make_unanswerable(tasks, 20)
-    assert again == made[:20]
-    assert len({(task.item, task.question) for task in made}) == len(made)
-    assert {task.missing for task in made} == set(KINDS)
-    assert not {task.id for task in made} & set(tasks.ids)
-
-
-@pytest.mark.nightly
-def test_a_missing_value_is_in_no_cell(made):
-    for task in made:
-        if task.missing == "value":
-            assert task.name in task.question
-            cells = {str(cell).casefold() for cell in cells_of(task.database)}
-            assert task.name.casefold() not in cells
-            assert not open_database(task.database).query(task.search).rows
-
-
-@pytest.mark.nightly
-def test_a_missing_column_or_table_has_no_name_in_the_schema(made):
-    for task in made:
-        if task.missing != "value":
-            names = names_of(task.database)
-            words = {word for name in names for word in stems(name)}
-            assert not stems(task.name) - {"type", "address"} & words, task
-            assert task.name in task.question.lower() or task.name[:-1] in task.question.lower()
-
-
-def cells_of(path):
-    with closing(sqlite3.connect(path)) as connection:
-        tables = connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table'"
-        ).fetchall()
-        return [
-            cell
-            for (name,) in tables
-            for row in connection.execute(f'SELECT * FROM "{name}"')
-            for cell in row
-        ]
-
-
-def names_of(path):
-    schema = open_database(path).schema
-    return [*schema.names, *(column.name for table in schema.tables for column in table.columns)]
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("env_id", [EXPLORE, TEXT_TO_SQL])
-def test_an_environment_with_unanswerable_tasks_keeps_the_contract(env_id):
-    check_tool_env(env_id, unanswerable=0.3, seeds=8)
+def test_an_environment_with_unanswerable_tasks_keeps_the_contract(env_id, tasks):
+    check_tool_env(env_id, dataset=tasks, noise=50)
 
 
-@pytest.mark.nightly
-def test_cannot_answer_cannot_be_asked_for_without_the_share():
+@pytest.mark.parametrize("tasks", ["rows"], indirect=True)
+def test_with_fewer_tools_it_can_be_refused_too_and_need_not_be_named(tasks):
+    check_tool_env(TEXT_TO_SQL, dataset=tasks, tools=("answer",), match="suite", noise=50)
     with pytest.raises(ConfigurationError, match="tools must name some of"):
-        gym.make(TEXT_TO_SQL, tools=("answer", "cannot_answer"))
+        gym.make(TEXT_TO_SQL, dataset=tasks, tools=("answer", "cannot_answer"))
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("env_id", [EXPLORE, TEXT_TO_SQL])
-def test_who_always_refuses_earns_the_share_and_no_more(env_id):
-    found = rollout.evaluate(env_id, policies.scripted([REFUSE]), split="dev", unanswerable=0.2)
-    without = [r for r in found.records if "-without-" in r.task_id]
-    assert found.mean_score == pytest.approx(len(without) / len(found.records))
-    assert found.summary()["refused_answerable"] == pytest.approx(1 - found.mean_score)
+def test_who_always_refuses_earns_the_share_and_no_more(env_id, tasks):
+    found = rollout.evaluate(env_id, policies.scripted([REFUSE]), dataset=tasks)
+    assert {record.task_id for record in found.records if record.score == 1} == {*UNANSWERABLE}
+    assert found.mean_score == 0.5
+    assert found.summary()["refused_answerable"] == 0.5
     assert found.summary()["answered_unanswerable"] == 0
-    assert all(record.correct and record.score == 1 for record in without)
 
 
 @pytest.mark.parametrize(
@@ -134,12 +79,12 @@ def test_who_always_refuses_earns_the_share_and_no_more(env_id):
     [
         (EXPLORE, {"value": None}),
         (TEXT_TO_SQL, {"sql": "SELECT 1"}),
+        (TEXT_TO_SQL, {"sql": "SELECT nothing"}),
     ],
 )
-def test_whatever_is_answered_where_there_is_no_answer_is_wrong(env_id, arguments):
-    env = gym.make(env_id, unanswerable=0.02).unwrapped
-    task = next(task for task in env.tasks if isinstance(task, UnanswerableTask))
-    _, info = env.reset(options={"task_id": task.id})
+def test_whatever_is_answered_where_there_is_no_answer_is_wrong(env_id, arguments, tasks):
+    env = gym.make(env_id, dataset=tasks).unwrapped
+    _, info = env.reset(options={"task_id": UNANSWERABLE[0]})
     assert info["mistake"] == ""
     *_, info = env.step({"name": "answer", "arguments": arguments})
     if info["error"] is None:
@@ -148,42 +93,25 @@ def test_whatever_is_answered_where_there_is_no_answer_is_wrong(env_id, argument
     assert info["score"] + env.reward_config.margin <= 1 - env.reward_config.cost_cap
 
 
-def test_refusing_what_has_an_answer_is_the_other_mistake():
-    env = gym.make(EXPLORE, unanswerable=0.02).unwrapped
-    task = next(task for task in env.tasks if not isinstance(task, UnanswerableTask))
-    env.reset(options={"task_id": task.id})
+def test_refusing_what_has_an_answer_is_the_other_mistake(tasks):
+    env = gym.make(EXPLORE, dataset=tasks).unwrapped
+    env.reset(options={"task_id": ANSWERABLE[0]})
     *_, info = env.step(REFUSE)
     assert (info["correct"], info["mistake"], info["score"]) == (False, "refused_answerable", 0)
 
 
-@pytest.mark.nightly
 def test_the_second_judge_agrees_on_both_kinds_of_tasks(tasks):
-    env = gym.make(EXPLORE, unanswerable=0.3).unwrapped
+    env = gym.make(EXPLORE, dataset=tasks).unwrapped
     for policy in (policies.expert(), policies.scripted([REFUSE])):
-        for seed in range(40):
-            record = rollout.play(env, policy, seed=seed)
+        for task_id in (*ANSWERABLE, *UNANSWERABLE):
+            record = rollout.play(env, policy, task_id=task_id)
             turns = record.to_json()["turns"]
             assert env.family.recheck(env, env.task, turns) is record.correct, record
 
 
-@pytest.mark.nightly
-def test_a_task_is_shown_with_why_it_has_no_answer(made):
-    options = ["--split", "train", "--set", "unanswerable=0.2"]
-    shown = run("tasks", "show", "bundled", made[0].id, *options)
-    assert shown.returncode == 0, shown.stderr
-    assert "right answer: cannot_answer" in shown.stdout
-    assert f"why: {made[0].because}" in shown.stdout
-    counted = run("tasks", "stats", "bundled", *options, "--json")
-    assert json.loads(counted.stdout)["splits"]["train"]["result"]["no answer"] > 40
-
-
-@pytest.mark.nightly
-def test_a_set_of_one_database_without_names_is_refused(tmp_path):
-    path = tmp_path / "database" / "n" / "n.sqlite"
-    path.parent.mkdir(parents=True)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript("CREATE TABLE n(a INTEGER); INSERT INTO n VALUES(1), (2)")
-    entry = {"db_id": "n", "question": "What is the sum?", "query": "SELECT sum(a) FROM n"}
-    (tmp_path / "train.json").write_text(json.dumps([entry]))
-    with pytest.raises(ConfigurationError, match="no unanswerable question can be made"):
-        gym.make(EXPLORE, dataset=str(tmp_path), unanswerable=0.2)
+def test_a_task_is_shown_and_counted_as_one_without_an_answer(tasks):
+    family, task = gym.make(EXPLORE, dataset=tasks).unwrapped.family, tasks.get(UNANSWERABLE[0])
+    assert family.shown(task)["right answer"] == "cannot_answer"
+    assert family.facts(task)["result"] == "no answer"
+    assert family.marks(task, "tasks")
+    assert not family.marks(task, "shapes")
