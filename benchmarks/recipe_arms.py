@@ -256,7 +256,7 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", default=ARMS, help="else those of the example")
     parser.add_argument("--imitation", type=int, default=80, help="its steps")
     parser.add_argument("--rate", type=float, default=1e-4, help="of imitation, at its highest")
-    parser.add_argument("--dataset", default="bundled-3")
+    parser.add_argument("--dataset", default="bundled")
     parser.add_argument("--split", default="test")
     parser.add_argument("--tasks", type=int, default=851)
     parser.add_argument("--spider", type=Path, help="a folder in Spider's layout, to measure on")

@@ -6,7 +6,7 @@ one or two at a time), so that it is not measured by what it was chosen for. One
 result than its gold; what none tells apart counts as the same query. Right queries are rewritten
 golds (aliases, BETWEEN as two comparisons, IN as OR, a join the other way round, ...).
 
-    python benchmarks/sql_suite.py [--dataset bundled-2] [--golds 12] [--wrong 12] [--proofs 40]
+    python benchmarks/sql_suite.py [--dataset bundled] [--golds 12] [--wrong 12] [--proofs 40]
 
 `--golds` and `--wrong` are counts for each database and for each gold.
 """
@@ -516,7 +516,7 @@ def show(counts: Counts) -> None:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description="The price and the gain of match='suite'.")
-    parser.add_argument("--dataset", default="bundled-2")
+    parser.add_argument("--dataset", default="bundled")
     parser.add_argument("--golds", type=int, default=12)
     parser.add_argument("--wrong", type=int, default=12)
     parser.add_argument("--proofs", type=int, default=40)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlgym.judging.judge import Verdict, check_answer, compare
 
 __toolgym__ = True
-DATA_SETS = ("bundled", "bundled-2", "bundled-3", "tiny")
+DATA_SETS = ("bundled", "tiny")
 """Names of the data sets that come with the package, for whoever lists them without opening one."""
 __all__ = ["Verdict", "check_answer", "compare", "load_tasks"]
 _HOME = {  # imported when first used: `import sqlgym` stays quick

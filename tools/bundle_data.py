@@ -10,9 +10,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 WHEREABOUTS = {
-    f"data/{name}": f"{package}/_data/{name}"
-    for package, names in {"sqlgym": ("sql", "sql2", "sql3"), "aflowgym": ("workflows",)}.items()
-    for name in names
+    "data/sql": "sqlgym/_data/sql",
+    "data/workflows": "aflowgym/_data/workflows",
 }
 
 

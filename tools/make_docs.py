@@ -3,10 +3,9 @@
 `docs/cli.md` is what `toolgym --help` and the help of each of our commands print,
 `docs/reference.md` the tables of `tools/make_reference.py`, `docs/call-formats.md` the table of
 formats (`tools/make_formats.py`); of `docs/architecture.md` the map of
-rooms is made from the imports (`tools/make_architecture.py`), and of the data card
-`data/sql/README.md` the statistics (`tools/make_card.py`). A test compares the pages with the
-program, so they cannot drift; after a change of a command, a table, the data or the rooms, run this
-and commit:
+rooms is made from the imports (`tools/make_architecture.py`). A test compares the pages with the
+program, so they cannot drift; after a change of a command, a table or the rooms, run this and
+commit:
 
     python tools/make_docs.py
 """
@@ -23,7 +22,6 @@ from toolgym.plugins import COMMANDS, find_plugins
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools.make_architecture import architecture_page
-from tools.make_card import card_page
 from tools.make_formats import formats_page
 from tools.make_reference import reference_page
 
@@ -79,7 +77,6 @@ PAGES = {
     "docs/call-formats.md": formats_page,
     "docs/cli.md": cli_page,
     "docs/reference.md": reference_page,
-    "data/sql/README.md": card_page,
 }
 
 

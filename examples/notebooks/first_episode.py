@@ -27,11 +27,11 @@ import toolgym
 from toolgym import rollout
 
 env = gym.make("sqlgym/Explore-v0")
-observation, info = env.reset(seed=10)
+observation, info = env.reset(options={"task_id": "mountain_huts-039"})
 print(observation)
 
 # %% [markdown]
-# A seed is a task, the same one on every machine. These are the tools, as a model is told of them:
+# A seed chooses a task too, the same one on every machine. These are the tools that a model sees:
 
 # %%
 for schema in env.unwrapped.tool_schemas():
@@ -106,7 +106,7 @@ show(mine)
 # needs. This is the same task, played by it:
 
 # %%
-expert = rollout.play("sqlgym/Explore-v0", "expert", seed=10)
+expert = rollout.play("sqlgym/Explore-v0", "expert", task_id="mountain_huts-039")
 show(expert)
 
 # %% [markdown]

@@ -1,17 +1,17 @@
 """The data sets that come with the package: finding them, and building them on first use.
 
-"bundled", "bundled-2" and "bundled-3" are kept as text (see `sqlgym.datasets.text_source`), in the
-wheel under `sqlgym/_data`, in a checkout under `data`. Each is built into a folder in the Spider
-layout (see `sqlgym.datasets.layout`), in the cache, under a name that carries the hash of all its
-source files: an edited source is built anew, an unchanged one is there at once. A question keeps
-its `id` and `hardness` as extra keys. What was published under a name stays as it was, so that one
-seed keeps meaning one task: a set that grows gets a new name.
+"bundled" is kept as text (see `sqlgym.datasets.text_source`), in the wheel under
+`sqlgym/_data/sql`, in a checkout under `data/sql`. It is built into a folder in the Spider layout
+(see `sqlgym.datasets.layout`), in the cache, under a name that carries the hash of all its source
+files: an edited source is built anew, an unchanged one is there at once. A question keeps its `id`
+and `hardness` as extra keys.
 
 "tiny" is generated (see `sqlgym.datasets.tiny_worlds`) into a folder of the same kind.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,11 +24,6 @@ from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 DATASETS: Final = DATA_SETS
-_SOURCES: Final = {
-    "bundled": "sql",
-    "bundled-2": "sql2",
-    "bundled-3": "sql3",
-}  # name -> folder under data/, for those kept as text
 
 
 def unknown_dataset(name: str) -> ConfigurationError:
@@ -52,65 +47,56 @@ def dataset_folder(name: str, cache: Path | None = None) -> Path:
     """
     if name == "tiny":
         return tiny_worlds.build_tiny(cache)
-    return build(bundled_dir(name), cache)
+    if name == "bundled":
+        return build(bundled_dir(), cache)
+    names = ", ".join(map(repr, DATASETS))
+    raise ConfigurationError(f"There is no bundled data set {name!r}; there are {names}.")
 
 
-def bundled_dir(name: str = "bundled") -> Path:
-    """The folder with the text of a data set: in the installed package, else in the checkout.
+def bundled_dir() -> Path:
+    """The folder with the text of "bundled": in the installed package, else in the checkout.
 
     Raises:
-        ConfigurationError: No text is bundled under that name.
         EnvironmentFault: Neither place has the folder.
     """
-    if name not in _SOURCES:
-        names = ", ".join(map(repr, DATASETS))
-        raise ConfigurationError(f"There is no bundled data set {name!r}; there are {names}.")
     package = Path(__file__).resolve().parents[1]
-    places = [package / "_data" / _SOURCES[name], package.parent / "data" / _SOURCES[name]]
+    places = [package / "_data" / "sql", package.parent / "data" / "sql"]
     for place in places:
         if place.is_dir():
             return place
     raise EnvironmentFault(
-        f"The bundled data set {name!r} is missing: neither {places[0]} nor {places[1]} exists.",
+        f"The bundled data set is missing: neither {places[0]} nor {places[1]} exists.",
         "Install toolgym again, or run it from a checkout that has its data/ folder.",
     )
 
 
-def facts_in(name: str) -> list[str]:
-    """The databases of a data set that hold facts of the world.
-
-    Args:
-        name: One of `DATASETS`.
-    """
-    source = bundled_dir(name) if name in _SOURCES else None
-    folders = (source, *text_source.others(source)) if source is not None else ()
-    composed = [folder for folder in folders if text_source.is_composed(folder)]
-    return sorted({db_id for folder in composed for db_id in text_source.entry_of(folder).facts})
+def databases_of_facts() -> list[str]:
+    """The databases of "bundled" that hold facts of the world: a `SOURCE.md` names their source."""
+    return sorted(path.parent.name for path in bundled_dir().glob("*/SOURCE.md"))
 
 
 def build(source: Path, cache: Path | None = None) -> Path:
     """Build the text in a folder into the Spider layout, unless the cache has it already.
 
-    Several processes may call this at once. What is cached costs one hash of the source to find.
+    Several processes may call this at once.
 
     Args:
-        source: A folder with one folder per database, and `train.json` and `dev.json`, or a
-            `dataset.json`.
+        source: A folder with one folder per database, and `train.json`, `dev.json` and `test.json`,
+            or some of them.
         cache: The cache folder; None means `cache_folder()`.
 
     Raises:
         EnvironmentFault: The source is missing or damaged (the message names file and place), or
             the cache cannot be written.
     """
-    return layout.install(_place(source, cache or cache_folder()), lambda: read(source))
+    place = _place(source, cache or cache_folder())
+    return layout.install(place, lambda: text_source.read_source(source))
 
 
 def is_text(folder: Path) -> bool:
-    """Whether a folder holds a data set as text: a `dataset.json`, or a schema beside CSV files."""
+    """Whether a folder holds a data set as text: a schema beside CSV files."""
     schemas = (path.parent for path in folder.glob("*/schema.json"))
-    return text_source.is_composed(folder) or any(
-        True for place in schemas for _ in place.glob("*.csv")
-    )
+    return any(True for place in schemas for _ in place.glob("*.csv"))
 
 
 def spider_layout(folder: Path) -> Path:
@@ -127,7 +113,7 @@ def spider_layout(folder: Path) -> Path:
 
     def own() -> layout.FolderSource:
         with _faults_of_its_owner():
-            return read(folder)
+            return text_source.read_source(folder)
 
     return layout.install(place, own)
 
@@ -146,26 +132,19 @@ def _place(source: Path, cache: Path) -> Path:
     return cache / "sql" / f"{source.name}-{content_hash(source)[:16]}"
 
 
-def read(source: Path) -> layout.FolderSource:
-    """Read and check the text in a folder, whether or not it is composed of several.
-
-    Raises:
-        EnvironmentFault: A file is missing or damaged; the message names it and the place in it.
-    """
-    if text_source.is_composed(source):
-        return text_source.read(source)
-    return text_source.read_source(source)
-
-
 def content_hash(source: Path) -> str:
-    """The sha256 over the format version and every JSON and CSV file, names and bytes, sorted.
+    """The sha256 over the format version and every JSON and CSV file, names and bytes, sorted."""
+    paths = [path for pattern in ("*.json", "*.csv") for path in source.rglob(pattern)]
+    states = ((path.relative_to(source).as_posix(), path.stat()) for path in paths)
+    stamps = sorted((name, state.st_size, state.st_mtime_ns) for name, state in states)
+    return _hash_of(source, tuple(stamps))
 
-    The files of the folders that a `dataset.json` refers to count too.
-    """
+
+@functools.lru_cache(maxsize=32)
+def _hash_of(source: Path, stamps: tuple[tuple[str, int, int], ...]) -> str:
+    """The hash, computed once in a process for files that keep name, size and time of change."""
     digest = hashlib.sha256(f"{layout.FORMAT_VERSION}\n".encode())
-    for folder in (source, *text_source.others(source)):
-        paths = [path for pattern in ("*.json", "*.csv") for path in folder.rglob(pattern)]
-        for name in sorted(path.relative_to(folder).as_posix() for path in paths):
-            content = text_source.read_bytes(folder / name)
-            digest.update(f"{name}\n{len(content)}\n".encode() + content)
+    for name, _, _ in stamps:
+        content = text_source.read_bytes(source / name)
+        digest.update(f"{name}\n{len(content)}\n".encode() + content)
     return digest.hexdigest()

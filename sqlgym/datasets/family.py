@@ -51,13 +51,15 @@ class SqlTaskFamily(TaskFamily):
 
     def origin(self, dataset: Any) -> Origin:
         """Bundled data sets are licensed as this package; their facts have files with sources."""
-        from sqlgym.datasets.bundled import DATASETS, facts_in
+        from sqlgym.datasets.bundled import DATASETS, databases_of_facts
 
         if not isinstance(dataset, str) or dataset not in DATASETS:
             return super().origin(dataset)
-        facts = ", ".join(facts_in(dataset))
-        told = f"; facts of the world in {facts}, their sources in the SOURCE.md of each"
-        return Origin("Apache-2.0", "written and generated for toolgym" + (told if facts else ""))
+        made = "written and generated for toolgym"
+        if dataset == "bundled":
+            facts = ", ".join(databases_of_facts())
+            made += f"; facts of the world in {facts}, their sources in the SOURCE.md of each"
+        return Origin("Apache-2.0", made)
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
         """A task is its question and its SQL on its database; a shape is SQL without constants.

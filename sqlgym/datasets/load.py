@@ -143,7 +143,7 @@ def load_tasks(
     """The tasks of one split.
 
     Args:
-        dataset: "bundled", "bundled-2" or "tiny"; a folder in the Spider or BIRD layout, or with
+        dataset: "bundled" or "tiny"; a folder in the Spider or BIRD layout, or with
             `SPLIT.jsonl`; a file `NAME.jsonl`; an SQLite file, or a folder of them, for which tasks
             are written; "hf:NAME"; a `datasets.Dataset` or `IterableDataset`, or a list of dicts
             with `db_id`, `question` and `query`.

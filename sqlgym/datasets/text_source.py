@@ -3,8 +3,7 @@ r"""Reading a database from text: one JSON for its schema, one CSV per table, qu
 This is the form in which the bundled databases are kept, because a person can read it and a diff
 can show it: `<db_id>/schema.json` has the tables in order with columns, keys, and what they mean
 in words; `<db_id>/<table>.csv` the rows; `train.json`, `dev.json` and `test.json`, or some of them,
-the questions. A data set that takes its databases from several folders is described by a
-`dataset.json`, see below.
+the questions.
 
 In CSV `\N` is NULL, and types come from the schema, never from guessing. A cell that does not fit
 its column, a key that occurs twice or points nowhere, a question without its database: each is an
@@ -20,9 +19,9 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import date, time
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from sqlgym.datasets.layout import (
     ColumnSource,
@@ -35,9 +34,7 @@ from sqlgym.datasets.layout import (
 from toolgym.errors import EnvironmentFault
 
 NULL: Final = r"\N"
-SPLITS: Final = ("train", "dev")
-"""Those of a folder that a `dataset.json` takes databases from; any other may have these:"""
-PARTS: Final = ("train", "dev", "test")
+SPLITS: Final = ("train", "dev", "test")
 _INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _REAL: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
@@ -96,10 +93,10 @@ def read_source(source: Path) -> FolderSource:
     if not folders:
         raise damaged(source, "it has no database: there is no */schema.json")
     databases = tuple(map(read_database, folders))
-    paths = {split: source / f"{split}.json" for split in PARTS}
+    paths = {split: source / f"{split}.json" for split in SPLITS}
     by_split = {split: read_questions(path) for split, path in paths.items() if path.is_file()}
     if not by_split:
-        raise damaged(source, f"it has no questions: there is none of {', '.join(PARTS)} (.json)")
+        raise damaged(source, f"it has no questions: there is none of {', '.join(SPLITS)} (.json)")
     check_questions(
         {paths[split]: questions for split, questions in by_split.items()},
         {database.db_id for database in databases},
@@ -107,7 +104,7 @@ def read_source(source: Path) -> FolderSource:
     parts = {
         split: tuple(one.model_dump() for one in questions) for split, questions in by_split.items()
     }
-    return FolderSource(databases, *(parts.get(split, ()) for split in PARTS))
+    return FolderSource(databases, *(parts.get(split, ()) for split in SPLITS))
 
 
 def check_questions(files: Mapping[Path, list[QuestionEntry]], db_ids: set[str]) -> None:
@@ -255,112 +252,3 @@ def _targets(
     if target not in names:
         raise damaged(path, f"{column.name} points to {name}.{target}, which is not above it")
     return {row[names.index(target)] for row in tables[name].rows}
-
-
-# A data set of databases that lie in several folders of text, each read where it is.
-#
-#     {"splits": {"train": ["elements"], "dev": ["rivers"], "test": ["olympics"]},
-#      "sources": ["../sql"],
-#      "facts": ["elements", "rivers", "olympics"]}
-#
-# is a `dataset.json`: which databases belong to which split (one each), and in which other folders
-# they may lie. A database of this folder is `<db_id>/schema.json` with its CSV files, and its
-# questions are `questions/<db_id>.json`. A database of a further folder is taken with those of its
-# questions there that name it, ids and all; a `questions/<db_id>.json` here adds to them. So a set
-# that grows out of an older one copies none of its text, and what was published under the older
-# name stays as it was. `facts` names the databases that hold facts of the world, for the data card;
-# a `SOURCE.md` beside one names their source.
-
-FILE: Final = "dataset.json"
-
-
-class SplitsEntry(Strict):
-    """Which databases are in which split, by their ids."""
-
-    train: list[str]
-    dev: list[str]
-    test: list[str]
-
-
-class DatasetEntry(Strict):
-    """The whole of `dataset.json`; `sources` are folders, as seen from its own."""
-
-    splits: SplitsEntry
-    sources: list[str] = Field(default_factory=list)
-    facts: list[str] = Field(default_factory=list)
-
-
-def is_composed(source: Path) -> bool:
-    """Whether a folder of text has a `dataset.json`."""
-    return (source / FILE).is_file()
-
-
-def others(source: Path) -> list[Path]:
-    """The further folders that a folder of text takes databases from; none without the file."""
-    if not is_composed(source):
-        return []
-    return [source / name for name in entry_of(source).sources]
-
-
-def read(source: Path) -> FolderSource:
-    """Read and check the databases and questions that a `dataset.json` names.
-
-    Raises:
-        EnvironmentFault: A file is missing or damaged; the message names it and the place in it.
-    """
-    splits = entry_of(source).splits.model_dump()
-    db_ids = [db_id for split in splits.values() for db_id in split]
-    twice = sorted({db_id for db_id in db_ids if db_ids.count(db_id) > 1})
-    if twice:
-        raise damaged(source / FILE, f"{twice[0]!r} occurs twice")
-    places = {db_id: _place(source, db_id) for db_id in db_ids}
-    databases = tuple(read_database(place / db_id) for db_id, place in places.items())
-    questions: dict[str, list[dict[str, Any]]] = {split: [] for split in splits}
-    by_file: dict[Path, list[QuestionEntry]] = {}
-    for split, members in splits.items():
-        for db_id in members:
-            own = list(_questions(source, places[db_id], db_id))
-            by_file[places[db_id] / db_id] = own
-            questions[split] += [question.model_dump() for question in own]
-    check_questions(by_file, set(db_ids))
-    return FolderSource(databases, *(tuple(entries) for entries in questions.values()))
-
-
-def entry_of(source: Path) -> DatasetEntry:
-    """The content of `dataset.json`. Raises `EnvironmentFault` where it is missing or damaged."""
-    return validated(source / FILE, TypeAdapter(DatasetEntry))
-
-
-def _place(source: Path, db_id: str) -> Path:
-    """The folder in which a database lies."""
-    for folder in (source, *others(source)):
-        if (folder / db_id / "schema.json").is_file():
-            return folder
-    raise damaged(source / FILE, f"there is no folder {db_id!r} with a schema.json")
-
-
-def _questions(source: Path, place: Path, db_id: str) -> Iterator[QuestionEntry]:
-    """The questions on one database: those of the folder in which it lies, then those added."""
-    if is_composed(place):
-        yield from _questions_in(_file_of(place, db_id), db_id)
-    else:
-        for split in SPLITS:
-            yield from (
-                question
-                for question in read_questions(place / f"{split}.json")
-                if question.db_id == db_id
-            )
-    if place != source and _file_of(source, db_id).is_file():
-        yield from _questions_in(_file_of(source, db_id), db_id)
-
-
-def _file_of(folder: Path, db_id: str) -> Path:
-    return folder / "questions" / f"{db_id}.json"
-
-
-def _questions_in(path: Path, db_id: str) -> Iterator[QuestionEntry]:
-    """The questions of a file that is named after their database."""
-    for n, question in enumerate(read_questions(path)):
-        if question.db_id != db_id:
-            raise damaged(path, f"it is on {question.db_id!r}, not on {db_id!r}", str(n))
-        yield question

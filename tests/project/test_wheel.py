@@ -129,7 +129,7 @@ def test_the_wheel_carries_the_packages_and_the_tasks_and_nothing_else(dist):
     packed = {name for name in names if "/_data/" in name}
     source = ROOT / "data"
     there = {p.relative_to(source).as_posix() for p in source.rglob("*") if p.is_file()}
-    owner = {"sql": "sqlgym", "sql2": "sqlgym", "sql3": "sqlgym", "workflows": "aflowgym"}
+    owner = {"sql": "sqlgym", "workflows": "aflowgym"}
     assert packed == {f"{owner[name.split('/')[0]]}/_data/{name}" for name in there}
     assert {name.split("/")[0] for name in there} == set(owner)
     templates = {

@@ -91,7 +91,7 @@ SMOLLM2: Final = Recipe(
     # 1,698 questions on 11 databases, and 3,840 on invented ones; evaluated on 6 others. Of eleven
     # it learns the tables by heart: with them alone 9 % of held-out tasks were right after 1,280
     # transcripts, with invented ones too 18 % after 880 and 30 % after 2,640.
-    tasks=TaskPlan("bundled-3", invented=240, of_each=16),
+    tasks=TaskPlan("bundled", invented=240, of_each=16),
     minutes=150,
     # The schema stands in the prompt and the query is written in one go, so an episode is one turn
     # of some 60 tokens behind 550. Judged on several instances of each database: a query that is

@@ -214,7 +214,7 @@ def test_without_more_tasks_the_data_set_is_taken_as_it_is(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("recipe", [SMOLLM2, SMOLLM2_QUICK], ids=["full", "quick"])
 def test_the_settings_of_a_recipe_are_those_of_a_training(recipe: Recipe) -> None:
-    settings = recipe.resolved("bundled-3")
+    settings = recipe.resolved("bundled")
     for name, value in recipe.settings.items():
         assert getattr(settings, name) == value
     assert settings.trainer == "reference"

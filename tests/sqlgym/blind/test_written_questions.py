@@ -16,7 +16,7 @@ FEW = ("ferry_line", "observatory", "hospital_wards", "countries")
 
 
 def bundled():
-    folder = dataset_folder("bundled-3")
+    folder = dataset_folder("bundled")
     return {path.stem: path for path in sorted(folder.glob("database/*/*.sqlite"))}
 
 

@@ -280,7 +280,7 @@ def test_without_it_the_cache_is_the_users(monkeypatch, tmp_path):
 
 def test_an_installed_package_reads_its_own_data_before_a_checkouts(monkeypatch, tmp_path):
     monkeypatch.setattr(bundled, "__file__", str(tmp_path / "sqlgym" / "datasets" / "bundled.py"))
-    with pytest.raises(EnvironmentFault, match=r"'bundled' is missing: neither .*_data.*data"):
+    with pytest.raises(EnvironmentFault, match=r"data set is missing: neither .*_data.*data"):
         bundled.bundled_dir()
     (tmp_path / "data" / "sql").mkdir(parents=True)
     assert bundled.bundled_dir() == tmp_path / "data" / "sql"
@@ -293,3 +293,10 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
         ConfigurationError, match=r"no bundled data set 'huge'; .*'bundled'.*'tiny'"
     ):
         bundled.dataset_folder("huge")
+
+
+def test_a_schema_beside_no_rows_makes_no_folder_of_text(tmp_path):
+    (tmp_path / "database").mkdir()
+    (tmp_path / "database" / "schema.json").write_text("{}")
+
+    assert bundled.spider_layout(tmp_path) == tmp_path

@@ -1,7 +1,6 @@
 """The gates that every bundled question passes: each gold is right to read, and the only one.
 
-"bundled-3" holds the questions of "bundled" and "bundled-2" whole, and as many again. A part of
-those on one database of each split is proved in every run, and all of them every night.
+A part of those on one database of each split is proved in every run, and all of them every night.
 """
 
 import functools
@@ -19,7 +18,7 @@ from sqlglot import exp
 
 from sqlgym.blind import judge
 from sqlgym.database.database import open_database
-from sqlgym.datasets import bundled, text_source
+from sqlgym.datasets import bundled
 from sqlgym.judging.several_results import several_results
 from sqlgym.synthesis import canonical_sql
 from sqlgym.tasks.hardness import hardness
@@ -29,7 +28,7 @@ LEVELS = ("easy", "medium", "hard", "extra")
 SHUFFLES = (0, 1, 2, 3)
 MOST_ROWS, MOST_CHARACTERS = 100, 3500
 FIRST_ADDED = 201
-"""The number of the first question that "bundled-3" adds to a database."""
+"""The number of the first question of a database that was written by program."""
 ORDER = re.compile(
     r"\b(order|alphabetical\w*|ascending|sort|sorted|from the \w+ \w*|first|earliest)\b", re.I
 )
@@ -41,7 +40,7 @@ proved = pytest.mark.parametrize(
 
 @functools.cache
 def folder():
-    return bundled.dataset_folder("bundled-3")
+    return bundled.dataset_folder("bundled")
 
 
 @pytest.fixture(scope="module")
@@ -199,20 +198,6 @@ def test_there_are_enough_questions_on_enough_databases(questions):
     assert len({question["db_id"] for question in questions}) == 22
 
 
-@pytest.mark.nightly
-def test_a_newer_set_holds_the_older_one_whole(questions):
-    def entries(name):
-        source = bundled.read(bundled.bundled_dir(name))
-        return {
-            (entry["id"], entry["question"], entry["query"], split)
-            for split in ("train", "dev", "test")
-            for entry in getattr(source, split)
-        }
-
-    newest = {(q["id"], q["question"], q["query"], q["split"]) for q in questions}
-    assert entries("bundled") < entries("bundled-2") < newest
-
-
 def test_no_database_occurs_in_two_splits(questions):
     db_ids = defaultdict(set)
     for question in questions:
@@ -252,10 +237,3 @@ def test_every_table_is_asked_about(questions):
         with closing(sqlite3.connect(path_of(db_id))) as database:
             tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             assert {name for (name,) in tables} <= names
-
-
-def test_a_database_of_facts_says_where_these_come_from():
-    source = bundled.bundled_dir("bundled-2")
-    facts = text_source.entry_of(source).facts
-    assert facts
-    assert [db_id for db_id in facts if not (source / db_id / "SOURCE.md").is_file()] == []

@@ -11,7 +11,7 @@ from sqlgym.datasets import bundled, layout
 from sqlgym.datasets.layout import ColumnSource, DatabaseSource, FolderSource, TableSource
 
 
-@pytest.mark.parametrize("name", ["bundled-3", "tiny"])
+@pytest.mark.parametrize("name", ["bundled", "tiny"])
 def test_a_bundled_database_declares_what_its_schema_file_says(name):
     folder = bundled.dataset_folder(name)
     for tables in json.loads((folder / "tables.json").read_bytes()):

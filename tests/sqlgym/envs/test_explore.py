@@ -23,7 +23,7 @@ from toolgym import (
 
 ENV = "sqlgym/Explore-v0"
 GATED = pytest.param(("bundled", "dev"), id="bundled-dev", marks=pytest.mark.integration)
-SETS = [("bundled-2", "train"), ("bundled-2", "dev"), ("bundled-2", "test"), ("tiny", "dev")]
+SETS = [("bundled", "train"), ("bundled", "test"), ("tiny", "dev")]
 
 
 def make(**kwargs):

@@ -20,7 +20,7 @@ def episodes(tmp_path_factory):
     folder, files = tmp_path_factory.mktemp("episodes"), []
     for policy in ("expert", "random"):
         file = folder / f"{policy}.jsonl"
-        options = ["--dataset", "bundled-3", "--split", "train", "--n", "12", "--k", "2"]
+        options = ["--dataset", "bundled", "--split", "train", "--n", "12", "--k", "2"]
         command = ["sqlgym/Explore-v0", "--policy", policy, *options, "--out", str(file)]
         done = CliRunner().invoke(application("eval"), ["eval", *command])
         assert done.exit_code == 0, done.output
@@ -34,7 +34,7 @@ def test_rates_of_several_policies_are_joined_to_level_and_shape(episodes, tmp_p
         [
             *map(str, episodes),
             "--dataset",
-            "bundled-3",
+            "bundled",
             "--split",
             "train",
             "--out",
@@ -42,7 +42,7 @@ def test_rates_of_several_policies_are_joined_to_level_and_shape(episodes, tmp_p
         ]
     )
     rates = json.loads(rates_file.read_text())
-    tasks = {task.id: task for task in sqlgym.load_tasks("bundled-3", "train")}
+    tasks = {task.id: task for task in sqlgym.load_tasks("bundled", "train")}
     assert len(rates) == 12
     for task_id, rate in rates.items():
         assert rate["tries"] == 4
@@ -55,7 +55,7 @@ def test_rates_of_several_policies_are_joined_to_level_and_shape(episodes, tmp_p
 
 
 def test_tasks_of_another_set_are_counted_as_such_and_left_out(episodes, capsys):
-    main([str(episodes[0]), "--dataset", "bundled-3", "--split", "dev"])
+    main([str(episodes[0]), "--dataset", "bundled", "--split", "dev"])
     assert "12 tasks of the episodes are not in the data set" in capsys.readouterr().out
 
 

@@ -75,7 +75,7 @@ def test_no_table_is_one_of_those_that_bundled_sets_measure_on() -> None:
     """One may have the name of a table there, and the columns of another."""
     things = vocabulary().things
     plain = {thing.rstrip("s"): thing for thing in things} | {"citie": "city"}
-    for task in {task.item: task for task in load_tasks("bundled-3", "test")}.values():
+    for task in {task.item: task for task in load_tasks("bundled", "test")}.values():
         for table, columns in schema(Path(task.database)).items():
             thing = plain.get(table.lower().rstrip("s"))
             own = {name for name, _ in things[thing].columns} if thing else set()

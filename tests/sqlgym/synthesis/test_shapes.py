@@ -28,7 +28,7 @@ FEW, MANY, PLAYED = 24, 150, 60
 
 def files():
     """All databases, each by its name; those of a bundled set are built when they are asked for."""
-    bundled = sorted(path.stem for path in (bundled_dir("bundled-3") / "questions").glob("*.json"))
+    bundled = sorted(path.parent.name for path in bundled_dir().glob("*/schema.json"))
     spider = os.environ.get(SPIDER)
     found = sorted((Path(spider).resolve() / "database").rglob("*.sqlite")) if spider else []
     return [*bundled, *found]
@@ -37,7 +37,7 @@ def files():
 def path_of(file):
     if isinstance(file, Path):
         return file
-    return dataset_folder("bundled-3") / "database" / file / f"{file}.sqlite"
+    return dataset_folder("bundled") / "database" / file / f"{file}.sqlite"
 
 
 def name_of(file):

@@ -20,7 +20,7 @@ from toolgym.family import SynthesisOrder
 
 FAMILY = SqlTaskFamily()
 FEW = {"n": 24, "hardness": {"easy": 1}}
-SETS = ("bundled", "bundled-2", "several databases", "a folder of files")
+SETS = ("bundled", "several databases", "a folder of files")
 LENDERS = ("ferry_line", "seed_bank", "observatory")  # their files, as bare ones
 
 

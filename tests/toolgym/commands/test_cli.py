@@ -298,7 +298,6 @@ def test_the_package_can_be_run_as_a_module():
         pytest.param("docs/cli.md", marks=pytest.mark.integration),
         pytest.param("docs/reference.md", marks=pytest.mark.integration),
         pytest.param("docs/architecture.md", marks=pytest.mark.nightly),
-        pytest.param("data/sql/README.md", marks=pytest.mark.nightly),
     ],
 )
 def test_a_generated_page_is_what_the_program_says(name):

@@ -228,7 +228,7 @@ def test_an_id_that_is_not_there_is_answered_with_the_nearest():
     done = tasks("show", "bundled", "observatory-0041")
 
     assert done.returncode == 2
-    assert "there is no task 'observatory-0041' in bundled (train, dev)" in done.stderr
+    assert "there is no task 'observatory-0041' in bundled (train, dev, test)" in done.stderr
     assert "observatory-041" in done.stderr
 
 
