@@ -36,7 +36,7 @@ def test_rows_are_those_of_every_split_and_of_the_trainer(tmp_path: Path) -> Non
 
     assert (done.exit_code, done.stdout.strip()) == (
         0,
-        f"{tmp_path}: Tasks of sqlgym/Explore-v0 for verl: 2 train, 2 dev (jsonl)",
+        f"{tmp_path}: Tasks of sqlgym/Explore-v0 for verl: 2 train, 2 dev, 2 test (jsonl)",
     )
     row = lines(tmp_path, "dev")[1]
     assert row["agent_name"] == "toolgym_agent"

@@ -308,7 +308,7 @@ def test_an_evaluation_that_was_interrupted_keeps_what_was_played(kept, tmp_path
 
         def act(self, situations):
             self.turns += 1
-            if self.turns > 5:
+            if self.turns > 8:
                 raise KeyboardInterrupt
             return super().act(situations)
 
