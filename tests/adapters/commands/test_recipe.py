@@ -184,7 +184,7 @@ def test_tasks_are_written_for_training_databases_and_invented_ones_alone(tmp_pa
     more = set(trained.ids) - set(own["train"].ids)
     assert len(trained) == len(own["train"]) + len(more)
     assert sum(trained.get(each).item in invented for each in more) == 8
-    assert 10 <= len(more) - 8 <= 18
+    assert 20 <= len(more) - 8 <= 33
     asked = [(task.item, task.question) for task in trained]
     assert len(set(asked)) == len(asked)
     settings = SMALL.resolved(str(folder))
