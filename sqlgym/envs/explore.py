@@ -109,7 +109,7 @@ def _at_most(gold: Gold, result: QueryResult) -> float:
 _SAMPLED_ROWS = 3
 _SAMPLED_FROM = 10_000  # a row far behind costs as many steps as there are rows before it
 _NAMED_TABLES = 80
-_LOOKED_AT = 2_000  # tasks of a set, before it is said to have no unanswerable ones
+_LOOKED_AT = 2_000  # tasks of a large set that are checked for unanswerable ones
 
 
 def _exploration_of(task: SqlTask) -> Exploration:
@@ -122,7 +122,7 @@ def _exploration_of(task: SqlTask) -> Exploration:
 
 @functools.lru_cache(maxsize=8)
 def has_unanswerable(tasks: TaskSet[SqlTask]) -> bool:
-    """Whether a set has unanswerable tasks; of a large one 2,000, spread over it, are looked at."""
+    """Whether a set has unanswerable tasks; about 2,000 tasks of a large set are checked."""
     apart = max(1, len(tasks) // _LOOKED_AT)
     return any(not tasks[place].answerable for place in range(0, len(tasks), apart))
 
@@ -204,6 +204,12 @@ class ExploreEnv(ToolEnv[SqlTask]):
         self._exploration = _exploration_of(task)
         if self._may_refuse:
             self.episode.ledger.mistake = ""
+        elif not task.answerable:
+            raise ConfigurationError(
+                f"task {task.id!r} is unanswerable, but the agent is not offered `cannot_answer`:"
+                f" {_LOOKED_AT:,} tasks of this large set were checked, and all are answerable."
+                " Put an unanswerable task first in the file; the first task is always checked."
+            )
         evidence = f"\nEvidence: {task.evidence}" if task.evidence else ""
         return self._arranged(f"{task.question}{evidence}")
 

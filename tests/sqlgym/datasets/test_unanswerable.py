@@ -48,6 +48,13 @@ def test_a_data_set_without_such_questions_offers_no_refusal(env_id, tasks):
     assert "mistake" not in rollout.play(env, policies.expert(), seed=3).to_json()
 
 
+def test_an_unanswerable_task_that_was_overlooked_in_a_large_set_is_an_error(tasks, monkeypatch):
+    monkeypatch.setattr("sqlgym.envs.explore._LOOKED_AT", 1)
+    env = gym.make(EXPLORE, dataset=tasks.filter(lambda task: True))
+    with pytest.raises(ConfigurationError, match="Put an unanswerable task first in the file"):
+        env.reset(options={"task_id": UNANSWERABLE[0]})
+
+
 def test_an_entry_may_be_marked_as_unanswerable_and_needs_no_sql(tasks):
     assert tuple(task.id for task in tasks if not task.answerable) == UNANSWERABLE
     assert tasks.check() == {}
