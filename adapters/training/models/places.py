@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from adapters.training.models.published.catalogue import MODELS, is_published, place_of
+from adapters.training.models.published import MODELS, is_published, place_of
 from toolgym.errors import ConfigurationError
 from toolgym.long_work import telling
 
