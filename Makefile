@@ -35,9 +35,15 @@ $(READY): pyproject.toml constraints.txt
 train: $(READY)  ## Train the tiny model to use the SQL tools, and write a report
 	$(BIN)/toolgym train sqlgym/Explore-v0 $(ARGS)
 
-# Interrupt it when you like: the same command goes on where it was.
-train-smollm2: $(READY)  ## Train a real model to write SQL, two hours on two cores; ARGS=--quick for less
-	$(BIN)/toolgym recipe smollm2 $(ARGS)
+# Interrupt it when you like: the same command goes on where it was. ARGS are options of a new run.
+SMOLLM2 := runs/smollm2
+train-smollm2: $(READY)  ## Train a real model to write SQL, two hours on two cores
+	$(BIN)/toolgym models get smollm2
+	test -d $(SMOLLM2)-tasks || { rm -rf $(SMOLLM2)-invented \
+	&& $(BIN)/toolgym tasks invent --out $(SMOLLM2)-invented --n 240 \
+	&& $(BIN)/toolgym tasks synth $(SMOLLM2)-invented --out $(SMOLLM2)-tasks --n 16 --splits train=1 > /dev/null; }
+	if test -f $(SMOLLM2)/config.json; then $(BIN)/toolgym train --resume $(SMOLLM2); \
+	else $(BIN)/toolgym train --config examples/recipes/smollm2.yaml --out $(SMOLLM2) $(ARGS); fi
 
 test: $(READY)  ## Run the fast tests, two minutes on two cores
 	$(PYTEST) $(ARGS)

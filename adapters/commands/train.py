@@ -52,6 +52,12 @@ NEEDED: Final = ("torch", "transformers", "tokenizers", "trl", "datasets", "acce
 TRAINERS: Final = ("trl", "reference")
 CONTROLS: Final = ("shuffled-rewards",)
 VLLM_MODES: Final = ("colocate", "server")
+SETTINGS: Final = {
+    "demos": "demonstrations",
+    "no_preflight": "preflight",
+    "eval_set": "evaluation_env_kwargs",
+}
+"""By option, the setting that it sets, where the two have different names."""
 
 Number = int | None
 Real = float | None
@@ -157,7 +163,8 @@ Settings = Annotated[
     ),
 ]
 Config = Annotated[
-    Path | None, _option("YAML file with arguments of the trainer's config, one a line.")
+    Path | None,
+    _option("YAML file of options, by their names, and of what --set takes, one a line."),
 ]
 Lora = Annotated[bool, typer.Option("--lora", help="Train a LoRA adapter and merge it at the end.")]
 Vllm = Annotated[
@@ -237,6 +244,7 @@ def command(
         toolgym train sqlgym/Explore-v0 --set warmup_learning_rate=0.004 --show-settings
         toolgym train sqlgym/TextToSQL-v0 --eval-every 10 --set patience=3 --eval-set match=suite
         toolgym train sqlgym/Explore-v0 --out runs/first --json --report-to tensorboard
+        toolgym train --config examples/recipes/smollm2.yaml --steps 20
         toolgym train --resume runs/explore-001
     """
     check_installed()
@@ -247,13 +255,8 @@ def command(
 
 def _given(context: typer.Context) -> dict[str, str]:
     """The options on the command line, by the name of what they set."""
-    names = {
-        "demos": "demonstrations",
-        "no_preflight": "preflight",
-        "eval_set": "evaluation_env_kwargs",
-    }
     return {
-        names.get(str(parameter.name), str(parameter.name)): parameter.opts[0]
+        SETTINGS.get(str(parameter.name), str(parameter.name)): parameter.opts[0]
         for parameter in context.command.params
         if getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
     }
@@ -335,7 +338,12 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     Raises:
         ConfigurationError: An option is out of range, or names something that is not there.
     """
-    from adapters.commands.train_options import divide_options, show_settings
+    from adapters.commands.train_options import (
+        as_pairs,
+        divide_options,
+        read_config,
+        show_settings,
+    )
     from adapters.training.models.places import loading_pytorch
     from adapters.training.runs.settings import resolve
 
@@ -343,6 +351,12 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     as_json = options.pop("as_json", False)
     options.pop("resume")
     only_show = options.pop("show_settings", False)
+    pairs, file = options.pop("settings"), options.pop("config")
+    config = read_config(file) if file is not None else {}
+    for name in options.keys() & config.keys():
+        value, setting = config.pop(name), SETTINGS.get(name, name)
+        if setting not in given:
+            options[name], given = value, {**given, setting: "--config"}
     options["preflight"] = not options.pop("no_preflight")
     env_id = options.pop("env_id")
     if env_id is None:
@@ -350,11 +364,12 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     refuse_unknown("--trainer", options["trainer"], TRAINERS)
     refuse_unknown("--control", options["control"], CONTROLS)
     refuse_unknown("--vllm", options["vllm"], VLLM_MODES)
-    divided = divide_options(
-        env_id, options["trainer"], options.pop("settings"), options.pop("config")
-    )
+    divided = divide_options(env_id, options["trainer"], pairs, config)
     options["settings"] = divided.environment
-    judged_by = arguments_for(env_id, options.pop("eval_set", None))
+    judged_by = options.pop("eval_set", None)
+    if isinstance(judged_by, dict):  # as a file has it
+        judged_by = as_pairs(judged_by)
+    judged_by = arguments_for(env_id, judged_by)
     options["evaluation_env_kwargs"] = judged_by or None
     places = _places(env_id, options)
     options["trainer_options"] = divided.trainer
@@ -429,10 +444,10 @@ def _takes_splits(env_id: str, env_kwargs: dict[str, Any]) -> bool:
     return True
 
 
-def weights_of(text: str | None) -> dict[str, Any] | None:
+def weights_of(text: str | dict[str, Any] | None) -> dict[str, Any] | None:
     """The reward weights from JSON; whether they are lawful, the environment says."""
-    if text is None:
-        return None
+    if not isinstance(text, str):
+        return text
     try:
         weights = json.loads(text)
     except json.JSONDecodeError as problem:

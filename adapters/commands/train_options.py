@@ -1,9 +1,9 @@
 """Options that are not `toolgym train`'s own: `--set NAME=VALUE` and `--config FILE`.
 
-What `--set` names is an argument of the environment, or else of the trainer's own config, all of
-whose arguments can be reached so. A YAML file holds arguments of the trainer, one a line; `--set`
-goes before it. An argument that is an option of the command already is refused with that option's
-name, so that there are no two places to look for one number.
+`--set` names an argument of the environment, a setting of the run that has no option, or any
+argument of the trainer's own config. A YAML file holds the same, one a line, and the options of the
+command by their names; the command line goes before it. The trainer's own name for an option of the
+command is refused with that option's name, so that there are no two places to look for one number.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class Divided:
     """What `--set` and `--config` were given, by whom it is for.
 
     Attributes:
-        environment: Arguments of the environment, still as `NAME=VALUE`.
+        environment: Arguments of the environment, as `NAME=VALUE`.
         settings: Fields of `TrainSettings` that have no option of their own.
         trainer: Arguments of the trainer's own config.
-        sources: Of the last two by name: `--set` or `--config`.
+        sources: The origin of each by name: `--set` or `--config`.
     """
 
     environment: list[str]
@@ -87,7 +87,7 @@ class Divided:
 
 
 def divide_options(
-    env_id: str, trainer: str, pairs: list[str] | None, file: Path | None
+    env_id: str, trainer: str, pairs: list[str] | None, config: Mapping[str, Any]
 ) -> Divided:
     """Divide options into those of the environment, of the run, and of the trainer's config.
 
@@ -95,23 +95,24 @@ def divide_options(
 
     Args:
         pairs: What `--set` was given.
-        file: What `--config` was given.
+        config: What the file of `--config` holds besides options of the command.
 
     Raises:
-        ConfigurationError: A name is nobody's, or the command's own; or the file cannot be read.
+        ConfigurationError: A name is nobody's, or the command's own.
     """
     accepted, open_ended = parameters_of(environment_creator(env_id))
-    options = _read(file) if file is not None else {}
-    sources = dict.fromkeys(options, "--config")
-    for_environment = list[str]()
-    for pair, (name, value) in zip(pairs or (), settings_of(pairs).items(), strict=True):
+    by_set = settings_of(pairs)
+    options = {**config, **by_set}
+    sources = {name: "--set" if name in by_set else "--config" for name in options}
+    environment, ours, rest = dict[str, Any](), dict[str, Any](), dict[str, Any]()
+    for name, value in options.items():
         is_free = open_ended and name not in (*WITHOUT_OPTION, *OWN_OPTIONS)
         if name in accepted or (is_free and name not in arguments_of(trainer)):
-            for_environment.append(pair)
+            environment[name] = value
+        elif name in WITHOUT_OPTION:
+            ours[name] = value
         else:
-            options[name], sources[name] = value, "--set"
-    ours = {name: value for name, value in options.items() if name in WITHOUT_OPTION}
-    rest = {name: value for name, value in options.items() if name not in ours}
+            rest[name] = value
     for name in rest:
         if name in OWN_OPTIONS:
             raise ConfigurationError(f"{name} is set by {OWN_OPTIONS[name]}; use that option.")
@@ -123,7 +124,12 @@ def divide_options(
                 f"{env_id} has no argument {name!r}, and neither have the settings of the run"
                 f" (`toolgym train {env_id} --show-settings`) nor the trainer's config.{hint}"
             )
-    return Divided(for_environment, ours, rest, sources)
+    return Divided(as_pairs(environment), ours, rest, sources)
+
+
+def as_pairs(arguments: Mapping[str, Any]) -> list[str]:
+    """Arguments as `--set` takes them."""
+    return [f"{name}={json.dumps(value, default=str)}" for name, value in arguments.items()]
 
 
 @functools.cache
@@ -146,7 +152,12 @@ def arguments_of(trainer: str) -> list[str]:
     return [each.name for each in dataclasses.fields(StableGRPOConfig) if each.init]
 
 
-def _read(file: Path) -> Arguments:
+def read_config(file: Path) -> Arguments:
+    """The content of the file of `--config`.
+
+    Raises:
+        ConfigurationError: It cannot be read, or is no mapping.
+    """
     import yaml
 
     try:
@@ -155,7 +166,7 @@ def _read(file: Path) -> Arguments:
         raise ConfigurationError(f"--config {file} cannot be read: {problem}") from None
     if not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
         raise ConfigurationError(
-            f"--config {file} must hold arguments of the trainer, one a line, as in beta: 0.02"
+            f"--config {file} must hold options and arguments, one a line, as in steps: 60"
         )
     return {name: _number(value) for name, value in arguments.items()}
 

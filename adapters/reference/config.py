@@ -189,11 +189,8 @@ def reference_config(values: Mapping[str, Any]) -> ReferenceConfig:
         ) from None
 
 
-def reference_options(settings: TrainSettings, **others: Any) -> ReferenceConfig:
+def reference_options(settings: TrainSettings) -> ReferenceConfig:
     """The config that the settings of a run mean.
-
-    Args:
-        others: Fields of the config over those.
 
     Raises:
         ConfigurationError: A value is unknown or out of range.
@@ -210,4 +207,4 @@ def reference_options(settings: TrainSettings, **others: Any) -> ReferenceConfig
         "control": settings.control,
         "dtype": settings.dtype,
     }
-    return reference_config(options | settings.trainer_options | others)
+    return reference_config(options | settings.trainer_options)
