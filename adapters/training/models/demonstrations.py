@@ -16,7 +16,7 @@ slips of copying, spread over everything, and a few thousand rollouts cannot men
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import gymnasium as gym
@@ -206,7 +206,6 @@ def demonstrate(
     demonstrator: Demonstrator = "sloppy",
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
-    task_ids: Sequence[str] | None = None,
     **env_kwargs: Any,
 ) -> list[list[Message]]:
     """Play n episodes and return their transcripts.
@@ -217,7 +216,6 @@ def demonstrate(
         demonstrator: Who plays.
         seed: Chooses tasks and habits.
         progress: Called with how many are done and how many there are.
-        task_ids: Those to play, in this order; None: any that are playable.
         env_kwargs: For the environment; the training split is its default.
 
     Returns:
@@ -229,7 +227,7 @@ def demonstrate(
     if n < 1:
         raise ConfigurationError(f"demonstrations must be at least 1, got {n}.")
     env = registration.make(env_id, **env_kwargs)
-    ids = task_ids or playable_tasks(env.tasks, n, seed).ids
+    ids = playable_tasks(env.tasks, n, seed).ids
     policy: Policy = NoisyDemonstrator(seed) if demonstrator == "sloppy" else ExpertPolicy()
     tries = ((slot, ids[slot % len(ids)], seed * 1_000_003 + slot) for slot in range(n))
     transcripts = []
