@@ -1,9 +1,7 @@
-"""95 % intervals of a share, of a mean, and of differences of each; and pass@k.
+"""95 % intervals of a share, of a mean, and of a difference of paired shares; and pass@k.
 
-Shares have Wilson's interval and their differences Newcombe's, of two samples or of pairs, which
-hold where a share is 0 or 1, as shares of collapsed trainings often are. Means have Student's: of
-the differences where two samples are paired, as cells of an experiment that share their seeds
-(start and order of tasks are then the same in both), else Welch's; or that of the bootstrap.
+Shares have Wilson's interval and differences of paired shares Newcombe's, which hold where a share
+is 0 or 1. Means have Student's interval or that of the bootstrap.
 """
 
 from __future__ import annotations
@@ -51,43 +49,23 @@ def pass_at(n: int, correct: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class Effect:
-    """A measured value with its interval, over some seeds.
+    """A measured value with its interval.
 
     Attributes:
         value: nan where nothing was measured.
-        low: Lower end; -inf where the seeds do not bound it.
+        low: Lower end; -inf where the values do not bound it.
         high: Upper end.
-        seeds: Of the smaller cell.
-        exact: There is no chance in it, so the interval has no width.
     """
 
     value: float
     low: float
     high: float
-    seeds: int
-    exact: bool = False
 
 
 def share(hits: int, of: int) -> Effect:
     """A share with Wilson's interval."""
     low, high = wilson_interval(hits, of)
-    return Effect(hits / of if of else math.nan, low, high, of)
-
-
-def share_difference(hits: int, of: int, other_hits: int, other_of: int) -> Effect:
-    """One share less another, with Newcombe's interval (Newcombe 1998, method 10).
-
-    >>> found = share_difference(9, 10, 3, 10)
-    >>> [round(each, 3) for each in (found.value, found.low, found.high)]
-    [0.6, 0.171, 0.809]
-    """
-    one, other = share(hits, of), share(other_hits, other_of)
-    value = one.value - other.value
-    low = math.hypot(one.value - one.low, other.high - other.value)
-    high = math.hypot(one.high - one.value, other.value - other.low)
-    if not of or not other_of:
-        return Effect(math.nan, -1.0, 1.0, 0)
-    return Effect(value, max(-1.0, value - low), min(1.0, value + high), min(of, other_of))
+    return Effect(hits / of if of else math.nan, low, high)
 
 
 def paired_share_difference(both: int, one_only: int, other_only: int, neither: int) -> Effect:
@@ -109,7 +87,7 @@ def paired_share_difference(both: int, one_only: int, other_only: int, neither: 
     """
     count = both + one_only + other_only + neither
     if not count:
-        return Effect(math.nan, -1.0, 1.0, 0)
+        return Effect(math.nan, -1.0, 1.0)
     one, other = share(both + one_only, count), share(both + other_only, count)
     margins = (both + one_only, other_only + neither, both + other_only, one_only + neither)
     excess = both * neither - one_only * other_only
@@ -118,7 +96,7 @@ def paired_share_difference(both: int, one_only: int, other_only: int, neither: 
     value = (one_only - other_only) / count
     low = _joined(one.value - one.low, other.high - other.value, together)
     high = _joined(one.high - one.value, other.value - other.low, together)
-    return Effect(value, max(-1.0, value - low), min(1.0, value + high), count)
+    return Effect(value, max(-1.0, value - low), min(1.0, value + high))
 
 
 def _joined(one: float, other: float, together: float) -> float:
@@ -148,49 +126,23 @@ def bootstrap_mean(values: Sequence[float], rounds: int = 10_000) -> Effect:
     """
     count = len(values)
     if not count:
-        return Effect(math.nan, -math.inf, math.inf, 0)
+        return Effect(math.nan, -math.inf, math.inf)
     draw = random.Random("toolgym-bootstrap")
     ordered = sorted(values)  # the order in which they come decides nothing
     means = sorted(math.fsum(draw.choices(ordered, k=count)) / count for _ in range(rounds))
     cut = round(rounds * (1 - LEVEL) / 2)
-    return Effect(math.fsum(ordered) / count, means[cut], means[rounds - 1 - cut], count)
+    return Effect(math.fsum(ordered) / count, means[cut], means[rounds - 1 - cut])
 
 
 def average(values: Sequence[float]) -> Effect:
     """A mean with Student's interval."""
     count = len(values)
     if count < 2:
-        return Effect(values[0] if values else math.nan, -math.inf, math.inf, count)
+        return Effect(values[0] if values else math.nan, -math.inf, math.inf)
     value = math.fsum(values) / count
-    spread = math.sqrt(_variance(values) / count) * t_quantile(count - 1)
-    return Effect(value, value - spread, value + spread, count)
-
-
-def paired_difference(values: Sequence[float], others: Sequence[float]) -> Effect:
-    """The mean difference of two cells, seed by seed; as long as each other."""
-    return average([one - other for one, other in zip(values, others, strict=True)])
-
-
-def welch_difference(values: Sequence[float], others: Sequence[float]) -> Effect:
-    """The difference of two means of seeds that have nothing in common (Welch 1947)."""
-    count = min(len(values), len(others))
-    if count < 2:
-        return Effect(math.nan, -math.inf, math.inf, count)
-    value = math.fsum(values) / len(values) - math.fsum(others) / len(others)
-    parts = [_variance(each) / len(each) for each in (values, others)]
-    total = sum(parts)
-    if not total:
-        return Effect(value, value, value, count)
-    below = sum(
-        part**2 / (len(each) - 1) for part, each in zip(parts, (values, others), strict=True)
-    )
-    spread = math.sqrt(total) * t_quantile(total**2 / below)
-    return Effect(value, value - spread, value + spread, count)
-
-
-def _variance(values: Sequence[float]) -> float:
-    centre = math.fsum(values) / len(values)
-    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
+    variance = math.fsum((each - value) ** 2 for each in values) / (count - 1)
+    spread = math.sqrt(variance / count) * t_quantile(count - 1)
+    return Effect(value, value - spread, value + spread)
 
 
 @functools.lru_cache(maxsize=256)

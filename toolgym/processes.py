@@ -69,23 +69,16 @@ def _lost(name: str) -> PartLost:
 
 @contextmanager
 def processes(count: int) -> Iterator[ProcessSpread]:
-    """Processes that do parts of work until the end of the context.
+    """Processes that do parts of work until the end of the context; none is left after it.
 
     Args:
         count: How many at the most, at least 1; each is started when there is work for it.
     """
-    with process_pool(count) as pool:
-        yield ProcessSpread(pool)
-
-
-@contextmanager
-def process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes with nothing of this one in them; none is left when the context is."""
     context = get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
     with ProcessPoolExecutor(count, context, _begin, (reader,)) as pool:
         try:
-            yield pool
+            yield ProcessSpread(pool)
         except BaseException:
             writer.close()  # they are in the middle of work that nobody waits for any more
             raise

@@ -132,5 +132,5 @@ show(evaluations["random"].records[0])
 # ## Where to go from here
 #
 # - [A database of your own](own_database.py): any SQLite file becomes such an environment.
-# - [Watch a collapse and undo it](collapse.py): what happens if the calls above are not repaired.
+# - [The null wall](../lab/null_wall.py): what happens if the calls above are not repaired.
 # - [Train the tiny model](train_and_report.py): a language model learns to do what you just did.

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "notebooks"
-NAMES = ("first_episode", "own_database", "collapse", "train_and_report")
+NAMES = ("first_episode", "own_database", "train_and_report")
 
 
 @pytest.fixture
@@ -89,34 +89,32 @@ def test_every_link_of_a_notebook_leads_to_a_file_beside_it(name):
         assert (FOLDER / target).is_file(), target
 
 
-def drawing(name, monkeypatch, **modules):
-    """What the cell of a notebook that draws leaves to be shown."""
-    [cell] = [c for c in jupytext.read(FOLDER / f"{name}.py").cells if "import altair" in c.source]
+def drawing(monkeypatch, **modules):
+    """What the cell of the notebook that draws leaves to be shown."""
+    cells = jupytext.read(FOLDER / "train_and_report.py").cells
+    [cell] = [each for each in cells if "import altair" in each.source]
     for module, instead in modules.items():
         monkeypatch.setitem(sys.modules, module, instead)
     step = {"step": 1, **dict.fromkeys(("reward", "grad_norm", "entropy"), 0.5)}
-    names = {"history": {"strict": [step]}, "COLUMNS": {"reward": "mean reward"}}
-    names["run"] = SimpleNamespace(metrics=lambda phase: [step])
+    names = {"run": SimpleNamespace(metrics=lambda phase: [step])}
     names["pd"] = pytest.importorskip("pandas", reason="needs the extra train")
     exec(cell.source, names)
     return names["picture"]
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", ["collapse", "train_and_report"])
-def test_without_the_plotting_library_there_is_a_table(name, monkeypatch, capsys):
-    picture = drawing(name, monkeypatch, altair=None)
+def test_without_the_plotting_library_there_is_a_table(monkeypatch, capsys):
+    picture = drawing(monkeypatch, altair=None)
 
     assert 0.5 in picture.to_numpy()
     assert "pip install 'toolgym[notebooks]'" in capsys.readouterr().out
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", ["collapse", "train_and_report"])
-def test_with_the_plotting_library_there_is_a_picture_without_a_script(name, monkeypatch):
+def test_with_the_plotting_library_there_is_a_picture_without_a_script(monkeypatch):
     pytest.importorskip("altair", reason="needs the extra notebooks")
 
-    shown = drawing(name, monkeypatch)._repr_mimebundle_(include=None, exclude=None)
+    shown = drawing(monkeypatch)._repr_mimebundle_(include=None, exclude=None)
 
     assert shown["image/svg+xml"].startswith("<svg")
     assert "<script" not in shown["image/svg+xml"]
@@ -179,45 +177,6 @@ def test_a_database_of_ones_own(run):
     printed = [cell.outputs[0].get("text", "") for cell in notebook.cells if cell.get("outputs")]
     assert any(text.startswith("error[not_allowed]: Not allowed here: DELETE") for text in printed)
     assert len(pictures(notebook)) == 1
-
-
-@pytest.mark.torch
-def test_the_collapse_is_seen_with_strict_tools_and_undone_with_lenient_ones(run):
-    pytest.importorskip("trl", reason="needs the extra train")
-    notebook, found = run(
-        "collapse",
-        {
-            "before_and_after": "scores",
-            "scores": "{name: [r.score for r in each] for name, each in groups.items()}",
-            "advantages": "{name: advantages(each) for name, each in groups.items()}",
-            "history": "history",
-            "moved": "moved",
-            "diagnosis": "diagnosis",
-            "call": "[first_call(transcripts[0]), first_call(padded(transcripts)[0])]",
-        },
-    )
-
-    clean, full = (each["arguments"] for each in found["call"])
-    assert None not in clean.values()
-    assert {name for name, value in full.items() if value is not None} == set(clean)
-    assert None in full.values()
-
-    strict, lenient = found["history"]["strict"], found["history"]["lenient"]
-    assert len(set(found["scores"]["strict"])) == 1
-    assert set(found["advantages"]["strict"]) == {0.0}
-    assert {step["zero_variance_groups"] for step in strict} == {1.0}
-    assert {step["grad_norm"] for step in strict} == {0.0}
-    assert found["moved"]["strict"] == 0
-    assert "parsing='lenient'" in found["diagnosis"]
-
-    assert len(set(found["scores"]["lenient"])) > 1
-    assert max(found["advantages"]["lenient"]) > 0
-    assert all(step["grad_norm"] > 0 for step in lenient)
-    assert sum(step["zero_variance_groups"] for step in lenient) < 0.5 * len(lenient)
-    assert found["moved"]["lenient"] > 0
-    assert min(step["reward"] for step in lenient) > max(step["reward"] for step in strict)
-    assert len(pictures(notebook, "image/svg+xml")) == 1
-    assert found["before_and_after"]["after"] > found["before_and_after"]["before"]
 
 
 @pytest.mark.torch

@@ -6,7 +6,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from adapters.lab.sql import tiny_grpo
 from adapters.training.models import demonstrations
 from adapters.training.preflight import chat_format, sample
 from sqlgym.envs.explore import ExploreEnv
@@ -236,7 +235,7 @@ def _one_step(text: str) -> Any:
     return result, [turn_messages(turn) for turn in ENV.episode.turns]
 
 
-for _module in (sample, chat_format, tiny_grpo):
+for _module in (sample, chat_format):
     READERS.append(
         Reader(
             f"{_module.__name__}, its pattern",

@@ -170,10 +170,6 @@ def test_json_is_one_document_with_the_keys_of_the_page(name, place, monkeypatch
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        pytest.param("lab --list", "lab --list", marks=pytest.mark.nightly),
-        pytest.param(
-            *("lab --plan", "lab post-episode --smoke --plan --jobs 1"), marks=pytest.mark.nightly
-        ),
         pytest.param(
             *("train --show-settings", f"train {EXPLORE} --show-settings"),
             marks=pytest.mark.integration,

@@ -14,7 +14,7 @@ from tests.toolgym.commands.command_line import run_here
 from tests.toolgym.commands.wrong_inputs import CASES, prepare
 
 ROOT = Path(__file__).resolve().parents[3]
-TRAINING = ("train", "preflight", "lab")
+TRAINING = ("train", "preflight")
 """Commands that come with the extra `train`."""
 COMMANDS = sorted({line.split()[0] for line in CASES} - {"nosuch"})
 LIGHT = [name for name in COMMANDS if name not in TRAINING]

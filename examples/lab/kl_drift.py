@@ -1,0 +1,36 @@
+"""KL drifts: without a penalty the model moves far away from the one that imitation made.
+
+A workflow model trains at a high learning rate, with the KL divergence from its start charged in
+the loss, in the reward, or not at all. Drift is that divergence at the end, in nats per token of
+the model's own rollouts. It needs the extra `train`.
+
+    python examples/lab/kl_drift.py
+"""
+
+from __future__ import annotations
+
+from micro import CODE, Settings, Trainer
+from tables import arguments, compare
+
+FREE = Settings(learning_rate=1e-3, tasks=CODE)
+ARMS = {
+    "no penalty": FREE,
+    "0.04 in the loss": FREE.but(loss={"beta": 0.04}),
+    "0.2 in the loss": FREE.but(loss={"beta": 0.2}),
+    "1 in the loss": FREE.but(loss={"beta": 1.0}),
+    "0.2 in the reward": FREE.but(loss={"beta": 0.2, "kl_in_reward": True}),
+}
+COLUMNS = {"drift": "drift", "valid": "valid", "before": "right before", "right": "right after"}
+
+
+def run(settings: Settings, seed: int) -> dict[str, float]:
+    """Train once."""
+    trainer = Trainer(settings, seed)
+    before = trainer.examine()["right"]
+    trainer.train(given.updates)
+    return trainer.examine() | {"before": before}
+
+
+if __name__ == "__main__":
+    given = arguments(__doc__, seeds=8, updates=60)
+    compare(ARMS, run, COLUMNS, given.seeds)

@@ -1,0 +1,510 @@
+"""The workflow model of four of the experiments: its language, episodes, weights and training loop.
+
+The model is a transformer of 100,000 parameters that writes workflows word by word; a training of
+60 updates takes a second. Each text is played as an episode of `aflowgym/Compose-v0` with simulated
+operators. Advantages, losses, dynamic sampling and guards are those that `adapters` trains larger
+models with.
+
+    trainer = Trainer(Settings(learning_rate=1e-3), seed=0)
+    history = [trainer.step() for _ in range(60)]
+    print(trainer.examine())
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
+from torch.nn.utils.rnn import pad_sequence
+
+from adapters.reference.losses import loss_config, penalized_rewards, policy_loss
+from adapters.training.algorithms.advantages import advantages
+from adapters.training.algorithms.dynamic_sampling import (
+    DynamicSampling,
+    SamplingConfig,
+    TaskStream,
+)
+from adapters.training.algorithms.groups import dead_share, equal_rewards_share
+from adapters.training.guards import Guards
+from adapters.training.guards.config import Action, GuardConfig
+from toolgym import registration
+from toolgym.episode import Outcome
+
+torch.set_num_threads(1)  # more take longer at this size
+
+# The language. A prompt is two tokens: the kind of a task and its number. A completion is a
+# workflow, or the prose that a model writes that has forgotten how.
+
+KINDS: Final = ("math", "code", "qa")
+ITEMS: Final = 8
+TASKS: Final = range(len(KINDS) * ITEMS)
+"""Positions of the tasks, kind by kind."""
+CODE: Final = TASKS[ITEMS : 2 * ITEMS]
+"""Tasks on which one shown workflow in forty is right nearly always, and others on half of them."""
+WORKFLOWS: Final[Mapping[str, int]] = {
+    "Custom -> Programmer -> Review ? Revise : done": 115,
+    "Custom -> Programmer -> Review -> Revise": 69,
+    "Programmer": 47,
+    "Custom -> Programmer": 21,
+    "Custom -> Programmer -> Review": 18,
+    "Programmer -> Review ? Revise : done": 13,
+    "Programmer -> Review -> Revise": 10,
+    "Custom": 8,
+    "Programmer -> Review": 6,
+    "Custom -> Review ? Revise : done": 5,
+    "[ Programmer * 5 ] -> ScEnsemble": 10,
+    "CustomCodeGenerate -> Test * 3": 10,
+    "AnswerGenerate -> ( Review -> Revise ) * 3 -> Format": 10,
+    "[ Custom * 3 ] -> ScEnsemble": 10,
+    "AnswerGenerate -> Format": 10,
+}
+"""The demonstrations and how often each is shown. The first ten and their counts are the most
+frequent workflows of the training that groups of two ended; the others include the best ones."""
+PROSE: Final = (
+    "### Step 1: Analyze the problem .",
+    "### Step 1: Understand the question . First we need to find the answer .",
+    "### Step 1: Analyze the problem and find the answer . ### Step 2: Solve the problem .",
+)
+PROSE_SHARE: Final = 0.05
+"""Share of the demonstrations that are prose."""
+PAD, END = "<pad>", "<end>"
+_PROMPT: Final = (*(f"<{kind}>" for kind in KINDS), *(f"<{item}>" for item in range(ITEMS)))
+_SAID: Final = " ".join((*WORKFLOWS, *PROSE)).split()
+WORDS: Final = tuple(dict.fromkeys((PAD, END, *_PROMPT, *_SAID)))
+NUMBERS: Final[Mapping[str, int]] = {word: number for number, word in enumerate(WORDS)}
+PROMPT: Final = 2
+LONGEST: Final = 24
+"""Tokens of a completion, its end included; a longer one is cut off."""
+
+
+def prompt_of(task: int) -> list[int]:
+    """The tokens of a prompt."""
+    kind, item = divmod(task, ITEMS)
+    return [NUMBERS[f"<{KINDS[kind]}>"], NUMBERS[f"<{item}>"]]
+
+
+def text_of(tokens: Sequence[int]) -> str:
+    """The text of a completion up to its end."""
+    words = [WORDS[token] for token in tokens]
+    return " ".join(words[: words.index(END)] if END in words else words)
+
+
+# The episodes.
+
+
+class Ending(NamedTuple):
+    """The end of one episode.
+
+    Attributes:
+        reward: What the rollout is paid.
+        correct: The solution is right.
+        progress: The best state that was reached, 0 to 1.
+    """
+
+    reward: float
+    correct: bool
+    progress: float
+
+    @property
+    def valid(self) -> bool:
+        """Whether the text was a workflow that could be run."""
+        return self.progress >= 0.3
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome by which the members of a group differ."""
+        return Outcome(self.correct, round(10 * self.progress))
+
+
+LUCK: Final = 4
+"""Draws of the operators that there are for each task."""
+Play = Callable[[str, int, int], Ending]
+"""From a text, a task and one of its draws to the end of the episode."""
+
+
+@functools.cache
+def play(text: str, task: int, luck: int) -> Ending:
+    """Run a text as a workflow and submit its result; the reward is the score of the episode."""
+    env, ids = _environment()
+    env.reset(seed=luck, options={"task_id": ids[task]})
+    env.step({"name": "run_workflow", "arguments": {"dsl": text}})
+    env.step({"name": "answer", "arguments": {}})
+    correct = env.outcome.correct
+    return Ending(env.finish(), correct, env.episode.ledger.progress)
+
+
+@functools.cache
+def _environment() -> tuple[Any, list[str]]:
+    """The environment, and the ids of the first tasks of each kind."""
+    env = registration.make("aflowgym/Compose-v0", dataset="tiny")
+    by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for task_id in env.tasks.ids:
+        by_kind[env.tasks.require(task_id).kind].append(task_id)
+    return env, [task_id for ids in by_kind.values() for task_id in ids[:ITEMS]]
+
+
+# The model. It is written out because at this size the bookkeeping of a library costs five times
+# what the arithmetic does.
+
+WIDTH: Final = 64
+HEADS: Final = 4
+Cache = tuple[Tensor, Tensor]
+
+
+class Block(nn.Module):
+    """One layer: causal attention, then a feed-forward network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.middle_norm = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.query_key_value, self.output = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, Cache]:
+        """[N, T, WIDTH] to the same, and the keys and values of all tokens so far."""
+        heads = (x.shape[0], x.shape[1], HEADS, WIDTH // HEADS)
+        query, key, value = (
+            part.reshape(heads).transpose(1, 2)
+            for part in self.query_key_value(self.norm(x)).chunk(3, dim=-1)
+        )
+        if cache is not None:
+            key, value = torch.cat([cache[0], key], dim=2), torch.cat([cache[1], value], dim=2)
+        found = scaled_dot_product_attention(query, key, value, is_causal=cache is None)
+        x = x + self.output(found.transpose(1, 2).reshape(x.shape))
+        return x + self.down(gelu(self.up(self.middle_norm(x)))), (key, value)
+
+
+class MicroModel(nn.Module):
+    """The model."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.words = nn.Embedding(len(WORDS), WIDTH)
+            self.places = nn.Embedding(PROMPT + LONGEST, WIDTH)
+            self.blocks = nn.ModuleList(Block() for _ in range(2))
+            self.norm = nn.LayerNorm(WIDTH)
+            for table in (self.words, self.places):
+                nn.init.normal_(table.weight, std=0.05)
+
+    def forward(
+        self, tokens: Tensor, caches: list[Cache] | None = None
+    ) -> tuple[Tensor, list[Cache]]:
+        """Logits of the next token after each: [N, T] to [N, T, words], and the caches."""
+        first = 0 if caches is None else caches[0][0].shape[2]
+        x = self.words(tokens) + self.places.weight[first : first + tokens.shape[1]]
+        kept = []
+        for number, block in enumerate(self.blocks):
+            x, cache = block(x, None if caches is None else caches[number])
+            kept.append(cache)
+        return self.norm(x) @ self.words.weight.T * WIDTH**0.5, kept
+
+
+class Rollouts(NamedTuple):
+    """Completions, with the tensors that a loss needs.
+
+    Attributes:
+        prompts: [N, PROMPT] int.
+        tokens: [N, T] int, padded after the end.
+        logprobs: [N, T] float, of the tokens when they were drawn, in nats.
+        mask: [N, T] bool, True up to and with the end.
+        endings: One for each.
+    """
+
+    prompts: Tensor
+    tokens: Tensor
+    logprobs: Tensor
+    mask: Tensor
+    endings: list[Ending]
+
+    def groups(self, size: int) -> list[Self]:
+        """The groups, which follow each other."""
+        rows = (slice(start, start + size) for start in range(0, len(self.endings), size))
+        return [type(self)(*(column[row] for column in self)) for row in rows]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rollouts]) -> Self:
+        """Several as one."""
+        tokens, logprobs, mask = (
+            pad_sequence([row for column in columns for row in column], batch_first=True)
+            for columns in list(zip(*parts, strict=True))[1:4]
+        )
+        prompts = torch.cat([part.prompts for part in parts])
+        endings = [ending for part in parts for ending in part.endings]
+        return cls(prompts, tokens, logprobs, mask, endings)
+
+    def mean(self, what: Callable[[Ending], float]) -> float:
+        """The mean over the endings."""
+        return sum(map(what, self.endings)) / len(self.endings)
+
+
+@torch.no_grad()
+def sample(model: MicroModel, prompts: Tensor, draw: torch.Generator) -> list[Tensor]:
+    """Write one completion for each prompt; tokens, log-probabilities and mask: [N, T] each."""
+    logits, caches = model(prompts)
+    is_open = torch.ones(len(prompts), dtype=torch.bool)
+    steps = []
+    while len(steps) < LONGEST and bool(is_open.any()):
+        table = logits[:, -1].log_softmax(dim=-1)
+        # The largest of log p + Gumbel noise is a draw from p.
+        noise = torch.empty_like(table).exponential_(generator=draw)
+        token = torch.where(is_open, (table - noise.log()).argmax(dim=-1), NUMBERS[PAD])
+        logprob = torch.where(is_open, table.gather(1, token[:, None])[:, 0], 0.0)
+        steps.append((token, logprob, is_open))
+        is_open = is_open & (token != NUMBERS[END])
+        logits, caches = model(token[:, None], caches)
+    return [torch.stack(column, dim=1) for column in zip(*steps, strict=True)]
+
+
+def read(model: MicroModel, rollouts: Rollouts) -> tuple[Tensor, Tensor]:
+    """Log-probabilities of the tokens under a model, and its entropies: [N, T] each, in nats."""
+    whole = torch.cat([rollouts.prompts, rollouts.tokens], dim=1)[:, :-1]
+    table = model(whole)[0][:, PROMPT - 1 :].log_softmax(dim=-1)
+    return table.gather(2, rollouts.tokens[:, :, None])[:, :, 0], -(table.exp() * table).sum(-1)
+
+
+@functools.cache
+def imitated(seed: int, steps: int = 150) -> MicroModel:
+    """A model that has imitated demonstrations, some of them prose. Copy it before training."""
+    model, draw = MicroModel(seed), random.Random(f"toolgym-lab-start-{seed}")
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = 4e-3 * min(1, (step + 1) / 10) * (1 - 0.9 * step / steps)
+        rows = [torch.tensor(_demonstration(draw)) for _ in range(64)]
+        tokens = pad_sequence(rows, batch_first=True, padding_value=NUMBERS[PAD])
+        logits = model(tokens[:, :-1])[0][:, PROMPT - 1 :]
+        wanted = tokens[:, PROMPT:].flatten()
+        loss = cross_entropy(logits.flatten(0, 1), wanted, ignore_index=NUMBERS[PAD])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model
+
+
+def _demonstration(draw: random.Random) -> list[int]:
+    """A prompt and what follows it; the workflow does not depend on the task."""
+    workflow = draw.choices(list(WORKFLOWS), weights=list(WORKFLOWS.values()))[0]
+    text = draw.choice(PROSE) if draw.random() < PROSE_SHARE else workflow
+    prompt = prompt_of(draw.choice(TASKS))
+    return [*prompt, *(NUMBERS[word] for word in text.split()), NUMBERS[END]]
+
+
+# The training loop.
+
+SNAPSHOT_EVERY: Final = 5
+"""Steps between the snapshots that guards can go back to."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a training.
+
+    Attributes:
+        prompts: Groups of a step.
+        estimator: Of advantages, by its name in `adapters.training.algorithms.advantages`.
+        loss: Changes of the loss of GRPO; see `adapters.reference.losses.LossConfig`.
+        max_draws: Groups that dynamic sampling may draw, as a multiple of `prompts`; None: off.
+        guards: Guards with their default settings may leave out updates and roll back.
+        tasks: Positions of the tasks to train on.
+        play: The verifier.
+    """
+
+    learning_rate: float
+    group_size: int = 8
+    prompts: int = 4
+    estimator: str = "group_normalized"
+    loss: Mapping[str, Any] = field(default_factory=dict)
+    max_draws: float | None = None
+    guards: bool = False
+    tasks: Sequence[int] = TASKS
+    play: Play = play
+
+    def but(self, **changes: Any) -> Settings:
+        """The same with some settings changed."""
+        return replace(self, **changes)
+
+
+class Trainer:
+    """A training of the model that has imitated with this seed.
+
+    Attributes:
+        played: Rollouts so far, those that dynamic sampling dropped included.
+        stopped: The guards have ended the training; the weights are those to go on from.
+    """
+
+    def __init__(self, settings: Settings, seed: int, start: MicroModel | None = None) -> None:
+        self.settings, self.played, self.stopped = settings, 0, False
+        self.start = start or imitated(seed)
+        self.model = copy.deepcopy(self.start)
+        self._loss = loss_config("grpo", **settings.loss)
+        self._optimizer = torch.optim.AdamW(
+            self.model.parameters(), settings.learning_rate, betas=(0.9, 0.98), weight_decay=0
+        )
+        self._draw, self._exam_draw = (
+            torch.Generator().manual_seed(1_000_003 * (seed + first)) for first in (1, 500_001)
+        )
+        self._tasks = TaskStream(len(settings.tasks), seed=seed, name="lab")
+        sampling = SamplingConfig(max_draws=settings.max_draws or 1)
+        self._sampling = DynamicSampling(sampling, self._tasks)
+        self._guards = Guards(GuardConfig())
+        self._steps, self._snapshots = 0, dict[int, Any]()
+
+    def train(self, updates: int) -> list[dict[str, float]]:
+        """Take steps until the guards stop the training; the metrics of each."""
+        history: list[dict[str, float]] = []
+        while len(history) < updates and not self.stopped:
+            history.append(self.step())
+        return history
+
+    def step(self) -> dict[str, float]:
+        """One step; its metrics, those of the rollouts from before the update."""
+        rollouts, learning = self._gather()
+        size = self.settings.group_size
+        groups = [row // size for row in range(len(rollouts.endings))]
+        outcomes = [ending.outcome for ending in rollouts.endings]
+        rewards = [ending.reward for ending in rollouts.endings]
+        lead = self._advantages(rollouts, torch.tensor(groups), learning)
+        metrics = {
+            "reward": rollouts.mean(lambda ending: ending.reward),
+            "accuracy": rollouts.mean(lambda ending: ending.correct),
+            "validity": rollouts.mean(lambda ending: ending.valid),
+            "dead_groups": dead_share(outcomes, groups),
+            "zero_variance_groups": equal_rewards_share(rewards, groups),
+            "turns": float(len(rewards)),
+            "rollouts": float(len(rewards)),
+            "advantage_spread": _spread(lead),
+            "grad_norm": 0.0,
+        }
+        teaches = bool(lead.any())
+        if teaches:
+            metrics |= self._backward(rollouts, lead)
+        if self._may_update(metrics) and teaches:
+            self._optimizer.step()
+        return metrics
+
+    @torch.no_grad()
+    def examine(self, each: int = 16) -> dict[str, float]:
+        """Measure the model on `each` rollouts of every task, with draws of their own.
+
+        Returns:
+            The shares that are `right` and `valid`; `entropy` and the `drift` from the start (KL
+            divergence), in nats per token.
+        """
+        rollouts = self._play(self.settings.tasks, each, self._exam_draw)
+        logprobs, entropy = read(self.model, rollouts)
+        gaps = logprobs - read(self.start, rollouts)[0]
+        return {
+            "right": rollouts.mean(lambda ending: ending.correct),
+            "valid": rollouts.mean(lambda ending: ending.valid),
+            "entropy": float(entropy[rollouts.mask].mean()),
+            "drift": float(gaps[rollouts.mask].mean()),
+        }
+
+    def _gather(self) -> tuple[Rollouts, int]:
+        """The rollouts of a step, and how many of them, from the first, to learn from."""
+        size, prompts = self.settings.group_size, self.settings.prompts
+        drawn = self._draw_groups(self._tasks.take(prompts))
+        if self.settings.max_draws is None:
+            return drawn, size * prompts
+        filling, kept, spare = self._sampling.begin(prompts), list[Rollouts](), list[Rollouts]()
+        while True:
+            groups = drawn.groups(size)
+            choice = filling.offer([[end.outcome for end in group.endings] for group in groups])
+            kept += [groups[place] for place in choice.keep]
+            spare += [groups[place] for place in choice.spare]
+            count = filling.next_draw()
+            if not count:
+                return Rollouts.joined([*kept, *spare[: filling.missing]]), size * len(kept)
+            drawn = self._draw_groups(self._sampling.refill(count))
+
+    def _draw_groups(self, places: Sequence[int]) -> Rollouts:
+        """One group for each of these places in the tasks of the settings."""
+        size = self.settings.group_size
+        self.played += size * len(places)
+        return self._play([self.settings.tasks[place] for place in places], size, self._draw)
+
+    def _play(self, tasks: Sequence[int], each: int, draw: torch.Generator) -> Rollouts:
+        rows = [task for task in tasks for _ in range(each)]
+        prompts = torch.tensor([prompt_of(task) for task in rows])
+        tokens, logprobs, mask = sample(self.model, prompts, draw)
+        lucks = torch.randint(LUCK, (len(rows),), generator=draw).tolist()
+        texts = map(text_of, tokens.tolist())
+        endings = list(map(self.settings.play, texts, rows, lucks))
+        return Rollouts(prompts, tokens, logprobs, mask, endings)
+
+    def _advantages(self, rollouts: Rollouts, groups: Tensor, learning: int) -> Tensor:
+        """The advantages [N]; 0 for those that only fill empty places."""
+        lead = torch.zeros(len(rollouts.endings))
+        if not learning:
+            return lead
+        rewards = torch.tensor([ending.reward for ending in rollouts.endings])
+        if self._loss.kl_in_reward:
+            rewards = penalized_rewards(
+                rewards,
+                rollouts.logprobs,
+                self._reference(rollouts),
+                rollouts.mask,
+                beta=self._loss.beta,
+                limit=self._loss.kl_limit,
+            )
+        lead[:learning] = advantages(self.settings.estimator, rewards[:learning], groups[:learning])
+        return lead
+
+    def _backward(self, rollouts: Rollouts, lead: Tensor) -> dict[str, float]:
+        """Compute the gradient, cut to a length of 1."""
+        logprobs, entropy = read(self.model, rollouts)
+        reference = self._reference(rollouts) if self._loss.beta else None
+        loss = policy_loss(
+            logprobs,
+            rollouts.logprobs,
+            lead,
+            rollouts.mask,
+            config=self._loss,
+            ref_logprobs=reference,
+            entropy=entropy,
+        )
+        self._optimizer.zero_grad()
+        loss.value.backward()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        metrics = {name: float(value) for name, value in loss.metrics.items()}
+        return metrics | {"loss": float(loss.value.detach()), "grad_norm": float(norm)}
+
+    @torch.no_grad()
+    def _reference(self, rollouts: Rollouts) -> Tensor:
+        return read(self.start, rollouts)[0]
+
+    def _may_update(self, metrics: Mapping[str, float]) -> bool:
+        """Ask the guards, if they are on, and do what else they decide."""
+        if not self.settings.guards:
+            return True
+        if self._steps % SNAPSHOT_EVERY == 0:
+            state = self.model.state_dict(), self._optimizer.state_dict()
+            self._snapshots[self._steps] = copy.deepcopy(state)
+        self._steps += 1
+        decision = self._guards.observe(self._steps, metrics)
+        self.stopped = decision.action is Action.STOP
+        if decision.action in (Action.STOP, Action.ROLL_BACK):
+            place = self._guards.choose_snapshot(self._snapshots)
+            if place is None:
+                self.stopped = True
+            else:
+                weights, moments = copy.deepcopy(self._snapshots[place])
+                self.model.load_state_dict(weights)
+                self._optimizer.load_state_dict(moments)
+        rate = self.settings.learning_rate * decision.learning_rate_scale
+        self._optimizer.param_groups[0]["lr"] = rate
+        return decision.update
+
+
+def _spread(lead: Tensor) -> float:
+    """The spread of the sizes of advantages that are not 0, as a share of their mean."""
+    sizes = lead[lead != 0].abs()
+    return float(sizes.std() / sizes.mean()) if len(sizes) > 1 else 0.0

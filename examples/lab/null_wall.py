@@ -1,0 +1,117 @@
+"""The null wall: one extra null argument refuses every call, and nothing can be learned.
+
+A tiny model imitates demonstrations on `sqlgym/Explore-v0` that a data set has padded: each call
+has the arguments of all tools, null where it had none. Strict tools refuse such a call, as a Python
+signature does with a TypeError, so all rollouts of a group earn the same and the gradient is 0.
+Lenient tools drop the nulls. It needs the extra `train`.
+
+    python examples/lab/null_wall.py
+    python examples/lab/null_wall.py --seeds 8 --updates 30
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from tables import arguments, compare
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
+
+from adapters.reference.config import reference_config
+from adapters.reference.trainer import ReferenceTrainer
+from adapters.tiny.model import TinySize, build_model
+from adapters.tiny.tokenizer import null_padded, train_tokenizer
+from adapters.training.guards.config import GUARD_NAMES
+from adapters.training.models.demonstrations import NoisyDemonstrator
+from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.tokenized_examples import examples_of
+from adapters.trl import sft_dataset
+from toolgym import registration
+
+ENVIRONMENT: Final = "sqlgym/Explore-v0"
+COSTS: Final = dict.fromkeys(("step", "repeat", "failed_call", "repaired_call"), 0.0)
+TASKS: Final[Mapping[str, Any]] = {"dataset": "tiny", "rewards": COSTS, "step_limit": 6}
+"""Rewards look at the outcome only, as those of the run did that met the wall."""
+HABITS: Final = {"careful": 0.7, "guess": 0.3}
+"""How demonstrations are played; to guess is the habit that can be unlearned."""
+ENDS: Final = 5
+ARMS: Final[Mapping[str, str]] = {"strict tools": "strict", "lenient tools": "lenient"}
+COLUMNS: Final = {
+    "refused": "calls refused",
+    "equal": "groups with equal rewards",
+    "gradient": "largest gradient",
+    "moved": "largest change of a weight",
+    "first": f"reward, first {ENDS} steps",
+    "last": f"reward, last {ENDS} steps",
+}
+
+
+@functools.cache
+def imitated(seed: int, steps: int = 1000) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A tiny model that has imitated padded calls, and its tokenizer."""
+    policy = NoisyDemonstrator(seed, HABITS, stumbles=0.0)
+    rows = sft_dataset(ENVIRONMENT, n=600, seed=seed, policy=policy, dataset="tiny")
+    tools = registration.make(ENVIRONMENT, **TASKS).tool_schemas()
+    transcripts = [null_padded(row["messages"], tools) for row in rows]
+    tokenizer = train_tokenizer([*transcripts, *(row["messages"] for row in rows)])
+    model = build_model(tokenizer, seed, TinySize(hidden=64, heads=2, feed_forward=192))
+    examples = [one for each in transcripts for one in examples_of(each, tools, tokenizer)]
+    warm_up(model, examples, WarmupSettings(steps, 4, 8e-3, 20, seed))
+    return model, tokenizer
+
+
+def mean(history: Sequence[Mapping[str, float]], key: str) -> float:
+    """The mean of a metric over some steps."""
+    return sum(step[key] for step in history) / len(history)
+
+
+def run(parsing: str, seed: int) -> dict[str, float]:
+    """Train once."""
+    start, tokenizer = imitated(seed)
+    model, history = copy.deepcopy(start), list[Mapping[str, float]]()
+    config = {
+        "steps": given.updates,
+        "seed": seed,
+        "group_size": 8,
+        "prompts": 4,
+        "max_completion_length": 256,
+        "sampling": None,
+        "advantages": "group_normalized",
+        "learn_from_unfinished": True,
+        "loss": "grpo",
+        "learning_rate": 4e-4,
+        "guards": {"actions": dict.fromkeys(GUARD_NAMES, ())},  # off, to see the failure
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = ReferenceTrainer(
+            model,
+            tokenizer,
+            ENVIRONMENT,
+            Path(folder),
+            reference_config(config),
+            env_kwargs={**TASKS, "parsing": parsing},
+            on_metrics=lambda step, metrics: history.append(metrics),
+        )
+        trainer.train()
+    weights = zip(model.parameters(), start.parameters(), strict=True)
+    return {
+        "refused": mean(history, "tool_failures"),
+        "equal": mean(history, "zero_variance_groups"),
+        "gradient": max(step["grad_norm"] for step in history),
+        "moved": max(float((now - then).detach().abs().max()) for now, then in weights),
+        "first": mean(history[:ENDS], "reward"),
+        "last": mean(history[-ENDS:], "reward"),
+    }
+
+
+if __name__ == "__main__":
+    disable_progress_bar()
+    torch.set_num_threads(1)  # more take longer at this size
+    given = arguments(__doc__, seeds=3, updates=20)
+    compare(ARMS, run, COLUMNS, given.seeds)

@@ -1,0 +1,65 @@
+"""The command line of the experiments, and their table: means over seeds with 95 % intervals."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from toolgym.intervals import average, share
+
+Arm = TypeVar("Arm")
+Numbers = Mapping[str, float | bool]
+
+
+def arguments(about: str | None, *, seeds: int, updates: int) -> argparse.Namespace:
+    """Read `--seeds` and `--updates`, with these defaults."""
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    shown = "(default %(default)s)"
+    parser.add_argument("--seeds", type=int, default=seeds, help=f"trainings of each row {shown}")
+    parser.add_argument("--updates", type=int, default=updates, help=f"of each training {shown}")
+    return parser.parse_args()
+
+
+def compare(
+    arms: Mapping[str, Arm],
+    run: Callable[[Arm, int], Numbers],
+    columns: Mapping[str, str],
+    seeds: int,
+) -> None:
+    """Run each arm with each seed, and print a row for each arm.
+
+    Args:
+        arms: By the name of the row.
+        run: From an arm and a seed to numbers; the mean of truths is a share.
+        columns: By the key of the numbers, the title of the column.
+        seeds: Seeds from 0.
+    """
+    found: dict[str, list[Numbers]] = {name: [] for name in arms}
+    for seed in range(seeds):  # arms that begin with the same weights share them
+        for name, arm in arms.items():
+            found[name].append(run(arm, seed))
+    rows = [
+        [name, *(_cell([run[key] for run in runs]) for key in columns)]
+        for name, runs in found.items()
+    ]
+    print_table([f"{seeds} seeds", *columns.values()], rows)
+
+
+def _cell(values: Sequence[float | bool]) -> str:
+    is_share = all(isinstance(value, bool) for value in values)
+    effect = share(sum(values), len(values)) if is_share else average(list(map(float, values)))
+    value, low, high = (_written(each) for each in (effect.value, effect.low, effect.high))
+    return f"{value} [{low}, {high}]"
+
+
+def _written(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
+
+
+def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table in Markdown."""
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    for cells in (titles, ["-" * width for width in widths], *rows):
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        print("|", " | ".join(padded), "|")
