@@ -53,7 +53,7 @@ COLUMNS: Final = {
 
 
 @functools.cache
-def imitated(seed: int, steps: int = 1000) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def imitated(seed: int, steps: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A tiny model that has imitated padded calls, and its tokenizer."""
     policy = NoisyDemonstrator(seed, HABITS, stumbles=0.0)
     rows = sft_dataset(ENVIRONMENT, n=600, seed=seed, policy=policy, dataset="tiny")
@@ -73,7 +73,7 @@ def mean(history: Sequence[Mapping[str, float]], key: str) -> float:
 
 def run(parsing: str, seed: int) -> dict[str, float]:
     """Train once."""
-    start, tokenizer = imitated(seed)
+    start, tokenizer = imitated(seed, given.imitation)
     model, history = copy.deepcopy(start), list[Mapping[str, float]]()
     config = {
         "steps": given.updates,
@@ -113,5 +113,5 @@ def run(parsing: str, seed: int) -> dict[str, float]:
 if __name__ == "__main__":
     disable_progress_bar()
     torch.set_num_threads(1)  # more take longer at this size
-    given = arguments(__doc__, seeds=3, updates=20)
+    given = arguments(__doc__, seeds=3, updates=20, imitation=1000)
     compare(ARMS, run, COLUMNS, given.seeds)

@@ -12,12 +12,11 @@ Arm = TypeVar("Arm")
 Numbers = Mapping[str, float | bool]
 
 
-def arguments(about: str | None, *, seeds: int, updates: int) -> argparse.Namespace:
-    """Read `--seeds` and `--updates`, with these defaults."""
+def arguments(about: str | None, **sizes: int) -> argparse.Namespace:
+    """Read the command line: an option for each size, such as `--seeds`, with its default."""
     parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
-    shown = "(default %(default)s)"
-    parser.add_argument("--seeds", type=int, default=seeds, help=f"trainings of each row {shown}")
-    parser.add_argument("--updates", type=int, default=updates, help=f"of each training {shown}")
+    for name, size in sizes.items():
+        parser.add_argument(f"--{name}", type=int, default=size, help="default %(default)s")
     return parser.parse_args()
 
 
