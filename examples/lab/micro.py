@@ -74,6 +74,8 @@ PROSE: Final = (
 )
 PROSE_SHARE: Final = 0.05
 """Share of the demonstrations that are prose."""
+IMITATION: Final = 150
+"""Steps of imitation, of 64 demonstrations each."""
 PAD, END = "<pad>", "<end>"
 _PROMPT: Final = (*(f"<{kind}>" for kind in KINDS), *(f"<{item}>" for item in range(ITEMS)))
 _SAID: Final = " ".join((*WORKFLOWS, *PROSE)).split()
@@ -272,12 +274,14 @@ def read(model: MicroModel, rollouts: Rollouts) -> tuple[Tensor, Tensor]:
 
 
 @functools.cache
-def imitated(seed: int, steps: int = 150) -> MicroModel:
+def imitated(seed: int) -> MicroModel:
     """A model that has imitated demonstrations, some of them prose. Copy it before training."""
     model, draw = MicroModel(seed), random.Random(f"toolgym-lab-start-{seed}")
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0)
-    for step in range(steps):
-        optimizer.param_groups[0]["lr"] = 4e-3 * min(1, (step + 1) / 10) * (1 - 0.9 * step / steps)
+    for step in range(IMITATION):
+        optimizer.param_groups[0]["lr"] = (
+            4e-3 * min(1, (step + 1) / 10) * (1 - 0.9 * step / IMITATION)
+        )
         rows = [torch.tensor(_demonstration(draw)) for _ in range(64)]
         tokens = pad_sequence(rows, batch_first=True, padding_value=NUMBERS[PAD])
         logits = model(tokens[:, :-1])[0][:, PROMPT - 1 :]
@@ -340,9 +344,9 @@ class Trainer:
         stopped: The guards have ended the training; the weights are those to go on from.
     """
 
-    def __init__(self, settings: Settings, seed: int, start: MicroModel | None = None) -> None:
+    def __init__(self, settings: Settings, seed: int) -> None:
         self.settings, self.played, self.stopped = settings, 0, False
-        self.start = start or imitated(seed)
+        self.start = imitated(seed)
         self.model = copy.deepcopy(self.start)
         self._loss = loss_config("grpo", **settings.loss)
         self._optimizer = torch.optim.AdamW(
