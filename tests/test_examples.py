@@ -26,7 +26,7 @@ LAB = {
     "null_wall.py": ("largest gradient", "lenient tools", "strict tools"),
     "groups_of_two.py": (
         "spread of advantage sizes",
-        "two, normalized by the batch",
+        "two, scaled by the batch",
         "groups of two",
     ),
     "dead_groups.py": ("dead groups, first 5 steps", "right or wrong", "partial credit"),

@@ -19,7 +19,7 @@ from tables import arguments, compare, print_table
 from adapters.training.algorithms.advantages import advantages
 
 PAIRS = ((1.0, 0.0), (1.0, 0.2), (0.6, 0.5), (0.4, 0.2))
-ESTIMATORS = ("group_normalized", "group_centered", "batch_normalized")
+ESTIMATORS = ("group_normalized", "group_centered", "batch_normalized_baseline")
 
 
 def levels(text: str, task: int, luck: int) -> Ending:
@@ -34,7 +34,7 @@ COLLAPSED = Settings(learning_rate=1e-2, group_size=2, prompts=3, play=levels)
 ARMS = {
     "groups of two": COLLAPSED,
     "two, centered only": COLLAPSED.but(estimator="group_centered"),
-    "two, normalized by the batch": COLLAPSED.but(estimator="batch_normalized"),
+    "two, scaled by the batch": COLLAPSED.but(estimator="batch_normalized_baseline"),
     "groups of eight, two prompts": COLLAPSED.but(group_size=8, prompts=2),
     "two, a tenth of the rate": COLLAPSED.but(learning_rate=1e-3),
     "two, guards on": COLLAPSED.but(guards=True),

@@ -6,7 +6,7 @@ signature does with a TypeError, so all rollouts of a group earn the same and th
 Lenient tools drop the nulls. It needs the extra `train`.
 
     python examples/lab/null_wall.py
-    python examples/lab/null_wall.py --seeds 8 --updates 30
+    python examples/lab/null_wall.py --updates 50 --imitation 1600
 """
 
 from __future__ import annotations
