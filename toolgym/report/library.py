@@ -1,8 +1,8 @@
-"""The library that draws plots, Vega: on a page without a network, in a file without a browser.
+"""The library that draws plots, Vega, on a page that needs no network.
 
-vl-convert carries Vega's JavaScript and an engine that runs it. `plotting_script` asks it for one
-script with all that a page needs, which takes seconds and is kept in the cache folder; `picture_of`
-lets it draw. It belongs to the extra `report`, and without it a page shows tables.
+vl-convert carries Vega's JavaScript. `plotting_script` asks it for one script with all that a page
+needs, which takes seconds and is kept in the cache folder. It belongs to the extra `report`, and
+without it a page shows tables.
 
 A page allows its scripts by their hashes and forbids whatever else could run or ask for anything.
 Vega would compile the expressions of a plot with `eval`; it interprets them instead, so the page
@@ -15,7 +15,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -26,15 +26,12 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from toolgym.cache import cache_folder
-from toolgym.errors import ConfigurationError
-from toolgym.report.plots.vega import CONFIG, HOVER, Chart, Drawing, with_colours
+from toolgym.report.plots.vega import CONFIG, Chart, Drawing
 from toolgym.runs.files import replace_file
 
 INSTALL: Final = "pip install 'toolgym[report]'"
 _SNIPPET: Final = "window.toolgymPlots = vegaEmbed;"
 _UNSAFE: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
-_SIZE: Final = (640, 300)
-_SCALE: Final = 1.5
 
 
 @cache
@@ -118,55 +115,3 @@ def _drawn(drawing: Drawing) -> dict[str, Any]:
             for entry in drawing.entries
         ],
     }
-
-
-def picture_of(chart: Chart) -> bytes:
-    """A chart with its title and legend as PNG, in the colours of paper; the same bytes each time.
-
-    Raises:
-        ConfigurationError: vl-convert is not installed.
-    """
-    try:
-        import vl_convert
-    except ImportError:
-        raise ConfigurationError(f"Pictures need vl-convert: {INSTALL}.") from None
-    png: bytes = vl_convert.vegalite_to_png(_for_paper(chart), scale=_SCALE)
-    return png
-
-
-def _for_paper(chart: Chart) -> dict[str, Any]:
-    """A specification with a size, a title and a legend, and without what answers to a pointer."""
-    drawing, (width, height) = chart.drawing, _SIZE
-    labels = json.dumps({entry.key: entry.label for entry in drawing.entries})
-    legend: dict[str, Any] = {
-        "title": None,
-        "orient": "bottom",
-        "labelExpr": f"{labels}[datum.label]",
-    }
-    legend |= {
-        "symbolType": "stroke",
-        "symbolStrokeWidth": 3,
-        "labelLimit": 500,
-        "symbolOpacity": 1,
-    }
-    layers = [layer for layer in drawing.spec["layer"] if layer.get("mark") != HOVER]
-    layers = [{key: v for key, v in layer.items() if key != "params"} for layer in layers]
-    title = {"text": chart.title, "anchor": "start", "fontSize": 14, "offset": 12}
-    paper = {
-        **drawing.spec,
-        "layer": layers,
-        "width": width,
-        "height": max(height, int(drawing.spec["height"])),
-        "title": title,
-        "config": {**CONFIG, "background": "white", "padding": 12},
-    }
-    return dict(with_colours(_with_legend(paper, legend if chart.has_legend else None)))
-
-
-def _with_legend(spec: Any, legend: dict[str, Any] | None) -> Any:
-    """The specification with a legend for the colours of the series."""
-    if isinstance(spec, Mapping):
-        inside = {key: _with_legend(value, legend) for key, value in spec.items()}
-        is_colour = spec.get("field") == "k" and "legend" in spec and "var(" in str(spec["scale"])
-        return {**inside, "legend": legend} if is_colour else inside
-    return [_with_legend(each, legend) for each in spec] if isinstance(spec, list) else spec

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgym.errors import ConfigurationError
 from toolgym.report import charts
 from toolgym.report.catalogue import ACTIONS
-from toolgym.report.library import picture_of
 from toolgym.report.numbers import Unit
 from toolgym.report.plots import categories, lines, vega
 from toolgym.report.plots.points import Incidents, guard_plot
-from toolgym.report.plots.vega import Chart, Drawing
+from toolgym.report.plots.vega import Drawing
 
 NUMBERS = st.none() | st.floats() | st.floats(-1, 2) | st.integers(-(10**9), 10**9).map(float)
 TEXTS = st.text(st.characters(codec=None), max_size=12)
@@ -182,21 +180,3 @@ def test_a_text_from_outside_is_drawn_as_it_is() -> None:
     for kind, hostile in every_kind(HOSTILE).items():
         texts = "".join(ElementTree.fromstring(drawn(hostile)).itertext())
         assert "datum.k" in texts or kind == "guards"
-
-
-@pytest.mark.integration
-def test_a_picture_is_the_same_each_time() -> None:
-    pytest.importorskip("vl_convert")
-    chart = Chart("Title", "", every_kind("plain")["bars"], has_legend=True)
-
-    first = picture_of(chart)
-
-    assert first[:4] == b"\x89PNG"
-    assert picture_of(chart) == first
-
-
-def test_a_picture_without_its_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
-
-    with pytest.raises(ConfigurationError, match=r"pip install 'toolgym\[report\]'"):
-        picture_of(Chart("Title", "", every_kind("plain")["lines"]))

@@ -204,7 +204,7 @@ def _level_layers(
             "transform": [*shown("datum.x <= hi"), {"calculate": "max(datum.x, lo)", "as": "from"}],
         }
         rule = {"type": "rule", "strokeWidth": 1.4, "strokeDash": [1, 4], "strokeCap": "round"}
-        tint = {"value": f"var(--s{level.style % len(COLOURS)})"}
+        tint = {"value": f"var(--s{level.style % COLOURS})"}
         ends = {"x": {**across, "field": "from"}, "x2": {"datum": {"expr": "hi"}}}
         yield {**common, "mark": rule, "encoding": {**ends, "y": upward, "color": tint}}
         text = {"type": "text", "align": "right", "baseline": "bottom", "dy": -2, "color": SOFT}

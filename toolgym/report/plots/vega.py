@@ -3,7 +3,7 @@
 A plot is a Vega-Lite specification, a JSON object that holds its data. Text from outside stands in
 its data only, never in an expression or a name of a field, so that Vega shows it and reads no
 meaning into it. Colours are the variables of the page's style sheet, which decides over light, dark
-and print without a script; for a picture file `with_colours` puts those of paper in their place.
+and print without a script.
 A reader who cannot see colours is told by dashes what belongs together, one who cannot see the plot
 by its description and its table.
 """
@@ -20,17 +20,10 @@ from toolgym.sanitize import visible
 SMALLEST: Final = 1e-150
 """What is nearer to 0 counts as 0: parts of smaller spans underflow."""
 HEIGHT: Final = 200
-COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#b07800", "#3f4a56")
-"""After Okabe and Ito (2008), which stay apart in the common forms of colour blindness."""
+COLOURS: Final = 6
+"""Number of colors of series, which the style sheet names `--s0` to `--s5`."""
 DASHES: Final = ([1, 0], [8, 4], [2, 4], [10, 4, 2, 4], [16, 5])
 """A style is one of each, so 30 differ."""
-PAPER: Final = {
-    "--soft": "#5b6470",
-    "--ink": "#1b1f24",
-    "--grid": "#e9ecf0",
-    "--card": "#ffffff",
-    **{f"--s{number}": colour for number, colour in enumerate(COLOURS)},
-}
 ROWS: Final = 40
 """Rows of the table behind a plot; of more steps, evenly chosen ones are shown."""
 INK, SOFT, CARD = "var(--ink)", "var(--soft)", "var(--card)"
@@ -172,7 +165,7 @@ def colour(entries: Sequence[LegendEntry]) -> Json:
     """The encoding of the series' colours."""
     scale = {
         "domain": [entry.key for entry in entries],
-        "range": [f"var(--s{entry.style % len(COLOURS)})" for entry in entries],
+        "range": [f"var(--s{entry.style % COLOURS})" for entry in entries],
     }
     return {"field": "k", "type": "nominal", "scale": scale, "legend": None}
 
@@ -239,14 +232,3 @@ def thinned(count: int) -> list[int]:
 def cells(values: Iterable[float | None], unit: Unit) -> tuple[str, ...]:
     """Values as the cells of a table."""
     return tuple(exact_text(value, unit) for value in values)
-
-
-def with_colours(spec: Any) -> Any:
-    """A specification with the colours of paper in place of the variables of the style sheet."""
-    if isinstance(spec, Mapping):
-        return {key: with_colours(value) for key, value in spec.items()}
-    if isinstance(spec, list | tuple):
-        return [with_colours(value) for value in spec]
-    if isinstance(spec, str) and spec.startswith("var(") and spec.endswith(")"):
-        return PAPER.get(spec[4:-1], spec)
-    return spec
