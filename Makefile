@@ -37,7 +37,7 @@ train: $(READY)  ## Train the tiny model to use the SQL tools, and write a repor
 
 # Interrupt it when you like: the same command goes on where it was. ARGS are options of a new run.
 SMOLLM2 := runs/smollm2
-train-smollm2: $(READY)  ## Train a real model to write SQL, two hours on two cores
+train-smollm2: $(READY)  ## Train a real model to write SQL, about two hours on two cores
 	$(BIN)/toolgym models get smollm2
 	test -d $(SMOLLM2)-tasks || { rm -rf $(SMOLLM2)-invented \
 	&& $(BIN)/toolgym tasks invent --out $(SMOLLM2)-invented --n 240 \

@@ -102,8 +102,8 @@ show(mine)
 # %% [markdown]
 # ## How others play
 #
-# Every environment has an expert, who knows the answer and plays as few calls as an honest agent
-# needs. This is the same task, played by it:
+# Every environment has an expert. It knows the gold query, reads the answer from the result, and
+# makes as few calls as an honest agent needs. This is the same task, played by it:
 
 # %%
 expert = rollout.play("sqlgym/Explore-v0", "expert", task_id="mountain_huts-039")

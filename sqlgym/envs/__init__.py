@@ -1,5 +1,4 @@
 """The environments: a database that is explored by tools, or one query that is written at once.
 
-Read `explore` first, then `text_to_sql`. `progress` is what partial credit is given for, `expert`
-plays as it should be.
+Read `explore` first, then `text_to_sql`; `expert` plays both.
 """

@@ -1,4 +1,4 @@
-"""Chat models behind an OpenAI-compatible server: one client for policies, operators and judges.
+"""Chat models behind an OpenAI-compatible server: one client for policies and operators.
 
 `ChatClient` asks, in two faces: `complete` waits, `acomplete` does not. It retries what may pass,
 keeps to a concurrency and a deadline, counts tokens and dollars, and remembers replies on disk if
