@@ -172,8 +172,8 @@ def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]
         calls = [ToolCall(call["name"], call["arguments"]) for call in turn["calls"]]
         if len(calls) > 1 and "results" not in turn:
             raise ConfigurationError(
-                f"a turn of {record.task_id} has {len(calls)} calls and not the result of each: an"
-                " older version recorded it. Play it again."
+                f"a turn of {record.task_id} has {len(calls)} calls, but not the result of each:"
+                " play it again."
             )
         results = turn["results"] if len(calls) > 1 else [turn["observation"]] * len(calls)
         text = None if calls and turn["action"] == calls_text(calls) else turn["action"]

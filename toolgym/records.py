@@ -290,6 +290,11 @@ class Evaluation:
             )
         k = max(map(len, tries.values()))
         for task_id, numbers in tries.items():
+            if None in numbers:
+                raise ConfigurationError(
+                    f"the records of {task_id} have no numbers of their tries, as those of a"
+                    " training: merge what `toolgym eval --shard` wrote."
+                )
             if numbers != list(range(k)):
                 raise ConfigurationError(
                     f"every task needs {k} tries, numbered from 0, and {task_id} has the tries"

@@ -30,6 +30,7 @@ from toolgym.commands import (
     parameters_of,
     print_json,
     say,
+    settings_of,
 )
 from toolgym.commands.completion import (
     SPLITS,
@@ -353,6 +354,9 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     only_show = options.pop("show_settings", False)
     pairs, file = options.pop("settings"), options.pop("config")
     config = read_config(file) if file is not None else {}
+    judged_by = {**config.pop("eval_set", {}), **settings_of(options.pop("eval_set", None))}
+    if judged_by:
+        given = {"evaluation_env_kwargs": "--config", **given}
     for name in options.keys() & config.keys():
         value, setting = config.pop(name), SETTINGS.get(name, name)
         if setting not in given:
@@ -366,11 +370,7 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     refuse_unknown("--vllm", options["vllm"], VLLM_MODES)
     divided = divide_options(env_id, options["trainer"], pairs, config)
     options["settings"] = divided.environment
-    judged_by = options.pop("eval_set", None)
-    if isinstance(judged_by, dict):  # as a file has it
-        judged_by = as_pairs(judged_by)
-    judged_by = arguments_for(env_id, judged_by)
-    options["evaluation_env_kwargs"] = judged_by or None
+    options["evaluation_env_kwargs"] = arguments_for(env_id, as_pairs(judged_by)) or None
     places = _places(env_id, options)
     options["trainer_options"] = divided.trainer
     options["demonstrations"] = options.pop("demos")

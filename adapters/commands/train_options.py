@@ -12,6 +12,7 @@ import dataclasses
 import difflib
 import functools
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,17 @@ OWN_OPTIONS: Final = {
     "vllm_mode": "--vllm",
 }
 """Settings, and arguments of a trainer's config, that an option of the command sets."""
+
+COMMAND_LINE_ONLY: Final = ("out", "resume", "config", "show_settings", "json", "quiet", "set")
+"""Options of the command that a file cannot hold."""
+TYPES_IN_FILE: Final[Mapping[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("env_id", "model", "chat_template", "dataset", "split"), (str,)),
+    **dict.fromkeys(("parsing", "trainer", "control", "vllm"), (str,)),
+    **dict.fromkeys(("lora", "no_preflight"), (bool,)),
+    "eval_set": (dict,),
+    "report_to": (str, list),
+}
+"""The types that options of the command must have in a file, where the command checks no other."""
 
 Arguments = dict[str, Any]
 
@@ -153,31 +165,53 @@ def arguments_of(trainer: str) -> list[str]:
 
 
 def read_config(file: Path) -> Arguments:
-    """The content of the file of `--config`.
+    """Read the file of `--config`.
 
     Raises:
-        ConfigurationError: It cannot be read, or is no mapping.
+        ConfigurationError: It cannot be read, is no mapping, holds a key twice, an option that only
+            the command line has, or a value of the wrong type.
     """
     import yaml
 
+    class UniqueKeys(yaml.SafeLoader):
+        """Refuses a mapping that holds a key twice."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
+            keys = [key.value for key, _ in node.value]
+            for key in keys:
+                if keys.count(key) > 1:
+                    raise ConfigurationError(f"--config {file} holds {key} twice: keep one.")
+            return super().construct_mapping(node, deep)
+
     try:
-        arguments = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
+        arguments = yaml.load(file.read_text(encoding="utf-8"), UniqueKeys)
+        json.dumps(arguments)  # neither dates nor aliases of what is around them
+    except ConfigurationError:
+        raise
+    except (OSError, TypeError, ValueError, RecursionError, yaml.YAMLError) as problem:
         raise ConfigurationError(f"--config {file} cannot be read: {problem}") from None
     if not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
         raise ConfigurationError(
             f"--config {file} must hold options and arguments, one a line, as in steps: 60"
         )
+    for name, value in arguments.items():
+        if name in COMMAND_LINE_ONLY:
+            raise ConfigurationError(
+                f"--config {file}: {name} can only be given on the command line; remove the line."
+            )
+        wanted = TYPES_IN_FILE.get(name)
+        if wanted is not None and not isinstance(value, wanted):
+            names = " or ".join(each.__name__ for each in wanted)
+            raise ConfigurationError(f"--config {file}: {name} must be a {names}, got {value!r}.")
+    if isinstance(arguments.get("report_to"), str):
+        arguments["report_to"] = [arguments["report_to"]]
     return {name: _number(value) for name, value in arguments.items()}
 
 
 def _number(value: Any) -> Any:
-    """YAML takes 1e-6 for a text, since there is no point in it."""
-    try:
-        number = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-    return number if isinstance(number, int | float) else value
+    """The number that YAML reads as a text because it has no point, as in 1e-6."""
+    is_number = isinstance(value, str) and re.fullmatch(r"[-+]?\d{1,9}[eE][-+]?\d{1,3}", value)
+    return float(value) if is_number else value
 
 
 def show_settings(

@@ -118,11 +118,15 @@ def play_in_batches(player: Player, asked: Asked, seed: int, done: Done) -> list
 
 
 def _fitting(player: Player, longest: int) -> int:
-    """The number of episodes whose keys and values fit, where each ends in its second turn."""
+    """The number of episodes whose keys and values fit, even if each uses all of its calls.
+
+    The result of a tool is taken to be as long as a turn may be.
+    """
     model, shape = player.model, shape_of(player.model.config)
     if shape is None:
         return min(player.settings.at_once, _UNKNOWN)
-    tokens = longest + 2 * (player.settings.turn_tokens or longest)
+    turn = 2 * (player.settings.turn_tokens or longest)
+    tokens = min(longest + (player.env.step_limit + 1) * turn, player.settings.max_tokens)
     each = bytes_of_rollout(shape, tokens, model.dtype.itemsize)
     memory: int = max(_MEMORY, sum(parameter.nbytes for parameter in model.parameters()))
     return min(player.settings.at_once, max(1, memory // each))

@@ -25,13 +25,7 @@ class WorkflowTaskFamily(WorkflowTaskFacts):
 
         return recheck(env, task, turns)
 
-    def statistics(
-        self,
-        rollouts: Iterable[Rollout],
-        top: int = 10,
-        *,
-        env_kwargs: Mapping[str, Any] | None = None,
-    ) -> Statistics:
+    def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
         """The workflows of some rollouts, counted; see `aflowgym.statistics.tables`."""
         from aflowgym.statistics.tables import workflow_statistics
 

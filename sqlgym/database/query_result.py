@@ -10,6 +10,7 @@ row of very many columns, if SQLite itself took memory for it, is counted while 
 
 from __future__ import annotations
 
+import reprlib
 import sqlite3
 import sys
 import threading
@@ -31,7 +32,7 @@ CACHE_BYTES = 32 << 20
 """Results of one database that are kept: how many, and how much memory they may take."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QueryResult:
     """The result of a statement.
 
@@ -50,6 +51,10 @@ class QueryResult:
     tables_read: frozenset[str]
     ticks: int
     size: int = 0
+
+    def __repr__(self) -> str:
+        more = ", truncated" if self.truncated else ""
+        return f"<QueryResult: {len(self.rows)} rows of {reprlib.repr(self.columns)}{more}>"
 
     def kept(self, key: Hashable) -> Any:
         """The value that `once` keeps under this key; None if there is none."""

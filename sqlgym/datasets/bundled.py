@@ -135,9 +135,14 @@ def _place(source: Path, cache: Path) -> Path:
 def content_hash(source: Path) -> str:
     """The sha256 over the format version and every JSON and CSV file, names and bytes, sorted."""
     paths = [path for pattern in ("*.json", "*.csv") for path in source.rglob(pattern)]
-    states = ((path.relative_to(source).as_posix(), path.stat()) for path in paths)
-    stamps = sorted((name, state.st_size, state.st_mtime_ns) for name, state in states)
-    return _hash_of(source, tuple(stamps))
+    stamps = []
+    for path in paths:
+        try:
+            state = path.stat()
+        except OSError as error:
+            raise text_source.damaged(path, f"it cannot be read: {error.strerror}") from error
+        stamps.append((path.relative_to(source).as_posix(), state.st_size, state.st_mtime_ns))
+    return _hash_of(source, tuple(sorted(stamps)))
 
 
 @functools.lru_cache(maxsize=32)

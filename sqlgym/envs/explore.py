@@ -20,11 +20,11 @@ progress on them.
 
 from __future__ import annotations
 
-import functools
 import random
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from weakref import WeakKeyDictionary
 
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.database.description import describe_table, list_tables
@@ -109,7 +109,8 @@ def _at_most(gold: Gold, result: QueryResult) -> float:
 _SAMPLED_ROWS = 3
 _SAMPLED_FROM = 10_000  # a row far behind costs as many steps as there are rows before it
 _NAMED_TABLES = 80
-_LOOKED_AT = 2_000  # tasks of a large set that are checked for unanswerable ones
+_LOOKED_AT = 500  # tasks of a large set that are checked for unanswerable ones
+_KNOWN: WeakKeyDictionary[TaskSet[SqlTask], bool] = WeakKeyDictionary()
 
 
 def _exploration_of(task: SqlTask) -> Exploration:
@@ -120,11 +121,12 @@ def _exploration_of(task: SqlTask) -> Exploration:
     return Exploration(gold, frozenset(gold.result.tables_read))
 
 
-@functools.lru_cache(maxsize=8)
 def has_unanswerable(tasks: TaskSet[SqlTask]) -> bool:
-    """Whether a set has unanswerable tasks; about 2,000 tasks of a large set are checked."""
-    apart = max(1, len(tasks) // _LOOKED_AT)
-    return any(not tasks[place].answerable for place in range(0, len(tasks), apart))
+    """Whether a set has unanswerable tasks; at most 500 tasks of a large set are checked."""
+    if tasks not in _KNOWN:
+        places = range(0, len(tasks), -(-len(tasks) // _LOOKED_AT) or 1)
+        _KNOWN[tasks] = any(not tasks[place].answerable for place in places)
+    return _KNOWN[tasks]
 
 
 def cannot_answer(env: ToolEnv[SqlTask]) -> str:

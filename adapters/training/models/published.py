@@ -167,7 +167,9 @@ def get(model: PublishedModel, folder: Path | None = None) -> Path:
         )
     try:
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            raise ConfigurationError(f"{target} is not an empty folder; name another one.")
+            raise ConfigurationError(
+                f"{target} is not an empty folder: remove it, or name another one with --to."
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as place:
             work = Path(place)
@@ -245,7 +247,7 @@ def _convert(model: PublishedModel, file: Path, folder: Path) -> None:
             str(file.parent), dtype=torch.float32, **source
         )
     # transformers refuses to save a model that it takes for a quantized one.
-    del weights.config.quantization_config
+    vars(weights.config).pop("quantization_config", None)
     weights.hf_quantizer = None
     if model.single_digits:
         digits = pre_tokenizers.Digits(individual_digits=True)

