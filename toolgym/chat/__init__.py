@@ -1,6 +1,6 @@
 """Chat models behind an OpenAI-compatible server: one client for policies and operators.
 
-`ChatClient` asks, in two faces: `complete` waits, `acomplete` does not. It retries what may pass,
+`ChatClient.complete` and `complete_all` ask and wait for replies. The client retries what may pass,
 keeps to a concurrency and a deadline, counts tokens and dollars, and remembers replies on disk if
 it is told to. What cannot be had is a `ChatFault`, an `EnvironmentFault` with a code of its own,
 and never a text. `toolgym.policies.chat.ChatPolicy` plays environments by it: `--policy

@@ -1,9 +1,7 @@
 """`ChatClient`: requests to a chat model, over the library `openai`, with what a long run needs.
 
-Everything is written once, with `async`. `acomplete` runs it on the caller's event loop; `complete`
-and `complete_all` run it on a loop of the client's own, in a thread that ends with the process. So
-both faces give the same replies for the same requests. Each loop has its connections and its slots;
-what was opened on a caller's loop is closed when `asyncio.run` winds that loop up.
+Requests run on an event loop of the client's own, in a thread that ends with the process, so any
+number of threads may wait for replies at once.
 
 The retries of the library are switched off, since ours keep to a deadline, wait the same in every
 run, and let one `Retry-After` hold back all requests of the client.
@@ -15,7 +13,7 @@ import asyncio
 import atexit
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -57,7 +55,7 @@ class Totals:
 
 
 class _Lane:
-    """The resources of one event loop: connections, slots, and the server's rest."""
+    """The resources of the event loop: connections, slots, and the server's rest."""
 
     def __init__(self, settings: ChatSettings) -> None:
         self.sender = Sender(settings)
@@ -77,15 +75,15 @@ class ChatClient:
         Sender.check_installed()
         file = settings.cache_file
         self._cache = None if file is None else ReplyCache(file)
-        self._lanes: dict[asyncio.AbstractEventLoop, tuple[_Lane, AsyncGenerator[_Lane, None]]] = {}
-        self._own: asyncio.AbstractEventLoop | None = None
+        self._lane: _Lane | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.renew()
         renew_in_child(self)
 
     def renew(self) -> None:
         """Begin anew: the loop, the thread and the connections of a parent stay there."""
-        leave_to_parent(self._lanes, self._own)
-        self._lanes, self._own = {}, None
+        leave_to_parent(self._lane, self._loop)
+        self._lane = self._loop = None
         self._lock = threading.Lock()
         self._totals = Totals()
 
@@ -101,26 +99,19 @@ class ChatClient:
         with self._lock:
             return self._totals
 
-    # The two faces --------------------------------------------------------------------------------
-
     def complete(self, chat: Chat) -> Reply:
         """One reply; waits for it.
 
         Raises:
             ChatFault: None could be had.
         """
-        return self._wait_for(self.acomplete(chat))
+        return self._wait_for(self._complete(chat))
 
     def complete_all(self, chats: Sequence[Chat]) -> list[Reply | ChatFault]:
         """A reply or a fault for each, at the same time; waits for all of them."""
         return self._wait_for(self._all(chats))
 
-    async def acomplete(self, chat: Chat) -> Reply:
-        """One reply.
-
-        Raises:
-            ChatFault: None could be had.
-        """
+    async def _complete(self, chat: Chat) -> Reply:
         body = chat.body(self.settings)
         key = ""
         if self._cache is not None:
@@ -128,7 +119,7 @@ class ChatClient:
             if (cached := self._cache.get(key)) is not None:
                 self._count(replies=1, cached=1)
                 return cached
-        lane = await self._lane()
+        lane = self._lane = self._lane or _Lane(self.settings)
         async with lane.slots:
             reply = await self._tried(lane, body)
         if isinstance(reply, ChatFault):
@@ -146,18 +137,20 @@ class ChatClient:
 
     def close(self) -> None:
         """Close the connections and the cache; the next request opens them again."""
-        if self._own is not None:
-            own, self._own = self._own, None
+        if self._loop is not None:
+            loop, self._loop = self._loop, None
+            lane, self._lane = self._lane, None
             _OPEN.discard(self)
-            asyncio.run_coroutine_threadsafe(_wind_up(own), own).result()
-            own.call_soon_threadsafe(own.stop)
+            if lane is not None:
+                asyncio.run_coroutine_threadsafe(lane.sender.close(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
         if self._cache is not None:
             self._cache.close()
 
     # Tries ----------------------------------------------------------------------------------------
 
     async def _all(self, chats: Sequence[Chat]) -> list[Reply | ChatFault]:
-        return await asyncio.gather(*(_or_fault(self.acomplete(chat)) for chat in chats))
+        return await asyncio.gather(*(_or_fault(self._complete(chat)) for chat in chats))
 
     async def _tried(self, lane: _Lane, body: dict[str, Any]) -> Reply | ChatFault:
         """A reply, or the fault of the last try that time and number allow."""
@@ -191,37 +184,17 @@ class ChatClient:
             spent = None if now.dollars is None or dollars is None else now.dollars + dollars
             self._totals = replace(now, dollars=spent, **added)
 
-    # Loops ----------------------------------------------------------------------------------------
-
-    async def _lane(self) -> _Lane:
-        """The lane of the running loop, opened on the first request there."""
-        loop = asyncio.get_running_loop()
-        entry = self._lanes.get(loop)
-        if entry is None:
-            opening = self._open(loop)
-            # An open generator is closed by `asyncio.run` at the end of its loop.
-            entry = self._lanes[loop] = (await anext(opening), opening)
-        return entry[0]
-
-    async def _open(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[_Lane, None]:
-        lane = _Lane(self.settings)
-        try:
-            yield lane
-        finally:
-            self._lanes.pop(loop, None)
-            await lane.sender.close()
-
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of some work on the client's own loop."""
         with self._lock:
-            if self._own is None:
-                self._own = asyncio.new_event_loop()
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
                 _OPEN.add(self)
                 threading.Thread(
-                    target=_run, args=(self._own,), name="toolgym-chat", daemon=True
+                    target=_run, args=(self._loop,), name="toolgym-chat", daemon=True
                 ).start()
-            own = self._own
-        future = asyncio.run_coroutine_threadsafe(work, own)
+            loop = self._loop
+        future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
             return future.result()
         except BaseException:
@@ -235,10 +208,6 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
     finally:
         loop.close()
-
-
-async def _wind_up(loop: asyncio.AbstractEventLoop) -> None:
-    await loop.shutdown_asyncgens()
 
 
 async def _sleep_until(moment: float) -> None:

@@ -1,6 +1,5 @@
 """The chat client against a server on the loopback that fails as servers fail."""
 
-import asyncio
 import json
 import logging
 import pickle
@@ -193,19 +192,7 @@ def test_no_more_requests_are_in_flight_than_allowed():
     assert server.most_open == 3
 
 
-# Faces --------------------------------------------------------------------------------------------
-
-
-def test_both_faces_give_the_same_replies():
-    async def asked(client):
-        return await asyncio.gather(*(client.acomplete(chat(seed)) for seed in range(5)))
-
-    with served() as server:
-        client = client_of(server)
-        waited = [client.complete(chat(seed)) for seed in range(5)]
-        assert asyncio.run(asked(client)) == waited  # and on a second loop
-        assert asyncio.run(asked(client)) == waited
-        client.close()
+# Several at once ----------------------------------------------------------------------------------
 
 
 def test_a_fault_beside_others_takes_nothing_from_them():
