@@ -1,4 +1,4 @@
-"""How fast workflows are read, run and measured: `aflowgym`, beside its own floors.
+"""Benchmark of parsing, running and measuring workflows, relative to lower bounds.
 
 Sides that are compared take turns in one process, and medians over the rounds are compared, so that
 the ratios hold on any machine; the numbers per second do not. What one core does is timed in

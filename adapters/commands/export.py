@@ -109,7 +109,10 @@ RunPath = Annotated[
     ),
 ]
 Rollouts = Annotated[
-    int | None, typer.Option("--n", "-n", min=1, help="The first so many rollouts; all without it.")
+    int | None,
+    typer.Option(
+        "--n", "-n", min=1, help="Maximum number of rollouts, from the first (default: all)."
+    ),
 ]
 
 

@@ -110,7 +110,7 @@ def divide_options(
         config: What the file of `--config` holds besides options of the command.
 
     Raises:
-        ConfigurationError: A name is nobody's, or the command's own.
+        ConfigurationError: A name is unknown, or the command has an option for it.
     """
     accepted, open_ended = parameters_of(environment_creator(env_id))
     by_set = settings_of(pairs)

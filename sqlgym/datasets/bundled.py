@@ -94,7 +94,7 @@ def build(source: Path, cache: Path | None = None) -> Path:
 
 
 def is_text(folder: Path) -> bool:
-    """Whether a folder holds a data set as text: a schema beside CSV files."""
+    """Whether a folder holds a data set as text: JSON schemas and CSV files."""
     schemas = (path.parent for path in folder.glob("*/schema.json"))
     return any(True for place in schemas for _ in place.glob("*.csv"))
 
