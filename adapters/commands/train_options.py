@@ -177,10 +177,14 @@ def read_config(file: Path) -> Arguments:
         """Refuses a mapping that holds a key twice."""
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
-            keys = [key.value for key, _ in node.value]
-            for key in keys:
-                if keys.count(key) > 1:
-                    raise ConfigurationError(f"--config {file} holds {key} twice: keep one.")
+            seen = set[str]()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in seen:
+                        raise ConfigurationError(
+                            f"--config {file} holds {key.value} twice: keep one."
+                        )
+                    seen.add(key.value)
             return super().construct_mapping(node, deep)
 
     try:
