@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import stdev
 from typing import Any, Final, NamedTuple
 
 from aflowgym.backends.presets import Preset, preset_of
@@ -22,7 +23,7 @@ from aflowgym.score import episode_score, progress
 from aflowgym.tasks.loading import tasks_of
 from aflowgym.tasks.task import Kind, WorkflowTask
 from toolgym.errors import ConfigurationError
-from toolgym.intervals import average, t_quantile, wilson_interval
+from toolgym.intervals import average, wilson_interval
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
 
@@ -145,11 +146,9 @@ def worth(
         scores.append(episode_score(weights, result.usage.calls, reached, correct))
         right, calls = right + correct, calls + result.usage.calls
     share, score = right / n, average(scores)
-    spread = (share * (1 - share) / n) ** 0.5
-    error = (score.high - score.value) / t_quantile(n - 1)
     return Worth(
-        Estimate(share, spread, *wilson_interval(right, n)),
-        Estimate(score.value, error, score.low, score.high),
+        Estimate(share, (share * (1 - share) / n) ** 0.5, *wilson_interval(right, n)),
+        Estimate(score.value, stdev(scores) / n**0.5, score.low, score.high),
         calls / n,
         n,
     )

@@ -41,6 +41,15 @@ def facts_table(title: str, facts: Iterable[tuple[str, object]]) -> str:
     )
 
 
+def with_interval(value: float, low: float, high: float) -> str:
+    """A share with its interval.
+
+    >>> with_interval(0.5, 0.25, 0.75)
+    '0.500, 95 % interval 0.250 to 0.750'
+    """
+    return f"{value:.3f}, 95 % interval {low:.3f} to {high:.3f}"
+
+
 def _text(value: object) -> str:
     """A value as HTML: its first characters, escaped, and how many more there are."""
     whole = f"{value:.3f}" if isinstance(value, float) else str(value)

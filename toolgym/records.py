@@ -17,7 +17,7 @@ from toolgym.calls import ToolCall
 from toolgym.episode import Episode, Outcome, Turn
 from toolgym.errors import ConfigurationError
 from toolgym.intervals import pass_at, wilson_interval
-from toolgym.notebook import facts_table
+from toolgym.notebook import facts_table, with_interval
 from toolgym.rewards import MISTAKES
 
 FIGURES: Final = (
@@ -238,7 +238,7 @@ class Evaluation:
         return facts_table(
             f"Evaluation of {env_id}",
             [
-                ("accuracy", f"{self.accuracy:.3f}, 95 % interval {low:.3f} to {high:.3f}"),
+                ("accuracy", with_interval(self.accuracy, low, high)),
                 *((f"pass@{j}", share) for j, share in passes),
                 ("answered", self.answered),
                 ("validity", self.validity),

@@ -31,10 +31,10 @@ def command(
         int, typer.Option(min=0, help="Tasks whose episodes are shown, at most.")
     ] = 100,
 ) -> None:
-    """Write the report of a run, or of several laid over each other, as one HTML page.
+    """Write the report of one or several runs as one HTML page.
 
     The page holds all it shows and needs no network. Plots need the extra `report`; without it the
-    numbers stand in tables.
+    numbers are shown in tables.
 
     Example:
         toolgym report runs/explore

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from toolgym.errors import ConfigurationError
-from toolgym.notebook import facts_table
+from toolgym.notebook import facts_table, with_interval
 from toolgym.runs.files import (
     Record,
     append_lines,
@@ -295,8 +295,7 @@ def _accuracies(summary: Record) -> Iterator[tuple[str, str]]:
             match evaluation.get(when):
                 case {"accuracy": float(accuracy), "interval": [float(low), float(high)]}:
                     on = f" on {evaluation['name']}" if evaluation.get("name") else ""
-                    figures = f"{accuracy:.3f}, 95 % interval {low:.3f} to {high:.3f}"
-                    yield f"accuracy{on}, {when}", figures
+                    yield f"accuracy{on}, {when}", with_interval(accuracy, low, high)
 
 
 def _version(package: str) -> str | None:

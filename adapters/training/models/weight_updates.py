@@ -1,7 +1,7 @@
 """AdamW on float32 weights, whatever the model computes in.
 
 Weights, gradients and the two moments are float32: 16 bytes a parameter. A model in bfloat16 holds
-the upper half of each weight itself; the bits that are missing are kept beside it
+the upper half of each weight itself; the missing bits are stored separately
 (`adapters.training.models.exact_weights`), so small updates are not lost, and the gradients of
 several passes are summed in float32. For a model in float32 it is PyTorch's AdamW to the bit.
 
