@@ -29,11 +29,11 @@ from sqlglot import TokenType, exp
 from sqlgym.database.database import Database, open_database
 from sqlgym.database.parsing import parse, tokens_of
 from sqlgym.datasets.load import load_tasks
+from sqlgym.judging.gold_values import gold_values
 from sqlgym.judging.instances import instance_rows
 from sqlgym.judging.results import sound
 from sqlgym.judging.source_rows import NoInstance, Source, read_source, write_instance
 from sqlgym.judging.suite import GoldRun, Suite, gold_run, judge_on, suite_of
-from sqlgym.judging.wrong_queries import literals_of, pairs_of
 from toolgym.errors import ConfigurationError, ToolError
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
@@ -332,10 +332,9 @@ class Proofs:
 
     def __init__(self, source: Source, folder: Path, golds: Sequence[str], count: int) -> None:
         self.databases: list[Database] = []
-        literals = [each for sql in golds for each in literals_of(sql, source)]
-        pairs = [each for sql in golds for each in pairs_of(sql, source)]
+        planted = gold_values(golds, source)
         for number in range(count):
-            rows = instance_rows(source, literals, f"proof-{number}", PROOF_ROWS, pairs)
+            rows = instance_rows(source, planted, f"proof-{number}", PROOF_ROWS)
             file = folder / f"{number}.sqlite"
             try:
                 write_instance(source, rows, file)
@@ -353,7 +352,7 @@ class Proofs:
             except ToolError:
                 pass
             run = gold_run(database, gold)
-            verdict = judge_on(database, run, other) if run is not None else None
+            verdict = judge_on(database, gold, run, other) if run is not None else None
             if verdict is not None and not verdict.equal:
                 return True
         return False
@@ -406,7 +405,7 @@ def measure_wrong(
         declared = Proofs(declared_only(source), Path(wider), queries, proofs)
         for gold, wrong in pairs:
             run = _run(database, gold)
-            verdict = judge_on(database, run, wrong)
+            verdict = judge_on(database, gold, run, wrong)
             if verdict is None or verdict.reason.startswith("error"):
                 continue
             counts["run"] += 1

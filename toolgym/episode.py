@@ -52,6 +52,9 @@ class Info(CommonInfo, total=False):
     mistake: str
     """Only where questions may have no answer: "refused_answerable", "answered_unanswerable", or
     empty for neither."""
+    unjudged: bool
+    """Only where a right answer is tried on other data as well (`sqlgym/TextToSQL-v0`): no other
+    data could tell the answer from a wrong one."""
 
 
 _NOTICE: Final = re.compile(r"\n\((?:\d+ calls? left|no calls left: the episode is over)\)\Z")
@@ -210,4 +213,6 @@ class Episode:
         }
         if self.ledger.mistake is not None:
             info["mistake"] = self.ledger.mistake
+        if self.ledger.unjudged is not None:
+            info["unjudged"] = self.ledger.unjudged
         return info

@@ -116,6 +116,8 @@ class Ledger:
         answered: The terminal call was executed.
         mistake: Where questions may have no answer, which of the two mistakes about that was made:
             one of `MISTAKES`, or "" for neither. None where every question has one.
+        unjudged: Where a right answer is tried on other data as well, whether none could tell the
+            answer from a wrong one. None where answers are not tried on other data.
         progress: The best state reached, in bins of the config, 0 to 1.
         spent: How often each cost was charged.
     """
@@ -126,6 +128,7 @@ class Ledger:
     closed_unanswered: bool = False
     faulted: bool = False
     mistake: str | None = None
+    unjudged: bool | None = None
     progress: float = 0.0
     spent: dict[Cost, int] = field(default_factory=lambda: dict.fromkeys(COSTS, 0))
     _weights: tuple[float, ...] = field(init=False, repr=False)

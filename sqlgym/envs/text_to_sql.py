@@ -1,8 +1,9 @@
 """`sqlgym/TextToSQL-v0`: the same database and tools, but what is asked for is the SQL.
 
 The agent explores as in `sqlgym/Explore-v0` and submits a query, which is run under the same guard
-and judged by its result: soundly, or as Spider's official evaluator would (`match="spider"`), or
-soundly on several instances of the database (`match="suite"`). With
+and judged by its results on several instances of the database. On the one database that the agent
+can see, a query of constants, or of the numbers of the rows that hold the answer, would be right.
+With
 `tools=("answer",)` there is nothing to explore: the schema stands in the prompt and the query is
 written in one go, which is the classic benchmark. So one model can be measured with exploration and
 without.
@@ -16,13 +17,15 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from weakref import WeakSet
 
 from sqlgym.database.database import QueryResult
 from sqlgym.database.description import create_statements
 from sqlgym.database.render import Form
 from sqlgym.envs import expert
 from sqlgym.envs.explore import CANNOT_ANSWER, ExploreEnv
-from sqlgym.judging.judge import Match, Verdict, check_match, compare, sound
+from sqlgym.judging.judge import Match, Verdict, check_match, compare, sound_query
+from sqlgym.judging.making import make_instances
 from sqlgym.judging.suite import Judged, Suite, suite_of
 from sqlgym.tasks.gold import gold_of, golds_by_database
 from sqlgym.tasks.task import SqlTask
@@ -30,6 +33,11 @@ from toolgym.errors import ConfigurationError, ToolError
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
 from toolgym.tools import Code, tool
+
+
+_MET: set[Path] = set()
+"""Databases that this process has judged on. Of several there will be more."""
+_PREPARED: WeakSet[TaskSet[SqlTask]] = WeakSet()
 
 
 class TextToSQLEnv(ExploreEnv):
@@ -40,13 +48,14 @@ class TextToSQLEnv(ExploreEnv):
 
     Attributes:
         judged: The verdict on the last answer, its reason ("suite: ..." where another instance
-            refused it), and how many instances judged it and were left out; None before it. For
-            reports: the agent never sees it.
+            refused it), and how many instances judged it; None before it. For reports: the agent
+            never sees it.
 
     Args:
-        match: "sound", "spider" for the verdicts of Spider's official evaluator, or "suite" for
-            sound ones on several instances of the database, which are made for the golds of this
-            set when the first task of a database is drawn; see `sqlgym.compare`.
+        match: "suite" for sound verdicts on several instances of the database, "sound" for those
+            on the database alone, or "spider" for those of Spider's official evaluator; see
+            `sqlgym.compare`. Instances are made for the golds of this set: those of one database
+            when its first task is drawn, and those of all others when a second database is met.
         tools: Those that the agent is offered, `answer` among them; all without it. Without
             `describe` the prompt holds the schema.
         schema_first: Whether the prompt tells of the database before it asks. Prompts of one
@@ -67,7 +76,7 @@ class TextToSQLEnv(ExploreEnv):
         dataset: str | Path | TaskSet[SqlTask] = "bundled",
         split: str = "train",
         *,
-        match: Match = "sound",
+        match: Match = "suite",
         tools: Sequence[str] | None = None,
         schema_first: bool = False,
         step_limit: int = 15,
@@ -102,8 +111,10 @@ class TextToSQLEnv(ExploreEnv):
         """The question with what is told of the database."""
         asked = super().begin(task)
         self.judged = None
-        if self.match == "suite" and task.answerable:  # made now: no agent's time is spent on it
-            self._suite()
+        if self.match == "suite":
+            self.episode.ledger.unjudged = False
+            if task.answerable:  # made now: no agent's time is spent on it
+                self._suite()
         return asked
 
     def _arranged(self, question: str) -> str:
@@ -142,7 +153,7 @@ class TextToSQLEnv(ExploreEnv):
         try:
             result = self._opened.query(sql)
         except ToolError as error:
-            self.judged = Judged(Verdict(False, f"error: {error.code}: {error.message}"), 0, 0)
+            self.judged = Judged(Verdict(False, f"error: {error.code}: {error.message}"), 0)
             message = f"The query fails: {error.message} That was the answer: the episode is over."
             return self.submit(
                 False, message, "" if self.task.answerable else "answered_unanswerable"
@@ -156,16 +167,22 @@ class TextToSQLEnv(ExploreEnv):
     def _judge(self, sql: str, result: QueryResult) -> Judged:
         gold = gold_of(self.task)
         if self.match == "spider":
-            return Judged(compare(self._opened, self.task.gold_sql, sql, "spider"), 0, 0)
-        verdict = sound(gold.result, result, gold.answer.runs)
-        if self.match == "suite" and verdict.equal:
-            return self._suite().judge(self.task.gold_sql, sql)
-        return Judged(verdict, 0, 0)
+            return Judged(compare(self._opened, self.task.gold_sql, sql, "spider"), 0)
+        gold_sql = self.task.gold_sql
+        verdict = sound_query(gold.result, gold_sql, result, sql, gold.answer.runs)
+        if self.match == "sound" or not verdict.equal:
+            return Judged(verdict, 0)
+        judged = self._suite().judge(gold_sql, sql)
+        self.episode.ledger.unjudged = judged.verdict.equal and not judged.instances
+        return judged
 
     def _suite(self) -> Suite:
-        database = self.task.database
-        golds = golds_by_database(self.tasks).get(database) or [self.task.gold_sql]
-        return suite_of(database, golds, self._opened.limits)
+        database, golds = self.task.database, golds_by_database(self.tasks)
+        _MET.add(database)
+        if len(_MET) > 1 and self.tasks not in _PREPARED:
+            _PREPARED.add(self.tasks)
+            make_instances(golds)
+        return suite_of(database, golds.get(database) or [self.task.gold_sql], self._opened.limits)
 
     def _offered(self, tools: Sequence[str]) -> list[str]:
         """The names of the tools asked for, in the order of the class."""

@@ -18,7 +18,7 @@ from itertools import chain, count
 from typing import Any, Final
 
 from sqlgym.judging.source_rows import Reference, Row, Source, SourceColumn, SourceTable, day_of
-from sqlgym.judging.wrong_queries import ColumnPair, Literal
+from sqlgym.judging.gold_values import ColumnPair, GoldValues
 
 ROWS: Final = 300
 """Rows of one table of an instance."""
@@ -59,21 +59,19 @@ class _Style:
 
 def instance_rows(
     source: Source,
-    literals: Sequence[Literal],
+    planted: GoldValues,
     seed: str,
     rows: int = ROWS,
-    pairs: Sequence[ColumnPair] = (),
 ) -> dict[str, list[Row]]:
     """The rows of a candidate, by table.
 
     Args:
-        literals: What golds compare columns with.
+        planted: The values and columns that golds compare.
         seed: Decides what is changed.
         rows: The most of one table.
-        pairs: Columns that golds compare with each other.
     """
     draw = random.Random(f"toolgym-instance-{seed}")
-    return _Candidate(source, literals, pairs, draw, rows).build()
+    return _Candidate(source, planted, draw, rows).build()
 
 
 class _Candidate:
@@ -82,24 +80,23 @@ class _Candidate:
     def __init__(
         self,
         source: Source,
-        literals: Sequence[Literal],
-        pairs: Sequence[ColumnPair],
+        planted: GoldValues,
         draw: random.Random,
         most: int,
     ) -> None:
-        self._pairs = sorted(set(pairs))
+        self._pairs = sorted(planted.pairs)
         self._source, self._draw, self._most = source, draw, most
         self._style = _Style.draw(draw)
-        self._literals: dict[tuple[str, str], list[Any]] = defaultdict(list)
+        self._planted: dict[tuple[str, str], list[Any]] = defaultdict(list)
         self._counts = sorted(
             {
                 int(each.value)
-                for each in literals
+                for each in planted.values
                 if not each.table and isinstance(each.value, int | float) and 0 <= each.value < 60
             }
         )
-        for each in literals:
-            self._literals[each.table.lower(), each.column.lower()].append(each.value)
+        for each in planted.values:
+            self._planted[each.table.lower(), each.column.lower()].append(each.value)
         self._made: dict[str, list[list[Any]]] = {}
         self._parent_keys: dict[Reference, list[tuple[Any, ...]]] = {}
         self._fresh: dict[tuple[str, int], _Fresh] = {}
@@ -152,7 +149,7 @@ class _Candidate:
         return False
 
     def _named(self, table: SourceTable, column: SourceColumn) -> list[Any]:
-        return self._literals.get((table.name.lower(), column.name.lower()), [])
+        return self._planted.get((table.name.lower(), column.name.lower()), [])
 
     # Rows that are added ----------------------------------------------------------------------
 
@@ -220,14 +217,16 @@ class _Candidate:
             draw.shuffle(values)
             for row, value in zip(rows, values, strict=True):
                 row[place] = value
+        # Another value comes to be the most frequent one, or none does.
+        sources = [draw.choice(rows)] if draw.random() < 0.3 else rows
         for row in rows:
             chance = draw.random()
             if column.has_nulls and chance < style.nulls:
                 row[place] = None
             elif chance > 1 - style.ties:
-                row[place] = draw.choice(rows)[place]
+                row[place] = draw.choice(sources)[place]
         numbers = [row[place] for row in rows if type(row[place]) in (int, float)]
-        if numbers and column.kind in ("integer", "real") and draw.random() < 0.4:
+        if numbers and column.kind in ("integer", "real") and draw.random() < 0.8:
             step = draw.choice((1, 2, 10))
             new = max(numbers) + step if draw.random() < 0.6 else min(numbers) - step
             if new >= 0 or column.has_signs:

@@ -17,6 +17,7 @@ from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.database.limits import Limits
 from sqlgym.judging import results, spider_match
 from sqlgym.judging.answers import GoldAnswer, matches
+from sqlgym.judging.constant_output import has_constant_output
 from sqlgym.judging.results import Verdict, sound
 from sqlgym.judging.several_results import several_results
 from sqlgym.judging.suite import suite_of
@@ -81,10 +82,24 @@ def compare(
         return Verdict(False, f"error: {error.code}: {error.message}")
     if match == "spider":
         return spider_match.compare(gold.rows, result.rows, spider_match.is_ordered(gold_sql))
-    verdict = sound(gold, result, runs)
+    verdict = sound_query(gold, gold_sql, result, predicted_sql, runs)
     if match == "suite" and verdict.equal:
         suite = suite_of(opened.path, golds or [gold_sql], opened.limits)
         return suite.judge(gold_sql, predicted_sql).verdict
+    return verdict
+
+
+def sound_query(
+    gold: QueryResult, gold_sql: str, result: QueryResult, sql: str, runs: Sequence[int]
+) -> Verdict:
+    """The sound verdict on a query: on its result, and on whether it asks the database at all.
+
+    Args:
+        runs: As of `sqlgym.judging.ties.free_runs`; empty where the order of rows does not count.
+    """
+    verdict = sound(gold, result, runs)
+    if verdict.equal and has_constant_output(sql) and not has_constant_output(gold_sql):
+        return Verdict(False, "constant output")
     return verdict
 
 

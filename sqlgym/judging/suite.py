@@ -1,137 +1,120 @@
 """Verdicts on several instances of a database, so that no luck of one database's data decides.
 
-A wrong query may give what the gold gives because the data happen not to tell them apart: both find
-nothing, no value lies on the boundary, every row has a partner. So a query that is right by the
-sound rule is run on a few other instances of the database as well, and must be right wherever the
-gold itself runs and has one result. That is test-suite accuracy (Zhong, Yu and Klein 2020,
-arXiv:2010.02840), with instances made in our own way.
+A query that is wrong may give what the gold gives because the data happen not to tell them apart:
+no value lies on the boundary, every row has a partner, or the agent has looked the values up and
+written them down. So a query that is right by the sound rule is also run on other instances of the
+database, and must be right wherever the gold itself runs and has one result. That is test-suite
+accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840); how instances are made is our own, see
+`sqlgym.judging.instances`.
 
-Candidates are made from the rows of the database (`sqlgym.judging.instances`) and distilled: of a
-few at a time the one is kept that tells the most wrong queries (`sqlgym.judging.wrong_queries`)
-from their golds which fewer than `ENOUGH` instances told apart before. Work is bounded by counts
-and steps, never by a clock. Instances are kept in the cache folder under the hash of the file's
-content, the golds, the seed and the code that made them. Several processes may ask at once: each
-makes them, and one folder comes out whole.
-
-An instance that cannot be made, on which the gold fails, finds nothing but NULL or leaves a choice,
-or which the machine stops, is left out and counted. Where the gold finds no rows, the query must
-find none either.
+Instances are made from the rows of a database and from the values that the golds of its tasks
+compare with (`sqlgym.judging.making`). An instance that cannot be made, on which the gold fails, finds nothing but NULL or leaves a choice,
+or which the machine stops, is left out. Where the gold finds no rows, the query must find none
+either. Where a LIMIT cuts through rows that tie, taking all of them is as right.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import json
-import random
-import shutil
-import sqlite3
-import tempfile
-import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.database.diagnosis import TRANSIENT
 from sqlgym.database.limits import Limits
-from sqlgym.judging.instances import instance_rows
-from sqlgym.judging.results import Verdict, is_ordered, sound
+from sqlgym.judging.making import instance_files
+from sqlgym.judging.results import Verdict, is_ordered, rounded_row, sound
 from sqlgym.judging.several_results import several_results
-from sqlgym.judging.source_rows import NoInstance, Row, Source, read_source, write_instance
 from sqlgym.judging.ties import free_runs
-from sqlgym.judging.wrong_queries import literals_of, pairs_of, wrong_queries
-from toolgym import long_work
-from toolgym.cache import cache_folder
+from sqlgym.judging.with_ties import with_ties
 from toolgym.errors import EnvironmentFault, ToolError
 
-MOST: Final = 8
-"""Instances of a database."""
-GOLDS: Final = 400
-"""Golds that the instances of a database are chosen for."""
-ENOUGH: Final = 2
-"""A wrong query that so many instances tell apart needs no other."""
-_AT_A_TIME: Final = 6
-"""Candidates of which one is kept."""
-_WRONG: Final = 6_000
-"""Wrong queries of all golds that are tried on the database itself."""
-_TARGETS: Final = 900
-"""Of those, what candidates are tried on: such as the database itself cannot tell apart first."""
-_OTHERS: Final = 200
-"""Targets that the database tells apart, so that instances are good for more than the rest."""
-_LEAST: Final = 3
-"""Instances that are made even where nothing is left to tell apart."""
-_GAIN: Final = {False: 1.0, True: 0.2}
-"""What it is worth to tell a wrong query apart that the database does not, or does."""
-_CACHE_BYTES: Final = 256 << 10
+_CACHE_BYTES: Final = 128 << 10
 """Memory for results of one instance: there are many, and their results are small."""
-_MAKING: Final = Limits(steps=2_000_000, rows=10_000)
 
 
 class Judged(NamedTuple):
     """A verdict, and on how many instances it rests.
 
     Attributes:
-        left_out: Instances on which the gold or the machine failed.
+        verdict: Right or wrong, and why.
+        instances: Instances that could have refused the query: on each the gold gives another
+            result than on the database itself. Where there is none, the database alone has judged.
     """
 
     verdict: Verdict
     instances: int
-    left_out: int
 
 
 @dataclass(frozen=True)
 class GoldRun:
-    """What a gold gives on one instance; `runs` as of `sqlgym.judging.ties.free_runs`."""
+    """The result of a gold on one instance.
+
+    Attributes:
+        runs: The sizes of the runs of rows that tie, by `sqlgym.judging.ties.free_runs`.
+        tied: Where a LIMIT cuts through rows that tie and differ, all rows that it may take.
+    """
 
     result: QueryResult
     runs: tuple[int, ...]
+    tied: GoldRun | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Suite:
     """The instances of one database."""
 
+    database: Path
     files: tuple[Path, ...]
     limits: Limits
 
     def judge(self, gold_sql: str, predicted_sql: str) -> Judged:
         """The verdict of all instances on a query that is right on the database itself."""
-        judged = left_out = 0
-        for number, file in enumerate(self.files, 1):
-            verdict = self._on(file, gold_sql, predicted_sql)
+        instances = 0
+        for number, (instance, run, tells) in enumerate(self._runs(gold_sql), 1):
+            # A tie must not decide: every other instance is read from its other end.
+            read = instance if number % 2 else instance.backwards
+            verdict = judge_on(read, gold_sql, run, predicted_sql)
             if verdict is None:
-                left_out += 1
                 continue
-            judged += 1
+            instances += tells
             if not verdict.equal:
-                reason = f"suite: instance {number} of {len(self.files)}: {verdict.reason}"
-                return Judged(Verdict(False, reason), judged, left_out)
-        return Judged(Verdict(True), judged, left_out)
+                reason = f"suite: instance {instance.path.stem}: {verdict.reason}"
+                return Judged(Verdict(False, reason), instances)
+        return Judged(Verdict(True), instances)
 
-    def _on(self, file: Path, gold_sql: str, predicted_sql: str) -> Verdict | None:
-        try:
-            database = _instance(file, self.limits)
-            run = gold_run(database, gold_sql)
-            return None if run is None else judge_on(database, run, predicted_sql)
-        except EnvironmentFault:  # somebody emptied the cache folder
-            return None
+    def can_judge(self, gold_sql: str) -> bool:
+        """Whether a gold gives another result on any instance than on the database itself."""
+        return any(tells for _, _, tells in self._runs(gold_sql))
+
+    def _runs(self, gold_sql: str) -> Iterator[tuple[Database, GoldRun, bool]]:
+        """Each instance that a gold can be judged on, its run, and whether its result is new."""
+        own = open_database(self.database, self.limits).query(gold_sql)
+        for file in self.files:
+            try:
+                instance = _instance(file, self.limits)
+                run = gold_run(instance, gold_sql)
+            except EnvironmentFault:  # somebody emptied the cache folder
+                continue
+            if run is not None:
+                yield instance, run, not _same(run, own).equal
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=4_096)
 def _instance(file: Path, limits: Limits) -> Database:
     return Database(file, limits, cache_bytes=_CACHE_BYTES)
 
 
-@functools.lru_cache(maxsize=4_096)
+@functools.lru_cache(maxsize=32_768)
 def gold_run(database: Database, sql: str) -> GoldRun | None:
-    """What a gold gives on an instance; None where that can be no answer.
+    """The result of a gold on an instance; None where that can be no answer.
 
-    It fails, gives too much or nothing but NULL, or has several results that are right.
+    It fails, gives too much or nothing but NULL, or has several results that are right and cannot
+    be told.
     """
     try:
         result = database.query(sql)
@@ -141,223 +124,84 @@ def gold_run(database: Database, sql: str) -> GoldRun | None:
             return GoldRun(result, ())
         if all(value is None for row in result.rows for value in row):
             return None
-        if several_results(database, sql, result) is not None:
-            return None
+        several = several_results(database, sql, result)
+        if several is not None:
+            tied = with_ties(sql) if several[0] == "tied_limit" else None
+            run = gold_run(database, tied) if tied is not None else None
+            return None if run is None else GoldRun(result, (), run)
         runs = free_runs(database, sql, result) if is_ordered(sql) else ()
     except ToolError:
         return None
     return GoldRun(result, runs)
 
 
-def judge_on(database: Database, run: GoldRun, predicted_sql: str) -> Verdict | None:
+def judge_on(
+    instance: Database, gold_sql: str, run: GoldRun, predicted_sql: str
+) -> Verdict | None:
     """The verdict of one instance; None where the machine, not the query, fails.
 
-    The query runs with all tables read from either end: what a tie decides is no more than luck.
+    Args:
+        run: The gold's, by `gold_run`.
     """
-    verdict = Verdict(True)
-    for read in (database, database.backwards):
-        try:
-            result = read.query(predicted_sql)
-        except ToolError as error:
-            if error.code in TRANSIENT:
-                return None
-            return Verdict(False, f"error: {error.code}: {error.message}")
-        if _is_plainly_same(run, result):
-            continue
-        if run.result.rows:
-            verdict = sound(run.result, result, run.runs)
-        elif result.rows:
-            verdict = Verdict(False, "row count")
-        if not verdict.equal:
-            break
+    try:
+        result = instance.query(predicted_sql)
+    except ToolError as error:
+        if error.code in TRANSIENT:
+            return None
+        return Verdict(False, f"error: {error.code}: {error.message}")
+    verdict = _same(run, result)
+    if verdict.equal or "limit" not in f"{gold_sql}\n{predicted_sql}".lower():
+        return verdict
+    golds, results = [run], [result]
+    tied = with_ties(predicted_sql)
+    with contextlib.suppress(ToolError):
+        results += [instance.query(tied)] if tied is not None else []
+    tied = with_ties(gold_sql)
+    if tied is not None:
+        golds.append(gold_run(instance, tied) or run)
+    if any(_same(gold, each).equal for gold in golds for each in results):
+        return Verdict(True)
     return verdict
 
 
-def _is_plainly_same(run: GoldRun, result: QueryResult) -> bool:
-    """Whether the rows are just those of the gold, which costs less to see than to compare."""
+def _same(run: GoldRun, result: QueryResult) -> Verdict:
+    """Whether a result is the gold's, or one of those that the gold may have."""
     gold = run.result
-    if gold.tables_read and not result.tables_read:
-        return False
-    return gold.rows == result.rows or (not run.runs and Counter(gold.rows) == Counter(result.rows))
+    if run.tied is not None:
+        is_one = len(result.rows) == len(gold.rows) and (
+            Counter(map(rounded_row, result.rows)) <= Counter(map(rounded_row, run.tied.result.rows))
+        )
+        return Verdict(True) if is_one else _same(run.tied, result)
+    if not gold.rows:
+        return Verdict(False, "row count") if result.rows else Verdict(True)
+    if result.tables_read or not gold.tables_read:  # less work than to compare, where it is enough
+        if gold.rows == result.rows:
+            return Verdict(True)
+        if not run.runs and Counter(gold.rows) == Counter(result.rows):
+            return Verdict(True)
+    return sound(gold, result, run.runs)
 
 
-def suite_of(
-    path: Path,
-    golds: Iterable[str],
-    limits: Limits = Limits(),  # noqa: B008 (frozen)
-    seed: int = 0,
-) -> Suite:
-    """The instances of a database for some golds, from the cache if they are there.
+def suite_of(path: Path, golds: Iterable[str], limits: Limits = Limits()) -> Suite:  # noqa: B008
+    """The instances of a database for some golds; they are made unless the cache has them.
 
     Args:
         golds: Gold queries that are asked of it; of more than `GOLDS`, that many by their hash.
         limits: Hold for each statement on an instance.
-        seed: Decides over the candidates.
 
     Raises:
         EnvironmentFault: The database itself cannot be read.
     """
-    status = path.stat() if path.exists() else None
-    stamp = (status.st_size, status.st_mtime_ns) if status else (0, 0)
-    suite = _suite(path.absolute(), stamp, frozenset(golds), limits, seed)
+    stamp = open_database(path, limits).path.stat()
+    key = path.absolute(), (stamp.st_size, stamp.st_mtime_ns), frozenset(golds), limits
+    suite = _suite(*key)
     if not all(file.exists() for file in suite.files):  # somebody emptied the cache folder
         _suite.cache_clear()
         _instance.cache_clear()
-        suite = _suite(path.absolute(), stamp, frozenset(golds), limits, seed)
+        suite = _suite(*key)
     return suite
 
 
-@functools.lru_cache(maxsize=256)
-def _suite(
-    path: Path, stamp: tuple[int, int], golds: frozenset[str], limits: Limits, seed: int
-) -> Suite:
-    content = _content(open_database(path, limits).path, stamp)
-    chosen = sorted(golds, key=lambda sql: hashlib.sha256(_bytes(sql)).digest())[:GOLDS]
-    key = json.dumps([content, sorted(chosen), seed, _state()])
-    name = hashlib.sha256(_bytes(key)).hexdigest()[:32]
-    folder = cache_folder() / "sql" / "suites" / name
-    if not folder.is_dir():
-        folder = _kept(folder, lambda into: _make(path, sorted(chosen), f"{seed}-{content}", into))
-    return Suite(tuple(sorted(folder.glob("*.sqlite"))), limits)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
 @functools.lru_cache(maxsize=1_024)
-def _content(path: Path, stamp: tuple[int, int]) -> str:
-    """The hash of a file; its size and time of change are its key in this process."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@functools.cache
-def _state() -> str:
-    """A hash of what decides over instances: the libraries, and the code of judging."""
-    digest = hashlib.sha256(f"{sqlite3.sqlite_version} {metadata.version('sqlglot')}".encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _kept(folder: Path, make: Callable[[Path], None]) -> Path:
-    """Put a folder of instances in its place by one rename, or where it can be written.
-
-    Where nothing can be kept, it lies in a temporary folder until the process ends.
-    """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError:
-        fresh = Path(tempfile.mkdtemp(prefix="toolgym-suite-"))
-        weakref.finalize(_suite, shutil.rmtree, fresh, ignore_errors=True)
-        make(fresh)
-        return fresh
-    try:
-        make(fresh)
-        with contextlib.suppress(OSError):  # another process was quicker
-            fresh.rename(folder)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    return folder
-
-
-class Target(NamedTuple):
-    """A wrong query, and whether the database itself tells it from its gold."""
-
-    gold: str
-    wrong: str
-    is_told: bool
-
-
-def _make(path: Path, golds: Sequence[str], seed: str, folder: Path) -> None:
-    """Choose the instances of a database and write them into a folder."""
-    try:
-        source = read_source(path)
-    except NoInstance:
-        return
-    targets = _targets(open_database(path, _MAKING), source, golds, seed)
-    literals = [literal for gold in golds for literal in literals_of(gold, source)]
-    pairs = [pair for gold in golds for pair in pairs_of(gold, source)]
-    needs = [1 if target.is_told else ENOUGH for target in targets]
-    chosen = 0
-    for turn in range(MOST):
-        long_work.tell(f"making instances of {path.stem}", turn, MOST)
-        best: tuple[float, Path, frozenset[int]] | None = None
-        for number in range(_AT_A_TIME):
-            file = folder / f"candidate-{number}"
-            rows = instance_rows(source, literals, f"{seed}-{turn}-{number}", pairs=pairs)
-            told = _told_by(source, rows, file, targets, needs)
-            gain = sum(_GAIN[targets[place].is_told] for place in told)
-            if best is None or gain > best[0]:
-                if best is not None:
-                    best[1].unlink(missing_ok=True)
-                best = gain, file, told
-            else:
-                file.unlink(missing_ok=True)
-        if best is not None and best[1].exists() and (best[0] or turn < _LEAST):
-            best[1].rename(folder / f"instance-{chosen}.sqlite")
-            chosen += 1
-            for place in best[2]:
-                needs[place] -= 1
-        elif best is not None:
-            best[1].unlink(missing_ok=True)
-    long_work.tell(f"making instances of {path.stem}", MOST, MOST)
-
-
-def _told_by(
-    source: Source,
-    rows: dict[str, list[Row]],
-    file: Path,
-    targets: Sequence[Target],
-    needs: Sequence[int],
-) -> frozenset[int]:
-    """Write a candidate, and the places of the wrong queries that it tells from their golds."""
-    try:
-        write_instance(source, rows, file)
-        database = Database(file, _MAKING)
-    except (NoInstance, EnvironmentFault):
-        file.unlink(missing_ok=True)
-        return frozenset()
-    runs: dict[str, GoldRun | None] = {}
-    told = set()
-    for place, target in enumerate(targets):
-        if needs[place] <= 0 or _gives_the_same(database, target):
-            continue
-        if target.gold not in runs:
-            runs[target.gold] = gold_run.__wrapped__(database, target.gold)
-        run = runs[target.gold]
-        verdict = None if run is None else judge_on(database, run, target.wrong)
-        if verdict is not None and not verdict.equal:
-            told.add(place)
-    database.close_idle()
-    return frozenset(told)
-
-
-def _gives_the_same(database: Database, target: Target) -> bool:
-    """Whether gold and wrong query give the same rows; to ask more of a gold takes many queries."""
-    try:
-        return database.query(target.gold).rows == database.query(target.wrong).rows
-    except ToolError:
-        return False
-
-
-def _targets(database: Database, source: Source, golds: Sequence[str], seed: str) -> list[Target]:
-    """Wrong queries to choose instances by: those that the database does not tell apart first."""
-    draw = random.Random(f"toolgym-suite-{seed}")
-    same: list[Target] = []
-    told: list[Target] = []
-    share = max(4, _WRONG // max(1, len(golds)))
-    for gold in golds:
-        run = gold_run(database, gold)
-        if run is None or not run.result.rows:
-            continue
-        wrong = wrong_queries(gold, source)
-        for sql in draw.sample(wrong, min(len(wrong), share)):
-            verdict = judge_on(database, run, sql)
-            if verdict is None or verdict.reason.startswith("error"):
-                continue
-            (same if verdict.equal else told).append(Target(gold, sql, not verdict.equal))
-    others = draw.sample(told, min(len(told), _OTHERS))
-    return [*draw.sample(same, min(len(same), _TARGETS - _OTHERS)), *others]
+def _suite(path: Path, stamp: tuple[int, int], golds: frozenset[str], limits: Limits) -> Suite:
+    return Suite(path, instance_files(path, golds), limits)

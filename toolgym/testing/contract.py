@@ -210,6 +210,7 @@ _TYPES: dict[str, Any] = {
     "scored": bool,
     "steps_left": int,
     "mistake": str,
+    "unjudged": bool,
 }
 
 

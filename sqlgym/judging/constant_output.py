@@ -1,0 +1,76 @@
+"""Queries whose output depends on no column: constants behind tables that are read for show."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sqlgym.database.parsing import careful, shared_tree
+from sqlgym.judging.bare_columns import is_aggregate
+
+
+@lru_cache(maxsize=4_096)
+def has_constant_output(sql: str) -> bool:
+    """Whether every value that a query can give is written in it, whatever the tables hold.
+
+    A value that counts or aggregates rows, or says whether there are any, is none of these. A query
+    that cannot be read counts as one that depends on columns.
+
+    >>> has_constant_output("SELECT * FROM (SELECT 34 FROM student LIMIT 1)")
+    True
+    >>> has_constant_output("SELECT count(*) FROM student")
+    False
+    """
+    try:
+        return careful(lambda: _gives_constants(shared_tree(sql), {}))
+    except SqlglotError:
+        return False
+
+
+Known = dict[str, bool]
+"""Whether a table expression gives constants, by its lower-case name."""
+
+
+def _gives_constants(query: exp.Expr, known: Known) -> bool:
+    while isinstance(query, exp.Subquery | exp.Paren):
+        query = query.this
+    expressions = query.args.get("with_") or query.args.get("with")
+    known = dict(known)
+    for cte in expressions.expressions if expressions is not None else ():
+        name = cte.alias.lower()
+        # One that reads itself begins with constants or does not.
+        known[name] = _gives_constants(cte.this, {**known, name: True})
+    if isinstance(query, exp.SetOperation):
+        return _gives_constants(query.this, known) and _gives_constants(query.expression, known)
+    if not isinstance(query, exp.Select):
+        return isinstance(query, exp.Values)
+    sources = {}
+    joins = [join.this for join in query.args.get("joins") or ()]
+    origin = query.args.get("from_") or query.args.get("from")
+    for source in [*([origin.this] if origin is not None else []), *joins]:
+        is_constant = known.get(source.name.lower(), False)
+        if not isinstance(source, exp.Table):
+            is_constant = _gives_constants(source, known)
+        sources[source.alias_or_name.lower()] = is_constant
+    return all(_is_constant(each, sources, known) for each in query.expressions)
+
+
+def _is_constant(expression: exp.Expr, sources: Known, known: Known) -> bool:
+    """Whether an expression has the same values whatever the tables hold."""
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Query):
+            if isinstance(node.parent, exp.Exists | exp.In) or not _gives_constants(node, known):
+                return False
+        elif isinstance(node, exp.Exists | exp.Window) or is_aggregate(node):
+            return False
+        elif isinstance(node, exp.Star | exp.Column):
+            named = [node.table.lower()] if isinstance(node, exp.Column) and node.table else sources
+            if not all(sources.get(name, False) for name in named):
+                return False
+        else:
+            waiting += node.iter_expressions()
+    return True

@@ -1,0 +1,174 @@
+"""Making and keeping the instances of databases that `sqlgym.judging.suite` judges on.
+
+The instances of a database are files in one folder in the cache, whose name is a hash of the
+database's content, of the golds that they are made for, and of the code that makes them. Several
+processes may ask at once: each makes the folder, and one comes out whole.
+
+Run as a module it is the worker of `make_instances`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Final
+
+from sqlgym.judging.gold_values import gold_values
+from sqlgym.judging.instances import instance_rows
+from sqlgym.judging.source_rows import NoInstance, read_source, write_instance
+from toolgym import long_work
+from toolgym.cache import cache_folder
+from toolgym.processes import usable_cores
+
+INSTANCES: Final = 16
+"""Instances of a database."""
+GOLDS: Final = 400
+"""Golds of a database whose values are planted into its instances; of more, some by their hash."""
+
+
+def instance_files(database: Path, golds: Iterable[str]) -> tuple[Path, ...]:
+    """The instances of a database for some golds, made now unless the cache has them.
+
+    None where the database holds no table, or none that can be made again.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    folder, chosen = _place(database, golds)
+    if not folder.is_dir():
+        folder = _make(database, chosen, folder)
+    return tuple(sorted(folder.glob("*.sqlite")))
+
+
+def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
+    """Make the instances of many databases ahead of need, on all cores.
+
+    Progress is told by `toolgym.long_work`. What cannot be made is left to `instance_files`, which
+    complains of it. In a worker process of `multiprocessing` nothing happens: it has siblings, and
+    each makes the instances that it needs.
+
+    Args:
+        golds: The gold queries by database.
+    """
+    if parent_process() is not None or not sys.executable:
+        return
+    missing = [
+        (str(path.absolute()), sorted(queries))
+        for path, queries in golds.items()
+        if path.is_file() and not _place(path, queries)[0].is_dir()
+    ]
+    count = min(len(missing), usable_cores())
+    if count < 2:
+        return
+    what = "making instances of databases"
+    reader, writer = os.pipe()
+    command = [sys.executable, "-m", __name__]  # unlike a pool, it does not import the main module
+    workers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writer, stderr=subprocess.DEVNULL)
+        for _ in range(count)
+    ]
+    os.close(writer)
+    try:
+        long_work.tell(what, 0, len(missing))
+        for number, worker in enumerate(workers):
+            assert worker.stdin is not None
+            with contextlib.suppress(BrokenPipeError), worker.stdin:
+                worker.stdin.write(json.dumps(missing[number::count]).encode())
+        with os.fdopen(reader) as lines:
+            for done, _ in enumerate(lines, 1):
+                long_work.tell(what, min(done, len(missing) - 1), len(missing))
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+        long_work.tell(what, len(missing), len(missing))
+
+
+def _place(database: Path, golds: Iterable[str]) -> tuple[Path, list[str]]:
+    """The folder for the instances of a database, and the golds that they are made for."""
+    chosen = sorted(set(golds), key=lambda sql: hashlib.sha256(_bytes(sql)).digest())[:GOLDS]
+    status = database.stat()
+    content = _content(database.absolute(), (status.st_size, status.st_mtime_ns))
+    name = hashlib.sha256(_bytes(json.dumps([content, sorted(chosen), _state()]))).hexdigest()
+    return cache_folder() / "sql" / "instances" / name[:32], sorted(chosen)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+@functools.lru_cache(maxsize=1_024)
+def _content(path: Path, stamp: tuple[int, int]) -> str:
+    """The hash of a file; its size and time of change are its key in this process."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@functools.cache
+def _state() -> str:
+    """A hash of what decides over instances: the libraries, and the code of judging."""
+    digest = hashlib.sha256(f"{sqlite3.sqlite_version} {metadata.version('sqlglot')}".encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _make(database: Path, golds: Sequence[str], folder: Path) -> Path:
+    """Make the instances, and put their folder in its place by one rename.
+
+    Where nothing can be kept, they lie in a temporary folder until the process ends.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError:
+        fresh = Path(tempfile.mkdtemp(prefix="toolgym-instances-"))
+        weakref.finalize(_make, shutil.rmtree, fresh, ignore_errors=True)
+        _write(database, golds, folder.name, fresh)
+        return fresh
+    try:
+        _write(database, golds, folder.name, fresh)
+        with contextlib.suppress(OSError):  # another process was quicker
+            fresh.rename(folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return folder
+
+
+def _write(database: Path, golds: Sequence[str], seed: str, folder: Path) -> None:
+    try:
+        source = read_source(database)
+    except NoInstance:
+        return
+    planted = gold_values(golds, source)
+    for number in range(1, INSTANCES + 1):
+        file = folder / f"{number:02}.sqlite"
+        try:
+            write_instance(source, instance_rows(source, planted, f"{seed}-{number}"), file)
+        except NoInstance:
+            file.unlink(missing_ok=True)
+
+
+def _work() -> None:
+    """Make what is asked for on stdin, and write a line for each database that is done."""
+    for database, golds in json.load(sys.stdin):
+        with contextlib.suppress(Exception):  # whoever needs it meets the same, and can be told
+            instance_files(Path(database), golds)
+        print(flush=True)
+
+
+if __name__ == "__main__":
+    _work()
