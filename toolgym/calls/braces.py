@@ -20,7 +20,7 @@ _HEAD = re.compile(r"call:\s*+([\w.\-/:]++)\s*+(?=\{)")
 _BLANK = re.compile(r"\s*+")
 _KEY = re.compile(r"([^\s:,{}\[\]<>\"'][^:,{}\[\]<>\"'\n]*+):")
 _BARE = re.compile(r"[^,:{}\[\]<>\"'\n]++")
-_NUMBER = re.compile(r"-?\d++(?:\.\d++)?+(?:[eE][+-]?\d++)?+")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?+(?:[eE][+-]?\d++)?+")
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _JSON = json.JSONDecoder()
 _LONGEST_NUMBER = 300
@@ -141,9 +141,7 @@ class _Braces:
         if word in _CONSTANTS:
             return _CONSTANTS[word]
         if len(word) <= _LONGEST_NUMBER and _NUMBER.fullmatch(word):
-            number = json.loads(word) if not word.lstrip("-").startswith("0") else float(word)
-            if isinstance(number, float) and word.lstrip("-").isdigit():
-                number = int(word)
+            number = json.loads(word)
             if math.isfinite(number):
                 return number
         self.mended = True

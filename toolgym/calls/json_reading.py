@@ -1,18 +1,17 @@
 """Reading one JSON object that a model wrote, from a known start.
 
-Valid JSON is decoded as it is, whatever tags its strings hold. What does not load is mended, in
-this order: raw control characters inside strings, brackets that are missing at the end, Python's
-own notation (single quotes, True), and at last `json_repair`. Before anything is mended, the text
-is checked for being cut off: where it ends inside a string, a number, a list, or before a value,
-the object is `truncated`, because half an answer must not become an answer. Only brackets missing
-after a complete value are put there.
+Valid JSON is decoded as it is, whatever tags its strings hold. What does not load is mended where
+it can be read in one way only: raw control characters inside strings, brackets that are missing at
+the end, Python's own notation (single quotes, True, a comma behind the last value), and keys
+without quotes. Anything else is an error that quotes the place; no value is guessed. Before
+anything is mended, the text is checked for being cut off: where it ends inside a string, a number,
+a list, or before a value, the object is `truncated`, because half an answer must not become an
+answer. Only brackets missing after a complete value are put there.
 
 A tag that closes a call may stand inside a string of broken JSON as well. Then the object is read
-beyond it if it can be read without a guess, and else it is an error: it is never cut at the tag.
+beyond it if it can be mended so, and else it is an error: it is never cut at the tag.
 
 Mending is slow, so one message gets `MAX_MENDED` characters of it, whatever it contains.
-`json_repair` looks at the rest of a text again for many a quote, bracket or colon, so it gets
-`MAX_GUESSED`, a product of characters and of these signs, those that are no quotes counted half.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import json_repair
 
 from toolgym.calls.repairs import REPAIRED_JSON, Repair
 
@@ -142,7 +139,7 @@ def _whole(stack: list[str], before: str, last: str, blank: bool) -> bool:
 
 
 MAX_MENDED = 16_384
-MAX_GUESSED = 1_000_000
+MAX_SHOWN = 24  # characters of broken JSON that an error quotes
 
 TRUNCATED = "truncated"
 MALFORMED = "it is not valid JSON"
@@ -160,7 +157,7 @@ class JsonRead:
         end: The position behind it.
         repairs: What had to be mended.
         problem: TRUNCATED, or half a sentence, if it could not be read.
-        guessed: Where its strings and brackets end is a guess.
+        cut: Brackets were put in front of its tag, which may be a part of it.
         missing: How many brackets are missing at the end of the text.
         open_at: From where on the text belongs to this object up to its very end, because a string
             or a bracket is not closed; -1 if it does not.
@@ -170,7 +167,7 @@ class JsonRead:
     end: int
     repairs: tuple[Repair, ...] = ()
     problem: str = ""
-    guessed: bool = False
+    cut: bool = False
     missing: int = 0
     open_at: int = -1
 
@@ -183,7 +180,12 @@ class NotALiteral(ValueError):
     """A Python expression is more than literals."""
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of its pairs of keys and values; a key that is repeated keeps its one value.
+
+    Raises:
+        ConflictingKeys: It has two.
+    """
     members = dict(pairs)
     if len(members) == len(pairs):
         return members
@@ -191,13 +193,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         if value is None or members.get(key) is None:
             members[key] = value if value is not None else members.get(key)
-        elif members[key] != value:
+        elif members[key] != value or type(members[key]) is not type(value):
             raise ConflictingKeys(key)
     return members
 
 
-_STRICT = json.JSONDecoder(object_pairs_hook=_object)
-_LOOSE = json.JSONDecoder(object_pairs_hook=_object, strict=False)
+_CLOSED_LATER = re.compile(r"[^{}]*+\}")
+_STRICT = json.JSONDecoder(object_pairs_hook=members_of)
+_LOOSE = json.JSONDecoder(object_pairs_hook=members_of, strict=False)
 
 
 class JsonReader:
@@ -211,7 +214,6 @@ class JsonReader:
         self.text = text
         self._cuts = cuts
         self._left = MAX_MENDED
-        self._guesses = MAX_GUESSED
 
     def read(self, start: int, limit: int) -> JsonRead:
         """The object that begins at `start`; `limit` is where its tag, or the text, ends."""
@@ -246,21 +248,21 @@ class JsonReader:
                 return self._across(start, limit, shape.open_at)
         if shape.depth > MAX_NESTING:
             return JsonRead(None, limit, problem="it is nested too deeply")
+        if shape.closers and _CLOSED_LATER.match(self.text, limit, limit + MAX_MENDED):
+            return JsonRead(None, limit, problem="the brackets that close it stand behind its tag")
         self._left -= len(window)
         end = start + shape.end if shape.end is not None else limit
         missing = len(shape.closers) if at_end and shape.end is None else 0
-        guessed = shape.end is None and not at_end
+        chunk = window[: shape.end].rstrip()
         try:
-            chunk = window if shape.end is None else window[: shape.end]
-            value = as_written(chunk.rstrip() + shape.closers)
-            if value is None:
-                guessed, value = True, self._guess(chunk)
+            value = as_written(chunk + shape.closers)
         except ConflictingKeys:
             return JsonRead(None, end, problem=CONFLICT)
-        if not isinstance(value, dict) or not value:
-            return JsonRead(None, end, problem=MALFORMED)
-        open_at = start if missing and not guessed else -1
-        return JsonRead(value, end, (REPAIRED_JSON,), "", guessed, missing, open_at)
+        if not isinstance(value, dict) or not value or (shape.closers and chunk[-1] == ","):
+            return JsonRead(None, end, problem=self._malformed(start, end))
+        cut = shape.end is None and not at_end
+        open_at = start if missing else -1
+        return JsonRead(value, end, (REPAIRED_JSON,), "", cut, missing, open_at)
 
     def _across(self, start: int, limit: int, open_at: int) -> JsonRead:
         """An object with a string that is open at `limit`: the tag there may be a part of it."""
@@ -285,21 +287,25 @@ class JsonReader:
         at = start if missing else -1
         return JsonRead(value, start + end, (REPAIRED_JSON,), missing=missing, open_at=at)
 
-    def _guess(self, chunk: str) -> Any:
-        """The object as `json_repair` reads it; None if it is too much work."""
-        quotes = chunk.count('"') + chunk.count("'")
-        others = sum(map(chunk.count, "{}[]:,"))
-        self._guesses -= len(chunk) * (quotes + others // 2)
-        if self._guesses < 0:
-            return None
+    def _malformed(self, start: int, end: int) -> str:
+        """What is wrong with the object at `start`, with the place from which on it is no JSON."""
         try:
-            return json_repair.loads(chunk, skip_json_loads=True)
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            return None
+            _LOOSE.raw_decode(self.text, start)
+        except json.JSONDecodeError as error:
+            shown = self.text[error.pos : min(end, error.pos + MAX_SHOWN)]
+            before = self.text[max(start, error.pos - MAX_SHOWN) : error.pos].rstrip()
+            quote = r"; a quote inside a text is written as \"" if before.endswith('"') else ""
+            return f"{MALFORMED} from {shown!r} on{quote}" if shown else MALFORMED
+        except (ValueError, RecursionError):
+            pass
+        return MALFORMED
 
 
 def as_written(chunk: str) -> Any:
     """The value of JSON with raw line breaks, or of Python's notation; None if it is neither.
+
+    Python reads two texts side by side as one and skips a comment, and so would lose a quote, a
+    comma or a word that was meant: that is neither.
 
     Raises:
         ConflictingKeys: It would load, but one key has two different values.
@@ -313,11 +319,31 @@ def as_written(chunk: str) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        return python_literal(chunk)
+        return None if _loses_text(chunk) else python_literal(chunk)
     except ConflictingKeys:
         raise
     except ValueError:
         return None
+
+
+# A string, or what stands between strings. A backslash takes the next character along, so a quote
+# that is not closed is met once only.
+PIECE = re.compile(rf"({THREE_DOUBLE}|{THREE_SINGLE}|{DOUBLE}|{SINGLE})|[^\"'\\]++|\\?.", re.DOTALL)
+
+
+def _loses_text(chunk: str) -> bool:
+    """Whether a string follows another, or a comment stands, outside of strings."""
+    behind_string = False
+    for piece in PIECE.finditer(chunk):
+        if piece.group(1) is not None:
+            if behind_string:
+                return True
+            behind_string = True
+        elif not piece.group().isspace():
+            if "#" in piece.group():
+                return True
+            behind_string = False
+    return False
 
 
 _ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|[\n\\'\"abfnrtvxNuU]|.)", re.DOTALL)
@@ -352,11 +378,19 @@ def parse_expression(source: str) -> ast.expr:
 def python_literal(source: str) -> Any:
     """The value of a Python literal; `true`, `false`, `null` are read as JSON means them.
 
+    A key may stand without quotes: no variable can be meant there.
+
     Raises:
         NotALiteral: It is more than a literal.
         ConflictingKeys: One dict has one key with two different values.
     """
-    return literal_value(parse_expression(source))
+    tree = parse_expression(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            node.keys = [
+                ast.Constant(key.id) if isinstance(key, ast.Name) else key for key in node.keys
+            ]
+    return literal_value(tree)
 
 
 def literal_value(node: ast.expr, depth: int = 0) -> Any:
@@ -378,7 +412,7 @@ def literal_value(node: ast.expr, depth: int = 0) -> Any:
             named = [literal_value(key, depth + 1) if key else None for key in keys]
             if not all(isinstance(key, str) for key in named):
                 raise NotALiteral("a key that is not text")
-            return _object(
+            return members_of(
                 [
                     (str(key), literal_value(value, depth + 1))
                     for key, value in zip(named, values, strict=True)

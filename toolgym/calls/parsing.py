@@ -262,6 +262,8 @@ def _parsed(fields: dict[Any, Any] | None, specs: Mapping[str, ToolSpec]) -> Raw
     if not text.startswith("{"):
         return raw if text else RawCall(raw.name, {}, "parsed", raw.repairs)
     read = JsonReader(text).read(0, len(text))
+    if not read.problem and text[read.end :].strip():
+        read.problem = "something stands behind its arguments"
     if read.problem:
         error = call_errors.unreadable(read.problem == TRUNCATED, read.problem, specs)
         return RawCall(raw.name, {}, "parsed", raw.repairs, error)

@@ -21,6 +21,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from toolgym.calls.json_reading import members_of
+
 MAX_DEPTH = 40
 MAX_VALUES = 50_000
 MAX_INTEGER_BITS = 1024  # what a float can hold; Python refuses to print integers of 4,300 digits
@@ -126,10 +128,10 @@ def plain_json(text: str, *, strict: bool = True) -> Any:
         strict: Refuse raw control characters in its strings.
 
     Raises:
-        ValueError: It is no JSON, or has no plain value.
+        ValueError: It is no JSON, has one key with two values, or has no plain value.
     """
     try:
-        return PlainCopy().of(json.loads(text, strict=strict))
+        return PlainCopy().of(json.loads(text, strict=strict, object_pairs_hook=members_of))
     except RecursionError:
         raise NotPlain("it is nested too deeply") from None
 

@@ -21,12 +21,9 @@ from typing import Any
 from toolgym.calls import errors as call_errors
 from toolgym.calls.json_reading import (
     CONSTANTS,
-    DOUBLE,
     MAX_MENDED,
-    SINGLE,
+    PIECE,
     THOUGHT,
-    THREE_DOUBLE,
-    THREE_SINGLE,
     ConflictingKeys,
     NotALiteral,
     Outline,
@@ -42,13 +39,12 @@ from toolgym.tools import ToolSpec
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-/:]*+(?=\()")
 _INNER_NAME = re.compile(rf"(?<![\w.\-/:]){_NAME.pattern}")  # else one search for each letter
-# A string, or what stands between strings. A backslash takes the next character along, so a quote
-# that is not closed is met once only.
-_PIECE = re.compile(
-    rf"({THREE_DOUBLE}|{THREE_SINGLE}|{DOUBLE}|{SINGLE})|[^\"'\\]++|\\?.", re.DOTALL
-)
 _VALUE = re.compile(r"\s*+(?:\w++\s*+=|[\"'\[{]|-?[\d.]++\s*+$)")  # how an argument begins
 _LINE_END = re.compile(r"[ \t]*+[;`]*+[ \t]*+(?:#[^\n]*+)?+(?=\n|$|</tool_call>|<\|)")
+# How an expression goes on of which a call is a part only.
+_GOES_ON = re.compile(
+    r"\s*+(?:[-+*/%|&^@(]|[=!]=|[<>]=?\s|\[(?!/)|\.\w|(?:or|and|if|in|is|not|for)\b)"
+)
 _NOTHING = re.compile(r"[ \t\n;`]*+\Z")
 _BLANK = re.compile(r"\s*+")
 _FENCE = re.compile(r"\s*+(?:```\w*+\s*+|`)?+")
@@ -103,6 +99,8 @@ def _closed(source: Source, start: int, end: int, name: str, sure: bool) -> Pyth
     tail = _LINE_END.match(text, end)
     if tail is None and not sure:
         return PythonRead((), start)
+    if tail is None and _GOES_ON.match(text, end):
+        return PythonRead(_unreadable(name, specs, "it is a part of an expression"), end)
     words = None
     if tail is not None and name in specs:
         whole = _NOTHING.match(text, tail.end()) and source.skip(0, _FENCE) >= start
@@ -111,7 +109,7 @@ def _closed(source: Source, start: int, end: int, name: str, sure: bool) -> Pyth
     if calls is None:
         alone = name in specs and _NOTHING.match(text, end) is not None
         alone = alone and (sure or source.skip(0, _BLANK) >= start)
-        calls = _unreadable(name, specs) if alone else ()
+        calls = _unreadable(name, specs, NOT_LITERAL) if alone else ()
     return PythonRead(calls, end if tail is None else tail.end())
 
 
@@ -138,8 +136,11 @@ def _unclosed(source: Source, start: int, offset: int, shape: Outline, name: str
 _MENDED = (REPAIRED_JSON,)
 
 
-def _unreadable(name: str, specs: Mapping[str, ToolSpec]) -> tuple[RawCall, ...]:
-    error = call_errors.malformed_call("its arguments must be literal values", specs)
+NOT_LITERAL = r"its arguments must be literal values; a quote inside a text is written as \'"
+
+
+def _unreadable(name: str, specs: Mapping[str, ToolSpec], reason: str) -> tuple[RawCall, ...]:
+    error = call_errors.malformed_call(reason, specs)
     return (RawCall(name, {}, "python", error=error),)
 
 
@@ -159,10 +160,12 @@ def _calls(
 
     between, joined = "", list[str]()
     changed = False
-    for piece in _PIECE.finditer(source):
+    for piece in PIECE.finditer(source):
         if piece.group(1) is None:
             between += piece.group()
             continue
+        if joined and not between.strip(" \t"):
+            return None  # Python joins 'it''s' or ["a" "b"], where a quote or a comma may be meant
         string = _one_line(piece.group())
         changed = changed or string != piece.group()
         joined += [_INNER_NAME.sub(plain_name, between), string]

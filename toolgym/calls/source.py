@@ -45,7 +45,7 @@ class RawCall:
         textual: Whether the format writes values as bare text (XML forms), so that types are
             implied.
         positional: Values without names that stood before the named ones (Python calls).
-        whole: Nothing is missing and nothing was guessed: it ends where it was written to end.
+        whole: Nothing is missing: it ends where it was written to end.
         unfinished: The text ends before the arguments are closed, so more may have been meant.
     """
 
@@ -87,7 +87,8 @@ def from_mapping(data: dict[Any, Any], kind: str, repairs: tuple[Repair, ...] = 
         return RawCall(None, None, kind, repairs)
     wrappers = [key for key in _ARGUMENTS if key in data and key != name_key]
     filled = [key for key in wrappers if data[key] is not None]
-    if not wrappers:
+    objects = [data[key] for key in filled if issubclass(type(data[key]), dict)]
+    if not wrappers or any(each != objects[0] for each in objects):  # all stand under their keys
         flat = {k: v for k, v in data.items() if k != name_key and k not in _BESIDE}
         extra = (FLAT_ARGUMENTS,) if flat else ()
         return RawCall(data[name_key], flat, kind, (*repairs, *extra, *_renamed(kind, name_key)))
@@ -297,7 +298,7 @@ def as_read(call: RawCall, read: JsonRead, depth: int = 0) -> RawCall:
     Args:
         depth: Brackets that may be missing though every argument was given.
     """
-    if not (read.guessed or read.missing):
+    if not (read.cut or read.missing):
         return call
     return replace(call, whole=False, unfinished=read.missing > depth)
 

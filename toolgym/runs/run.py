@@ -65,7 +65,7 @@ EVALUATION = "eval"
 """The phase of the episodes that `toolgym eval` writes into a folder of their own."""
 ALL_PHASES = (*ROLLOUT_PHASES, *SELECTION_PHASES, EVALUATION)
 RECORDED_PACKAGES = (
-    *("toolgym", "gymnasium", "pydantic", "numpy", "sqlglot", "sqlite-utils", "json-repair"),
+    *("toolgym", "gymnasium", "pydantic", "numpy", "sqlglot", "sqlite-utils"),
     *("rapidfuzz", "torch", "transformers", "tokenizers", "trl", "datasets", "accelerate", "peft"),
 )
 """What decides over a run's numbers."""

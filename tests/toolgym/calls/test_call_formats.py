@@ -132,9 +132,11 @@ BROKEN = {
     f"<tool_call>{D[:-2]}": ("missing_close_tag", "repaired_json"),
     f"<tool_call>```json\n{D}\n```</tool_call>": ("repaired_json",),
     f"<tool_call>[{D}]</tool_call>": ("repaired_json",),
-    f"<tool_call>{D.replace('{', '{,', 1)}</tool_call>": ("repaired_json",),
     '<tool_call>describe\n{"table_name": "x"}</tool_call>': ("repaired_json",),
     '{"name": "describe", "arguments": {table_name: "x"}}': ("repaired_json",),
+    "<tool_call>{name: 'describe', arguments: {\"table_name\": 'x'}}</tool_call>": (
+        "repaired_json",
+    ),
     '{"name": "describe", "arguments": {"table_name": "x",}}': ("repaired_json",),
     "<function=describe><parameter=table_name>x</function>": ("missing_close_tag",),
     "<function=describe><parameter=table_name>x</parameter>": ("missing_close_tag",),
@@ -149,9 +151,8 @@ def test_a_broken_call_is_mended_with_exactly_these_repairs(text):
     assert parse_calls(text, TOOLS) == [ToolCall("describe", {"table_name": "x"}, BROKEN[text])]
 
 
-def test_quotes_and_line_breaks_in_sql_are_mended():
+def test_line_breaks_and_single_quotes_in_sql_are_mended():
     for text, sql in [
-        ('{"name": "query", "arguments": {"sql": "SELECT "a" FROM t"}}', 'SELECT "a" FROM t'),
         ('{"name": "query", "arguments": {"sql": "SELECT a\nFROM t"}}', "SELECT a\nFROM t"),
         ('query(sql="SELECT a\nFROM t")', "SELECT a\nFROM t"),
         (r"{'name': 'query', 'arguments': {'sql': 'LIKE \'\d%\''}}", r"LIKE '\d%'"),
@@ -169,6 +170,10 @@ def test_quotes_and_line_breaks_in_sql_are_mended():
         '{"name": "describe", "arguments": {"table_name": "a", "table_name": "b"}}',
         "<function=query><parameter=sql>a</parameter><parameter=sql>b</parameter></function>",
         "answer(Paris)",
+        f"<tool_call>{D.replace('{', '{,', 1)}</tool_call>",
+        '{"name": "query", "arguments": {"sql": "SELECT "a" FROM t"}}',
+        '{"name": "query", "arguments": {"sql": "SELECT a" "FROM t"}}',
+        "query('SELECT ''a'' FROM t')",
         '<tool_call>{"name": 5, "arguments": {}}</tool_call>',
         '<tool_call>{"name":"answer","arguments":{"value":'
         + "[" * 3000
@@ -180,6 +185,28 @@ def test_what_cannot_be_read_behind_a_mark_is_malformed(text):
     (call,) = parse_calls(text, TOOLS)
     assert call.error is not None
     assert call.error.code == "malformed_call"
+
+
+def test_an_error_says_where_the_json_breaks_and_how_a_quote_is_written():
+    for written, told in {
+        '"SELECT "a" FROM t"': (
+            "it is not valid JSON from 'a\" FROM t\"}}' on; "
+            r"a quote inside a text is written as \"."
+        ),
+        '"SELECT\n1" + 2': "it is not valid JSON from '+ 2}}' on; "
+        r"a quote inside a text is written as \".",
+        "1539 - 1": "it is not valid JSON from '- 1}}' on.",
+        "1 - " + "9" * 5_000: f"it is not valid JSON from '- {'9' * 22}' on.",
+        "": "it is not valid JSON from '}}' on.",
+    }.items():
+        text = f'<tool_call>{{"name": "query", "arguments": {{"sql": {written}}}}}</tool_call>'
+        (call,) = parse_calls(text, TOOLS)
+        assert call.error.message == f"The call could not be read: {told}"
+
+
+def test_python_joins_texts_that_stand_on_lines_of_their_own():
+    text = "query(\n    'SELECT a '\n    'FROM t'\n)"
+    assert parse_calls(text, TOOLS)[0].arguments == {"sql": "SELECT a FROM t"}
 
 
 def test_one_broken_call_does_not_take_its_neighbours_along():
@@ -226,6 +253,9 @@ MEGABYTE = {
     "keys": lambda: "<tool_call>describe" + "<arg_key>a</arg_key><arg_value>" * 30_000,
     "nested objects": lambda: '{"name": "a", "arguments": [\n' * 30_000,
     "lists": lambda: "[describe(" * 100_000,
+    "texts side by side": lambda: '<tool_call>{"name": "a", "arguments": ' + '"a" ' * 250_000,
+    "broken objects": lambda: '<tool_call>{"name": "a", "x": 1 - 1}</tool_call>\n' * 22_000,
+    "one broken object": lambda: '<tool_call>{"name": "a", "x": 1 - ' + "1 " * 500_000 + "}",
     "minus": lambda: "answer(" + "-" * 1_000_000 + "1)",
 }
 
