@@ -2,7 +2,8 @@
 
 A value that fits as it is stays as it is. Otherwise pydantic's lax rules apply (`"7"` for an
 integer), and three more: a number for a text argument becomes text, a list or object of one is
-opened, a list or object written as JSON text is decoded. NaN and infinity fit nothing: no
+opened (for a terminal tool an object only under the argument's name), a list or object written as
+JSON text is decoded. NaN and infinity fit nothing: no
 database and no JSON holds them. Formats that write bare text (XML) say nothing about types, so
 there the argument's own type decides.
 """
@@ -185,7 +186,9 @@ def _opened(plan: Plan, name: str, value: Any) -> Any:
     if isinstance(value, list) and len(value) == 1:
         return value[0]
     if isinstance(value, dict) and len(value) == 1:
-        return next(iter(value.values()))
+        key, inner = next(iter(value.items()))
+        # A terminal call ends the episode: what stands under another key is perhaps not its value.
+        return inner if fold(key) == fold(name) or not plan.spec.terminal else value
     if isinstance(value, (bool, int, float)) and name in plan.texts:
         return json.dumps(value)
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
@@ -239,18 +242,25 @@ WRAPPERS = ("arguments", "parameters", "args", "input", "kwargs", "params", "too
 MAX_WRAPPED = 4  # an object in an object in an object ...
 
 
-def shape(plan: Plan, written: Any, first: Sequence[Any], repairs: list[Repair]) -> dict[str, Any]:
+def shape(
+    plan: Plan,
+    written: Any,
+    first: Sequence[Any],
+    specs: Mapping[str, ToolSpec],
+    repairs: list[Repair],
+) -> dict[str, Any]:
     """A mapping of arguments out of whatever was written in their place.
 
     Raises:
-        ToolError: Values by position do not fit the signature.
+        ToolError: Values by position do not fit the signature, or a text in their place begins as
+            JSON does and is none.
     """
     for _ in range(MAX_WRAPPED):
-        inner = _decoded(written)
+        inner = _decoded(written, specs)
         if inner is not written:
             repairs.append(DECODED_ARGUMENTS)
             written = inner
-        key = _wrapper(plan, written)
+        key = _wrapper(plan, written, specs)
         if key is None:
             break
         repairs.append(UNWRAPPED_ARGUMENTS)
@@ -298,6 +308,8 @@ def match(
         spare.pop(key, None)
     _respell(plan, matched, spare, repairs)
     missing = [name for name in plan.required if name not in matched]
+    if plan.spec.terminal and any(name in nulls for name in missing):
+        raise call_errors.missing_argument(plan.spec, missing)  # no value was meant for it
     if missing:
         _fill(plan, missing, matched, spare, specs, repairs)
     if nulls:
@@ -310,12 +322,16 @@ def match(
 def _respell(
     plan: Plan, matched: dict[str, Any], spare: dict[str, Any], repairs: list[Repair]
 ) -> None:
-    """Move keys that differ from an absent argument in case and separators only."""
+    """Move keys that differ from an absent argument in case and separators only.
+
+    Raises:
+        ToolError: Two such keys, or one and the argument itself, have two values.
+    """
     claims: dict[str, list[str]] = {}
     for key in spare:
         name = plan.folded.get(fold(key))
-        if name is not None and name not in matched:
-            claims.setdefault(name, []).append(key)
+        if name is not None and (name not in matched or matched[name] != spare[key]):
+            claims.setdefault(name, [name] if name in matched else []).append(key)
     for name, keys in claims.items():
         if len(keys) > 1:
             raise call_errors.ambiguous_argument(plan.spec, name, keys)
@@ -348,25 +364,25 @@ def _fill(
     repairs.append(RENAMED_KEY)
 
 
-def _decoded(written: Any) -> Any:
-    """The object or list that a text holds as JSON; the same object if it holds none."""
+def _decoded(written: Any, specs: Mapping[str, ToolSpec]) -> Any:
+    """The object or list that a text holds as JSON; the same object if it is no such text."""
     if not isinstance(written, str) or written.lstrip()[:1] not in ("{", "["):
         return written
     try:
-        decoded = plain_json(written, strict=False)
+        return plain_json(written, strict=False)
     except ValueError:
-        return written
-    return decoded if isinstance(decoded, (dict, list)) else written
+        reason = "its arguments are a text that begins as JSON and is none"
+        raise call_errors.malformed_call(reason, specs) from None
 
 
-def _wrapper(plan: Plan, written: Any) -> str | None:
+def _wrapper(plan: Plan, written: Any, specs: Mapping[str, ToolSpec]) -> str | None:
     """The key under which all arguments lie one level deeper, if there is one."""
     if not isinstance(written, dict):
         return None
     filled = [key for key, value in written.items() if value is not None]
     if len(filled) != 1 or filled[0] not in WRAPPERS or filled[0] in plan.names:
         return None
-    inner = _decoded(written[filled[0]])
+    inner = _decoded(written[filled[0]], specs)
     return filled[0] if isinstance(inner, dict) else None
 
 
@@ -374,10 +390,10 @@ def _values(plan: Plan, written: Any, repairs: list[Repair]) -> list[Any]:
     """Values by position; a list that can only be the one argument's own value is that value."""
     if not isinstance(written, list):
         return [written]
+    if len(plan.names) == 1 and len(written) != 1 and fits(plan, plan.names[0], written):
+        return [written]
     values = list(written)
     while len(values) > len(plan.names) and values[-1] is None:
         values.pop()
         repairs.append(DROPPED_NULL)
-    if len(plan.names) == 1 and len(values) != 1 and fits(plan, plan.names[0], written):
-        return [written]
     return values

@@ -119,7 +119,7 @@ def _fit(
     """Arguments that fit the plan; adds what it repaired to `repairs`, raises a `ToolError`."""
     written = raw.arguments
     if first or not (isinstance(written, dict) and plan.has_exactly(written)):
-        shaped = argument_keys.shape(plan, written, first, repairs)
+        shaped = argument_keys.shape(plan, written, first, specs, repairs)
         if raw.textual:
             shaped = argument_values.decode_text(plan, shaped)
         written = argument_keys.match(plan, shaped, specs, repairs)
