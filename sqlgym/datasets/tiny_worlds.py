@@ -1,8 +1,9 @@
 """Small generated worlds for a model of half a million parameters: the data set "tiny".
 
-Three schemas of three tables, each filled eight times with different rows: `shop_0` to `shop_7`
-have the same tables and names but other numbers. A question about a schema is asked of all eight,
-and its answers differ, so they cannot be learnt by heart: the model must use its tools.
+Three schemas of three tables, each filled nine times with different rows: `shop_0` to `shop_8`
+have the same tables and names but other numbers. A question about a schema is asked of each filling
+in which its condition matters: with another answer than without. The answers of a question differ,
+so they cannot be learnt by heart: the model must use its tools.
 
 Seven kinds of question: a count, a maximum, a minimum, a sum, a count above a bound, a number and
 a text looked up by name. A sixth of the texts, chosen by a hash of schema and text, is held out
@@ -21,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +32,7 @@ from sqlgym.datasets import layout
 from sqlgym.datasets.layout import ColumnSource, DatabaseSource, FolderSource, TableSource, Value
 from toolgym.cache import cache_folder
 
-SEEDS: Final = 8
+SEEDS: Final = 9
 HELD_OUT: Final = 6  # one text in so many goes to dev
 NEW_SEEDS: Final = 2  # fillings of a schema that train has not
 COMPOSED: Final = 5000  # the numbers of composed questions begin here
@@ -159,16 +161,17 @@ def build_tiny(cache: Path | None = None) -> Path:
 
 
 def generate() -> FolderSource:
-    """All worlds with their questions. Those of train and dev fit every filling of their schema."""
-    databases = _databases(WORLDS, SEEDS)
+    """All worlds with the questions whose condition matters."""
+    databases, others = _databases(WORLDS, SEEDS), _databases(NEW_WORLDS, NEW_SEEDS)
     splits: dict[bool, list[Entry]] = {False: [], True: []}
-    for schema, entry in _entries(WORLDS, SEEDS):
-        splits[is_held_out(schema, entry["question"])].append(entry)
+    for entry in _telling(databases, _entries(WORLDS, SEEDS)):
+        splits[is_held_out(_schema(entry["db_id"]), entry["question"])].append(entry)
     train, dev = (_mixed(splits[held_out]) for held_out in (False, True))
-    elsewhere = _mixed([entry for _, entry in _entries(NEW_WORLDS, NEW_SEEDS)])
-    more = {"dev-databases": elsewhere, "dev-shapes": _mixed(_composed(databases))}
-    databases += _databases(NEW_WORLDS, NEW_SEEDS)
-    return FolderSource(databases, train, dev, more=more)
+    more = {
+        "dev-databases": _mixed(_telling(others, _entries(NEW_WORLDS, NEW_SEEDS))),
+        "dev-shapes": _mixed(_telling(databases, _composed(databases))),
+    }
+    return FolderSource(databases + others, train, dev, more=more)
 
 
 def _databases(worlds: Mapping[str, Mapping[str, Kind]], seeds: int) -> tuple[DatabaseSource, ...]:
@@ -179,27 +182,55 @@ def _databases(worlds: Mapping[str, Mapping[str, Kind]], seeds: int) -> tuple[Da
     )
 
 
-def _entries(worlds: Mapping[str, Mapping[str, Kind]], seeds: int) -> Iterator[tuple[str, Entry]]:
-    """Each schema with an entry: every question about it, of every filling."""
+def _schema(db_id: str) -> str:
+    return db_id.rpartition("_")[0]
+
+
+def _telling(databases: Iterable[DatabaseSource], entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries that have another answer without their condition.
+
+    The others would reward a query that leaves the condition out.
+    """
+    rows = {database.db_id: _in_memory(database) for database in databases}
+    for entry in entries:
+        ask, query = rows[entry["db_id"]].execute, entry["query"]
+        everything = query.partition(" WHERE ")[0]
+        if ask(query).fetchall() != ask(everything).fetchall():
+            yield entry
+    for connection in rows.values():
+        connection.close()
+
+
+def _in_memory(database: DatabaseSource) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:")
+    for table in database.tables:
+        columns = ", ".join(column.name for column in table.columns)
+        marks = ", ".join("?" for _ in table.columns)
+        connection.execute(f"CREATE TABLE {table.name} ({columns})")
+        connection.executemany(f"INSERT INTO {table.name} VALUES ({marks})", table.rows)
+    return connection
+
+
+def _entries(worlds: Mapping[str, Mapping[str, Kind]], seeds: int) -> Iterator[Entry]:
+    """Every question about a schema, of every filling."""
     for schema, kinds in worlds.items():
         texts = [pair for table, kind in kinds.items() for pair in _questions(table, kind)]
         for number, (question, query) in enumerate(texts):
             for seed in range(seeds):
-                yield schema, _entry(f"{schema}_{seed}", number, question, query)
+                yield _entry(f"{schema}_{seed}", number, question, query)
 
 
 def _composed(databases: Iterable[DatabaseSource]) -> Iterator[Entry]:
     """Questions of a shape that the others have not, where two rows at least are asked about."""
     for database in databases:
-        schema = database.db_id.rpartition("_")[0]
         number = COMPOSED
         for table in database.tables:
-            kind = WORLDS[schema][table.name]
+            kind = WORLDS[_schema(database.db_id)][table.name]
             places = {column.name: place for place, column in enumerate(table.columns)}
             for question, query, column, bound in _extremes(table.name, kind):
                 number += 1
                 above = [row for row in table.rows if int(row[places[column]] or 0) > bound]
-                if len(above) >= 2 and is_held_out(schema, question):
+                if len(above) >= 2:
                     yield _entry(database.db_id, number, question, query)
 
 

@@ -65,7 +65,7 @@ def test_it_says_first_what_is_trained_on_what_and_ends_with_a_table(small_run):
     assert lines[0].startswith("Training the tiny model (built here, half a million parameters)")
     assert '"tiny"' in lines[0]
     assert lines[1].startswith(
-        "Measured on unseen tasks (640 in tiny (dev)) and on unseen databases"
+        "Measured on unseen tasks (650 in tiny (dev)) and on unseen databases"
     )
     assert any(line.startswith("accuracy") for line in lines)
     assert lines[-1].startswith("Report: ")
