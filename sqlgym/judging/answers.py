@@ -22,6 +22,7 @@ from sqlgym.database.render import MAX_CHARS, MAX_ROWS, is_readable
 from sqlgym.judging.answer_parsing import Grid, readings
 from sqlgym.judging.cells import Cell, is_date, read_number, same_cell
 from sqlgym.judging.results import MATCHED_EXACTLY, Verdict, pair_up, spans
+from sqlgym.judging.units import Units, units_of
 
 Cells = list[list[Cell]]
 Kind = Literal["number", "text", "date", "list", "row", "table"]
@@ -36,12 +37,14 @@ class GoldAnswer:
         rows: Its rows; at least one.
         ordered: The order of the rows counts.
         runs: With `ordered`, the sizes of the runs of rows that tie and may change places.
+        question: What was asked; the units that it names may stand beside numbers.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     ordered: bool
     runs: tuple[int, ...] = ()
+    question: str = ""
 
     @classmethod
     def of(
@@ -50,6 +53,7 @@ class GoldAnswer:
         rows: Sequence[Sequence[Any]],
         ordered: bool,
         runs: Sequence[int] = (),
+        question: str = "",
     ) -> GoldAnswer:
         """The gold answer of a query result.
 
@@ -58,7 +62,14 @@ class GoldAnswer:
         """
         if not rows or not rows[0]:
             raise ValueError("an empty result is no answer; refuse the task")
-        return cls(tuple(columns), tuple(map(tuple, rows)), ordered, tuple(runs))
+        return cls(tuple(columns), tuple(map(tuple, rows)), ordered, tuple(runs), question)
+
+    @property
+    def units(self) -> tuple[Units, ...]:
+        """What may stand beside the numbers of each column."""
+        columns = zip(*self.rows, strict=True)
+        numeric = tuple(any(isinstance(cell, int | float) for cell in each) for each in columns)
+        return units_of(self.question, self.columns, numeric)
 
     @property
     def kind(self) -> Kind:
@@ -82,7 +93,8 @@ def matches(gold: GoldAnswer, value: Any) -> Verdict:
     """
     shape = len(gold.rows), len(gold.rows[0])
     shaped = False
-    gold_cells = [list(map(Cell, row)) for row in gold.rows]
+    units = gold.units
+    gold_cells = [list(map(Cell, row, units)) for row in gold.rows]
     for grid in readings(value, gold.columns):
         if len(grid) == shape[0] and all(len(row) == shape[1] for row in grid):
             shaped = True
@@ -156,7 +168,7 @@ def _marks(gold: Sequence[Cell], cells: Sequence[Cell]) -> tuple[list[Any], list
             return [cell.text for cell in gold], [cell.text for cell in cells]
     elif all(type(cell.value) is int for cell in gold):
         read = [cell.number if isinstance(cell.value, str) else None for cell in cells]
-        numbers = [number[0] for number in read if number is not None and not number[2]]
+        numbers = [number.value for number in read if number is not None and not number.unit]
         if len(numbers) == len(cells):
             return [cell.value for cell in gold], numbers
     return None
@@ -174,7 +186,7 @@ def _cell_key(cell: Cell) -> str:
     value = cell.value
     if isinstance(value, str):
         read = read_number(value)
-        return f"{float(read[0]):.6g}" if read else cell.text
+        return f"{float(read.value):.6g}" if read else cell.text
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
         return f"{float(value):.6g}"
     return ""

@@ -2,9 +2,9 @@
 
 | gold    | accepted                                                                               |
 |---------|----------------------------------------------------------------------------------------|
-| integer | the same number: 1234, "1234.0", "1,234", "$1,234", "1234 km"; true/false for 1/0     |
+| integer | the same number: 1234, "1234.0", "1,234"; true/false for 1/0                           |
 | float   | equal when rounded to the decimals the answer gives, at least two; or within 1e-6      |
-| either  | a percentage both ways: "12%" is 12 and .12                                            |
+| either  | with a unit that fits: "$1,234", "1234 km", "12%" (see `sqlgym.judging.units`)         |
 | text    | the same after Unicode NFC, letter case, runs of blanks and one pair of quotes ignored |
 | date    | as text, or the same day written otherwise: "2014-05-03", "2014/5/3", "May 3, 2014"    |
 | NULL    | null, "NULL", "None", or nothing                                                       |
@@ -21,26 +21,19 @@ import math
 import re
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlgym.judging.nfc import nfc
+from sqlgym.judging.units import ANY, Units
 from toolgym.lazy import lazy
 
 LONGEST_NUMBER = 400
 """Characters of a number's text, and its decimal exponent: more is no number that SQLite holds."""
 
-_UNITS = """
-    % percent usd eur gbp dollar dollars euro euros pound pounds
-    mm cm km ft feet foot in inch inches mi mile miles meters metres kilometers kilometres
-    mg g kg lb lbs grams kilograms tons ml l liters litres gallons mph kmh km/h cc hp
-    s sec seconds min minutes h hours day days week weeks month months year years
-    people persons rows records items times points units total
-"""
-_UNIT = "|".join(map(re.escape, sorted([*_UNITS.split(), "years old", "in total"], key=len)[::-1]))
 _NUMBER = re.compile(
-    rf"""(?P<sign>[+-]?)\s?(?:us\$|[$€£¥₹]|usd|eur|gbp)?\s?(?P<minus>-?)
-    (?P<digits>(?:[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)(?P<power>e[+-]?[0-9]{{1,4}})?
-    (?:\s?(?P<unit>{_UNIT}))?""",
+    r"""(?P<sign>[+-]?)\s?(?P<currency>us\$|[$€£¥₹]|usd|eur|gbp)?\s?(?P<minus>-?)
+    (?P<digits>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)(?P<power>e[+-]?[0-9]{1,4})?
+    (?P<unit>[\s-]?[^\W\d].{0,60}|\s?[%$€£¥₹°].{0,60})?""",
     re.IGNORECASE | re.VERBOSE,
 )
 _PLAIN_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
@@ -66,6 +59,14 @@ _DATES = tuple(
 _MIDNIGHT = re.compile(r"[0:.]*")
 
 
+class Number(NamedTuple):
+    """A number that a text spells, with how many decimals it is written, and what is beside it."""
+
+    value: Decimal
+    decimals: int
+    unit: str
+
+
 class Cell:
     """A value with what is read of it, read once however often it is compared.
 
@@ -73,10 +74,12 @@ class Cell:
 
     Args:
         value: A cell of a gold result or of an answer.
+        units: Of a gold result: what may stand beside a number that is given for it.
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, units: Units = ANY) -> None:
         self.value = value
+        self.units = units
 
     @lazy
     def normal(self) -> str:
@@ -89,7 +92,7 @@ class Cell:
         return _unquoted(self.normal) if isinstance(self.value, str) else repr(self.value)
 
     @lazy
-    def number(self) -> tuple[Decimal, int, bool] | None:
+    def number(self) -> Number | None:
         """As `read_number` gives it, of the value or of what is in its quotes."""
         written = self.value if isinstance(self.value, str) else repr(self.value)
         return read_number(written) or read_number(self.text)
@@ -131,14 +134,11 @@ def is_date(text: str) -> bool:
     return bool(_DATES[0].fullmatch(text.strip())) and _read_date(text) is not None
 
 
-def read_number(text: str) -> tuple[Decimal, int, bool] | None:
-    """A text that is one number, and nothing else but a currency or unit.
+def read_number(text: str) -> Number | None:
+    """A text that is one number, perhaps with words beside it; None if it is something else.
 
-    Returns:
-        The number, how many decimals it is written with, whether it is a percentage; or None.
-
-    >>> read_number("$1,234.50"), read_number("2014 or 2015")
-    ((Decimal('1234.50'), 2, False), None)
+    >>> read_number("1,234.50 km"), read_number("2014-05-03")
+    (Number(value=Decimal('1234.50'), decimals=2, unit='km'), None)
     """
     if len(text) > LONGEST_NUMBER:
         return None
@@ -149,7 +149,8 @@ def read_number(text: str) -> tuple[Decimal, int, bool] | None:
     number = Decimal(digits + (match["power"] or ""))
     if abs(number.adjusted()) > LONGEST_NUMBER:
         return None
-    return number, _decimals(number), (match["unit"] or "").lower() in {"%", "percent"}
+    beside = f"{match['currency'] or ''} {match['unit'] or ''}".strip()
+    return Number(number, _decimals(number), beside)
 
 
 def _normal(text: str) -> str:
@@ -194,10 +195,11 @@ def _same_number(gold: Cell, value: Cell) -> bool:
         return value.text == repr(number)
     if value.number is None:
         return False
-    read, decimals, is_percentage = value.number
-    if _equal(number, read, decimals):
+    read, decimals, unit = value.number
+    if _equal(number, read, decimals) and gold.units.allow(unit):
         return True
-    return is_percentage and _equal(number, read / 100, decimals + 2)
+    is_share = isinstance(number, float) and abs(number) <= 1 and gold.units.allow_share(unit)
+    return is_share and _equal(number, read / 100, decimals + 2)
 
 
 def _agrees(gold: int | float, value: int) -> bool:

@@ -108,6 +108,7 @@ def check_answer(
     value: Any,
     ordered: bool = False,
     columns: Sequence[str] = (),
+    question: str = "",
 ) -> Verdict:
     """Whether a value is the answer that the gold rows are; see `sqlgym.judging.answers`.
 
@@ -116,16 +117,20 @@ def check_answer(
         value: The answer, of whatever kind and in whatever format; nothing is raised for it.
         ordered: The order of the rows counts.
         columns: Their names, which an answer may repeat.
+        question: What was asked. A number may carry a unit that the question or its column names,
+            or any known one if they name none.
 
     Raises:
         TaskRefused: There are no gold rows (`empty_gold`).
 
     >>> check_answer([("Joe",), ("Ann",)], "Ann, Joe").equal
     True
+    >>> check_answer([(72,)], "72 kg", question="How many metres long is it?").equal
+    False
     """
     if not gold_rows or not gold_rows[0]:
         raise TaskRefused("gold_rows", "empty_gold", "anything that finds nothing would be right.")
-    return matches(GoldAnswer.of(columns, gold_rows, ordered), value)
+    return matches(GoldAnswer.of(columns, gold_rows, ordered, question=question), value)
 
 
 def check_match(match: str) -> None:

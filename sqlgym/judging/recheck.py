@@ -4,9 +4,9 @@ Nothing of what gives the environment's verdicts is used here: the gold SQL runs
 read-only connection of `sqlite3`, not under our guard and cache, and a recorded answer is flattened
 into cells in a few ways and compared by rules of its own. What is accepted is the same by intention
 (docs/sql-answers.md has it as a table, and the tests hold both against it); how it is found is not:
-nothing is shared with `sqlgym.judging.answer_parsing` and `sqlgym.judging.cells`. It may call an
-answer wrong that is right but oddly written. That is what people look at when `toolgym audit`
-prints where the two differ.
+nothing is shared with `sqlgym.judging.answer_parsing` and `sqlgym.judging.cells`, and only the
+vocabulary of units (`sqlgym.judging.units`) is the same. It may call an answer wrong that is right
+but oddly written. That is what people look at when `toolgym audit` prints where the two differ.
 
 Rows may come in any order unless the gold orders them. Which of them may change places all the same
 is found by breaking their ties once upwards and once downwards: what both runs have put before a
@@ -33,6 +33,7 @@ from typing import Any, Final
 
 from sqlgym.database.functions import bound_texts
 from sqlgym.judging.nfc import nfc
+from sqlgym.judging.units import ANY, Units, units_of
 from toolgym.family import WithTools
 
 _SEPARATORS: Final = (" | ", "|", ";", ", ", ",", "\t")
@@ -40,8 +41,7 @@ _PREFIX: Final = re.compile(r"\A(?:the )?(?:final )?answer(?: is)?[:= ] *", re.I
 _BRACKET: Final = re.compile(r"[\[\](){}]")
 _BULLET: Final = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
 _NUMBER: Final = re.compile(
-    r"([-+]?)[$€£]?([-+]?)((?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.(\d*))?(?:e[-+]?\d+)?)\s*+(%?)\s*+"
-    r"(?:[a-z/]++(?: [a-z/]++)? ?)?",  # possessive: a long word is never divided into two
+    r"([-+]?)([$€£]?)([-+]?)((?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.(\d*))?(?:e[-+]?\d+)?)\s*+(.{0,60})",
     re.I,
 )
 _DEEPEST: Final = 20  # brackets in brackets; an answer is a list of rows at most
@@ -127,14 +127,14 @@ def same_value(gold: Any, other: Any) -> bool:
     return bool(type(gold) is type(other) and gold == other)
 
 
-def same_cell(gold: Any, answer: Any) -> bool:
+def same_cell(gold: Any, answer: Any, units: Units = ANY) -> bool:
     """A cell of the gold and what was given for it."""
     if gold is None:
         return answer is None or _plain(answer) in {"", "null", "none"}
     if isinstance(gold, bytes):
         return _plain(answer) == f"x'{gold.hex()}'"
     if isinstance(gold, int | float):
-        return any(_same_number(gold, *read) for read in _numbers(answer))
+        return any(_same_number(gold, *read) for read in _numbers(gold, answer, units))
     if _plain(gold) == _plain(answer):
         return True
     if isinstance(answer, int | float) and not isinstance(answer, bool):
@@ -149,22 +149,23 @@ def _plain(value: Any) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`" else text
 
 
-def _numbers(cell: Any) -> Iterator[tuple[Decimal, int]]:
+def _numbers(gold: int | float, cell: Any, units: Units) -> Iterator[tuple[Decimal, int]]:
     """The numbers that one cell can be, each with the decimals that it is written with."""
     text = {"true": "1", "false": "0"}.get(_plain(cell), _plain(cell))
     match = _NUMBER.fullmatch(text)
-    if match is None or not any(map(str.isdigit, match[3])):
+    if match is None or not any(map(str.isdigit, match[4])):
         return
     try:
-        written = Decimal(match[3].replace(",", ""))
+        written = Decimal(match[4].replace(",", ""))
     except InvalidOperation:  # its exponent has too many digits
         return
     if abs(written.adjusted()) > _LARGEST:
         return
-    number = written * (-1 if "-" in match[1] + match[2] else 1)
-    decimals = len(match[4] or "")
-    yield number, decimals
-    if match[5]:
+    number = written * (-1 if "-" in match[1] + match[3] else 1)
+    decimals, beside = len(match[5] or ""), f"{match[2]} {match[6]}".strip()
+    if units.allow(beside):
+        yield number, decimals
+    if isinstance(gold, float) and -1 <= gold <= 1 and units.allow_share(beside):
         yield number / 100, decimals + 2
 
 
@@ -193,7 +194,7 @@ def _day(text: Any) -> datetime | None:
 
 
 Row = tuple[Any, ...]
-Same = Callable[[Any, Any], bool]
+Same = Callable[[Row, Row], bool]
 
 _TICKS: Final = 60  # of a million steps each: more than the guard allows
 _MOST_ROWS: Final = 100_000
@@ -223,7 +224,7 @@ class Gold:
     """The result of the gold query.
 
     Attributes:
-        columns: The names of its columns, in lower case.
+        columns: The names of its columns.
         ends: Where parts of it end whose rows may change places; one part, without an order. None
             where that is not known.
     """
@@ -257,15 +258,25 @@ def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bo
     except sqlite3.Error:
         return None
     name, answer = next(iter(arguments.items()), ("", None))
-    return _same_query(gold, answer, task) if name == "sql" else same_answer(gold, answer)
+    if name == "sql":
+        return _same_query(gold, answer, task)
+    return same_answer(gold, answer, task.question)
 
 
-def same_answer(gold: Gold, answer: Any) -> bool | None:
+def same_answer(gold: Gold, answer: Any, question: str = "") -> bool | None:
     """Whether a value is the gold's result; None where that depends on an order that is unknown."""
     rows, columns = len(gold.rows), len(gold.columns)
+    columns_of = zip(*gold.rows, strict=True)
+    numeric = [any(isinstance(value, int | float) for value in each) for each in columns_of]
+    units = units_of(question, tuple(gold.columns), tuple(numeric))
+
+    def same(row: Row, other: Row) -> bool:
+        return all(map(same_cell, row, other, units))
+
+    names = [name.casefold() for name in gold.columns]
     verdicts = [
-        _verdict(gold, [tuple(cells[i : i + columns]) for i in range(0, len(cells), columns)])
-        for cells in cells_of(answer, gold.columns, rows > 1 and columns > 1)
+        _verdict(gold, [tuple(cells[i : i + columns]) for i in range(0, len(cells), columns)], same)
+        for cells in cells_of(answer, names, rows > 1 and columns > 1)
         if len(cells) == rows * columns
     ]
     return True if any(verdicts) else None if None in verdicts else False
@@ -387,7 +398,7 @@ def _run(database: Path, sql: str) -> tuple[list[str], list[Row]]:
         ticks = iter(range(_TICKS))
         connection.set_progress_handler(lambda: next(ticks, None) is None, 1_000_000)
         cursor = connection.execute(sql)
-        columns = [str(each[0]).casefold() for each in cursor.description or ()]
+        columns = [str(each[0]) for each in cursor.description or ()]
         return columns, list(_bounded(cursor))
 
 
@@ -415,11 +426,11 @@ def _same_query(gold: Gold, sql: Any, task: Any) -> bool | None:
         _, rows = _run(task.database, str(sql))
     except (sqlite3.Error, sqlite3.Warning, ValueError):
         return False
-    return _verdict(gold, rows, same_value)
+    return _verdict(gold, rows, lambda row, other: all(map(same_value, row, other)))
 
 
-def _verdict(gold: Gold, rows: list[Row], same: Same = same_cell) -> bool | None:
-    """Whether rows are those of the gold; by default as an answer, else as a result."""
+def _verdict(gold: Gold, rows: list[Row], same: Same) -> bool | None:
+    """Whether rows are those of the gold."""
     if not gold.rows or not _same_rows(gold.rows, rows, same):
         return False
     if gold.ends is None:
@@ -453,4 +464,4 @@ def _key(row: Row) -> list[str]:
 
 
 def _same_row(gold: Row, other: Row, same: Same) -> bool:
-    return len(gold) == len(other) and all(map(same, gold, other))
+    return len(gold) == len(other) and same(gold, other)

@@ -70,7 +70,8 @@ def gold_of(task: SqlTask) -> Gold:
     runs = fair_order(database, task.gold_sql, result, task.id)
     ordered = is_ordered(task.gold_sql)
     result = replace(result)  # its own object: the cached one is what observations are made of
-    return Gold(result, GoldAnswer.of(result.columns, result.rows, ordered, runs), ordered)
+    answer = GoldAnswer.of(result.columns, result.rows, ordered, runs, task.question)
+    return Gold(result, answer, ordered)
 
 
 @functools.lru_cache(maxsize=8)

@@ -173,7 +173,7 @@ READERS = [
     ),
     Reader(
         "sqlgym.judging.judge.check_answer of a number",
-        lambda text: check_answer([(12.5,)], text),
+        lambda text: check_answer([(12.5,)], text, columns=(text,), question=text),
         limit=50_000,
         marks=ANSWER_MARKS[14:],
         before=("Answer: ", "-", "1", "1."),
