@@ -2,9 +2,10 @@
 
 `5 cm`, `5 centimetres` and `5\\text{ cm}` have one unit; `5 cm^2` and `5 square centimetres` have
 another. A unit is no decoration: `50 cm` is not `50 m`. An answer without a unit is read in the
-gold's. A gold without one takes any unit, unless the question speaks of another of the same sort:
-`18 dollars` answers "how many dollars", `120 hours` does not answer "how many minutes". Other words
-may follow a number only if they stand in the question (`18 eggs`).
+gold's. A gold without one takes any unit, unless the question asks for one ("how many dollars", "in
+minutes", "how many eggs") or speaks of another of the same sort: `18 dollars` answers "how many
+dollars", and neither `18 kg` nor `18%` does; `120 hours` does not answer "how many minutes". Other
+words may follow a number only if they stand in the question (`18 eggs`).
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ _DIMENSIONS: Final = tuple(
         "° rad",
     )
 )
+_ASKED_FOR: Final = re.compile(
+    r"\bhow many ((?:[a-z]+ ){0,2}[a-z]+)|\bin (?:square |cubic )?(?!how\b|second\b)([a-z]+)"
+)
+_ASKS_ELSE: Final = re.compile(r"\b(?:how (?!many)|what|which|find)")
 _DEGREES: Final = re.compile(r"(?:°|\bdegrees?\b) *(celsius|centigrade|fahrenheit|c\b|f\b)")
 _LETTER: Final = {"c": "celsius", "f": "fahrenheit"}
 _LINK_WORDS: Final = "of a an the in per each every total altogether"
@@ -90,6 +95,20 @@ def asks_percent(question: str) -> bool:
     """Whether the question wants a number of percent, so that a bare number is one."""
     asked = r"what percent|percentage|how many percent|(?:in|as a) percent"
     return re.search(asked, question.lower()) is not None
+
+
+@functools.lru_cache(maxsize=1024)
+def asked_for(question: str) -> frozenset[str]:
+    """The units that the question asks its number in; "unit" where it asks for a number of things.
+
+    >>> [sorted(asked_for(f"How many {what}?")) for what in ("dollars are left", "eggs are left")]
+    [['$'], ['unit']]
+    """
+    text = question.lower()
+    words = {word for found in _ASKED_FOR.findall(text) for part in found for word in part.split()}
+    units = frozenset(_UNIT[word] for word in words if word in _UNIT and len(word) > 1)
+    _, asks, last = text.rpartition("how many ")
+    return units or frozenset({"unit"} if asks and not _ASKS_ELSE.search(last) else ())
 
 
 def read_unit(text: str, nouns: frozenset[str]) -> str | None:
@@ -140,18 +159,25 @@ def _pieces(text: str) -> list[tuple[str, str] | None]:
     return pieces
 
 
-def same_unit(gold: str, answer: str, asked: frozenset[str]) -> bool:
+def same_unit(gold: str, answer: str, asked: frozenset[str], wanted: frozenset[str]) -> bool:
     """Whether a number with the second unit may answer for one with the first.
 
     Args:
         gold: The canonical unit of the gold; empty without one.
         answer: That of the answer.
         asked: The units that the question speaks of, and their powers.
+        wanted: Those that it asks its number in.
     """
     if not answer:
         return True
     if gold:
         return gold == answer or {gold, answer} in ({"pound", "£"}, {"pound", "lb"})
+    first = answer.split("/")[0].rstrip("23")
+    sorts = [group for group in _DIMENSIONS if first in group]
+    fits = first in {"", "unit", *wanted} or any(map(wanted.intersection, sorts))
+    is_several = first not in _UNIT.values() and first.startswith(tuple(wanted))  # `$18 every day`
+    if wanted and not (fits or is_several):
+        return False
     for part in filter(None, answer.split("/")):
         unit = part.rstrip("23")
         power = part.removeprefix(unit)

@@ -275,7 +275,11 @@ READERS = [
     ),
     math_reader(
         "aflowgym.answers.units of a question",
-        lambda text: (units.units_of(units.words_of(text)), units.asks_percent(text)),
+        lambda text: (
+            units.units_of(units.words_of(text)),
+            units.asked_for(text),
+            units.asks_percent(text),
+        ),
     ),
     code_reader(
         "aflowgym.answers.code.extract_code",

@@ -73,7 +73,12 @@ def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
         return wrong("there is no answer")
     readings = _readings(final, nouns, question)
     if expected is not None and readings:
-        asked = Asked(units.units_of(nouns), units.asks_percent(question), question)
+        asked = Asked(
+            units.units_of(nouns),
+            units.asked_for(question),
+            units.asks_percent(question),
+            question,
+        )
         same = any(_same(expected, each, asked) for each in readings)
         return RIGHT if same else wrong("the value differs")
     if len(final) <= MAX_LENGTH and canonical(gold) == canonical(final):
@@ -105,11 +110,13 @@ class Asked(NamedTuple):
 
     Attributes:
         units: The units that it speaks of.
+        wanted: Those that it asks its number in.
         percent: It wants a number of percent.
         question: Its text.
     """
 
     units: frozenset[str]
+    wanted: frozenset[str]
     percent: bool
     question: str
 
@@ -205,8 +212,10 @@ def _same_quantity(gold: Quantity, answer: Quantity, asked: Asked) -> bool:
         return False
     if not is_final(gold.form, answer.form, asked.question):
         return False
+    if answer.unit == units.PERCENT != gold.unit and asked.wanted and not asked.percent:
+        return False
     gold, answer = _as_share(gold, asked.percent), _as_share(answer, asked.percent)
-    if not units.same_unit(gold.unit, answer.unit, asked.units):
+    if not units.same_unit(gold.unit, answer.unit, asked.units, asked.wanted):
         ratio = units.exchange(gold.unit, answer.unit, asked.units)
         exchanged = exact.multiply(dict(answer.value), exact.number(ratio)) if ratio else None
         return exchanged == dict(gold.value)
