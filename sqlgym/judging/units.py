@@ -199,6 +199,8 @@ def _of_column(name: str) -> Iterator[str]:
                 start, end = match.span()
                 if words[:start].endswith("per "):
                     is_named = bool(named)
+                elif match["word"] == "in":  # `moved_in`
+                    is_named = False
                 else:
                     is_named = not _is_short(match) or 0 < start < end == len(words)
                 if is_named:
