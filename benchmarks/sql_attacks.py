@@ -52,7 +52,9 @@ def _cell(database: Database, value: Any) -> str | None:
     for table in database.schema.tables:
         for column in table.columns:
             name, of = quoted(column.name), quoted(table.name)
-            found = f"SELECT rowid FROM {of} WHERE rowid <= {SEARCHED} AND {name} IS {_literal(value)}"
+            found = (
+                f"SELECT rowid FROM {of} WHERE rowid <= {SEARCHED} AND {name} IS {_literal(value)}"
+            )
             try:
                 numbers = database.query(f"{found} LIMIT 1").rows
             except ToolError:  # a table without row numbers

@@ -23,8 +23,6 @@ KINDS = (
     "NOT IN and EXCEPT",
     "COUNT(*) and COUNT(key)",
 )
-MOST = 60
-"""Ways to ask of one kind, on one database."""
 
 
 class Pair(NamedTuple):
@@ -35,12 +33,12 @@ class Pair(NamedTuple):
     right: str
 
 
-def pairs_of(database: Database) -> Iterator[Pair]:
-    """Pairs of every kind for a database."""
+def pairs_of(database: Database, most: int = 60) -> Iterator[Pair]:
+    """Pairs of every kind for a database, of at most so many questions of each kind."""
     source = read_source(database.path)
     for kind, queries in zip(KINDS, (_joins, _extrema, _without, _counts), strict=True):
         for number, ways in enumerate(queries(source)):
-            if number >= MOST:
+            if number >= most:
                 break
             for gold, right in permutations(ways, 2):
                 if _is_fair(database, gold, right):
@@ -133,7 +131,9 @@ def _without(source: Source) -> Iterator[tuple[str, ...]]:
         own, key = quoted(column.name), quoted(reference.to_names[0])
         c, p = quoted(child.name), quoted(parent.name)
         for condition in ["", *(f"c.{name} = {value}" for name, value in _values(child))]:
-            known = " AND ".join(filter(None, [f"c.{own} IS NOT NULL" * column.has_nulls, condition]))
+            known = " AND ".join(
+                filter(None, [f"c.{own} IS NOT NULL" * column.has_nulls, condition])
+            )
             inner = f"SELECT c.{own} FROM {c} AS c" + (f" WHERE {known}" if known else "")
             yield (
                 f"SELECT {key} FROM {p} WHERE {key} NOT IN ({inner})",

@@ -19,6 +19,7 @@ from toolgym.spread import HERE, Progress, Spread
 
 if TYPE_CHECKING:
     from toolgym.statistics import Rollout, Statistics
+    from toolgym.tasks import TaskSet
     from toolgym.tools import ToolSpec
 
 
@@ -125,8 +126,11 @@ class TaskFamily:
             return frozenset((task.item,) if task.item else ())
         raise ConfigurationError(f"tasks are not told apart by {kind}: {', '.join(self.kinds)}.")
 
-    def facts(self, task: Any) -> dict[str, str]:
+    def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
         """The facts that tasks are counted by, the item first.
+
+        Args:
+            tasks: The set that the task is of.
 
         Raises:
             TaskRefused: The task cannot be played, and so has not all of the facts.

@@ -163,7 +163,7 @@ def _count(
 ) -> None:
     try:
         refusal = tasks.refusal_of(task)
-        facts = family.facts(task) if refusal is None else {}
+        facts = family.facts(task, tasks) if refusal is None else {}
         code = refusal.code if refusal is not None else ""
     except TaskRefused as refused:
         facts, code = {}, refused.code

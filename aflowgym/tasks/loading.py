@@ -79,7 +79,7 @@ class WorkflowTaskFacts(TaskFamily):
             return frozenset(("\n".join((task.item, *texts)),))
         return super().marks(task, kind)
 
-    def facts(self, task: Any) -> dict[str, str]:
+    def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
         """Item, kind, and what there is to go by."""
         basis = {
             "math": "a question",

@@ -16,6 +16,7 @@ from sqlgym.tasks.hardness import hardness
 from toolgym.errors import TaskRefused
 from toolgym.family import Origin, SynthesisOrder, TaskFamily, WithTools
 from toolgym.spread import Progress
+from toolgym.tasks import TaskSet
 
 _USUAL = ("train", "dev", "test")
 UNANSWERABLE = "no answer"
@@ -85,7 +86,7 @@ class SqlTaskFamily(TaskFamily):
             return frozenset((skeleton(canonical),))
         return frozenset((question, f"sql {task.item} {canonical}"))
 
-    def facts(self, task: Any) -> dict[str, str]:
+    def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
         """Database, hardness (of the data set, else measured) and the shape of the result.
 
         Raises:
@@ -155,6 +156,25 @@ class SqlTaskFamily(TaskFamily):
         from sqlgym.invention import invent_databases
 
         return invent_databases(out, n, first, progress)
+
+
+class QueryTaskFamily(SqlTaskFamily):
+    """Questions about databases whose answer is a query, judged on several instances."""
+
+    orders: ClassVar[Mapping[str, Sequence[str]]] = {
+        **SqlTaskFamily.orders,
+        "instances": ("judged", "unjudged"),
+    }
+
+    def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
+        """Those of `SqlTaskFamily`, and whether another instance of the database can judge."""
+        from sqlgym.tasks.suites import suite_for
+
+        facts = super().facts(task, tasks)
+        if not task.answerable:
+            return facts
+        can_judge = suite_for(tasks, task).can_judge(task.gold_sql)
+        return {**facts, "instances": "judged" if can_judge else "unjudged"}
 
 
 def _splits_of_folder(folder: Path) -> tuple[str, ...]:

@@ -17,27 +17,22 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from weakref import WeakSet
 
 from sqlgym.database.database import QueryResult
 from sqlgym.database.description import create_statements
 from sqlgym.database.render import Form
+from sqlgym.datasets.family import QueryTaskFamily
 from sqlgym.envs import expert
 from sqlgym.envs.explore import CANNOT_ANSWER, ExploreEnv
 from sqlgym.judging.judge import Match, Verdict, check_match, compare, sound_query
-from sqlgym.judging.making import make_instances
-from sqlgym.judging.suite import Judged, Suite, suite_of
-from sqlgym.tasks.gold import gold_of, golds_by_database
+from sqlgym.judging.suite import Judged, Suite
+from sqlgym.tasks.gold import gold_of
+from sqlgym.tasks.suites import suite_for
 from sqlgym.tasks.task import SqlTask
 from toolgym.errors import ConfigurationError, ToolError
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
 from toolgym.tools import Code, tool
-
-
-_MET: set[Path] = set()
-"""Databases that this process has judged on. Of several there will be more."""
-_PREPARED: WeakSet[TaskSet[SqlTask]] = WeakSet()
 
 
 class TextToSQLEnv(ExploreEnv):
@@ -70,6 +65,8 @@ class TextToSQLEnv(ExploreEnv):
     >>> "CREATE TABLE" in env.reset(seed=0)[0]
     True
     """
+
+    family = QueryTaskFamily()
 
     def __init__(
         self,
@@ -177,12 +174,7 @@ class TextToSQLEnv(ExploreEnv):
         return judged
 
     def _suite(self) -> Suite:
-        database, golds = self.task.database, golds_by_database(self.tasks)
-        _MET.add(database)
-        if len(_MET) > 1 and self.tasks not in _PREPARED:
-            _PREPARED.add(self.tasks)
-            make_instances(golds)
-        return suite_of(database, golds.get(database) or [self.task.gold_sql], self._opened.limits)
+        return suite_for(self.tasks, self.task, self._opened.limits)
 
     def _offered(self, tools: Sequence[str]) -> list[str]:
         """The names of the tools asked for, in the order of the class."""

@@ -28,7 +28,7 @@ from sqlgym.database.diagnosis import TRANSIENT
 from sqlgym.database.limits import Limits
 from sqlgym.judging.making import instance_files
 from sqlgym.judging.results import Verdict, is_ordered, rounded_row, sound
-from sqlgym.judging.several_results import several_results
+from sqlgym.judging.several_results import depends_on_reading, several_results
 from sqlgym.judging.ties import free_runs
 from sqlgym.judging.with_ties import with_ties
 from toolgym.errors import EnvironmentFault, ToolError
@@ -121,7 +121,7 @@ def gold_run(database: Database, sql: str) -> GoldRun | None:
         if result.truncated:
             return None
         if not result.rows:
-            return GoldRun(result, ())
+            return None if depends_on_reading(database, sql, result) else GoldRun(result, ())
         if all(value is None for row in result.rows for value in row):
             return None
         several = several_results(database, sql, result)
@@ -135,9 +135,7 @@ def gold_run(database: Database, sql: str) -> GoldRun | None:
     return GoldRun(result, runs)
 
 
-def judge_on(
-    instance: Database, gold_sql: str, run: GoldRun, predicted_sql: str
-) -> Verdict | None:
+def judge_on(instance: Database, gold_sql: str, run: GoldRun, predicted_sql: str) -> Verdict | None:
     """The verdict of one instance; None where the machine, not the query, fails.
 
     Args:
@@ -169,7 +167,8 @@ def _same(run: GoldRun, result: QueryResult) -> Verdict:
     gold = run.result
     if run.tied is not None:
         is_one = len(result.rows) == len(gold.rows) and (
-            Counter(map(rounded_row, result.rows)) <= Counter(map(rounded_row, run.tied.result.rows))
+            Counter(map(rounded_row, result.rows))
+            <= Counter(map(rounded_row, run.tied.result.rows))
         )
         return Verdict(True) if is_one else _same(run.tied, result)
     if not gold.rows:

@@ -41,7 +41,8 @@ def test_one_kind_can_be_played_alone(kind):
 
 def test_the_family_tells_facts_shows_tasks_and_knows_splits(tmp_path):
     family = registration.make(COMPOSE).family
-    facts = [family.facts(task) for task in tasks_of("bundled", "dev")]
+    tasks = tasks_of("bundled", "dev")
+    facts = [family.facts(task, tasks) for task in tasks]
     assert {fact["kind"] for fact in facts} == {"math", "code", "qa"}
     assert all(set(fact) == {"item", "kind", "given"} for fact in facts)
     assert "2 public tests" in {fact["given"] for fact in facts}

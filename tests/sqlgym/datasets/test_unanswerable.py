@@ -119,6 +119,6 @@ def test_the_second_judge_agrees_on_both_kinds_of_tasks(tasks):
 def test_a_task_is_shown_and_counted_as_one_without_an_answer(tasks):
     family, task = gym.make(EXPLORE, dataset=tasks).unwrapped.family, tasks.get(UNANSWERABLE[0])
     assert family.shown(task)["right answer"] == "cannot_answer"
-    assert family.facts(task)["result"] == "no answer"
+    assert family.facts(task, tasks)["result"] == "no answer"
     assert family.marks(task, "tasks")
     assert not family.marks(task, "shapes")

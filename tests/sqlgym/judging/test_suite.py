@@ -14,11 +14,13 @@ from sqlgym.database.database import Database, open_database
 from sqlgym.database.limits import Limits
 from sqlgym.datasets.load import load_tasks
 from sqlgym.judging import suite as suites
+from sqlgym.judging.gold_values import gold_values
 from sqlgym.judging.instances import ROWS, instance_rows
+from sqlgym.judging.making import INSTANCES, instance_files, make_instances
 from sqlgym.judging.source_rows import READ, NoInstance, read_source, write_instance
-from sqlgym.judging.suite import MOST, suite_of
-from sqlgym.judging.wrong_queries import literals_of, wrong_queries
+from sqlgym.judging.suite import suite_of
 from toolgym import policies, registration, rollout
+from toolgym.long_work import listening
 
 SCHEMA = """
 CREATE TABLE team (
@@ -96,7 +98,7 @@ def test_an_instance_keeps_keys_checks_references_and_types(folder, teams, playe
     source = read_source(path)
     made = folder / "made.sqlite"
     made.unlink(missing_ok=True)
-    write_instance(source, instance_rows(source, literals_of(GOLD, source), str(seed)), made)
+    write_instance(source, instance_rows(source, gold_values([GOLD], source), str(seed)), made)
 
     with closing(sqlite3.connect(path)) as before, closing(sqlite3.connect(made)) as after:
         schema = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
@@ -122,7 +124,7 @@ def test_an_instance_keeps_what_the_data_keeps_though_nobody_declared_it(tmp_pat
     gold = "SELECT name FROM t WHERE flag = 1 AND day > '2020' AND size > 0 AND host = 'h1'"
     for seed in range(8):
         made = tmp_path / f"{seed}.sqlite"
-        write_instance(source, instance_rows(source, literals_of(gold, source), str(seed)), made)
+        write_instance(source, instance_rows(source, gold_values([gold], source), str(seed)), made)
         broken = Database(made).query(
             "SELECT (SELECT count(*) - count(DISTINCT name) FROM t), (SELECT count(*) FROM t WHERE"
             " name IS NULL OR flag NOT IN (0, 1) OR date(day) IS NOT day OR size < 0 OR"
@@ -141,7 +143,7 @@ def test_the_only_two_parents_may_both_be_without_rows_to_begin_with(tmp_path):
     )  # fmt: skip
     source = read_source(path)
     for seed in range(60):
-        made = instance_rows(source, literals_of("SELECT name FROM p", source), str(seed))
+        made = instance_rows(source, gold_values(["SELECT name FROM p"], source), str(seed))
         parents = {row[0] for row in made["p"]}
         assert {row[1] for row in made["c"]} <= parents
 
@@ -155,11 +157,11 @@ def test_a_large_database_is_read_and_written_within_bounds(tmp_path):
     )
     source = read_source(path)
     numbers = [row[0] for row in source.tables[0].rows]
-    literals = literals_of("SELECT name FROM t WHERE n = 7", source)
+    planted = gold_values(["SELECT name FROM t WHERE n = 7"], source)
 
     assert len(numbers) <= READ
     assert max(numbers) - min(numbers) > 15_000  # and not its beginning only
-    assert 0 < len(instance_rows(source, literals, "0")["t"]) <= ROWS
+    assert 0 < len(instance_rows(source, planted, "0")["t"]) <= ROWS
 
 
 HUTS = """
@@ -213,28 +215,42 @@ def test_what_one_database_cannot_tell_apart_the_suite_can(huts):
 def test_another_way_to_write_a_gold_is_right_on_the_instances_of_all_golds(huts):
     suite = suite_of(huts, [gold for gold, _ in [*LUCKY, *RIGHT]])
 
-    assert 0 < len(suite.files) <= MOST
+    assert len(suite.files) == INSTANCES
     for gold, right in RIGHT:
         judged = suite.judge(gold, right)
         assert sqlgym.compare(huts, gold, right).equal
         assert judged.verdict.equal, gold
-        assert judged.instances + judged.left_out == len(suite.files)
         assert judged.instances > 0
     for gold, wrong in LUCKY:
         assert not suite.judge(gold, wrong).verdict.equal
 
 
-def test_content_golds_and_seed_alone_decide_over_the_instances(huts, tmp_path, monkeypatch):
-    def made(name, seed, database):
+def test_content_and_golds_alone_decide_over_the_instances(huts, tmp_path, monkeypatch):
+    def made(name, database, golds):
         monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / name))
-        suites._suite.cache_clear()
-        return [file.read_bytes() for file in suite_of(database, [LUCKY[0][0]], seed=seed).files]
+        return [file.read_bytes() for file in instance_files(database, golds)]
 
-    moved = tmp_path / "moved.sqlite"
+    moved, golds = tmp_path / "moved.sqlite", [gold for gold, _ in RIGHT]
     shutil.copy(huts, moved)
 
-    assert made("one", 0, huts) == made("two", 0, moved)
-    assert made("one", 0, huts) != made("three", 1, huts)
+    assert made("one", huts, golds) == made("two", moved, reversed(golds))
+    assert made("one", huts, golds) != made("three", huts, golds[:1])
+
+
+@pytest.mark.integration
+def test_instances_of_many_databases_are_made_ahead_by_several_processes(tmp_path):
+    golds = {write(tmp_path / f"{n}.sqlite", HUTS): [LUCKY[0][0], f"SELECT {n}"] for n in range(3)}
+    golds[tmp_path / "missing.sqlite"] = ["SELECT 1"]
+    heard = []
+    with listening(lambda *told: heard.append(told)):
+        make_instances(golds)
+        make_instances(golds)
+
+    made = list((tmp_path / "cache" / "sql" / "instances").iterdir())
+    assert [len(list(folder.glob("*.sqlite"))) for folder in made] == [INSTANCES] * 3
+    assert [done for _, done, _ in heard] == sorted(done for _, done, _ in heard)
+    assert heard[-1] == ("making instances of databases", 3, 3)
+    assert len(heard) == 5
 
 
 def test_threads_and_an_emptied_cache_get_whole_instances(huts, tmp_path):
@@ -243,12 +259,12 @@ def test_threads_and_an_emptied_cache_get_whole_instances(huts, tmp_path):
 
     with ThreadPoolExecutor(3) as pool:
         together = set(pool.map(judge, range(3)))
-    shutil.rmtree(tmp_path / "cache" / "sql" / "suites")
+    shutil.rmtree(tmp_path / "cache" / "sql" / "instances")
     after = judge(0)
 
     assert together == {after}
     assert not after.verdict.equal
-    assert [path.name for path in (tmp_path / "cache/sql/suites").iterdir() if
+    assert [path.name for path in (tmp_path / "cache/sql/instances").iterdir() if
             path.name.startswith(".")] == []  # fmt: skip
 
 
@@ -273,19 +289,28 @@ def test_without_instances_the_database_alone_judges(tmp_path):
     with pytest.raises(NoInstance, match="no such collation"):
         write_instance(source, {}, tmp_path / "made.sqlite")
     assert suite.files == ()
+    assert not suite.can_judge("SELECT n FROM t")
     assert sqlgym.compare(path, "SELECT n FROM t", "SELECT n + 0 FROM t", match="suite").equal
 
 
-def test_an_instance_without_a_fair_gold_is_left_out_and_counted(huts):
-    suite = suite_of(huts, [LUCKY[0][0]])
-    gold = "SELECT name FROM huts ORDER BY hut_id LIMIT 1"
-    tied = "SELECT hut_id FROM huts LIMIT 1"
+TIED = "SELECT name FROM huts ORDER BY winter_room DESC LIMIT 1"
 
-    assert suite.judge(gold, gold).left_out == 0
-    judged = suite.judge(tied, tied)
-    assert judged.verdict.equal
-    assert judged.left_out > 0
-    assert judged.instances + judged.left_out == len(suite.files)
+
+def test_of_rows_that_tie_at_a_limit_any_is_right_and_so_are_all(huts):
+    suite = suite_of(huts, [LUCKY[0][0]])
+    for right in (
+        f"{TIED.replace(' LIMIT', ', name LIMIT')}",
+        "SELECT name FROM huts WHERE winter_room = (SELECT max(winter_room) FROM huts)",
+        "SELECT name FROM huts WHERE hut_id ="
+        " (SELECT hut_id FROM huts ORDER BY winter_room DESC LIMIT 1)",
+    ):
+        assert suite.judge(TIED, right).verdict.equal, right
+    for wrong in (
+        "SELECT name FROM huts",
+        "SELECT name FROM huts LIMIT 1",
+        "SELECT name FROM huts ORDER BY winter_room LIMIT 1",
+    ):
+        assert not suite.judge(TIED, wrong).verdict.equal, wrong
 
 
 def test_the_limits_hold_on_every_instance(huts):
@@ -302,20 +327,19 @@ def test_the_limits_hold_on_every_instance(huts):
 
 def test_a_gold_without_rows_on_an_instance_wants_none(huts):
     run = suites.GoldRun(suites.QueryResult(("a",), (), False, frozenset({"huts"}), 0), ())
-    database = open_database(huts)
+    gold, database = LUCKY[0][0], open_database(huts)
 
-    assert suites.judge_on(database, run, "SELECT name FROM huts WHERE beds < 0").equal
-    assert not suites.judge_on(database, run, "SELECT name FROM huts").equal
+    assert suites.judge_on(database, gold, run, "SELECT name FROM huts WHERE beds < 0").equal
+    assert not suites.judge_on(database, gold, run, "SELECT name FROM huts").equal
 
 
-def test_wrong_queries_are_others_and_none_are_made_of_what_cannot_be_read(huts):
+def test_values_and_pairs_of_columns_that_a_gold_compares_are_planted(huts):
     source = read_source(huts)
-    wrong = wrong_queries(LUCKY[0][0], source)
+    pair = "SELECT name FROM huts WHERE beds < altitude_m AND beds > 50"
 
-    assert "SELECT name FROM huts WHERE beds >= 50" in wrong
-    assert len(wrong) == len(set(wrong)) > 5
-    assert wrong_queries("SELECT FROM WHERE (", source) == []
-    assert [each.value for each in literals_of(LUCKY[0][0], source)] == [50]
+    planted = gold_values([pair, "SELECT FROM WHERE ("], source)
+    assert [each.value for each in planted.values] == [50]
+    assert {each.column for each in planted.pairs} == {"beds", "altitude_m"}
 
 
 def test_the_environment_tells_the_agent_nothing_of_a_refusal_by_the_suite(huts):
@@ -348,8 +372,10 @@ def test_the_expert_is_right_on_every_instance(split):
 def test_a_query_that_is_right_by_the_order_of_the_file_is_wrong_on_an_instance(tmp_path):
     script = "CREATE TABLE t (name); INSERT INTO t VALUES ('a'), ('b')"
     database = Database(write(tmp_path / "t.sqlite", script))
-    run = suites.gold_run(database, "SELECT min(name) FROM t")
+    gold = "SELECT min(name) FROM t"
+    run = suites.gold_run(database, gold)
     assert suites.gold_run(database, "SELECT max(name) FROM t WHERE name > 'b'") is None
     lucky = "SELECT name FROM t LIMIT 1"
-    assert not suites.judge_on(database, run, lucky).equal
-    assert suites.judge_on(database, run, lucky.replace("LIMIT", "ORDER BY name LIMIT")).equal
+    assert not suites.judge_on(database.backwards, gold, run, lucky).equal
+    asked = lucky.replace("LIMIT", "ORDER BY name LIMIT")
+    assert suites.judge_on(database.backwards, gold, run, asked).equal
