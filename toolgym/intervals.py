@@ -1,14 +1,18 @@
-"""95 % intervals of a share, of a mean, and of a difference of paired shares; and pass@k.
+"""95 % intervals of a share, of a mean over tasks, and of a difference between evaluations; pass@k.
 
-Shares have Wilson's interval and differences of paired shares Newcombe's, which hold where a share
-is 0 or 1. Means have Student's interval or that of the bootstrap.
+Tries at one task are alike, so sixteen tries at each of thirty tasks do not tell as much as 480
+tasks. `mean_over_tasks` and `paired_difference` count the independent tries that would leave as
+much to chance, and put that number into Wilson's interval, which holds where a share is 0 or 1.
+Their intervals are for other tasks that are drawn as these were. They say nothing about another
+training seed, another prompt, or tasks of another kind.
+
+Means over seeds have Student's interval (`average`).
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,18 +22,23 @@ from toolgym.errors import ConfigurationError
 LEVEL: Final = 0.95
 Z95: Final = 1.959963984540054
 """Standard errors that 95 % of a normal distribution lie within, to either side."""
+LEAST_SEEDS: Final = 3
+"""Values that a mean with an interval needs. The interval of two is as wide as 12.7 standard
+errors to either side, and one value has none."""
 _PARTS: Final = 400  # of Simpson's rule; an even number
 
 
 def wilson_interval(successes: int, n: int) -> tuple[float, float]:
-    """95 % Wilson score interval of a proportion (Wilson 1927).
+    """95 % Wilson score interval of a proportion of n independent outcomes (Wilson 1927).
 
     >>> [round(bound, 3) for bound in wilson_interval(8, 10)]
     [0.49, 0.943]
     """
-    if n == 0:
-        return 0.0, 1.0
-    p, squared = successes / n, Z95 * Z95
+    return _wilson(successes / n, n) if n else (0.0, 1.0)
+
+
+def _wilson(p: float, n: float) -> tuple[float, float]:
+    squared = Z95 * Z95
     centre = p + squared / (2 * n)
     spread = Z95 * math.sqrt(p * (1 - p) / n + squared / (4 * n * n))
     scale = 1 + squared / n
@@ -53,7 +62,7 @@ class Effect:
 
     Attributes:
         value: nan where nothing was measured.
-        low: Lower end; -inf where the values do not bound it.
+        low: Lower end.
         high: Upper end.
     """
 
@@ -63,45 +72,108 @@ class Effect:
 
 
 def share(hits: int, of: int) -> Effect:
-    """A share with Wilson's interval."""
-    low, high = wilson_interval(hits, of)
-    return Effect(hits / of if of else math.nan, low, high)
+    """A share of independent outcomes with Wilson's interval."""
+    return Effect(hits / of if of else math.nan, *wilson_interval(hits, of))
 
 
-def paired_share_difference(both: int, one_only: int, other_only: int, neither: int) -> Effect:
-    """One share less another of the same things, with the interval of Newcombe 1998, method 10.
+def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
+    """A mean over tries at several tasks, with its interval for other tasks like these.
 
-    That is "Improved confidence intervals for the difference between binomial proportions based on
-    paired data", Statistics in Medicine 17, 2635-2650: the intervals of the two shares, joined by
-    how much they go together.
+    It is Wilson's interval of the effective number of tries (`_independent_tries`). With one try at
+    each task that is their number, and where all are right, or all wrong, the number of tasks.
 
     Args:
-        both: Things of which both hold.
-        one_only: Those of which the first alone holds.
-        other_only: Those of which the second alone holds.
-        neither: Those of which none holds.
+        values: By task its own mean, between 0 and 1.
+        tries: By task the number of tries, which is its weight.
 
-    >>> found = paired_share_difference(36, 12, 2, 0)
-    >>> [round(each, 4) for each in (found.value, found.low, found.high)]
-    [0.2, 0.0569, 0.3404]
+    >>> found = mean_over_tasks([1.0, 1.0, 0.0, 0.0], [8, 8, 8, 8])
+    >>> [round(each, 3) for each in (found.value, found.low, found.high)]
+    [0.5, 0.15, 0.85]
     """
-    count = both + one_only + other_only + neither
-    if not count:
-        return Effect(math.nan, -1.0, 1.0)
-    one, other = share(both + one_only, count), share(both + other_only, count)
-    margins = (both + one_only, other_only + neither, both + other_only, one_only + neither)
-    excess = both * neither - one_only * other_only
-    corrected = max(excess - count / 2, 0.0) if excess > 0 else float(excess)
-    together = corrected / math.sqrt(math.prod(margins)) if all(margins) else 0.0
-    value = (one_only - other_only) / count
-    low = _joined(one.value - one.low, other.high - other.value, together)
-    high = _joined(one.high - one.value, other.value - other.low, together)
+    if not tries:
+        return Effect(math.nan, 0.0, 1.0)
+    total = sum(tries)
+    value = math.fsum(map(math.prod, zip(values, tries, strict=True))) / total
+    return Effect(value, *_wilson(value, _independent_tries([values], tries, total)))
+
+
+def paired_difference(first: Sequence[float], second: Sequence[float], tries: int) -> Effect:
+    """The second mean over tasks less the first, with its interval for other tasks like these.
+
+    The difference is the mean gain less the mean loss. Both have Wilson's interval of the effective
+    number of tries, and the two are joined by how much they go together.
+
+    Args:
+        first: By task the mean of its tries, between 0 and 1.
+        second: The same of the other evaluation; tasks are in the same order, and at least one.
+        tries: At all tasks together.
+
+    >>> found = paired_difference([1.0] * 36 + [0.0] * 12 + [1.0] * 2, [1.0] * 48 + [0.0] * 2, 50)
+    >>> [round(each, 3) for each in (found.value, found.low, found.high)]
+    [0.2, 0.057, 0.34]
+    """
+    pairs = list(zip(first, second, strict=True))
+    gains = [max(b - a, 0.0) for a, b in pairs]
+    losses = [max(a - b, 0.0) for a, b in pairs]
+    size = _independent_tries([losses, gains], [1] * len(pairs), tries)
+    lost, gained = (math.fsum(each) / len(pairs) for each in (losses, gains))
+    spreads = (
+        math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(pairs))
+        for values, mean in ((losses, lost), (gains, gained))
+    )
+    # A task that gains does not lose, so the covariance is that of two means whose product is 0.
+    together = -lost * gained / math.prod(spreads) if lost and gained else 0.0
+    return difference(
+        Effect(lost, *_wilson(lost, size)), Effect(gained, *_wilson(gained, size)), together
+    )
+
+
+def difference(first: Effect, second: Effect, together: float = 0.0) -> Effect:
+    """The second value less the first, with an interval that is joined from theirs.
+
+    This is the square-and-add method of Newcombe 1998 (Statistics in Medicine 17, 2635-2650).
+
+    Args:
+        together: The correlation of the two; 0 for independent ones.
+    """
+    value = second.value - first.value
+    low = _joined(second.value - second.low, first.high - first.value, together)
+    high = _joined(second.high - second.value, first.value - first.low, together)
     return Effect(value, max(-1.0, value - low), min(1.0, value + high))
 
 
 def _joined(one: float, other: float, together: float) -> float:
     """The distance of a difference's bound, from those of its two sides."""
     return math.sqrt(max(0.0, one**2 - 2 * together * one * other + other**2))
+
+
+def _independent_tries(
+    columns: Sequence[Sequence[float]], weights: Sequence[int], most: int
+) -> float:
+    """The number of independent tries that would leave as much to chance as these tries do.
+
+    The variance of a mean of n independent tries is p (1 - p) / n, and that of a mean over tasks is
+    known from how far apart the tasks lie. Their quotient is the effective size of Korn and
+    Graubard (1998), who make it smaller where few tasks are known. Tries that are fully alike count
+    as one each task, so it is never less than the number of tasks.
+
+    Args:
+        columns: Values by task; the sizes of several are taken together.
+        weights: Of the tasks.
+        most: All tries.
+    """
+    count, whole = len(weights), sum(weights)
+    least = whole**2 / math.fsum(weight**2 for weight in weights)
+    independent = clustered = 0.0
+    for values in columns:
+        pairs = list(zip(values, weights, strict=True))
+        mean = math.fsum(value * weight for value, weight in pairs) / whole
+        independent += mean * (1 - mean)
+        clustered += math.fsum(((value - mean) * weight / whole) ** 2 for value, weight in pairs)
+    if count < 2 or not independent:  # nothing tells how alike the tries at a task are
+        return least
+    few = (Z95 / t_quantile(count - 1)) ** 2 * (count - 1) / count
+    return max(least, independent / max(clustered, independent / most) * few)
 
 
 def sign_test(more: int, fewer: int) -> float:
@@ -117,28 +189,18 @@ def sign_test(more: int, fewer: int) -> float:
     return min(1.0, 2 * tail / int(2**count))
 
 
-def bootstrap_mean(values: Sequence[float], rounds: int = 10_000) -> Effect:
-    """A mean with the percentile interval of the bootstrap (Efron 1979), always the same draws.
+def average(values: Sequence[float]) -> Effect:
+    """A mean with Student's interval, as for the results of several seeds.
 
-    >>> found = bootstrap_mean([0.0, 0.5, 0.5, 1.0] * 10)
-    >>> found.value, 0.35 < found.low < 0.45, 0.55 < found.high < 0.65
-    (0.5, True, True)
+    Raises:
+        ConfigurationError: There are fewer than three values.
     """
     count = len(values)
-    if not count:
-        return Effect(math.nan, -math.inf, math.inf)
-    draw = random.Random("toolgym-bootstrap")
-    ordered = sorted(values)  # the order in which they come decides nothing
-    means = sorted(math.fsum(draw.choices(ordered, k=count)) / count for _ in range(rounds))
-    cut = round(rounds * (1 - LEVEL) / 2)
-    return Effect(math.fsum(ordered) / count, means[cut], means[rounds - 1 - cut])
-
-
-def average(values: Sequence[float]) -> Effect:
-    """A mean with Student's interval."""
-    count = len(values)
-    if count < 2:
-        return Effect(values[0] if values else math.nan, -math.inf, math.inf)
+    if count < LEAST_SEEDS:
+        raise ConfigurationError(
+            f"a mean with an interval needs at least {LEAST_SEEDS} values, got {count}: run more"
+            " seeds, or show the values themselves."
+        )
     value = math.fsum(values) / count
     variance = math.fsum((each - value) ** 2 for each in values) / (count - 1)
     spread = math.sqrt(variance / count) * t_quantile(count - 1)
@@ -149,22 +211,26 @@ def average(values: Sequence[float]) -> Effect:
 def t_quantile(freedom: float) -> float:
     """The number of standard errors that Student's two-sided interval reaches.
 
-    With t = sqrt(n) tan(a) the density of t with n degrees of freedom becomes cos(a)^(n - 1).
+    With t = sqrt(n) sinh(u) the density of t with n degrees of freedom becomes cosh(u)^-n, which is
+    smooth for every n, fractions included.
 
-    >>> [round(t_quantile(n), 3) for n in (1, 2, 9, 100)]
-    [12.706, 4.303, 2.262, 1.984]
+    >>> [round(t_quantile(n), 3) for n in (1, 1.5, 2, 9, 100)]
+    [12.706, 6.017, 4.303, 2.262, 1.984]
     """
-    whole = _area(math.pi / 2, freedom)
-    low, high = 0.0, math.pi / 2
+    ratio = math.lgamma(freedom / 2) - math.lgamma((freedom + 1) / 2)
+    wanted = LEVEL * math.sqrt(math.pi) / 2 * math.exp(ratio)
+    low, high = 0.0, 1 / math.sqrt(freedom)
+    while _area(high, freedom) < wanted:
+        low, high = high, 2 * high
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _area(middle, freedom) < LEVEL * whole else (low, middle)
-    return math.sqrt(freedom) * math.tan(low)
+        low, high = (middle, high) if _area(middle, freedom) < wanted else (low, middle)
+    return math.sqrt(freedom) * math.sinh(low)
 
 
-def _area(angle: float, freedom: float) -> float:
-    """The integral of cos(a)^(freedom - 1) from 0, by Simpson's rule."""
-    width = angle / _PARTS
-    heights = [math.pow(max(math.cos(i * width), 0.0), freedom - 1) for i in range(_PARTS + 1)]
+def _area(end: float, freedom: float) -> float:
+    """The integral of cosh(u)^-freedom from 0, by Simpson's rule."""
+    width = end / _PARTS
+    heights = [math.cosh(i * width) ** -freedom for i in range(_PARTS + 1)]
     inner = 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2])
     return (heights[0] + inner + heights[-1]) * width / 3

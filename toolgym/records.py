@@ -16,7 +16,7 @@ from typing import Any, Final
 from toolgym.calls import ToolCall
 from toolgym.episode import Episode, Outcome, Turn
 from toolgym.errors import ConfigurationError
-from toolgym.intervals import pass_at, wilson_interval
+from toolgym.intervals import Effect, mean_over_tasks, pass_at
 from toolgym.notebook import facts_table, with_interval
 from toolgym.rewards import MISTAKES
 
@@ -211,8 +211,9 @@ def calls_text(calls: Iterable[ToolCall]) -> str:
 class Evaluation:
     """The evaluation of a policy on a set of tasks; an iterable of its records.
 
-    `accuracy` is over scored episodes; `interval` is its 95 % Wilson interval; `validity` is the
-    share of turns in which every call was bound without an error.
+    `accuracy` is over scored episodes; `interval` is its 95 % interval for other tasks like these,
+    which counts tries at one task as the alike ones that they are; `validity` is the share of turns
+    in which every call was bound without an error.
     """
 
     records: tuple[EpisodeRecord, ...]
@@ -239,7 +240,10 @@ class Evaluation:
             f"Evaluation of {env_id}",
             [
                 ("accuracy", with_interval(self.accuracy, low, high)),
-                *((f"pass@{j}", share) for j, share in passes),
+                *(
+                    (f"pass@{j}", with_interval(found.value, found.low, found.high))
+                    for j, found in passes
+                ),
                 ("answered", self.answered),
                 ("validity", self.validity),
                 ("mean score", self.mean_score),
@@ -319,8 +323,21 @@ class Evaluation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % Wilson score interval of the accuracy."""
-        return wilson_interval(sum(record.correct for record in self._scored), len(self._scored))
+        """95 % interval of the accuracy, for other tasks that are drawn as these were.
+
+        `toolgym.intervals.mean_over_tasks` says how. It does not cover another training, another
+        prompt, or tasks of another kind.
+        """
+        outcomes = list(self._outcomes().values())
+        found = mean_over_tasks([sum(each) / len(each) for each in outcomes], [*map(len, outcomes)])
+        return found.low, found.high
+
+    def _outcomes(self) -> dict[str, list[bool]]:
+        """By task, whether each scored try was right."""
+        outcomes: dict[str, list[bool]] = {}
+        for record in self._scored:
+            outcomes.setdefault(record.task_id, []).append(record.correct)
+        return outcomes
 
     @property
     def mean_score(self) -> float:
@@ -338,14 +355,17 @@ class Evaluation:
         return _mean([float(record.answered) for record in self.records])
 
     @property
-    def pass_at_k(self) -> dict[int, float]:
-        """pass@j for j = 1..k: mean over tasks of the estimate of Chen et al. 2021, eq. 1."""
-        tries: dict[str, list[bool]] = {}
-        for record in self._scored:
-            tries.setdefault(record.task_id, []).append(record.correct)
-        full = [outcomes for outcomes in tries.values() if len(outcomes) == self.k]
+    def pass_at_k(self) -> dict[int, Effect]:
+        """pass@j for j = 1..k: mean over tasks of the estimate of Chen et al. 2021, eq. 1.
+
+        Each with its 95 % interval, which is of the same kind as that of the accuracy.
+        """
+        full = [sum(each) for each in self._outcomes().values() if len(each) == self.k]
         return {
-            j: _mean([pass_at(len(outcomes), sum(outcomes), j) for outcomes in full])
+            j: mean_over_tasks(
+                [pass_at(self.k, correct, j) for correct in full],
+                [self.k // j] * len(full),  # k tries hold so many separate groups of j
+            )
             for j in range(1, self.k + 1)
         }
 
@@ -366,7 +386,9 @@ class Evaluation:
         for mistake in MISTAKES if told else ():
             figures[mistake] = told.count(mistake) / len(told)
         if self.k > 1:
-            figures["pass_at_k"] = {str(j): value for j, value in self.pass_at_k.items()}
+            passes = {str(j): found for j, found in self.pass_at_k.items()}
+            figures["pass_at_k"] = {j: found.value for j, found in passes.items()}
+            figures["pass_at_k_intervals"] = {j: [p.low, p.high] for j, p in passes.items()}
         return {
             key: None if isinstance(v, float) and math.isnan(v) else v for key, v in figures.items()
         }

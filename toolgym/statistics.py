@@ -26,7 +26,7 @@ class Share:
     """A share as counts, with its 95 % Wilson interval.
 
     The interval takes what was counted for independent. Two things that one rollout wrote are not,
-    and rollouts of one task not quite, so it is a little too narrow for them.
+    and neither are rollouts of one task, so it is too narrow for them.
 
     >>> str(Share(115, 326)), str(Share(0, 0))
     ('35.3 % [30.3, 40.6]', '\N{EN DASH}')

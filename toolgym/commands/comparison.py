@@ -52,7 +52,7 @@ def _table(compared: Compared) -> Table:
     table.add_row("accuracy of the second", f"{result.second:.3f}")
     value = f"{result.difference.value:+.3f}  [{low:+.3f}, {high:+.3f}]"
     table.add_row("difference", value)
-    table.add_row("interval", f"95 %, {result.method}")
+    table.add_row("interval", "95 %, for other tasks like these")
     table.add_row("better with the second", _named(result.gained))
     table.add_row("better with the first", _named(result.lost))
     table.add_row("p-value (sign test)", f"{result.chance:.3g}")

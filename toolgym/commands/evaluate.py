@@ -177,8 +177,8 @@ def command(
 ) -> None:
     """Play tasks with a policy and report how well it did.
 
-    Accuracy comes with its 95 % Wilson interval. Tasks that cannot be played fairly are listed with
-    the reason and counted nowhere else.
+    Accuracy and pass@k come with their 95 % intervals for other tasks like these. Tasks that cannot
+    be played fairly are listed with the reason and counted nowhere else.
 
     Several machines can play parts of the tasks (--shard); --merge puts together what they wrote.
     With --workers processes of this machine play, with --ray those of a cluster (docs/ray.md); the
@@ -400,8 +400,9 @@ def _figures(evaluation: Evaluation, setting: dict[str, Any]) -> Table:
         table.add_row(name, str(value))
     table.add_row("episodes", f"{figures['episodes']} ({figures['unscored']} unscored)")
     table.add_row("accuracy", f"{_number(figures['accuracy'])}  [{low:.3f}, {high:.3f}]")
-    for tries, value in figures.get("pass_at_k", {}).items():
-        table.add_row(f"pass@{tries}", _number(value))
+    for tries, found in evaluation.pass_at_k.items() if evaluation.k > 1 else ():
+        ends = f"[{found.low:.3f}, {found.high:.3f}]"
+        table.add_row(f"pass@{tries}", f"{_number(found.value)}  {ends}")
     shares = [name for name in MISTAKES if name in figures]
     for name in ("mean_score", "validity", "answered", *shares):
         table.add_row(name.replace("_", " "), _number(figures[name]))

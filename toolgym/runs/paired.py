@@ -12,16 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final
+from typing import Any
 
 from toolgym.errors import ConfigurationError
-from toolgym.intervals import Effect, bootstrap_mean, paired_share_difference, sign_test
+from toolgym.intervals import Effect, paired_difference, sign_test
 from toolgym.records import EpisodeRecord
 from toolgym.runs.episodes import is_evaluation, read_episodes
 from toolgym.runs.run import EVALUATION, ITEMS, SAMPLED, Run
-
-NEWCOMBE: Final = "Newcombe 1998, method 10, for paired shares"
-BOOTSTRAP: Final = "bootstrap over tasks, percentiles of 10,000 draws (Efron 1979)"
 
 
 @dataclass(frozen=True)
@@ -33,8 +30,8 @@ class Paired:
         tries: The most tries at a task of either.
         first: Accuracy of the first on them, the mean over tasks.
         second: That of the second.
-        difference: The second's less the first's, with its paired 95 % interval.
-        method: What the interval is.
+        difference: The second's less the first's, with its paired 95 % interval
+            (`toolgym.intervals.paired_difference`).
         chance: p-value of the exact sign test (McNemar's where each task has one try).
         gained: Tasks that the second does better.
         lost: Tasks that the first does better.
@@ -46,7 +43,6 @@ class Paired:
     first: float
     second: float
     difference: Effect
-    method: str
     chance: float
     gained: tuple[str, ...]
     lost: tuple[str, ...]
@@ -85,20 +81,14 @@ def paired(first: Iterable[EpisodeRecord], second: Iterable[EpisodeRecord]) -> P
     pairs = {task: (fmean(one[task][1]), fmean(other[task][1])) for task in tasks}
     gained = tuple(task for task, (a, b) in pairs.items() if b > a)
     lost = tuple(task for task, (a, b) in pairs.items() if b < a)
-    tries = max(len(each[task][1]) for each in (one, other) for task in tasks)
-    if tries == 1:
-        right = sum(1 for a, b in pairs.values() if a and b)
-        none = len(pairs) - right - len(gained) - len(lost)
-        effect = paired_share_difference(right, len(gained), len(lost), none)
-    else:
-        effect = bootstrap_mean([b - a for a, b in pairs.values()])
+    tries = [sorted(len(each[task][1]) for each in (one, other)) for task in tasks]
+    before, after = zip(*pairs.values(), strict=True)
     return Paired(
         tasks=len(tasks),
-        tries=tries,
-        first=fmean(a for a, _ in pairs.values()),
-        second=fmean(b for _, b in pairs.values()),
-        difference=effect,
-        method=NEWCOMBE if tries == 1 else BOOTSTRAP,
+        tries=max(most for _, most in tries),
+        first=fmean(before),
+        second=fmean(after),
+        difference=paired_difference(before, after, sum(least for least, _ in tries)),
         chance=sign_test(len(gained), len(lost)),
         gained=gained,
         lost=lost,

@@ -17,7 +17,6 @@ what it sampled. What training made likelier, the sampled figures tell.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -28,7 +27,7 @@ from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
-from toolgym.intervals import Z95
+from toolgym.intervals import Effect, difference
 from toolgym.runs.run import ITEMS, SAMPLED
 from toolgym.tasks import TaskSet
 from toolgym.unseen import TASKS, divided, kinds_unseen, unseen
@@ -192,8 +191,8 @@ def gain_sentence(evaluations: Sequence[Mapping[str, Any]], settings: TrainSetti
 
     Args:
         evaluations: As a summary has them: `name`, `held_out`, `temperature`, and the figures
-            `before` and `after` with `accuracy` and `episodes` at least. The verdict goes by the
-            first, and by what was sampled where there is such a one.
+            `before` and `after` with `accuracy`, `interval` and `episodes` at least. The verdict
+            goes by the first, and by what was sampled where there is such a one.
     """
     first, *others = evaluations
     if not _is_scored(first):
@@ -269,12 +268,11 @@ def _is_chance(evaluation: Mapping[str, Any]) -> bool:
 def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether the two accuracies differ by less than two-sided 5 % chance allows.
 
-    Taken as two independent samples, which is on the careful side, since both played the same
-    tasks.
+    Their intervals are joined as those of independent samples, which is on the careful side, since
+    both played the same tasks.
     """
-    error = sum(f["accuracy"] * (1 - f["accuracy"]) / f["episodes"] for f in (before, after))
-    difference = abs(after["accuracy"] - before["accuracy"])
-    return bool(difference <= Z95 * math.sqrt(error))
+    found = difference(*(Effect(f["accuracy"], *f["interval"]) for f in (before, after)))
+    return found.low <= 0 <= found.high
 
 
 def _control(evaluation: Mapping[str, Any]) -> str:

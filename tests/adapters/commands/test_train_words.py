@@ -11,12 +11,14 @@ from adapters.training.runs.evaluations import SEEN, gain_sentence, within_chanc
 from adapters.training.runs.reproducibility import data_hash, differences
 from adapters.training.runs.settings import read_settings, resolve
 from toolgym import ConfigurationError, Task, TaskSet
+from toolgym.intervals import mean_over_tasks, wilson_interval
 
 EXPLORE = "sqlgym/Explore-v0"
 
 
 def figures(accuracy: float | None, episodes: int = 192) -> dict[str, Any]:
-    return {"accuracy": accuracy, "episodes": episodes}
+    ends = wilson_interval(round((accuracy or 0.0) * episodes), episodes)
+    return {"accuracy": accuracy, "interval": list(ends), "episodes": episodes}
 
 
 def evaluated(
@@ -110,6 +112,16 @@ def test_chance_is_two_standard_errors_of_the_difference() -> None:
     """Worked by hand: 0.5 and 0.6 of 100 differ by 0.1; 1.96 standard errors are 0.137."""
     assert within_chance(figures(0.5, 100), figures(0.6, 100))
     assert not within_chance(figures(0.5, 1000), figures(0.6, 1000))
+
+
+def test_tries_that_are_alike_make_a_gain_no_surer() -> None:
+    """At each of 60 tasks 16 tries do the same, so 50 and 60 % tell no more than 60 tries do."""
+    ends = (mean_over_tasks([1.0] * n + [0.0] * (60 - n), [16] * 60) for n in (30, 36))
+    before, after = (
+        {"accuracy": each.value, "interval": [each.low, each.high], "episodes": 960}
+        for each in ends
+    )
+    assert within_chance(before, after)
 
 
 def test_the_data_hash_knows_content_and_not_places(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from toolgym import ConfigurationError
 from toolgym.cli import main
 from toolgym.intervals import sign_test
 from toolgym.records import EpisodeRecord
-from toolgym.runs.paired import BOOTSTRAP, NEWCOMBE, compare_folders, paired
+from toolgym.runs.paired import compare_folders, paired
 from toolgym.runs.run import Run
 
 BLANK = EpisodeRecord("e/E-v0", "", 0, "?", (), 1.0, False, True, True, 0, {})
@@ -87,7 +87,6 @@ def test_ten_gained_of_a_hundred_are_more_than_chance() -> None:
     second = singles([True] * 40 + [True] * 10 + [False] * 50)
     found = paired(first, second)
 
-    assert found.method == NEWCOMBE
     assert found.difference.low > 0
     assert found.chance == sign_test(10, 0) < 0.01
 
@@ -104,15 +103,15 @@ def test_the_sign_test_counts_all_ways_in_which_pairs_can_fall(more: int, fewer:
     assert 0 < sign_test(more, fewer) <= 1
 
 
-@settings(max_examples=10)  # each draws 10,000 samples twice
-@given(st.lists(st.tuples(TRIES, TRIES), min_size=2, max_size=5))
+@settings(max_examples=60)
+@given(st.lists(st.tuples(TRIES, TRIES), min_size=1, max_size=8))
 def test_several_tries_count_by_their_mean(pairs: list[tuple[list[bool], list[bool]]]) -> None:
     found = paired(*(played(side) for side in zip(*pairs, strict=True)))
 
     means = [sum(b) / len(b) - sum(a) / len(a) for a, b in pairs]
-    assert found.method == BOOTSTRAP
     assert found.difference.value == pytest.approx(sum(means) / len(means))
-    assert min(means) - 1e-9 <= found.difference.low <= found.difference.high <= max(means) + 1e-9
+    assert -1 <= found.difference.low <= found.difference.value <= found.difference.high <= 1
+    assert found.difference.low < found.difference.high
     assert paired(*(played(side) for side in zip(*pairs, strict=True))) == found
 
 
@@ -179,7 +178,7 @@ def test_eval_compares_what_it_kept(tmp_path: Path, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["eval", env, "--compare", *map(str, kept)])
     out = capsys.readouterr().out
-    assert "Newcombe 1998" in out
+    assert "95 %, for other tasks like these" in out
     assert "not told by such files" in out
     with pytest.raises(SystemExit, match=r"^2$"):
         main(["eval", "sqlgym/TextToSQL-v0", "--compare", *map(str, kept)])
