@@ -23,7 +23,7 @@ from aflowgym.score import episode_score, progress
 from aflowgym.tasks.loading import tasks_of
 from aflowgym.tasks.task import Kind, WorkflowTask
 from toolgym.errors import ConfigurationError
-from toolgym.intervals import average, wilson_interval
+from toolgym.intervals import LEAST_SEEDS, average, wilson_interval
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
 
@@ -125,14 +125,14 @@ def worth(
         rewards: The weights of the score.
 
     Raises:
-        ConfigurationError: The workflow does not run on a task, there are no tasks, or n is no
-            number from 2.
+        ConfigurationError: The workflow does not run on a task, there are no tasks, or n is below
+            3.
 
     >>> worth("Custom", kind="math", preset="paper", n=500).calls
     1.0
     """
-    if n < 2:
-        raise ConfigurationError(f"n must be 2 or more, got {n}.")
+    if n < LEAST_SEEDS:
+        raise ConfigurationError(f"n must be {LEAST_SEEDS} or more, got {n}.")
     chosen = _chosen(tasks, split, kind)
     trees = {each: _tree(workflow, each) for each in sorted({task.kind for task in chosen})}
     backend, weights = SimulatedBackend(preset_of(preset)), RewardConfig.of(rewards)

@@ -33,7 +33,7 @@ LAB = {
     "entropy.py": ("entropy after", "0.0001", "learning rate 0.001"),
     "kl_drift.py": ("drift", "no penalty", "1 in the loss"),
 }
-SIZES = {"null_wall.py": ("--updates", "2", "--imitation", "120")}
+SIZES = {"null_wall.py": ("--updates", "2", "--imitation", "60")}
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
@@ -68,13 +68,25 @@ def test_an_experiment_of_the_lab_shows_the_failure_and_undoes_it(name):
     pytest.importorskip("trl", reason="needs the extra train")
     column, larger, smaller = LAB[name]
 
-    done = run(str(EXAMPLES / "lab" / name), "--seeds", "1", *SIZES.get(name, ("--updates", "20")))
+    done = run(str(EXAMPLES / "lab" / name), "--seeds", "3", *SIZES.get(name, ("--updates", "5")))
 
     assert done.returncode == 0, done.stderr
     titles, _, *rows = [line.split("|") for line in done.stdout.rpartition("\n\n")[2].splitlines()]
     place = [title.strip() for title in titles].index(column)
     values = {row[1].strip(): float(row[place].split()[0]) for row in rows}
     assert values[larger] > values[smaller] + 1e-3
+
+
+@pytest.mark.torch
+@pytest.mark.integration
+def test_an_experiment_with_fewer_than_three_seeds_is_refused_before_it_begins():
+    pytest.importorskip("trl", reason="needs the extra train")
+
+    done = run(str(EXAMPLES / "lab" / "entropy.py"), "--seeds", "2")
+
+    assert done.returncode == 1
+    assert "ConfigurationError: 2 seeds cannot be compared" in done.stderr
+    assert "give --seeds 3 or more" in done.stderr
 
 
 def test_no_example_is_without_a_run():

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from toolgym.intervals import average, share
+from toolgym.errors import ConfigurationError
+from toolgym.intervals import LEAST_SEEDS, average, share
 
 Arm = TypeVar("Arm")
 Numbers = Mapping[str, float | bool]
@@ -33,7 +34,15 @@ def compare(
         run: From an arm and a seed to numbers; the mean of truths is a share.
         columns: By the key of the numbers, the title of the column.
         seeds: Seeds from 0.
+
+    Raises:
+        ConfigurationError: There are fewer than three.
     """
+    if seeds < LEAST_SEEDS:
+        raise ConfigurationError(
+            f"{seeds} seeds cannot be compared, since means over fewer than {LEAST_SEEDS} have no"
+            f" useful interval: give --seeds {LEAST_SEEDS} or more."
+        )
     found: dict[str, list[Numbers]] = {name: [] for name in arms}
     for seed in range(seeds):  # arms that begin with the same weights share them
         for name, arm in arms.items():

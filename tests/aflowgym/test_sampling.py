@@ -62,7 +62,7 @@ def test_weights_change_the_score_and_nothing_else():
     [
         ({"workflow": "Custom -> ScEnsemble"}, "E-NEEDS-LIST"),
         ({"workflow": "CustomCodeGenerate -> Test"}, "no workflow for math tasks"),
-        ({"workflow": "Custom", "n": 1}, "n must be 2 or more, got 1"),
+        ({"workflow": "Custom", "n": 2}, "n must be 3 or more, got 2"),
         ({"workflow": "Custom", "tasks": []}, "has no usable task"),
         ({"workflow": "Custom", "kind": "prose"}, "kind must be one of"),
         ({"workflow": "Custom", "preset": "magic"}, "there are paper, teaching"),

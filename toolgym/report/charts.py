@@ -323,7 +323,7 @@ def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
     title = f"Accuracy on {names.pop()}" if len(names) == 1 and all(names) else "Accuracy"
     drawing = point_plot(series, ("before", "after"), description, "share")
     how = "" if any(on.is_sampled for _, _, on, _ in shown) else "Greedy. "
-    note = f"{how}Bars are 95 % Wilson intervals."
+    note = f"{how}Bars are 95 % intervals."
     return Chart(title, note, drawing, has_legend=len(shown) > 1)
 
 

@@ -6,12 +6,12 @@ Each function returns plain text and rows; the page's template escapes and style
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from toolgym.intervals import LEAST_SEEDS, average
 from toolgym.report.numbers import is_drawable, number_text
 from toolgym.report.view import Measured, Record, RunView, interval
 from toolgym.statistics import Share, Table, cell_text
@@ -74,7 +74,7 @@ def results(runs: Sequence[RunView]) -> list[list[tuple[Result, Result]]]:
 def measured_on(runs: Sequence[RunView]) -> str:
     """A sentence or two on the tasks of the accuracies."""
     if all(run.is_evaluation for run in runs):
-        return "Accuracy is the share of right episodes, with its 95 % Wilson interval."
+        return "Accuracy is the share of right episodes, with its 95 % interval."
     kinds = {each.is_held_out for run in runs for each in run.evaluations}
     clauses = {
         True: "no task of it was trained on",
@@ -88,7 +88,7 @@ def measured_on(runs: Sequence[RunView]) -> str:
         sentence = "the run does not say whether its tasks were trained on"
     sampled = any(each.is_sampled for run in runs for each in run.evaluations)
     how = "greedy, or sampled as in training where that is said" if sampled else "greedy"
-    return f"Accuracy is {how}, with its 95 % Wilson interval; {sentence}."
+    return f"Accuracy is {how}, with its 95 % interval; {sentence}."
 
 
 def _result(run: RunView, on: Measured, when: str, figures: Record) -> Result:
@@ -247,7 +247,7 @@ class Together:
     Attributes:
         name: What sets the group apart from the others, or the labels of its runs.
         styles: Numbers of its runs' colours.
-        before: Mean accuracy before, and its standard error.
+        before: Mean accuracy before, from three runs on with its 95 % interval over seeds.
         after: The same after.
         gain: The same of what each run gained.
         each: The accuracies after, run by run.
@@ -324,15 +324,15 @@ def _accuracy(evaluation: Record) -> float | None:
 
 
 def _mean(values: Sequence[float], sign: str = "") -> str:
-    """A mean with its standard error, in percent."""
+    """A mean in percent, with its interval where there are enough values for one."""
     if not values:
         return NOTHING
     mean = statistics.fmean(values)
-    text = f"{sign if mean > 0 else ''}{_points(mean)}"
-    if len(values) == 1:
-        return f"{text} %"
-    error = statistics.stdev(values) / math.sqrt(len(values))
-    return f"{text} ± {_points(error)} %"
+    text = f"{sign if mean > 0 else ''}{_points(mean)} %"
+    if len(values) < LEAST_SEEDS:
+        return text
+    found = average(values)
+    return f"{text} [{_points(found.low)}, {_points(found.high)}]"
 
 
 def _points(share: float) -> str:

@@ -113,11 +113,19 @@ def test_seeds_of_the_same_settings_are_taken_together(tmp_path: Path) -> None:
     trl, reference = tables.together(views(runs))
 
     assert (trl.name, trl.styles) == ("trainer trl", (0, 2, 3))
-    # The mean of .4, .6 and .5 is .5, their standard deviation .1, over the root of 3.
-    assert (trl.before, trl.after) == ("20.0 ± 5.8 %", "50.0 ± 5.8 %")
-    assert (trl.gain, trl.each) == ("+30.0 ± 5.8 %", "40.0, 60.0, 50.0")
+    # The mean of .4, .6 and .5 is .5, its standard error .058, and t of 2 degrees is 4.303.
+    assert (trl.before, trl.after) == ("20.0 % [−4.8, 44.8]", "50.0 % [25.2, 74.8]")
+    assert (trl.gain, trl.each) == ("+30.0 % [5.2, 54.8]", "40.0, 60.0, 50.0")
     assert (reference.name, reference.after) == ("trainer reference", "50.0 %")
     assert "seeds taken together" in Page(write_report(runs, tmp_path / "page.html")).text
+
+
+def test_two_seeds_have_a_mean_without_an_interval(tmp_path: Path) -> None:
+    runs = [evaluated(tmp_path, "trl", seed, 0.1, 0.4 + seed / 10) for seed in (1, 2)]
+
+    (row,) = tables.together(views(runs))
+
+    assert (row.after, row.each) == ("55.0 %", "50.0, 60.0")
 
 
 def test_runs_that_are_each_alone_are_not_taken_together(tmp_path: Path) -> None:
