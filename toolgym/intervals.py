@@ -231,6 +231,6 @@ def t_quantile(freedom: float) -> float:
 def _area(end: float, freedom: float) -> float:
     """The integral of cosh(u)^-freedom from 0, by Simpson's rule."""
     width = end / _PARTS
-    heights = [math.cosh(i * width) ** -freedom for i in range(_PARTS + 1)]
+    heights = [math.pow(math.cosh(i * width), -freedom) for i in range(_PARTS + 1)]
     inner = 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2])
     return (heights[0] + inner + heights[-1]) * width / 3

@@ -271,7 +271,8 @@ def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     Their intervals are joined as those of independent samples, which is on the careful side, since
     both played the same tasks.
     """
-    found = difference(*(Effect(f["accuracy"], *f["interval"]) for f in (before, after)))
+    one, other = (Effect(f["accuracy"], *f["interval"]) for f in (before, after))
+    found = difference(one, other)
     return found.low <= 0 <= found.high
 
 
