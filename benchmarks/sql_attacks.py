@@ -73,10 +73,11 @@ def whole_rows(database: Database, rows: Sequence[Sequence[Any]]) -> str | None:
             held = database.query(f"SELECT rowid, {', '.join(names)} FROM {of}").rows
         except ToolError:
             continue
+        columns = [set(values) for values in zip(*held, strict=True)]
         places = [
-            [at for at, values in enumerate(zip(*held, strict=True)) if at and set(column) <= set(values)]
-            for column in zip(*rows, strict=True)
-        ] if held else [[]]  # fmt: skip
+            [at for at, values in enumerate(columns) if at and set(wanted) <= values]
+            for wanted in zip(*rows, strict=True)
+        ]
         if not all(places):
             continue
         chosen = [each[0] for each in places]

@@ -72,18 +72,21 @@ def _joins(source: Source) -> Iterator[tuple[str, ...]]:
         c, p, shown = quoted(child.name), quoted(parent.name), quoted(child.columns[0].name)
         for column, value in _values(parent):
             is_such = f"p.{column} = {value}"
+            found = f"SELECT p.{key} FROM {p} AS p WHERE {is_such}"
             yield (
-                f"SELECT c.{shown} FROM {c} AS c JOIN {p} AS p ON c.{own} = p.{key} WHERE {is_such}",
-                f"SELECT {shown} FROM {c} WHERE {own} IN (SELECT {key} FROM {p} AS p WHERE {is_such})",
+                f"SELECT c.{shown} FROM {c} AS c JOIN {p} AS p ON c.{own} = p.{key}"
+                f" WHERE {is_such}",
+                f"SELECT {shown} FROM {c} WHERE {own} IN ({found})",
                 f"SELECT c.{shown} FROM {c} AS c WHERE EXISTS (SELECT 1 FROM {p} AS p"
                 f" WHERE p.{key} = c.{own} AND {is_such})",
             )
         for column, value in _values(child):
             is_such = f"c.{column} = {value}"
+            found = f"SELECT c.{own} FROM {c} AS c WHERE {is_such}"
             yield (
                 f"SELECT DISTINCT p.{key} FROM {p} AS p JOIN {c} AS c ON c.{own} = p.{key}"
                 f" WHERE {is_such}",
-                f"SELECT {key} FROM {p} WHERE {key} IN (SELECT {own} FROM {c} AS c WHERE {is_such})",
+                f"SELECT {key} FROM {p} WHERE {key} IN ({found})",
                 f"SELECT p.{key} FROM {p} AS p WHERE EXISTS (SELECT 1 FROM {c} AS c"
                 f" WHERE c.{own} = p.{key} AND {is_such})",
             )

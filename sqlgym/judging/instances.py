@@ -17,8 +17,8 @@ from datetime import date, timedelta
 from itertools import chain, count
 from typing import Any, Final
 
-from sqlgym.judging.source_rows import Reference, Row, Source, SourceColumn, SourceTable, day_of
 from sqlgym.judging.gold_values import ColumnPair, GoldValues
+from sqlgym.judging.source_rows import Reference, Row, Source, SourceColumn, SourceTable, day_of
 
 ROWS: Final = 300
 """Rows of one table of an instance."""

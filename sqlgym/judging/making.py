@@ -84,9 +84,9 @@ def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
     try:
         long_work.tell(what, 0, len(missing))
         for number, worker in enumerate(workers):
-            assert worker.stdin is not None
-            with contextlib.suppress(BrokenPipeError), worker.stdin:
-                worker.stdin.write(json.dumps(missing[number::count]).encode())
+            if worker.stdin is not None:
+                with contextlib.suppress(BrokenPipeError), worker.stdin:
+                    worker.stdin.write(json.dumps(missing[number::count]).encode())
         with os.fdopen(reader) as lines:
             for done, _ in enumerate(lines, 1):
                 long_work.tell(what, min(done, len(missing) - 1), len(missing))
@@ -167,7 +167,8 @@ def _work() -> None:
     for database, golds in json.load(sys.stdin):
         with contextlib.suppress(Exception):  # whoever needs it meets the same, and can be told
             instance_files(Path(database), golds)
-        print(flush=True)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840); how instances are made is
 `sqlgym.judging.instances`.
 
 Instances are made from the rows of a database and from the values that the golds of its tasks
-compare with (`sqlgym.judging.making`). An instance that cannot be made, on which the gold fails, finds nothing but NULL or leaves a choice,
-or which the machine stops, is left out. Where the gold finds no rows, the query must find none
-either. Where a LIMIT cuts through rows that tie, taking all of them is as right.
+compare with (`sqlgym.judging.making`). One that cannot be made, on which the gold fails, finds
+nothing but NULL or leaves a choice that cannot be told, or which the machine stops, is left out.
+Where the gold finds no rows, the query must find none either. Where a LIMIT of the gold cuts
+through rows that tie, any of them is right, and so are all (`sqlgym.judging.with_ties`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Queries whose LIMIT takes in the rows that tie with its last one.
 
 `ORDER BY age LIMIT 1` and `age = (SELECT min(age) ...)` ask for the same as long as one row is the
-youngest. On an instance where several are, the second finds all of them; so does the first, rewritten:
+youngest. On an instance where several are, the second finds all of them, and so does the first if
+it is rewritten:
 
     SELECT name FROM (SELECT name, rank() OVER (ORDER BY age) AS place FROM ...) WHERE place <= 1
 """
