@@ -144,7 +144,7 @@ EvalSet = Annotated[
     typer.Option(
         "--eval-set",
         metavar="NAME=VALUE",
-        help="Environment argument for evaluations only, such as match=suite; may be repeated.",
+        help="Environment argument for evaluations only, such as match=spider; may be repeated.",
     ),
 ]
 SaveEvery = Annotated[Number, _option("Steps between checkpoints (default: 20).")]
@@ -243,7 +243,7 @@ def command(
         toolgym train sqlgym/Explore-v0 --control shuffled-rewards
         toolgym train sqlgym/Explore-v0 --set dynamic_sampling=true --set beta=0.02
         toolgym train sqlgym/Explore-v0 --set warmup_learning_rate=0.004 --show-settings
-        toolgym train sqlgym/TextToSQL-v0 --eval-every 10 --set patience=3 --eval-set match=suite
+        toolgym train sqlgym/TextToSQL-v0 --eval-every 10 --set patience=3 --eval-set match=spider
         toolgym train sqlgym/Explore-v0 --out runs/first --json --report-to tensorboard
         toolgym train --config examples/recipes/smollm2.yaml --steps 20
         toolgym train --resume runs/explore-001

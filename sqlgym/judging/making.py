@@ -100,21 +100,26 @@ def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
 def _place(database: Path, golds: Iterable[str]) -> tuple[Path, list[str]]:
     """The folder for the instances of a database, and the golds that they are made for."""
     chosen = sorted(set(golds), key=lambda sql: hashlib.sha256(_bytes(sql)).digest())[:GOLDS]
+    key = json.dumps([_content(database), sorted(chosen), _state()])
+    name = hashlib.sha256(_bytes(key)).hexdigest()[:32]
+    return cache_folder() / "sql" / "instances" / name, sorted(chosen)
+
+
+def _content(database: Path) -> str:
+    """The hash of a file."""
     status = database.stat()
-    content = _content(database.absolute(), (status.st_size, status.st_mtime_ns))
-    name = hashlib.sha256(_bytes(json.dumps([content, sorted(chosen), _state()]))).hexdigest()
-    return cache_folder() / "sql" / "instances" / name[:32], sorted(chosen)
+    return _hash_of(database.absolute(), status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=1_024)
+def _hash_of(path: Path, size: int, changed: int) -> str:
+    """The hash of a file, computed once in a process while it keeps its size and time of change."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-@functools.lru_cache(maxsize=1_024)
-def _content(path: Path, stamp: tuple[int, int]) -> str:
-    """The hash of a file; its size and time of change are its key in this process."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @functools.cache
@@ -137,10 +142,10 @@ def _make(database: Path, golds: Sequence[str], folder: Path) -> Path:
     except OSError:
         fresh = Path(tempfile.mkdtemp(prefix="toolgym-instances-"))
         weakref.finalize(_make, shutil.rmtree, fresh, ignore_errors=True)
-        _write(database, golds, folder.name, fresh)
+        _write(database, golds, fresh)
         return fresh
     try:
-        _write(database, golds, folder.name, fresh)
+        _write(database, golds, fresh)
         with contextlib.suppress(OSError):  # another process was quicker
             fresh.rename(folder)
     finally:
@@ -148,7 +153,7 @@ def _make(database: Path, golds: Sequence[str], folder: Path) -> Path:
     return folder
 
 
-def _write(database: Path, golds: Sequence[str], seed: str, folder: Path) -> None:
+def _write(database: Path, golds: Sequence[str], folder: Path) -> None:
     try:
         source = read_source(database)
     except NoInstance:
@@ -157,7 +162,9 @@ def _write(database: Path, golds: Sequence[str], seed: str, folder: Path) -> Non
     for number in range(1, INSTANCES + 1):
         file = folder / f"{number:02}.sqlite"
         try:
-            write_instance(source, instance_rows(source, planted, f"{seed}-{number}"), file)
+            write_instance(
+                source, instance_rows(source, planted, f"{_content(database)}-{number}"), file
+            )
         except NoInstance:
             file.unlink(missing_ok=True)
 

@@ -29,7 +29,7 @@ from sqlgym.database.diagnosis import TRANSIENT
 from sqlgym.database.limits import Limits
 from sqlgym.judging.making import instance_files
 from sqlgym.judging.results import Verdict, is_ordered, rounded_row, sound
-from sqlgym.judging.several_results import depends_on_reading, several_results
+from sqlgym.judging.several_results import several_results
 from sqlgym.judging.ties import free_runs
 from sqlgym.judging.with_ties import with_ties
 from toolgym.errors import EnvironmentFault, ToolError
@@ -122,7 +122,7 @@ def gold_run(database: Database, sql: str) -> GoldRun | None:
         if result.truncated:
             return None
         if not result.rows:
-            return None if depends_on_reading(database, sql, result) else GoldRun(result, ())
+            return None if database.backwards.query(sql).rows else GoldRun(result, ())
         if all(value is None for row in result.rows for value in row):
             return None
         several = several_results(database, sql, result)

@@ -81,7 +81,7 @@ class TrainSettings(BaseModel):
     """For the environment: data set, step limit, parsing, rewards; without the split."""
     evaluation_env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """For the environment of evaluations only, over `env_kwargs`: another way of judging, such as
-    `{"match": "suite"}`; rewards stay as they are."""
+    `{"match": "spider"}`; rewards stay as they are."""
     split: str | None = "train"
     """Where demonstrations and training tasks come from; null for an environment without splits."""
     evaluation_split: str | None = "dev"

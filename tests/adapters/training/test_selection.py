@@ -373,13 +373,13 @@ def test_evaluations_may_be_judged_in_another_way_than_rewards() -> None:
     settings = resolve(
         "sqlgym/TextToSQL-v0",
         env_kwargs={"dataset": "bundled", "tools": ["answer"]},
-        evaluation_env_kwargs={"match": "suite"},
+        evaluation_env_kwargs={"match": "spider"},
         eval_every=1,
     )
     division = divide(settings, evaluations(settings))
 
     for each in (division.source, *division.reports):
         env: Any = registration.make(settings.env_id, **each.env_kwargs)
-        assert (env.match, list(env.tools)) == ("suite", ["answer"])
+        assert (env.match, list(env.tools)) == ("spider", ["answer"])
     rewarding: Any = registration.make(settings.env_id, **settings.training_kwargs)
-    assert rewarding.match == "sound"
+    assert rewarding.match == "suite"
