@@ -288,8 +288,8 @@ class Database:
             return diagnosis.no_result(sql)
         if size > self.limits.result_bytes and len(rows) == 1:
             return diagnosis.row_too_large(self.limits)
-        ticks, tables_read = connection.meter.ticks, connection.tables_read()
-        return QueryResult(columns, tuple(rows), truncated, tables_read, ticks, size)
+        ticks, columns_read = connection.meter.ticks, connection.columns_read()
+        return QueryResult(columns, tuple(rows), truncated, columns_read, ticks, size)
 
 
 def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # noqa: B008 (frozen)

@@ -91,6 +91,7 @@ class GuardedConnection:
         self._has_modules = False
         self._modules = frozenset[str]()
         self._direct: set[str] = set()
+        self._used: set[tuple[str, str]] = set()
         self._unplaced: set[str] = set()
         self._contexts: set[str] = set()
         self._named = self._calls = 0
@@ -118,7 +119,7 @@ class GuardedConnection:
             sqlite3.Error, sqlite3.Warning, MemoryError: As SQLite and its module give them.
         """
         self.denial = None
-        for names in (self._direct, self._unplaced, self._contexts):
+        for names in (self._direct, self._used, self._unplaced, self._contexts):
             names.clear()
         self._named = self._calls = 0
         self.meter.start()  # before anything is refused: it forgets why the last statement ended
@@ -134,14 +135,16 @@ class GuardedConnection:
         finally:
             self.meter.finish()
 
-    def tables_read(self) -> frozenset[str]:
-        """Lower-case names of the file's tables and views that the last statement reads.
+    def columns_read(self) -> frozenset[tuple[str, str]]:
+        """Lower-case names of table and column that the last statement reads.
 
-        A table of which no column is used (`count(*)`) is reported without its database, as a
-        common table expression of that name would be; those also open a context of their name.
+        A table or view of which it uses no column (`count(*)`) has one without a name. It is
+        reported without its database, as a common table expression of that name would be; those
+        also open a context of their name.
         """
-        counted = self._unplaced - self._contexts
-        return frozenset((self._direct | counted) & self._tables)
+        used = frozenset((table.lower(), column.lower()) for table, column in self._used)
+        counted = (self._unplaced - self._contexts) & self._tables - self._direct
+        return used | {(table, "") for table in counted}
 
     def _refuse_unknown_tables(self) -> None:
         """Refuse what was counted and is neither in the file nor an expression of the statement.
@@ -243,9 +246,10 @@ class GuardedConnection:
         if self._named > self._limits.names:
             return self._deny("too_large", f"more than {self._limits.names:,} names{WRITTEN_OUT}")
         if action == _READ and source == "main" and first in self._direct:
+            self._used.add((first, second or ""))
             return _OK  # another column of a table: most of what is asked
         if action == _READ:
-            return self._authorize_read((first or "").lower(), source)
+            return self._authorize_read(first or "", second or "", source)
         if action == sqlite3.SQLITE_SELECT:
             if context:
                 self._contexts.add(context.lower())
@@ -260,7 +264,8 @@ class GuardedConnection:
             return self._deny("not_allowed", "a change of the schema, or a system table of SQLite")
         return self._deny("not_allowed", _ACTIONS.get(action, "this kind of statement"))
 
-    def _authorize_read(self, table: str, source: str | None) -> int:
+    def _authorize_read(self, name: str, column: str, source: str | None) -> int:
+        table = name.lower()
         if source is None:  # a table without a used column, or a common table expression
             if table in self._modules or (
                 table.startswith("pragma_") and table not in self._tables
@@ -270,6 +275,7 @@ class GuardedConnection:
             return sqlite3.SQLITE_OK
         if source == "main" and table in self._tables:
             self._direct.add(table)
+            self._used.add((name, column))
             return sqlite3.SQLITE_OK
         if source == "main" and (table in _SCHEMA_TABLES or table in _TABLE_FUNCTIONS):
             return sqlite3.SQLITE_OK

@@ -40,7 +40,8 @@ class QueryResult:
         columns: Their names, as SQLite gives them.
         rows: Tuples of None, int, float, str and bytes.
         truncated: Rows are missing at the end: there were more than the limits allow.
-        tables_read: Lower-case names of the tables and views that it read.
+        columns_read: Lower-case names of the tables and views that it read, each with a column that
+            it used there, or with "" where it used none.
         ticks: Thousands of virtual-machine steps that it took.
         size: Memory of the values, in bytes.
     """
@@ -48,9 +49,14 @@ class QueryResult:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     truncated: bool
-    tables_read: frozenset[str]
+    columns_read: frozenset[tuple[str, str]]
     ticks: int
     size: int = 0
+
+    @property
+    def tables_read(self) -> frozenset[str]:
+        """Lower-case names of the tables and views that it read."""
+        return frozenset(table for table, _ in self.columns_read)
 
     def __repr__(self) -> str:
         more = ", truncated" if self.truncated else ""

@@ -347,7 +347,7 @@ def test_normal_text_is_stable(text):
 
 
 def result(rows, truncated=False):
-    return QueryResult(("a",), tuple(rows), truncated, frozenset({"t"}), 0)
+    return QueryResult(("a",), tuple(rows), truncated, frozenset({("t", "a")}), 0)
 
 
 def test_a_gold_that_is_no_fair_answer_is_refused_with_a_code():

@@ -326,7 +326,7 @@ def test_the_limits_hold_on_every_instance(huts):
 
 
 def test_a_gold_without_rows_on_an_instance_wants_none(huts):
-    run = suites.GoldRun(suites.QueryResult(("a",), (), False, frozenset({"huts"}), 0), ())
+    run = suites.GoldRun(suites.QueryResult(("a",), (), False, frozenset({("huts", "a")}), 0), ())
     gold, database = LUCKY[0][0], open_database(huts)
 
     assert suites.judge_on(database, gold, run, "SELECT name FROM huts WHERE beds < 0").equal

@@ -124,7 +124,7 @@ class _Plain:
     def query(self, sql):
         cursor = self._connection.execute(sql)
         columns = tuple(name for name, *_ in cursor.description)
-        return QueryResult(columns, tuple(cursor.fetchall()), False, frozenset({"t"}), 0)
+        return QueryResult(columns, tuple(cursor.fetchall()), False, frozenset({("t", "a")}), 0)
 
 
 @settings(max_examples=60)
