@@ -15,6 +15,7 @@ time behind it; the memory that it takes.
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,9 +143,9 @@ class GuardedConnection:
         reported without its database, as a common table expression of that name would be; those
         also open a context of their name.
         """
-        used = frozenset((table.lower(), column.lower()) for table, column in self._used)
+        used = frozenset(map(_lower, self._used))
         counted = (self._unplaced - self._contexts) & self._tables - self._direct
-        return used | {(table, "") for table in counted}
+        return used.union((table, "") for table in counted) if counted else used
 
     def _refuse_unknown_tables(self) -> None:
         """Refuse what was counted and is neither in the file nor an expression of the statement.
@@ -293,6 +294,11 @@ class GuardedConnection:
     def _deny(self, code: str, what: str) -> int:
         self.denial = self.denial or Denial(code, what)
         return sqlite3.SQLITE_DENY
+
+
+@functools.lru_cache(maxsize=4_096)
+def _lower(names: tuple[str, str]) -> tuple[str, str]:
+    return names[0].lower(), names[1].lower()
 
 
 def _text(name: Any) -> str:

@@ -4,14 +4,16 @@ The agent describes and samples tables, runs read-only SQL, and submits a value.
 by assumption: it runs on a guarded connection (`sqlgym.database.database`), and what it may cost is
 bounded. The value is compared by type (`sqlgym.judging.answers`), never by substring.
 
-The progress of an exploration is a potential between 0 and 1, never a count:
+The progress of an exploration is a potential between 0 and 1, never a count. It is that of the best
+query so far:
 
-    progress = TABLES * share of the gold query's tables looked at
-             + RESULT * closeness of the best query result to the gold result
+    progress = agreement * (COLUMNS * agreement + RESULT * closeness)
 
-A table is looked at by `describe`, by `sample`, or by a query that read it (the authorizer knows).
-The closeness is an F1 of columns and rows, so that dumping a table earns little; and only a query
-that read at least one of the gold's tables can raise it, so that a constant earns nothing.
+The agreement is the share of columns that both the query and the gold query read, among those that
+either reads (SQLite's authorizer knows). The closeness is an F1 of the columns and rows of the two
+results. So a query must read what the question is about, and little else: a constant earns nothing,
+and a dumped table little. `describe` and `sample` earn nothing by themselves, since all tables can
+be listed without reading the question; what they show pays with the next query.
 
 A data set may have questions that its databases cannot answer (`SqlTask.answerable`). Then there is
 one more tool, `cannot_answer`, which is right for those and wrong for all others. There is no
@@ -21,7 +23,7 @@ progress on them.
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from weakref import WeakKeyDictionary
@@ -46,7 +48,7 @@ from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
 from toolgym.tools import Code, read_spec, tool
 
-TABLES, RESULT = 0.3, 0.7
+COLUMNS, RESULT = 0.3, 0.7
 NEGLIGIBLE = 0.02
 """A result so much larger than the gold that it cannot come closer than this is not compared."""
 
@@ -54,37 +56,36 @@ NEGLIGIBLE = 0.02
 class Exploration:
     """The state of one episode's exploration.
 
+    Attributes:
+        progress: The potential, 0 to 1.
+
     Args:
         gold: What is looked for; None where nothing can be found.
-        wanted: Lower-case names of the tables to look at.
     """
 
-    def __init__(self, gold: Gold | None, wanted: frozenset[str]) -> None:
+    def __init__(self, gold: Gold | None) -> None:
         self._gold = gold
-        self._wanted = wanted
-        self._seen: set[str] = set()
-        self._closest = 0.0
-
-    def saw(self, tables: Iterable[str]) -> float:
-        """Tables were looked at; returns the progress."""
-        self._seen.update(self._wanted.intersection(map(str.lower, tables)))
-        return self.progress
+        self.progress = 0.0
 
     def got(self, result: QueryResult) -> float:
         """A query returned a result; returns the progress."""
-        read = result.tables_read & self._wanted
-        self._seen |= read
-        if self._gold is None:
+        if self._gold is None or self.progress == 1.0:
             return self.progress
-        if read and self._closest < 1.0 and self._closest < _at_most(self._gold, result):
-            self._closest = max(self._closest, closeness(self._gold, result))
+        agreement = _agreement(self._gold, result)
+        if _potential(agreement, _at_most(self._gold, result)) > self.progress:
+            reached = _potential(agreement, closeness(self._gold, result))
+            self.progress = max(self.progress, reached)
         return self.progress
 
-    @property
-    def progress(self) -> float:
-        """The potential, 0 to 1."""
-        share = len(self._seen) / max(len(self._wanted), 1)
-        return min(1.0, TABLES * share + RESULT * self._closest)
+
+def _potential(agreement: float, close: float) -> float:
+    return agreement * (COLUMNS * agreement + RESULT * close)
+
+
+def _agreement(gold: Gold, result: QueryResult) -> float:
+    """The share of columns that a query and the gold both read, among those that either does."""
+    wanted, read = gold.result.columns_read, result.columns_read
+    return len(wanted & read) / len(wanted | read)
 
 
 def closeness(gold: Gold, result: QueryResult) -> float:
@@ -115,10 +116,7 @@ _KNOWN: WeakKeyDictionary[TaskSet[SqlTask], bool] = WeakKeyDictionary()
 
 def _exploration_of(task: SqlTask) -> Exploration:
     """The exploration that a task asks for; none where there is nothing to be found."""
-    if not task.answerable:
-        return Exploration(None, frozenset())
-    gold = gold_of(task)
-    return Exploration(gold, frozenset(gold.result.tables_read))
+    return Exploration(gold_of(task) if task.answerable else None)
 
 
 def has_unanswerable(tasks: TaskSet[SqlTask]) -> bool:
@@ -260,7 +258,6 @@ class ExploreEnv(ToolEnv[SqlTask]):
         if bare_name(table_name) in ("", "*") and self._schema.get(table_name) is None:
             return list_tables(self._schema, self._opened)
         table = self._schema.find(table_name)
-        self.reach(self._exploration.saw([table.name]))
         return describe_table(table, self._schema, self._opened)
 
     @tool
@@ -271,9 +268,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
             table_name: A table of this database.
         """
         table = self._schema.find(table_name)
-        result = self._opened.query(self._sampling(table))
-        self.reach(self._exploration.saw([table.name]))
-        return self._shown(result, MAX_CHARS // 2)
+        return self._shown(self._opened.query(self._sampling(table)), MAX_CHARS // 2)
 
     @tool
     def query(self, sql: Annotated[str, Code("sql")]) -> str:

@@ -80,6 +80,21 @@ def test_tables_read_cannot_be_claimed_by_a_name(database, sql, tables):
 
 
 @pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("SELECT NAME FROM Singer WHERE id = 1", {("singer", "name"), ("singer", "id")}),
+        ("SELECT 7 FROM singer WHERE name > ''", {("singer", "name")}),
+        ("SELECT 7 FROM singer, concert", {("singer", ""), ("concert", "")}),
+        ("SELECT name FROM singer, concert", {("singer", "name"), ("concert", "")}),
+        ("WITH s AS (SELECT name FROM singer) SELECT 1 FROM s", {("singer", "name")}),
+        ("SELECT 3", set()),
+    ],
+)
+def test_a_result_tells_the_columns_that_were_read(database, sql, columns):
+    assert database.query(sql).columns_read == columns
+
+
+@pytest.mark.parametrize(
     ("sql", "value"),
     [
         ("SELECT strftime('%Y', '2014-05-03')", "2014"),
