@@ -11,9 +11,10 @@ query so far:
 
 The agreement is the share of columns that both the query and the gold query read, among those that
 either reads (SQLite's authorizer knows). The closeness is an F1 of the columns and rows of the two
-results. So a query must read what the question is about, and little else: a constant earns nothing,
-and a dumped table little. `describe` and `sample` earn nothing by themselves, since all tables can
-be listed without reading the question; what they show pays with the next query.
+results. So a query must read what the question is about, and little else: one that reads none of
+the gold's columns earns nothing, whatever it returns, and a dumped table little. `describe` and
+`sample` earn nothing by themselves, since all tables can be listed without reading the question;
+what they show pays with the next query.
 
 A data set may have questions that its databases cannot answer (`SqlTask.answerable`). Then there is
 one more tool, `cannot_answer`, which is right for those and wrong for all others. There is no
@@ -71,10 +72,10 @@ class Exploration:
         """A query returned a result; returns the progress."""
         if self._gold is None or self.progress == 1.0:
             return self.progress
-        agreement = _agreement(self._gold, result)
-        if _potential(agreement, _at_most(self._gold, result)) > self.progress:
-            reached = _potential(agreement, closeness(self._gold, result))
-            self.progress = max(self.progress, reached)
+        agreement, most = _agreement(self._gold, result), _at_most(self._gold, result)
+        if _potential(agreement, most) > self.progress:
+            close = closeness(self._gold, result) if most else 0.0
+            self.progress = max(self.progress, _potential(agreement, close))
         return self.progress
 
 
@@ -112,11 +113,6 @@ _SAMPLED_FROM = 10_000  # a row far behind costs as many steps as there are rows
 _NAMED_TABLES = 80
 _LOOKED_AT = 500  # tasks of a large set that are checked for unanswerable ones
 _KNOWN: WeakKeyDictionary[TaskSet[SqlTask], bool] = WeakKeyDictionary()
-
-
-def _exploration_of(task: SqlTask) -> Exploration:
-    """The exploration that a task asks for; none where there is nothing to be found."""
-    return Exploration(gold_of(task) if task.answerable else None)
 
 
 def has_unanswerable(tasks: TaskSet[SqlTask]) -> bool:
@@ -201,7 +197,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         """The question, what BIRD adds to it, and the names of the tables."""
         self._opened = open_database(task.database)
         self._schema = self._opened.schema.with_references(task.foreign_keys)
-        self._exploration = _exploration_of(task)
+        self._exploration = Exploration(gold_of(task) if task.answerable else None)
         if self._may_refuse:
             self.episode.ledger.mistake = ""
         elif not task.answerable:
