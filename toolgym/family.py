@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class WithTools(Protocol):
-    """An environment as far as a family reads it: its tools.
+    """An environment as far as a family reads it: its tools and its tasks.
 
     A class of environments holds its family, so a family cannot know the class.
     """
@@ -32,6 +32,11 @@ class WithTools(Protocol):
     @property
     def tools(self) -> Mapping[str, ToolSpec]:
         """The tools by name."""
+        ...
+
+    @property
+    def tasks(self) -> TaskSet[Any]:
+        """The set that it plays."""
         ...
 
 

@@ -176,6 +176,15 @@ class QueryTaskFamily(SqlTaskFamily):
         can_judge = suite_for(tasks, task).can_judge(task.gold_sql)
         return {**facts, "instances": "judged" if can_judge else "unjudged"}
 
+    def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+        """As `SqlTaskFamily.recheck`, and on the instances of the database where these judge."""
+        from sqlgym.judging.recheck import recheck
+        from sqlgym.tasks.suites import suite_for
+
+        if getattr(env, "match", "") != "suite" or not task.answerable:
+            return recheck(env, task, turns)
+        return recheck(env, task, turns, suite_for(env.tasks, task).files)
+
 
 def _splits_of_folder(folder: Path) -> tuple[str, ...]:
     """The splits with a JSON or JSONL file, those in BIRD's parts of the folder included."""

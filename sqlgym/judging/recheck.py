@@ -234,15 +234,22 @@ class Gold:
     ends: list[int] | None
 
 
-def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+def recheck(
+    env: WithTools,
+    task: Any,
+    turns: Sequence[Mapping[str, Any]],
+    instances: Sequence[Path] = (),
+) -> bool | None:
     """Whether the recorded turns of an SQL episode hold the right answer.
 
     Args:
         env: An environment of this family; its tools and its `match` are read.
+        instances: Other instances of the database, on which a query is run as well.
 
     Returns:
-        None where the gold cannot be run plainly, an order cannot be judged, or verdicts are those
-        of another evaluator (`match="spider"`).
+        None where the gold cannot be run plainly, an order cannot be judged, a query that is right
+        on the database gives other rows than the gold on an instance, or verdicts are those of
+        another evaluator (`match="spider"`).
     """
     call = _answer_of(env, turns)
     if call is None:
@@ -251,7 +258,7 @@ def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bo
     if refused or not task.answerable:
         return refused and not task.answerable
     arguments = call["arguments"]
-    if getattr(env, "match", "sound") != "sound":
+    if getattr(env, "match", "") == "spider":
         return None
     try:
         gold = gold_of(task.database, task.gold_sql)
@@ -259,7 +266,8 @@ def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bo
         return None
     name, answer = next(iter(arguments.items()), ("", None))
     if name == "sql":
-        return _same_query(gold, answer, task)
+        verdict = _same_query(gold, answer, task)
+        return verdict and (_holds_on(instances, task.gold_sql, str(answer)) or None)
     return same_answer(gold, answer, task.question)
 
 
@@ -427,6 +435,18 @@ def _same_query(gold: Gold, sql: Any, task: Any) -> bool | None:
     except (sqlite3.Error, sqlite3.Warning, ValueError):
         return False
     return _verdict(gold, rows, lambda row, other: all(map(same_value, row, other)))
+
+
+def _holds_on(instances: Sequence[Path], gold_sql: str, sql: str) -> bool:
+    """Whether a query gives the rows of the gold wherever both run."""
+    for instance in instances:
+        try:
+            rows, gold_rows = (_run(instance, each)[1] for each in (sql, gold_sql))
+        except (sqlite3.Error, sqlite3.Warning, ValueError):
+            continue
+        if not _same_rows(gold_rows, rows, lambda row, other: all(map(same_value, row, other))):
+            return False
+    return True
 
 
 def _verdict(gold: Gold, rows: list[Row], same: Same) -> bool | None:

@@ -165,7 +165,7 @@ def test_the_recipe_is_a_file_of_options_and_the_command_line_goes_before_it() -
     assert shown["warmup_steps"] == (165, "--config")
     assert shown["preflight"][0] is True
     environment, evaluated = shown["env_kwargs"][0], shown["evaluation_env_kwargs"]
-    assert (environment["tools"], environment["match"]) == (["answer"], "suite")
+    assert environment["tools"] == ["answer"]
     assert evaluated == ({"dataset": "bundled", "render": "json"}, "--eval-set")
     options = shown["trainer_options"][0]
     assert (options["tokens_per_pass"], options["loss"]) == (9, {"name": "dapo", "beta": 0.0})

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -148,10 +149,15 @@ def test_the_rules_agree_on_the_bundled_tasks(env_id: str, n: int) -> None:
     env = registration.make(env_id, split="dev")
     records = played(env_id, NoisyDemonstrator(0, {"careless": 1.0}, 0.0), n, split="dev")
 
-    verdicts = [recheck(env, env.tasks.require(r.task_id), r.to_json()["turns"]) for r in records]
+    family = env.family
+    found = {
+        (record.correct, family.recheck(env, env.tasks.require(record.task_id), turns))
+        for record in records
+        for turns in [record.to_json()["turns"]]
+    }
 
-    assert verdicts == [record.correct for record in records]
-    assert {*verdicts} == {True, False}
+    lucky = {(False, None)}  # right on the database, and not on another instance of it
+    assert found - lucky == {(True, True), (False, False)}
 
 
 @pytest.mark.nightly
@@ -162,7 +168,8 @@ def test_the_rules_agree_on_real_spider(spider: Path, env_id: str) -> None:
     for policy in (policies.expert(), NoisyDemonstrator(0, {"careless": 1.0}, 0.0)):
         for record in played(env_id, policy, 200, **kwargs):
             task = env.tasks.require(record.task_id)
-            assert recheck(env, task, record.to_json()["turns"]) == record.correct, task.gold_sql
+            found = env.family.recheck(env, task, record.to_json()["turns"])
+            assert found == record.correct or (found is None and not record.correct), task.gold_sql
 
 
 def rows_of_the_page() -> list[tuple[Any, Any, bool, bool]]:
@@ -220,10 +227,12 @@ def people(tmp_path: Path) -> Path:
     return path
 
 
-def judged(path: Path, env_id: str, gold: str, **arguments: Any) -> bool | None:
+def judged(
+    path: Path, env_id: str, gold: str, options: Mapping[str, Any] | None = None, **arguments: Any
+) -> bool | None:
     """The second rule on an answer to one question about people."""
     rows = [{"db_id": "people", "question": "Who?", "query": gold}]
-    env = registration.make(env_id, dataset=rows, databases=path.parent)
+    env = registration.make(env_id, dataset=rows, databases=path.parent, **(options or {}))
     assert isinstance(env.tasks, TaskSet)
     turn = {"calls": [{"name": "answer", "arguments": arguments}], "errors": []}
     return env.family.recheck(env, env.tasks[0], [turn])
@@ -290,7 +299,9 @@ def test_a_query_as_the_answer_is_run_where_it_can_only_read(
     monkeypatch.setattr(second_rule, "_TICKS", 2)  # an endless query ends sooner
     before = people.read_bytes()
 
-    assert judged(people, SQL, "SELECT name FROM people WHERE age = 43", sql=sql) is verdict
+    gold = "SELECT name FROM people WHERE age = 43"
+    assert judged(people, SQL, gold, {"match": "sound"}, sql=sql) is verdict
+    assert judged(people, SQL, gold, sql=sql) is (None if verdict else False)
     assert people.read_bytes() == before
     assert sorted(path.name for path in people.parent.iterdir()) == ["people.sqlite"]
 
@@ -299,7 +310,9 @@ def test_long_results_are_compared_whatever_their_order(people: Path) -> None:
     many = "FROM people a, people b, people c, people d, people e"
     gold = f"SELECT a.age * 1.0, e.name {many}"
 
-    assert judged(people, SQL, gold, sql=f"SELECT a.age, e.name {many} ORDER BY 2, 1") is True
+    alone = {"match": "sound"}
+    ordered = f"SELECT a.age, e.name {many} ORDER BY 2, 1"
+    assert judged(people, SQL, gold, alone, sql=ordered) is True
     assert judged(people, SQL, gold, sql=f"SELECT a.age + 1, e.name {many}") is False
 
 
