@@ -9,6 +9,7 @@ of the data (`sqlgym.judging.source_rows`) hold throughout. A seed decides every
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -41,6 +42,7 @@ class _Style:
     shuffled: float
     skew: float
     lonely: float
+    renamed: bool
 
     @classmethod
     def draw(cls, draw: random.Random) -> _Style:
@@ -54,6 +56,7 @@ class _Style:
             shuffled=draw.choice((0.0, 0.0, 0.3, 0.8)),
             skew=draw.choice((0.0, 0.2, 0.6)),
             lonely=draw.choice((0.0, 0.1, 0.3)),
+            renamed=draw.choice((False, True)),
         )
 
 
@@ -118,13 +121,19 @@ class _Candidate:
         rows = self._kept(table)
         for reference in table.references:
             self._refer(table, reference, rows)
+        if table.rows and not rows:
+            rows.append(list(draw.choice(table.rows)))
+            for reference in table.references:
+                self._point(table, reference, rows[0])
         if rows:
             copies = min(_MOST_COPIES, round(style.copies * max(len(rows), 12)))
             rows += [self._copy(table, rows) for _ in range(copies)]
             rows += self._near_misses(table, rows)
         for place, column in enumerate(table.columns):
             if not column.is_fresh and not any(place in r.columns for r in table.references):
-                self._spread(column, place, rows)
+                self._spread(table, column, place, rows)
+        if style.renamed:
+            self._rename(table, rows)
         self._regroup(table, rows)
         for pair in self._pairs:
             if pair.table == table.name.lower():
@@ -135,7 +144,7 @@ class _Candidate:
         """Some rows of the database, those with a value that a gold names among them."""
         draw = self._draw
         share = self._style.kept if len(table.rows) > 3 else 1.0
-        wanted = min(round(share * len(table.rows)), _KEPT, self._most)
+        wanted = min(math.ceil(share * len(table.rows)), _KEPT, self._most)
         chosen = set(draw.sample(range(len(table.rows)), wanted))
         if len(table.rows) > _KEPT:
             named = [at for at, row in enumerate(table.rows) if self._is_named(table, row)]
@@ -207,7 +216,25 @@ class _Candidate:
 
     # Values that are changed ------------------------------------------------------------------
 
-    def _spread(self, column: SourceColumn, place: int, rows: list[list[Any]]) -> None:
+    def _rename(self, table: SourceTable, rows: list[list[Any]]) -> None:
+        """Give the names of rows whose key is a number to other rows: the number says nothing."""
+        if not any(table.columns[key[0]].kind == "integer" for key in table.keys[:1]):
+            return
+        bound = {place for reference in table.references for place in reference.columns}
+        names = [
+            place
+            for place, column in enumerate(table.columns)
+            if column.is_fresh and column.kind == "text" and place not in bound
+        ]
+        values = [[row[place] for place in names] for row in rows]
+        self._draw.shuffle(values)
+        for row, named in zip(rows, values, strict=True):
+            for place, value in zip(names, named, strict=True):
+                row[place] = value
+
+    def _spread(
+        self, table: SourceTable, column: SourceColumn, place: int, rows: list[list[Any]]
+    ) -> None:
         """Shuffle a column, make its values tie, and empty some of its cells."""
         draw, style = self._draw, self._style
         if len(rows) < 2:
@@ -218,13 +245,18 @@ class _Candidate:
             for row, value in zip(rows, values, strict=True):
                 row[place] = value
         # Another value comes to be the most frequent one, or none does.
-        sources = [draw.choice(rows)] if draw.random() < 0.3 else rows
+        values = [row[place] for row in rows]
+        if draw.random() < 0.3:
+            named = [
+                near for each in self._named(table, column) for near in _near(column, each)[:1]
+            ]
+            values = [draw.choice([*named, draw.choice(values)])]
         for row in rows:
             chance = draw.random()
             if column.has_nulls and chance < style.nulls:
                 row[place] = None
             elif chance > 1 - style.ties:
-                row[place] = draw.choice(sources)[place]
+                row[place] = draw.choice(values)
         numbers = [row[place] for row in rows if type(row[place]) in (int, float)]
         if numbers and column.kind in ("integer", "real") and draw.random() < 0.8:
             step = draw.choice((1, 2, 10))
@@ -436,7 +468,7 @@ def _near_texts(column: SourceColumn, text: str) -> list[Any]:
     if not text:
         return []
     head = [value for value in column.values if isinstance(value, str) and text in value][:2]
-    others = [text[:-1], f"{text}s", f"New {text}", text.swapcase(), text.upper(), text.lower()]
+    others = [text[:-1].rstrip(), f"{text}s", f"New {text}"]
     return [*dict.fromkeys([text, *head, *(each for each in others if each)])]
 
 

@@ -123,7 +123,8 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
     """Write rows into a new file of the same schema; a row that breaks a rule is left out.
 
     Raises:
-        NoInstance: The schema cannot be made, or rows break references that cannot be mended.
+        NoInstance: The schema cannot be made, rows break references that cannot be mended, or a
+            table has lost all of its rows.
     """
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         end_after(connection, _STEPS)
@@ -136,6 +137,10 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
             for table in source.tables:
                 _fill(connection, table, rows.get(table.name, []))
             _drop_orphans(connection, source.tables)
+            for table in source.tables:
+                found = f"SELECT EXISTS (SELECT 1 FROM {quoted(table.name)})"
+                if rows.get(table.name) and connection.execute(found).fetchone() == (0,):
+                    raise NoInstance(f"{table.name} has lost all of its rows")
             for statement in source.views:
                 connection.execute(statement)
             connection.execute("COMMIT")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -34,6 +35,13 @@ from sqlgym.judging.ties import free_runs
 from sqlgym.judging.with_ties import with_ties
 from toolgym.errors import EnvironmentFault, ToolError
 
+MOST_STOPPED: Final = 2
+"""Instances on which time or memory may end a query that is right on the database: they are small,
+so one that ends on more would get out of being judged."""
+_TAKES_THE_FIRST: Final = re.compile(
+    r"\b(?:limit|rank|dense_rank|row_number)\b|= ?\( ?select (?:max|min)\b", re.IGNORECASE
+)
+"""A gold that asks for rows with an extreme value, so that a query with a LIMIT may be right."""
 _CACHE_BYTES: Final = 128 << 10
 """Memory for results of one instance: there are many, and their results are small."""
 
@@ -43,8 +51,9 @@ class Judged(NamedTuple):
 
     Attributes:
         verdict: Right or wrong, and why.
-        instances: Instances that could have refused the query: on each the gold gives another
-            result than on the database itself. Where there is none, the database alone has judged.
+        instances: Instances that could have refused the query: on each the gold finds something,
+            and something else than on the database itself. Where there is none, the database alone
+            has judged.
     """
 
     verdict: Verdict
@@ -75,12 +84,16 @@ class Suite:
 
     def judge(self, gold_sql: str, predicted_sql: str) -> Judged:
         """The verdict of all instances on a query that is right on the database itself."""
-        instances = 0
+        instances = stopped = 0
         for number, (instance, run, tells) in enumerate(self._runs(gold_sql), 1):
             # A tie must not decide: every other instance is read from its other end.
             read = instance if number % 2 else instance.backwards
             verdict = judge_on(read, gold_sql, run, predicted_sql)
             if verdict is None:
+                stopped += 1
+                if stopped > MOST_STOPPED:
+                    reason = f"suite: the machine stopped it on {stopped} instances"
+                    return Judged(Verdict(False, reason), instances)
                 continue
             instances += tells
             if not verdict.equal:
@@ -102,7 +115,7 @@ class Suite:
             except EnvironmentFault:  # somebody emptied the cache folder
                 continue
             if run is not None:
-                yield instance, run, not _same(run, own).equal
+                yield instance, run, bool(run.result.rows) and not _same(run, own).equal
 
 
 @functools.lru_cache(maxsize=4_096)
@@ -149,7 +162,7 @@ def judge_on(instance: Database, gold_sql: str, run: GoldRun, predicted_sql: str
             return None
         return Verdict(False, f"error: {error.code}: {error.message}")
     verdict = _same(run, result)
-    if verdict.equal or "limit" not in f"{gold_sql}\n{predicted_sql}".lower():
+    if verdict.equal or not _TAKES_THE_FIRST.search(" ".join(gold_sql.split())):
         return verdict
     golds, results = [run], [result]
     tied = with_ties(predicted_sql)
@@ -173,7 +186,9 @@ def _same(run: GoldRun, result: QueryResult) -> Verdict:
         )
         return Verdict(True) if is_one else _same(run.tied, result)
     if not gold.rows:
-        return Verdict(False, "row count") if result.rows else Verdict(True)
+        # An aggregate without GROUP BY gives a row of NULL where it finds nothing.
+        is_nothing = len(result.rows) <= 1 and all(v is None for row in result.rows for v in row)
+        return Verdict(True) if is_nothing else Verdict(False, "row count")
     if result.tables_read or not gold.tables_read:  # less work than to compare, where it is enough
         if gold.rows == result.rows:
             return Verdict(True)
