@@ -24,13 +24,20 @@ LONGEST = 50_000
 Grid = Sequence[Sequence[Any]]
 
 _FENCE = "```"
-_LANGUAGE = re.compile(r"[a-z]*+[ \t]*+\n?+", re.IGNORECASE)
-"""What may stand behind an opening fence. Possessive: what is taken is never given back."""
+_LANGUAGE = re.compile(
+    r"(?:bash|csv|html|json|markdown|md|plain|plaintext|python|py|sh|sql|sqlite|text|tsv|txt|xml|"
+    r"yaml)?+[ \t\r]*+\n",
+    re.IGNORECASE,
+)
+"""What is no content behind an opening fence: a line with nothing but perhaps a language."""
 _BLANKS = re.compile(r" *+")
 _PREFIX = re.compile(
     r"(?:the )?(?:final )?(?:answer|result)(?: is)? ?[:=] *|(?:the )?(?:final )?answer is +",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"\d+|[^\W\d_]+")
+_DENIALS = frozenset({"except", "false", "incorrect", "never", "no", "not", "wrong"})
+_ABOUT_ANSWERS = frozenset({"answer", "is", "isn", "it", "result", "t", "the", "this", "value"})
 _BULLET = re.compile(r"[-*\u2022] +")
 _NUMBERED = re.compile(r"([0-9]{1,4})[.)] +")
 
@@ -76,20 +83,40 @@ def _of_object(value: dict[Any, Any], columns: Sequence[str]) -> Iterator[Grid]:
         if _repeats(value["columns"], columns):  # as a result is shown in JSON
             yield from _of_data(value["rows"], columns)
     elif len(value) == 1:  # {"answer": ...}
-        (only,) = value.values()
-        if isinstance(only, list | tuple):
+        ((key, only),) = value.items()
+        if isinstance(only, list | tuple) and (_repeats([key], columns) or _is_label(key)):
             yield from _of_data(only, columns)
 
 
 def _row_of(value: dict[Any, Any], columns: Sequence[str]) -> list[Any] | None:
-    """A row written as an object: by its keys if they are the column names, else in its order."""
+    """A row written as an object: by its keys if they are the column names, else in its order.
+
+    In its order, a key that names a column of the gold must stand at the place of that column.
+    """
     if not all(map(_is_cell, value.values())):
         return None
     by_name = {k.strip().lower(): cell for k, cell in value.items() if isinstance(k, str)}
     names = [name.strip().lower() for name in columns]
-    if len(by_name) == len(value) == len(names) and by_name.keys() == set(names):
+    if len(by_name) != len(value):
+        return None
+    if by_name.keys() == set(names):
         return [by_name[name] for name in names]
-    return list(value.values())
+    if any(key in names and key != name for key, name in zip(by_name, names, strict=False)):
+        return None
+    is_row = all(key in names or _is_label(key) for key in by_name)
+    return list(value.values()) if is_row else None
+
+
+def _is_label(key: Any) -> bool:
+    """Whether a key can be a name of a value: text that is no number and does not deny the value.
+
+    A model does not see how the gold query names its columns, so names of its own are as good.
+    """
+    words = _WORD.findall(key.lower()) if isinstance(key, str) else []
+    if not words or words[0].isdecimal():
+        return False
+    telling = set(words) - _ABOUT_ANSWERS
+    return not telling or not telling <= _DENIALS
 
 
 def _of_text(text: str, columns: Sequence[str]) -> Iterator[Grid]:
@@ -138,10 +165,22 @@ def _of_json(text: str, columns: Sequence[str]) -> Iterator[Grid]:
     if text[:1] not in {"[", "{"}:
         return
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_without_doubles)
     except (ValueError, RecursionError):  # ValueError: not JSON, or an integer of too many digits
         return
     yield from _of_data(value, columns)
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of its keys and values.
+
+    Raises:
+        ValueError: One key has two values.
+    """
+    members = dict(pairs)
+    if any(members[key] != value for key, value in pairs):
+        raise ValueError("a key has two values")
+    return members
 
 
 def _lines(text: str) -> Iterator[list[str]]:

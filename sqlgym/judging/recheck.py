@@ -39,6 +39,8 @@ from toolgym.family import WithTools
 _SEPARATORS: Final = (" | ", "|", ";", ", ", ",", "\t")
 _PREFIX: Final = re.compile(r"\A(?:the )?(?:final )?answer(?: is)?[:= ] *", re.I)
 _BRACKET: Final = re.compile(r"[\[\](){}]")
+_DENYING: Final = {"not", "no", "never", "wrong", "false", "incorrect", "except"}
+_FILLING: Final = {"is", "isn", "t", "it", "the", "this", "answer", "value", "result"}
 _BULLET: Final = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
 _NUMBER: Final = re.compile(
     r"([-+]?)([$€£]?)([-+]?)((?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.(\d*))?(?:e[-+]?\d+)?)\s*+(.{0,60})",
@@ -52,6 +54,8 @@ _DAYS: Final = ("%Y-%m-%d", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b
 def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[list[Any]]:
     """The answer as a flat list of cells, in each way that it can be taken apart.
 
+    An object with a key that says that its value is no answer has none.
+
     Args:
         columns: Names of the gold's columns, in lower case; a first line, or the keys of an object,
             may repeat them.
@@ -60,6 +64,8 @@ def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[
     if isinstance(answer, Mapping):
         answer = answer["rows"] if answer.keys() == {"columns", "rows"} else [answer]
     if isinstance(answer, list | tuple):
+        if not all(_is_named(row, columns) for row in answer if isinstance(row, Mapping)):
+            return
         rows = [_by_name(row, columns) if isinstance(row, Mapping) else row for row in answer]
         lists = [row if isinstance(row, list | tuple) else [row] for row in rows]
         if not needs_rows or all(isinstance(row, list | tuple) for row in rows):
@@ -95,11 +101,30 @@ def _by_name(row: Mapping[Any, Any], columns: Sequence[str]) -> list[Any]:
     )
 
 
+def _is_named(row: Mapping[Any, Any], columns: Sequence[str]) -> bool:
+    """Whether the keys can be names of columns; those of the gold stand in its order or are all."""
+    keys = [str(key).strip().casefold() for key in row]
+    if sorted(keys) == sorted(columns):
+        return True
+    places = zip(keys, columns, strict=False)
+    if any(key in columns and key != column for key, column in places):
+        return False
+    return not any(_is_denial(key) for key in keys if key not in columns)
+
+
+def _is_denial(key: str) -> bool:
+    """Whether a key is a number, no word at all, or says that its value is not the answer."""
+    words = re.findall(r"[^\W_]+", key)
+    if not words or not words[0][0].isalpha():
+        return True
+    return not _DENYING.isdisjoint(words) and (_DENYING | _FILLING).issuperset(words)
+
+
 def _data(text: str) -> Any:
     """The list or object that a text spells, in JSON or in Python; None if it spells none."""
     if text[:1] not in ("[", "(", "{") or _depth(text) > _DEEPEST:
         return None  # Python's parser takes long for brackets in brackets
-    for read in (json.loads, ast.literal_eval):
+    for read in (_from_json, _from_python):
         try:
             data = read(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -107,6 +132,26 @@ def _data(text: str) -> Any:
         if isinstance(data, list | tuple | dict):
             return data
     return None
+
+
+def _from_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_each_key_once)
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for key, value in pairs:
+        if row.setdefault(key, value) != value:
+            raise ValueError("a key has two values")
+    return row
+
+
+def _from_python(text: str) -> Any:
+    """A list as Python writes it; an object is written as JSON."""
+    tree = ast.parse(text, mode="eval")
+    if any(isinstance(node, ast.Dict) for node in ast.walk(tree)):
+        raise ValueError("an object")
+    return ast.literal_eval(tree)
 
 
 def _depth(text: str) -> int:
@@ -384,7 +429,8 @@ def _answer_of(env: WithTools, turns: Sequence[Mapping[str, Any]]) -> Mapping[st
     ends = {name for name, spec in env.tools.items() if spec.terminal}
     calls = [(turn, call) for turn in turns for call in turn["calls"] if call["name"] in ends]
     clean = [call for turn, call in calls if not turn["errors"]]
-    chosen = clean[:1] or [call for _, call in calls][-1:]
+    ran = [call for turn, call in calls if len(turn["errors"]) < len(turn["calls"])]
+    chosen = clean[:1] or ran[-1:]
     return chosen[0] if chosen else None
 
 

@@ -100,6 +100,13 @@ def ambiguous_argument(spec: ToolSpec, name: str, keys: Sequence[str]) -> ToolEr
     return ToolError("ambiguous_argument", message, _signature(spec), example_call(spec))
 
 
+def several_answers(spec: ToolSpec) -> ToolError:
+    """One message holds different calls that would each end the episode."""
+    message = "The message holds several different answers, so none of them was taken."
+    hint = f"Write one call of {spec.name}() and no other that ends the episode."
+    return ToolError("ambiguous_argument", message, hint, example_call(spec))
+
+
 def unexpected_argument(spec: ToolSpec, name: str) -> ToolError:
     """Strict parsing met a key that the tool does not have."""
     message = f"{spec.name}() got an unexpected argument {_quoted(name)}."

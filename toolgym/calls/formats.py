@@ -1,9 +1,9 @@
 """Finding the calls in a text that a model wrote, in any format of the table.
 
-First the tokens that end a turn are taken off, and what is hidden: thinking, and results that the
-model made up (`toolgym.calls.hidden`). Then calls behind marks are looked for, from left to right
-(`toolgym.calls.marked`), and only in a text without any of them a line that begins as a call does
-(`toolgym.calls.lines`).
+First the tokens that end a turn are taken off, and what is hidden: thinking, and results and turns
+that the model made up (`toolgym.calls.hidden`). Then calls behind marks are looked for, from left
+to right (`toolgym.calls.marked`), and only in a text without any of them a line that begins as a
+call does (`toolgym.calls.lines`).
 
 A mark, or a tag of thinking, inside a value of a call is a part of that value and nothing else:
 what a whole call holds is not looked at again. At most `MAX_CALLS` are read.

@@ -1,10 +1,11 @@
-"""What is hidden from the search for calls: thinking, and results that a model made up.
+"""What is hidden from the search for calls: thinking, and what a model made up of others.
 
 Some prompts open the thought themselves, so a lone closing tag means that all before it was
 thought. A tag inside a value of a call is none of these. So a call that begins outside of any
 thought and is whole as it was written keeps the tags that it holds; every other tag is taken for
-what it is, and a call that it cuts in two is an error. A call that begins inside a thought, or
-inside a result of a tool, is never read, whatever stands around it.
+what it is, and a call that it cuts in two is an error. A call that begins inside a thought,
+inside a result of a tool, or behind what opens a turn of the user, is never read, whatever stands
+around it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Across = Callable[[int, int], int | None]
 def without_hidden(
     text: str, specs: Mapping[str, ToolSpec], calls_in: Callable[[], Across]
 ) -> Shown:
-    """The text without its thinking and without results of tools.
+    """The text without its thinking, results of tools and turns of other roles.
 
     Args:
         calls_in: Makes the search for a call that holds a tag.

@@ -1,4 +1,4 @@
-"""The tags that hide text: those of thinking, and those around results of tools.
+"""The tags that hide text: of thinking, around results of tools, and before turns of other roles.
 
 The table of call formats names them; `toolgym.calls.hidden` takes out what they hide. This module
 and those that it imports need the standard library alone, and so does `toolgym.sanitize`, which
@@ -44,6 +44,17 @@ _SYMMETRIC: Final = (
 """Tags of thinking besides those of the table."""
 _SHARED: Final = {"<|end|>", "<|end_message|>"}
 """Tokens that end every message: they end a thought that was opened, and nothing else."""
+_ROLES: Final = ("user", "tool", "system", "developer", "ipython", "environment", "functions.")
+_BEFORE_ROLES: Final = (
+    *("<|im_start|>", "<|start_header_id|>", "<|header_start|>", "<|start_of_role|>", "<|start|>"),
+    *("<start_of_turn>", "<|turn>", "<seed:bos>", "]~b]"),
+)
+_TURNS: Final = (
+    *(before + role for before in _BEFORE_ROLES for role in _ROLES),
+    *("<|user|>", "<|system|>", "<|observation|>", "<|im_user|>", "<|im_system|>", "[INST]"),
+    *("<|USER_TOKEN|>", "<|SYSTEM_TOKEN|>", "<\uff5cUser\uff5c>", "[SYSTEM_PROMPT]"),
+)
+"""What opens a turn that the model does not write: nothing behind it is the model's."""
 
 
 def _tags() -> dict[str, HidingTag]:
@@ -58,6 +69,8 @@ def _tags() -> dict[str, HidingTag]:
             tags[opening] = HidingTag(False, close or _TO_THE_END, lone=False)
             if close:
                 tags.setdefault(close, HidingTag(True, close, lone=False))
+    for opening in _TURNS:
+        tags.setdefault(opening, HidingTag(False, _TO_THE_END, lone=False))
     return tags
 
 

@@ -145,7 +145,8 @@ def parse_calls(action: Any, tools: Any, *, parsing: Parsing = "lenient") -> lis
 
     Returns:
         At most 32 calls; none if a text holds none. A call that must not be executed has its
-        `error`.
+        `error`. Of different calls of terminal tools only the first is returned, with an error,
+        and no call behind it.
 
     Raises:
         TypeError: `tools` holds something that is no tool: the caller's mistake, not the agent's.
@@ -157,7 +158,29 @@ def parse_calls(action: Any, tools: Any, *, parsing: Parsing = "lenient") -> lis
     calls: list[ToolCall] = []
     for raw in _found_in(action, specs, parsing):
         calls.append(raw if isinstance(raw, ToolCall) else bind(raw, specs, parsing))
-    return calls
+    return _with_one_answer(calls, specs)
+
+
+def _with_one_answer(calls: list[ToolCall], specs: Mapping[str, ToolSpec]) -> list[ToolCall]:
+    """The same calls; up to the first answer, now an error, where they hold different answers."""
+    ends = [k for k, call in enumerate(calls) if _is_answer(call, specs)]
+    if len(ends) < 2:
+        return calls
+    first, *others = (calls[k] for k in ends)
+    if all(calls[k].error for k in ends) or all(_is_same(first, other) for other in others):
+        return calls
+    error = call_errors.several_answers(specs[first.name])
+    return [*calls[: ends[0]], ToolCall(first.name, {}, first.repairs, error)]
+
+
+def _is_answer(call: ToolCall, specs: Mapping[str, ToolSpec]) -> bool:
+    return type(call.name) is str and call.name in specs and specs[call.name].terminal
+
+
+def _is_same(call: ToolCall, other: ToolCall) -> bool:
+    if call.error or other.error:
+        return False
+    return call.name == other.name and call.arguments == other.arguments
 
 
 def bind_call(
@@ -255,8 +278,8 @@ def _parsed(fields: dict[Any, Any] | None, specs: Mapping[str, ToolSpec]) -> Raw
     inner = fields.get("function")
     if inner is not None and not issubclass(type(inner), str):
         fields = _fields_of(inner) or {}
-    raw = from_mapping(fields, "parsed")
-    if type(raw.arguments) is not str:
+    raw = from_mapping(fields, "parsed", specs)
+    if raw.error or type(raw.arguments) is not str:
         return raw
     text = raw.arguments.strip()
     if not text.startswith("{"):

@@ -15,7 +15,7 @@ from toolgym.calls import errors as call_errors
 from toolgym.calls.families import FORMATS
 from toolgym.calls.json_reading import MAX_MENDED, TRUNCATED, JsonRead, JsonReader
 from toolgym.calls.repairs import FLAT_ARGUMENTS, RENAMED_FIELD, REPAIRED_JSON, Repair
-from toolgym.calls.tool_index import fold
+from toolgym.calls.tool_index import fold, match_name
 from toolgym.errors import ToolError
 from toolgym.tools import ToolSpec
 
@@ -74,14 +74,21 @@ _NATIVE = {entry.name: _OWN.union(entry.keys) for entry in FORMATS}  # the keys 
 _BESIDE = {"id", "type", "index", "call_id", "tool_call_id"}  # keys of a call, no arguments
 
 
-def from_mapping(data: dict[Any, Any], kind: str, repairs: tuple[Repair, ...] = ()) -> RawCall:
+def from_mapping(
+    data: dict[Any, Any], kind: str, specs: Mapping[str, ToolSpec], repairs: tuple[Repair, ...] = ()
+) -> RawCall:
     """The call that a mapping describes; its name is None where the mapping has none."""
     inner: Any = data.get("function")
+    names = _names_in(data)
     for _ in range(MAX_INNER):  # OpenAI: {"id", "type": "function", "function": {...}}
         if not issubclass(type(inner), dict):
             break
         repairs = (*repairs, RENAMED_FIELD) if kind == HERMES else repairs
         data, inner = inner, inner.get("function")
+        names += _names_in(data)
+    if len(names) > 1 and len({match_name(name, specs).name for name in names} - {None}) > 1:
+        error = call_errors.malformed_call("it names more than one tool", specs)
+        return RawCall("", {}, kind, repairs, error)
     name_key = next((key for key in _NAMES if data.get(key) is not None), None)
     if name_key is None:
         return RawCall(None, None, kind, repairs)
@@ -95,6 +102,12 @@ def from_mapping(data: dict[Any, Any], kind: str, repairs: tuple[Repair, ...] = 
     key = filled[0] if filled else wrappers[0]
     used = _renamed(kind, name_key, key if filled else "arguments")
     return RawCall(data[name_key], data[key], kind, (*repairs, *used))
+
+
+def _names_in(data: dict[Any, Any]) -> list[str]:
+    """What a mapping has under the keys of a name."""
+    values = (data.get(key) for key in _NAMES)
+    return [value for value in values if type(value) is str]
 
 
 def depth_of_arguments(data: dict[Any, Any]) -> int:
@@ -267,8 +280,8 @@ def _calls_of(source: Source, read: JsonRead, kind: str) -> list[RawCall]:
     entries = inner if isinstance(inner, list) else [inner]
     calls = [entry for entry in entries if isinstance(entry, dict)]
     if calls:
-        return [_call_of(entry, read, kind, 1) for entry in calls]
-    call = _call_of(data, read, kind, 0)
+        return [_call_of(source, entry, read, kind, 1) for entry in calls]
+    call = _call_of(source, data, read, kind, 0)
     if kind == LOOSE and not is_call(data) and not _names_a_tool(call.name, source.specs):
         return []  # data that was quoted, not a call
     return [call]
@@ -281,14 +294,16 @@ def _under_its_name(
     (name, arguments), *others = data.items() or [("", None)]
     if others or not isinstance(arguments, dict):
         if isinstance(data.get("name"), str):
-            return from_mapping(data, kind, repairs)
+            return from_mapping(data, kind, source.specs, repairs)
         return source.failed("an object in it has not one name with its arguments", kind)
     return RawCall(name, arguments, kind, repairs)
 
 
-def _call_of(data: dict[Any, Any], read: JsonRead, kind: str, depth: int) -> RawCall:
+def _call_of(
+    source: Source, data: dict[Any, Any], read: JsonRead, kind: str, depth: int
+) -> RawCall:
     """One call; `depth` is how many brackets are open around its mapping."""
-    call = from_mapping(data, kind, read.repairs)
+    call = from_mapping(data, kind, source.specs, read.repairs)
     return as_read(call, read, depth + depth_of_arguments(data) if read.missing else 0)
 
 
