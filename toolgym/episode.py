@@ -53,8 +53,8 @@ class Info(CommonInfo, total=False):
     """Only where questions may have no answer: "refused_answerable", "answered_unanswerable", or
     empty for neither."""
     unjudged: bool
-    """Only where a right answer is tried on other data as well (`sqlgym/TextToSQL-v0`): no other
-    data could tell the answer from a wrong one."""
+    """Only where a right answer is tried on other data as well (`sqlgym/TextToSQL-v0`): none of
+    them could tell the answer from a wrong one."""
 
 
 _NOTICE: Final = re.compile(r"\n\((?:\d+ calls? left|no calls left: the episode is over)\)\Z")
