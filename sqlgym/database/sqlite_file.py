@@ -82,8 +82,6 @@ def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFau
     Args:
         stopped: The statement was ended on purpose.
     """
-    if isinstance(error, UnicodeDecodeError):
-        return broken_file(path, error)
     if isinstance(error, MemoryError) and not stopped and is_used_up():
         return EnvironmentFault(
             "SQLite has no memory left in this process, and it is not one statement that has it.",
