@@ -248,9 +248,14 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             " give it before they are used up."
         )
 
-    def reach(self, progress: float) -> None:
-        """For tools: the agent reached a state worth `progress`, 0 to 1; only the best counts."""
-        self.episode.ledger.reach(progress)
+    def reach(self, progress: float, best: bool = True) -> None:
+        """For tools: the agent reached a state worth `progress`, 0 to 1.
+
+        Args:
+            best: Only the best state of an episode counts; otherwise the last one, so that trying
+                everything earns no more than the last try.
+        """
+        self.episode.ledger.reach(progress, best)
 
     def submit(
         self,

@@ -118,7 +118,7 @@ class Ledger:
             one of `MISTAKES`, or "" for neither. None where every question has one.
         unjudged: Where a right answer is tried on other data as well, whether none could tell the
             answer from a wrong one. None where answers are not tried on other data.
-        progress: The best state reached, in bins of the config, 0 to 1.
+        progress: The best or the last state reached, in bins of the config, 0 to 1.
         spent: How often each cost was charged.
     """
 
@@ -142,8 +142,11 @@ class Ledger:
         self.spent[cost] += 1
         self._summed = None
 
-    def reach(self, progress: float) -> None:
-        """Take note of a state; only the best one counts.
+    def reach(self, progress: float, best: bool = True) -> None:
+        """Take note of a state.
+
+        Args:
+            best: Only the best state counts; otherwise the last one.
 
         Raises:
             ConfigurationError: The environment reported something outside 0 to 1.
@@ -152,7 +155,7 @@ class Ledger:
             raise ConfigurationError(f"progress must lie between 0 and 1, got {progress!r}.")
         # A hair above the bin edge, so that 0.3 computed as 0.1 + 0.2 does not fall below it.
         binned = math.floor(progress * self.config.bins + 1e-9) / self.config.bins
-        self.progress = max(self.progress, binned)
+        self.progress = max(self.progress, binned) if best else binned
 
     @property
     def cost(self) -> float:

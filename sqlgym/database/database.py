@@ -280,7 +280,9 @@ class Database:
             stopped = connection.meter.stopped
             if not lenient and _is_undecodable(error):
                 return self._fetched(connection, sql, lenient=True)
-            if isinstance(error, UnicodeDecodeError):  # a message that quotes bytes of the statement
+            if isinstance(
+                error, UnicodeDecodeError
+            ):  # a message that quotes bytes of the statement
                 error = sqlite3.OperationalError(error.object.decode("utf-8", "replace"))
             fault = machine_fault(error, self.path, stopped is not None)
             if fault is not None:

@@ -4,17 +4,16 @@ The agent describes and samples tables, runs read-only SQL, and submits a value.
 by assumption: it runs on a guarded connection (`sqlgym.database.database`), and what it may cost is
 bounded. The value is compared by type (`sqlgym.judging.answers`), never by substring.
 
-The progress of an exploration is a potential between 0 and 1, never a count. It is that of the best
-query so far:
+The progress of an exploration is what the last query is worth, from 0 to 1:
 
-    progress = agreement * (COLUMNS * agreement + RESULT * closeness)
+    progress = agreement * closeness
 
 The agreement is the share of columns that both the query and the gold query read, among those that
 either reads (SQLite's authorizer knows). The closeness is an F1 of the columns and rows of the two
-results. So a query must read what the question is about, and little else: one that reads none of
-the gold's columns earns nothing, whatever it returns, and a dumped table little. `describe` and
-`sample` earn nothing by themselves, since all tables can be listed without reading the question;
-what they show pays with the next query.
+results. So a query must read what the question is about, little else, and find rows of the gold: a
+constant earns nothing, and a dumped table little. The last query counts and not the best one, so
+that trying every value of a condition earns no more than the last of them. `describe` and `sample`
+earn nothing by themselves: what they show pays with the next query.
 
 A data set may have questions that its databases cannot answer (`SqlTask.answerable`). Then there is
 one more tool, `cannot_answer`, which is right for those and wrong for all others. There is no
@@ -49,44 +48,15 @@ from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet
 from toolgym.tools import Code, read_spec, tool
 
-COLUMNS, RESULT = 0.3, 0.7
 NEGLIGIBLE = 0.02
 """A result so much larger than the gold that it cannot come closer than this is not compared."""
 
 
-class Exploration:
-    """The state of one episode's exploration.
-
-    Attributes:
-        progress: The potential, 0 to 1.
-
-    Args:
-        gold: What is looked for; None where nothing can be found.
-    """
-
-    def __init__(self, gold: Gold | None) -> None:
-        self._gold = gold
-        self.progress = 0.0
-
-    def got(self, result: QueryResult) -> float:
-        """A query returned a result; returns the progress."""
-        if self._gold is None or self.progress == 1.0:
-            return self.progress
-        agreement, most = _agreement(self._gold, result), _at_most(self._gold, result)
-        if _potential(agreement, most) > self.progress:
-            close = closeness(self._gold, result) if most else 0.0
-            self.progress = max(self.progress, _potential(agreement, close))
-        return self.progress
-
-
-def _potential(agreement: float, close: float) -> float:
-    return agreement * (COLUMNS * agreement + RESULT * close)
-
-
-def _agreement(gold: Gold, result: QueryResult) -> float:
-    """The share of columns that a query and the gold both read, among those that either does."""
+def progress(gold: Gold, result: QueryResult) -> float:
+    """The progress that a query makes by its result, 0 to 1."""
     wanted, read = gold.result.columns_read, result.columns_read
-    return len(wanted & read) / len(wanted | read)
+    agreement = len(wanted & read) / len(wanted | read)
+    return agreement * closeness(gold, result) if agreement and _at_most(gold, result) else 0.0
 
 
 def closeness(gold: Gold, result: QueryResult) -> float:
@@ -191,13 +161,11 @@ class ExploreEnv(ToolEnv[SqlTask]):
             self.tools = {**self.tools, CANNOT_ANSWER.name: CANNOT_ANSWER}
         self._opened: Database
         self._schema: Schema
-        self._exploration: Exploration
 
     def begin(self, task: SqlTask) -> str:
         """The question, what BIRD adds to it, and the names of the tables."""
         self._opened = open_database(task.database)
         self._schema = self._opened.schema.with_references(task.foreign_keys)
-        self._exploration = Exploration(gold_of(task) if task.answerable else None)
         if self._may_refuse:
             self.episode.ledger.mistake = ""
         elif not task.answerable:
@@ -274,7 +242,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
             sql: The statement. It can only read.
         """
         result = self._opened.query(sql)
-        self.reach(self._exploration.got(result))
+        self._approach(result)
         return self._shown(result)
 
     @tool(terminal=True, aliases=("final_answer", "submit"))
@@ -287,6 +255,11 @@ class ExploreEnv(ToolEnv[SqlTask]):
         if not self.task.answerable:
             return self.submit(False, mistake="answered_unanswerable")
         return self.submit(matches(gold_of(self.task).answer, value).equal)
+
+    def _approach(self, result: QueryResult) -> None:
+        """Take note of what a query found, where there is something to be found."""
+        if self.task.answerable:
+            self.reach(progress(gold_of(self.task), result), best=False)
 
     def _sampling(self, table: Table) -> str:
         """A query for a few rows of a table: the same ones throughout a task, in their order."""

@@ -155,7 +155,7 @@ class TextToSQLEnv(ExploreEnv):
             return self.submit(
                 False, message, "" if self.task.answerable else "answered_unanswerable"
             )
-        self.reach(self._exploration.got(result))
+        self._approach(result)
         if not self.task.answerable:
             return self.submit(False, mistake="answered_unanswerable")
         self.judged = self._judge(sql, result)
