@@ -251,12 +251,11 @@ def test_the_main_job_at_least_doubles_the_accuracy_on_held_out_tasks(full_run):
     summary = json.loads((full_run / "summary.json").read_text())
     before, after = summary["before"], summary["after"]
     assert before["episodes"] >= 192
-    assert before["accuracy"] > 0.05
     assert after["accuracy"] >= 2 * before["accuracy"]
     assert after["interval"][0] > before["interval"][1]
     assert after["validity"] >= 0.9
     drawn_before, drawn_after = sampled(summary)
-    assert drawn_after[0] > drawn_before[1]
+    assert 0.05 < drawn_before[0] < drawn_before[1] < drawn_after[0]
 
 
 def right_conditions(folder, transcripts):
