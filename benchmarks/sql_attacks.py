@@ -1,4 +1,4 @@
-"""Right answers without a right query: constants, and the numbers of the rows that hold the values.
+"""Measures queries that hard-code a known answer: as constants, or by the numbers of its rows.
 
 An agent that explores a database sees the values that a gold gives, and can write a query that
 gives just these. `match="suite"` refuses such a query, since it gives the same on every instance of

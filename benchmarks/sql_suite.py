@@ -1,9 +1,8 @@
-"""What `match="suite"` refuses that one database accepts, what it wrongly refuses, what it costs.
+"""Measures wrong queries that `match="suite"` accepts, right ones that it refuses, and its cost.
 
-Wrong queries are made of golds here in another way than the suite's own (edits of tokens at random,
-one or two at a time), so that it is not measured by what it was chosen for. One is wrong if any of
+Wrong queries are golds with one or two random edits of tokens. An edited query is wrong if any of
 `--proofs` large instances, made with another seed and for its own literals too, gives it another
-result than its gold; what none tells apart counts as the same query. Right queries are rewritten
+result than its gold; one that none tells apart counts as the same query. Right ones are rewritten
 golds (aliases, BETWEEN as two comparisons, IN as OR, a join the other way round, ...).
 
     python benchmarks/sql_suite.py [--dataset bundled] [--golds 12] [--wrong 12] [--proofs 40]

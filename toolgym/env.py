@@ -233,7 +233,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
 
     @property
     def outcome(self) -> Outcome:
-        """Correct or not, and the bin of the best progress: what can tell a group apart."""
+        """Correct or not, and the bin of the progress; it is compared within a group."""
         return self.episode.outcome
 
     def tool_schemas(self) -> list[dict[str, Any]]:

@@ -53,8 +53,8 @@ class Info(CommonInfo, total=False):
     """Only where questions may have no answer: "refused_answerable", "answered_unanswerable", or
     empty for neither."""
     unjudged: bool
-    """Only where a right answer is tried on other data as well (`sqlgym/TextToSQL-v0`): none of
-    them could tell the answer from a wrong one."""
+    """Only where answers are also judged on other data (`sqlgym/TextToSQL-v0`): the answer is
+    right, and no other data could have shown otherwise."""
 
 
 _NOTICE: Final = re.compile(r"\n\((?:\d+ calls? left|no calls left: the episode is over)\)\Z")
@@ -174,7 +174,7 @@ class Episode:
 
     @property
     def outcome(self) -> Outcome:
-        """Correct or not, and the bin of the best progress."""
+        """Correct or not, and the bin of the progress."""
         bins = self.ledger.config.bins
         return Outcome(self.ledger.correct, round(self.ledger.progress * bins))
 

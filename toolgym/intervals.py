@@ -1,10 +1,10 @@
-"""95 % intervals of a share, of a mean over tasks, and of a difference between evaluations; pass@k.
+"""95 % confidence intervals of shares, means over tasks, differences and means over seeds; pass@k.
 
-Tries at one task are alike, so sixteen tries at each of thirty tasks do not tell as much as 480
-tasks. `mean_over_tasks` and `paired_difference` count the independent tries that would leave as
-much to chance, and put that number into Wilson's interval, which holds where a share is 0 or 1.
-Their intervals are for other tasks that are drawn as these were. They say nothing about another
-training seed, another prompt, or tasks of another kind.
+Tries at one task are correlated, so sixteen tries at each of thirty tasks are less informative than
+480 tasks. `mean_over_tasks` and `paired_difference` compute the effective number of independent
+tries and take Wilson's interval of that number, which is valid for shares of 0 and 1 too. Their
+intervals are for other tasks that are drawn as these were. They do not cover another training seed,
+another prompt, or tasks of another kind.
 
 Means over seeds have Student's interval (`average`).
 """
@@ -21,10 +21,10 @@ from toolgym.errors import ConfigurationError
 
 LEVEL: Final = 0.95
 Z95: Final = 1.959963984540054
-"""Standard errors that 95 % of a normal distribution lie within, to either side."""
+"""Half the width of a normal distribution's central 95 %, in standard errors."""
 LEAST_SEEDS: Final = 3
-"""Values that a mean with an interval needs. The interval of two is as wide as 12.7 standard
-errors to either side, and one value has none."""
+"""Number of values that a mean with an interval needs. The interval of two values reaches 12.7
+standard errors to either side, and one value has none."""
 _PARTS: Final = 400  # of Simpson's rule; an even number
 
 
@@ -72,19 +72,19 @@ class Effect:
 
 
 def share(hits: int, of: int) -> Effect:
-    """A share of independent outcomes with Wilson's interval."""
+    """A share of independent outcomes, with Wilson's interval."""
     return Effect(hits / of if of else math.nan, *wilson_interval(hits, of))
 
 
 def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
     """A mean over tries at several tasks, with its interval for other tasks like these.
 
-    It is Wilson's interval of the effective number of tries (`_independent_tries`). With one try at
-    each task that is their number, and where all are right, or all wrong, the number of tasks.
+    The interval is Wilson's, of the effective number of tries (`_independent_tries`). With one try
+    at each task, or if all tries are right or all wrong, this is the number of tasks.
 
     Args:
-        values: By task its own mean, between 0 and 1.
-        tries: By task the number of tries, which is its weight.
+        values: The mean of each task, between 0 and 1.
+        tries: The number of tries at each task, which is its weight.
 
     >>> found = mean_over_tasks([1.0, 1.0, 0.0, 0.0], [8, 8, 8, 8])
     >>> [round(each, 3) for each in (found.value, found.low, found.high)]
@@ -98,15 +98,15 @@ def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float], tries: int) -> Effect:
-    """The second mean over tasks less the first, with its interval for other tasks like these.
+    """The second mean over tasks minus the first, with its interval for other tasks like these.
 
-    The difference is the mean gain less the mean loss. Both have Wilson's interval of the effective
-    number of tries, and the two are joined by how much they go together.
+    The difference is the mean gain minus the mean loss. Each of the two has Wilson's interval of
+    the effective number of tries; they are combined with the correlation of gain and loss.
 
     Args:
-        first: By task the mean of its tries, between 0 and 1.
-        second: The same of the other evaluation; tasks are in the same order, and at least one.
-        tries: At all tasks together.
+        first: The mean of the tries at each task, between 0 and 1.
+        second: The same of the other evaluation, with the tasks in the same order; at least one.
+        tries: The total number of tries at all tasks.
 
     >>> found = paired_difference([1.0] * 36 + [0.0] * 12 + [1.0] * 2, [1.0] * 48 + [0.0] * 2, 50)
     >>> [round(each, 3) for each in (found.value, found.low, found.high)]
@@ -129,12 +129,12 @@ def paired_difference(first: Sequence[float], second: Sequence[float], tries: in
 
 
 def difference(first: Effect, second: Effect, together: float = 0.0) -> Effect:
-    """The second value less the first, with an interval that is joined from theirs.
+    """The second value minus the first, with an interval that is combined from theirs.
 
     This is the square-and-add method of Newcombe 1998 (Statistics in Medicine 17, 2635-2650).
 
     Args:
-        together: The correlation of the two; 0 for independent ones.
+        together: The correlation of the two; 0 if they are independent.
     """
     value = second.value - first.value
     low = _joined(second.value - second.low, first.high - first.value, together)
@@ -143,24 +143,24 @@ def difference(first: Effect, second: Effect, together: float = 0.0) -> Effect:
 
 
 def _joined(one: float, other: float, together: float) -> float:
-    """The distance of a difference's bound, from those of its two sides."""
+    """The distance from a difference to its bound, from the distances of the two values."""
     return math.sqrt(max(0.0, one**2 - 2 * together * one * other + other**2))
 
 
 def _independent_tries(
     columns: Sequence[Sequence[float]], weights: Sequence[int], most: int
 ) -> float:
-    """The number of independent tries that would leave as much to chance as these tries do.
+    """The effective number of tries: independent ones whose mean has the same variance.
 
-    The variance of a mean of n independent tries is p (1 - p) / n, and that of a mean over tasks is
-    known from how far apart the tasks lie. Their quotient is the effective size of Korn and
-    Graubard (1998), who make it smaller where few tasks are known. Tries that are fully alike count
-    as one each task, so it is never less than the number of tasks.
+    The variance of a mean of n independent tries is p (1 - p) / n; that of a mean over tasks is
+    estimated from the spread of the tasks. Their quotient gives the effective size of Korn and
+    Graubard (1998), which they reduce for a small number of tasks. Fully correlated tries count as
+    one for each task, so the result is at least the number of tasks, if their weights are equal.
 
     Args:
-        columns: Values by task; the sizes of several are taken together.
-        weights: Of the tasks.
-        most: All tries.
+        columns: Values by task; the variances of several columns are added.
+        weights: The weight of each task.
+        most: The total number of tries.
     """
     count, whole = len(weights), sum(weights)
     least = whole**2 / math.fsum(weight**2 for weight in weights)
@@ -170,7 +170,7 @@ def _independent_tries(
         mean = math.fsum(value * weight for value, weight in pairs) / whole
         independent += mean * (1 - mean)
         clustered += math.fsum(((value - mean) * weight / whole) ** 2 for value, weight in pairs)
-    if count < 2 or not independent:  # nothing tells how alike the tries at a task are
+    if count < 2 or not independent:  # the correlation of tries at a task is unknown
         return least
     few = (Z95 / t_quantile(count - 1)) ** 2 * (count - 1) / count
     return max(least, independent / max(clustered, independent / most) * few)
@@ -190,7 +190,7 @@ def sign_test(more: int, fewer: int) -> float:
 
 
 def average(values: Sequence[float]) -> Effect:
-    """A mean with Student's interval, as for the results of several seeds.
+    """A mean with Student's 95 % interval, as for the results of several seeds.
 
     Raises:
         ConfigurationError: There are fewer than three values.
@@ -209,7 +209,7 @@ def average(values: Sequence[float]) -> Effect:
 
 @functools.lru_cache(maxsize=256)
 def t_quantile(freedom: float) -> float:
-    """The number of standard errors that Student's two-sided interval reaches.
+    """Half the width of Student's two-sided 95 % interval, in standard errors.
 
     With t = sqrt(n) sinh(u) the density of t with n degrees of freedom becomes cosh(u)^-n, which is
     smooth for every n, fractions included.

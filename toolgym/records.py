@@ -212,7 +212,7 @@ class Evaluation:
     """The evaluation of a policy on a set of tasks; an iterable of its records.
 
     `accuracy` is over scored episodes; `interval` is its 95 % interval for other tasks like these,
-    which counts tries at one task as the alike ones that they are; `validity` is the share of turns
+    which allows for the correlation of tries at one task; `validity` is the share of turns
     in which every call was bound without an error.
     """
 

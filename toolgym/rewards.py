@@ -1,14 +1,14 @@
 """Bounded episode score: every correct episode outscores every incorrect one.
 
     correct:     score = 1 - cost
-    answered:    score = partial * best_progress - cost
-    unanswered:  score = partial * best_progress - cost - unanswered
+    answered:    score = partial * progress - cost
+    unanswered:  score = partial * progress - cost - unanswered
     with         cost = cost_cap * (1 - exp(-sum_of_costs / cost_cap)),
                  partial + margin <= 1 - cost_cap,   margin > 0,   unanswered > 0
 
 Every correct episode beats every incorrect one by `margin`, whatever happened on the way. Among the
 incorrect, more progress scores more, which breaks the ties that kill a group. Nothing can be
-farmed: progress is the best state reached, never a count. Costs saturate instead of being cut, so
+farmed: progress is the value of a state (the best or the last), never a count. Costs saturate, so
 the hundredth mistake still costs a little and no spiral of penalties exists. Step rewards are the
 differences of the running score, so they sum to it.
 
@@ -116,8 +116,8 @@ class Ledger:
         answered: The terminal call was executed.
         mistake: Where questions may have no answer, which of the two mistakes about that was made:
             one of `MISTAKES`, or "" for neither. None where every question has one.
-        unjudged: Where a right answer is tried on other data as well, whether none could tell the
-            answer from a wrong one. None where answers are not tried on other data.
+        unjudged: Where answers are also judged on other data, whether the answer is right and no
+            other data could have shown otherwise. None where answers are not judged on other data.
         progress: The best or the last state reached, in bins of the config, 0 to 1.
         spent: How often each cost was charged.
     """
@@ -143,7 +143,7 @@ class Ledger:
         self._summed = None
 
     def reach(self, progress: float, best: bool = True) -> None:
-        """Take note of a state.
+        """Record the progress of a state.
 
         Args:
             best: Only the best state counts; otherwise the last one.

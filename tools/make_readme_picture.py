@@ -166,7 +166,7 @@ def _caption(data: Record) -> list[str]:
         f" {len(data['steps'])} steps of GRPO ({data['trainer'].upper()}),"
         f" data set “{data['dataset']}”.",
         f"Squares: {tasks} unseen tasks of known databases, {sampled['tries']} tries each at"
-        " temperature 1; bars are 95 % Wilson intervals.",
+        " temperature 1; bars are 95 % intervals.",
     ]
 
 

@@ -167,7 +167,7 @@ class QueryTaskFamily(SqlTaskFamily):
     }
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Those of `SqlTaskFamily`, and whether another instance of the database can judge."""
+        """The facts of `SqlTaskFamily`, and whether any instance can judge the gold."""
         from sqlgym.tasks.suites import suite_for
 
         facts = super().facts(task, tasks)
@@ -177,7 +177,7 @@ class QueryTaskFamily(SqlTaskFamily):
         return {**facts, "instances": "judged" if can_judge else "unjudged"}
 
     def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-        """As `SqlTaskFamily.recheck`, and on the instances of the database where these judge."""
+        """As `SqlTaskFamily.recheck`, and on the instances of the database with `match="suite"`."""
         from sqlgym.judging.recheck import recheck
         from sqlgym.tasks.suites import suite_for
 

@@ -1,19 +1,19 @@
 """`sqlgym/Explore-v0`: a question about a database that can only be seen through four tools.
 
-The agent describes and samples tables, runs read-only SQL, and submits a value. The SQL is hostile
-by assumption: it runs on a guarded connection (`sqlgym.database.database`), and what it may cost is
-bounded. The value is compared by type (`sqlgym.judging.answers`), never by substring.
+The agent describes and samples tables, runs read-only SQL, and submits a value. All SQL is treated
+as hostile: it runs on a guarded connection (`sqlgym.database.database`) with bounded cost. The
+value is compared by type (`sqlgym.judging.answers`), never by substring.
 
-The progress of an exploration is what the last query is worth, from 0 to 1:
+The progress of an exploration is that of its last query, from 0 to 1:
 
     progress = agreement * closeness
 
-The agreement is the share of columns that both the query and the gold query read, among those that
-either reads (SQLite's authorizer knows). The closeness is an F1 of the columns and rows of the two
-results. So a query must read what the question is about, little else, and find rows of the gold: a
-constant earns nothing, and a dumped table little. The last query counts and not the best one, so
-that trying every value of a condition earns no more than the last of them. `describe` and `sample`
-earn nothing by themselves: what they show pays with the next query.
+The agreement is the number of columns that both the query and the gold query read, divided by the
+number that either reads (as SQLite's authorizer reports). The closeness is the product of an F1 of
+the columns and an F1 of the rows of the two results. So a query must read the gold's columns and
+few others, and find rows of the gold: a constant earns nothing, and a dumped table little. The last
+query counts, not the best one: trying every value of a condition earns no more than the last of
+them. `describe` and `sample` earn nothing by themselves.
 
 A data set may have questions that its databases cannot answer (`SqlTask.answerable`). Then there is
 one more tool, `cannot_answer`, which is right for those and wrong for all others. There is no
@@ -49,11 +49,11 @@ from toolgym.tasks import TaskSet
 from toolgym.tools import Code, read_spec, tool
 
 NEGLIGIBLE = 0.02
-"""A result so much larger than the gold that it cannot come closer than this is not compared."""
+"""A result whose size alone keeps its closeness below this is not compared with the gold."""
 
 
 def progress(gold: Gold, result: QueryResult) -> float:
-    """The progress that a query makes by its result, 0 to 1."""
+    """The progress of a query towards the gold, by its result; 0 to 1."""
     wanted, read = gold.result.columns_read, result.columns_read
     agreement = len(wanted & read) / len(wanted | read)
     return agreement * closeness(gold, result) if agreement and _at_most(gold, result) else 0.0
@@ -70,7 +70,7 @@ def closeness(gold: Gold, result: QueryResult) -> float:
 
 
 def _at_most(gold: Gold, result: QueryResult) -> float:
-    """What the sizes of the two results alone let the closeness be; 0 where it is negligible."""
+    """An upper bound of the closeness by the sizes of the two results; 0 if it is negligible."""
     rows, columns = len(result.rows), len(result.columns)
     gold_rows, gold_columns = len(gold.result.rows), len(gold.result.columns)
     bound = min(rows, gold_rows) / (rows + gold_rows) * min(columns, gold_columns)
@@ -257,7 +257,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return self.submit(matches(gold_of(self.task).answer, value).equal)
 
     def _approach(self, result: QueryResult) -> None:
-        """Take note of what a query found, where there is something to be found."""
+        """Record the progress of a query, if the question is answerable."""
         if self.task.answerable:
             self.reach(progress(gold_of(self.task), result), best=False)
 

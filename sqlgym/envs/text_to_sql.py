@@ -1,12 +1,11 @@
-"""`sqlgym/TextToSQL-v0`: the same database and tools, but what is asked for is the SQL.
+"""`sqlgym/TextToSQL-v0`: the databases and tools of `sqlgym/Explore-v0`; the answer is a query.
 
 The agent explores as in `sqlgym/Explore-v0` and submits a query, which is run under the same guard
 and judged by its results on several instances of the database. On the one database that the agent
-can see, a query of constants, or of the numbers of the rows that hold the answer, would be right.
-With
-`tools=("answer",)` there is nothing to explore: the schema stands in the prompt and the query is
-written in one go, which is the classic benchmark. So one model can be measured with exploration and
-without.
+sees, a query that selects constants, or rows by their numbers, could be right without asking the
+question. With `tools=("answer",)` there is nothing to explore: the prompt holds the schema and the
+query is written in one go, which is the classic benchmark. So one model can be measured with
+exploration and without.
 
 A query that does not run is a wrong answer like any other. It ends the episode with its error, or
 an agent could try its answers out for free.
@@ -38,19 +37,19 @@ from toolgym.tools import Code, tool
 class TextToSQLEnv(ExploreEnv):
     """Write the SQL query (SQLite) whose result answers a question about a database.
 
-    What is not told here is an argument as of `ExploreEnv`. `cannot_answer` is offered where the
-    data set has unanswerable tasks, and need not be named in `tools`.
+    All other arguments are those of `ExploreEnv`. `cannot_answer` is offered if the data set has
+    unanswerable tasks, and need not be named in `tools`.
 
     Attributes:
-        judged: The verdict on the last answer, its reason ("suite: ..." where another instance
-            refused it), and how many instances judged it; None before it. For reports: the agent
-            never sees it.
+        judged: The verdict on the last answer with its reason ("suite: ..." if another instance
+            refused it), and the number of instances that could tell; None before an answer. It is
+            for reports: the agent never sees it.
 
     Args:
         match: "suite" for sound verdicts on several instances of the database, "sound" for those
             on the database alone, or "spider" for those of Spider's official evaluator; see
             `sqlgym.compare`. Instances are made for the golds of this set: those of one database
-            when its first task is drawn, and those of all others when a second database is met.
+            when its first task is drawn, and those of all others with the second database.
         tools: Those that the agent is offered, `answer` among them; all without it. Without
             `describe` the prompt holds the schema.
         schema_first: Whether the prompt tells of the database before it asks. Prompts of one
@@ -110,7 +109,7 @@ class TextToSQLEnv(ExploreEnv):
         self.judged = None
         if self.match == "suite":
             self.episode.ledger.unjudged = False
-            if task.answerable:  # made now: no agent's time is spent on it
+            if task.answerable:  # made now, so that no call of the agent waits for it
                 self._suite()
         return asked
 

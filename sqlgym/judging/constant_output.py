@@ -1,4 +1,4 @@
-"""Queries whose output depends on no column: constants behind tables that are read for show."""
+"""Detects queries whose output depends on no column, as `SELECT 34 FROM student LIMIT 1`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sqlgym.judging.bare_columns import is_aggregate
 
 @lru_cache(maxsize=4_096)
 def has_constant_output(sql: str) -> bool:
-    """Whether every value that a query can give is written in it, whatever the tables hold.
+    """Whether a query gives constants only, whatever the tables hold.
 
-    A value that counts or aggregates rows, or says whether there are any, is none of these. A query
-    that cannot be read counts as one that depends on columns.
+    Aggregates, window functions and EXISTS depend on the tables, so they are no constants. A query
+    that cannot be parsed counts as one that depends on columns.
 
     >>> has_constant_output("SELECT * FROM (SELECT 34 FROM student LIMIT 1)")
     True
@@ -30,7 +30,7 @@ def has_constant_output(sql: str) -> bool:
 
 
 Known = dict[str, bool]
-"""Whether a table expression gives constants, by its lower-case name."""
+"""Whether a table expression gives constants only, by its lower-case name."""
 
 
 def _gives_constants(query: exp.Expr, known: Known) -> bool:
@@ -40,7 +40,7 @@ def _gives_constants(query: exp.Expr, known: Known) -> bool:
     known = dict(known)
     for cte in expressions.expressions if expressions is not None else ():
         name = cte.alias.lower()
-        # One that reads itself begins with constants or does not.
+        # A recursive one is taken for constant where it reads itself: its other parts decide.
         known[name] = _gives_constants(cte.this, {**known, name: True})
     if isinstance(query, exp.SetOperation):
         return _gives_constants(query.this, known) and _gives_constants(query.expression, known)

@@ -1,6 +1,7 @@
-"""The values and columns that golds compare, which are planted into instances of a database.
+"""Extracts the values and columns that golds compare, to plant them into instances of a database.
 
-A gold says where its mistakes are: `beds > 50` is told from `beds >= 50` by a hut with 50 beds.
+Such values tell a gold from similar wrong queries: only a hut with 50 beds tells `beds > 50` from
+`beds >= 50`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _TOLD_APART: Final = (*_COMPARED, exp.Like, exp.Between, exp.In, exp.Is, exp.Glo
 
 
 class GoldValue(NamedTuple):
-    """A value that a gold compares a column with; no column where it counts rows."""
+    """A value that a gold compares a column with; table and column are "" for a count of rows."""
 
     table: str
     column: str
@@ -36,16 +37,16 @@ class ColumnPair(NamedTuple):
 
 
 class GoldValues(NamedTuple):
-    """Everything that some golds compare."""
+    """All values and pairs of columns that some golds compare."""
 
     values: tuple[GoldValue, ...] = ()
     pairs: tuple[ColumnPair, ...] = ()
 
 
 def gold_values(golds: Iterable[str], source: Source) -> GoldValues:
-    """The values that golds compare columns with, and the pairs of columns that they compare.
+    """Extract the values that golds compare columns with, and the pairs of columns they compare.
 
-    A gold that cannot be read has none.
+    A gold that cannot be parsed contributes none.
     """
     values: list[GoldValue] = []
     pairs: list[ColumnPair] = []
@@ -67,7 +68,7 @@ def _number(text: str) -> int | float | None:
 
 
 def _tables(column: exp.Column, tree: exp.Expr) -> list[str]:
-    """The names of the tables that a column may be of."""
+    """The names of the tables that a column may belong to."""
     tables = [table for table in tree.find_all(exp.Table) if table.name]
     if column.table:
         own = column.table.lower()
@@ -110,7 +111,7 @@ def _values(tree: exp.Expr, source: Source) -> Iterator[GoldValue]:
 
 
 def _is_inside(node: exp.Expr, outer: exp.Expr) -> bool:
-    """Whether it stands in a subquery of the comparison."""
+    """Whether a node is inside a subquery of the comparison `outer`."""
     above: Any = node.parent
     while above is not None and above is not outer:
         if isinstance(above, exp.Query):

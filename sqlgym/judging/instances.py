@@ -1,10 +1,10 @@
 """Instances of a database: its rows changed at random, so that other queries give other results.
 
-A candidate takes some rows of each table, parents first, and changes them in the ways in which a
-query is right by luck: boundary values of what the golds compare with (equal, one below, one
-above), near misses of texts, copies of rows with one value changed, ties and new extremes, shuffled
-columns, NULL where there is some, rows that many others refer to and rows that none does. The rules
-of the data (`sqlgym.judging.source_rows`) hold throughout. A seed decides everything.
+An instance takes some rows of each table, parents first, and changes them where a wrong query may
+go unnoticed: boundary values of what the golds compare with (equal, one below, one above), near
+misses of texts, copies of rows with one value changed, ties and new extremes, shuffled columns,
+NULL where there is some, rows that many others refer to and rows that none does. The rules of the
+data (`sqlgym.judging.source_rows`) hold throughout. A seed determines all choices.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PLANTED: Final = 160
 
 @dataclass(frozen=True)
 class _Style:
-    """How much of what happens to one candidate; shares of rows, unless told."""
+    """How often each kind of change is made in one instance, mostly as shares of rows."""
 
     kept: float
     copies: float
@@ -66,19 +66,19 @@ def instance_rows(
     seed: str,
     rows: int = ROWS,
 ) -> dict[str, list[Row]]:
-    """The rows of a candidate, by table.
+    """Make the rows of an instance, by table.
 
     Args:
         planted: The values and columns that golds compare.
-        seed: Decides what is changed.
-        rows: The most of one table.
+        seed: Determines what is changed.
+        rows: The maximum number of rows of one table.
     """
     draw = random.Random(f"toolgym-instance-{seed}")
     return _Candidate(source, planted, draw, rows).build()
 
 
 class _Candidate:
-    """One candidate while it is made."""
+    """One instance while it is made."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class _Candidate:
     # Values that are changed ------------------------------------------------------------------
 
     def _rename(self, table: SourceTable, rows: list[list[Any]]) -> None:
-        """Give the names of rows whose key is a number to other rows: the number says nothing."""
+        """Shuffle the names of rows whose key is a number, so that keys belong to other names."""
         if not any(table.columns[key[0]].kind == "integer" for key in table.keys[:1]):
             return
         bound = {place for reference in table.references for place in reference.columns}

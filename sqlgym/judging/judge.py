@@ -52,8 +52,8 @@ def compare(
             compares soundly, and where that says right, on other instances of the database too, see
             `sqlgym.judging.suite`.
         keep_distinct: With "spider", DISTINCT counts; with the others it always does.
-        golds: With "suite", gold queries that are asked of this database, all of which its
-            instances are chosen for; without them they are for this gold alone.
+        golds: With "suite", the gold queries of this database that its instances are made for;
+            without them, they are made for this gold alone.
 
     Returns:
         The verdict, and in its reason the first difference, or `error: ...`.
@@ -92,10 +92,10 @@ def compare(
 def sound_query(
     gold: QueryResult, gold_sql: str, result: QueryResult, sql: str, runs: Sequence[int]
 ) -> Verdict:
-    """The sound verdict on a query: on its result, and on whether it asks the database at all.
+    """The sound verdict on a query: on its result, and on whether its output is constant.
 
     Args:
-        runs: As of `sqlgym.judging.ties.free_runs`; empty where the order of rows does not count.
+        runs: From `sqlgym.judging.ties.free_runs`; empty where the order of rows does not count.
     """
     verdict = sound(gold, result, runs)
     if verdict.equal and has_constant_output(sql) and not has_constant_output(gold_sql):
@@ -117,8 +117,8 @@ def check_answer(
         value: The answer, of whatever kind and in whatever format; nothing is raised for it.
         ordered: The order of the rows counts.
         columns: Their names, which an answer may repeat.
-        question: What was asked. A number may carry a unit that the question or its column names,
-            or any known one if they name none.
+        question: The question in words. A number may carry a unit that the question or its column
+            names, or any known one but `%` if they name none.
 
     Raises:
         TaskRefused: There are no gold rows (`empty_gold`).

@@ -1,10 +1,10 @@
-"""Making and keeping the instances of databases that `sqlgym.judging.suite` judges on.
+"""Creates and caches the instances of databases that `sqlgym.judging.suite` judges on.
 
-The instances of a database are files in one folder in the cache, whose name is a hash of the
-database's content, of the golds that they are made for, and of the code that makes them. Several
-processes may ask at once: each makes the folder, and one comes out whole.
+The instances of a database are files in one folder of the cache. The folder's name is a hash of the
+database's content, of the golds that the instances are made for, and of the code that makes them.
+If several processes make the same folder at once, the first to finish puts it in its place.
 
-Run as a module it is the worker of `make_instances`.
+Run as a module, it is the worker process of `make_instances`.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from toolgym.cache import cache_folder
 from toolgym.processes import usable_cores
 
 INSTANCES: Final = 16
-"""Instances of a database."""
+"""Number of instances that are made of a database."""
 GOLDS: Final = 400
-"""Golds of a database whose values are planted into its instances; of more, some by their hash."""
+"""Number of golds whose values are planted into the instances; of more, the first by their hash."""
 
 
 def instance_files(database: Path, golds: Iterable[str]) -> tuple[Path, ...]:
-    """The instances of a database for some golds, made now unless the cache has them.
+    """The files of a database's instances for some golds, made now unless the cache has them.
 
-    None where the database holds no table, or none that can be made again.
+    There are none if the database holds no table, or none that can be recreated.
 
     Raises:
         OSError: The file cannot be read.
@@ -54,11 +54,11 @@ def instance_files(database: Path, golds: Iterable[str]) -> tuple[Path, ...]:
 
 
 def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
-    """Make the instances of many databases ahead of need, on all cores.
+    """Make the instances of many databases in advance, on all cores.
 
-    Progress is told by `toolgym.long_work`. What cannot be made is left to `instance_files`, which
-    complains of it. In a worker process of `multiprocessing` nothing happens: it has siblings, and
-    each makes the instances that it needs.
+    Progress is reported by `toolgym.long_work`. A database that fails is skipped; `instance_files`
+    raises its error later. In a worker process of `multiprocessing` nothing is made in advance,
+    since the cores are busy with its siblings.
 
     Args:
         golds: The gold queries by database.
@@ -124,7 +124,7 @@ def _bytes(text: str) -> bytes:
 
 @functools.cache
 def _state() -> str:
-    """A hash of what decides over instances: the libraries, and the code of judging."""
+    """A hash of all that determines instances: versions of libraries, and the code of judging."""
     digest = hashlib.sha256(f"{sqlite3.sqlite_version} {metadata.version('sqlglot')}".encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -134,7 +134,7 @@ def _state() -> str:
 def _make(database: Path, golds: Sequence[str], folder: Path) -> Path:
     """Make the instances, and put their folder in its place by one rename.
 
-    Where nothing can be kept, they lie in a temporary folder until the process ends.
+    If the cache folder cannot be written, they stay in a temporary folder until the process ends.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def _make(database: Path, golds: Sequence[str], folder: Path) -> Path:
         return fresh
     try:
         _write(database, golds, fresh)
-        with contextlib.suppress(OSError):  # another process was quicker
+        with contextlib.suppress(OSError):  # another process was faster
             fresh.rename(folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -170,9 +170,9 @@ def _write(database: Path, golds: Sequence[str], folder: Path) -> None:
 
 
 def _work() -> None:
-    """Make what is asked for on stdin, and write a line for each database that is done."""
+    """Make the instances requested on stdin, and print a line for each database that is done."""
     for database, golds in json.load(sys.stdin):
-        with contextlib.suppress(Exception):  # whoever needs it meets the same, and can be told
+        with contextlib.suppress(Exception):  # `instance_files` raises it where it is needed
             instance_files(Path(database), golds)
         sys.stdout.write("\n")
         sys.stdout.flush()

@@ -1,12 +1,11 @@
 """A second, independent judge of recorded answers, so that a slip of the first one shows.
 
-Nothing of what gives the environment's verdicts is used here: the gold SQL runs on a plain
-read-only connection of `sqlite3`, not under our guard and cache, and a recorded answer is flattened
-into cells in a few ways and compared by rules of its own. What is accepted is the same by intention
-(docs/sql-answers.md has it as a table, and the tests hold both against it); how it is found is not:
-nothing is shared with `sqlgym.judging.answer_parsing` and `sqlgym.judging.cells`, and only the
-vocabulary of units (`sqlgym.judging.units`) is the same. It may call an answer wrong that is right
-but oddly written. That is what people look at when `toolgym audit` prints where the two differ.
+The gold SQL runs on a plain read-only connection of `sqlite3`, not under our guard and cache, and a
+recorded answer is flattened into cells in a few ways and compared by separate rules. Both judges
+are meant to accept the same answers (docs/sql-answers.md has the table, and the tests hold both
+against it), but nothing is shared with `sqlgym.judging.answer_parsing` and `sqlgym.judging.cells`;
+only the reading of units (`sqlgym.judging.units`) is the same. This judge may call an answer wrong
+that is right but oddly written: `toolgym audit` prints where the two differ, for people to check.
 
 Rows may come in any order unless the gold orders them. Which of them may change places all the same
 is found by breaking their ties once upwards and once downwards: what both runs have put before a

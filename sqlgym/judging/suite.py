@@ -1,17 +1,19 @@
-"""Verdicts on several instances of a database, so that no luck of one database's data decides.
+"""Verdicts on several instances of a database: a query must be right on other data as well.
 
-A query that is wrong may give what the gold gives because the data happen not to tell them apart:
+A wrong query may give the gold's result because the data of one database do not tell the two apart:
 no value lies on the boundary, every row has a partner, or the agent has looked the values up and
-written them down. So a query that is right by the sound rule is also run on other instances of the
-database, and must be right wherever the gold itself runs and has one result. That is test-suite
-accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840); how instances are made is our own, see
-`sqlgym.judging.instances`.
+written them down. So a query that is right by the sound rule also runs on other instances of the
+database, and must be right on each on which the gold itself runs and has one result. This is
+test-suite accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840) with instances that are made in
+another way, see `sqlgym.judging.instances`.
 
 Instances are made from the rows of a database and from the values that the golds of its tasks
-compare with (`sqlgym.judging.making`). One that cannot be made, on which the gold fails, finds
-nothing but NULL or leaves a choice that cannot be told, or which the machine stops, is left out.
-Where the gold finds no rows, the query must find none either. Where a LIMIT of the gold cuts
-through rows that tie, any of them is right, and so are all (`sqlgym.judging.with_ties`).
+compare with (`sqlgym.judging.making`). An instance is left out if it cannot be made, or if the gold
+fails on it, gives nothing but NULL, or has several right results that cannot be listed. An instance
+on which time or memory ends the query is left out as well, but a query with more than
+`MOST_STOPPED` of them is wrong. Where the gold finds no rows, the query must find none, or a single
+row of NULL. Where a LIMIT of the gold cuts through rows that tie, any of these rows is right, and
+so are all of them (`sqlgym.judging.with_ties`).
 """
 
 from __future__ import annotations
@@ -36,24 +38,24 @@ from sqlgym.judging.with_ties import with_ties
 from toolgym.errors import EnvironmentFault, ToolError
 
 MOST_STOPPED: Final = 2
-"""Instances on which time or memory may end a query that is right on the database: they are small,
-so one that ends on more would get out of being judged."""
+"""Number of instances on which time or memory may end a query that is right on the database.
+Instances are small; a query that ends on more of them would escape being judged."""
 _TAKES_THE_FIRST: Final = re.compile(
     r"\b(?:limit|rank|dense_rank|row_number)\b|= ?\( ?select (?:max|min)\b", re.IGNORECASE
 )
-"""A gold that asks for rows with an extreme value, so that a query with a LIMIT may be right."""
+"""Found in a gold that asks for rows with an extreme value: a query with a LIMIT may be right."""
 _CACHE_BYTES: Final = 128 << 10
-"""Memory for results of one instance: there are many, and their results are small."""
+"""Memory for the cached results of one instance; there are many instances with small results."""
 
 
 class Judged(NamedTuple):
-    """A verdict, and on how many instances it rests.
+    """A verdict, and the number of instances that it rests on.
 
     Attributes:
         verdict: Right or wrong, and why.
-        instances: Instances that could have refused the query: on each the gold finds something,
-            and something else than on the database itself. Where there is none, the database alone
-            has judged.
+        instances: Number of instances that could have refused the query: on each, the gold finds
+            rows, and other ones than on the database itself. If it is 0, the database alone has
+            judged.
     """
 
     verdict: Verdict
@@ -66,7 +68,7 @@ class GoldRun:
 
     Attributes:
         runs: The sizes of the runs of rows that tie, by `sqlgym.judging.ties.free_runs`.
-        tied: Where a LIMIT cuts through rows that tie and differ, all rows that it may take.
+        tied: Where a LIMIT cuts through rows that tie and differ, the gold with all these rows.
     """
 
     result: QueryResult
@@ -83,10 +85,10 @@ class Suite:
     limits: Limits
 
     def judge(self, gold_sql: str, predicted_sql: str) -> Judged:
-        """The verdict of all instances on a query that is right on the database itself."""
+        """Judge a query that is right on the database itself on all instances."""
         instances = stopped = 0
         for number, (instance, run, tells) in enumerate(self._runs(gold_sql), 1):
-            # A tie must not decide: every other instance is read from its other end.
+            # Every other instance is read in reverse, so that the order of tied rows cannot decide.
             read = instance if number % 2 else instance.backwards
             verdict = judge_on(read, gold_sql, run, predicted_sql)
             if verdict is None:
@@ -102,17 +104,17 @@ class Suite:
         return Judged(Verdict(True), instances)
 
     def can_judge(self, gold_sql: str) -> bool:
-        """Whether a gold gives another result on any instance than on the database itself."""
+        """Whether a gold finds rows on any instance, and other ones than on the database itself."""
         return any(tells for _, _, tells in self._runs(gold_sql))
 
     def _runs(self, gold_sql: str) -> Iterator[tuple[Database, GoldRun, bool]]:
-        """Each instance that a gold can be judged on, its run, and whether its result is new."""
+        """Each instance that a gold is judged on, its run, and whether the instance `can_judge`."""
         own = open_database(self.database, self.limits).query(gold_sql)
         for file in self.files:
             try:
                 instance = _instance(file, self.limits)
                 run = gold_run(instance, gold_sql)
-            except EnvironmentFault:  # somebody emptied the cache folder
+            except EnvironmentFault:  # the cache folder was emptied
                 continue
             if run is not None:
                 yield instance, run, bool(run.result.rows) and not _same(run, own).equal
@@ -125,10 +127,10 @@ def _instance(file: Path, limits: Limits) -> Database:
 
 @functools.lru_cache(maxsize=32_768)
 def gold_run(database: Database, sql: str) -> GoldRun | None:
-    """The result of a gold on an instance; None where that can be no answer.
+    """The result of a gold on an instance; None if the instance cannot be used for this gold.
 
-    It fails, gives too much or nothing but NULL, or has several results that are right and cannot
-    be told.
+    The gold fails there, gives too many rows or nothing but NULL, or has several right results that
+    cannot be listed.
     """
     try:
         result = database.query(sql)
@@ -150,10 +152,10 @@ def gold_run(database: Database, sql: str) -> GoldRun | None:
 
 
 def judge_on(instance: Database, gold_sql: str, run: GoldRun, predicted_sql: str) -> Verdict | None:
-    """The verdict of one instance; None where the machine, not the query, fails.
+    """The verdict of one instance on a query; None if time or memory ended the query.
 
     Args:
-        run: The gold's, by `gold_run`.
+        run: The gold's result on this instance, by `gold_run`.
     """
     try:
         result = instance.query(predicted_sql)
@@ -177,7 +179,7 @@ def judge_on(instance: Database, gold_sql: str, run: GoldRun, predicted_sql: str
 
 
 def _same(run: GoldRun, result: QueryResult) -> Verdict:
-    """Whether a result is the gold's, or one of those that the gold may have."""
+    """Whether a result equals the gold's, or one of the results that the gold may have."""
     gold = run.result
     if run.tied is not None:
         is_one = len(result.rows) == len(gold.rows) and (
@@ -189,7 +191,7 @@ def _same(run: GoldRun, result: QueryResult) -> Verdict:
         # An aggregate without GROUP BY gives a row of NULL where it finds nothing.
         is_nothing = len(result.rows) <= 1 and all(v is None for row in result.rows for v in row)
         return Verdict(True) if is_nothing else Verdict(False, "row count")
-    if result.tables_read or not gold.tables_read:  # less work than to compare, where it is enough
+    if result.tables_read or not gold.tables_read:  # a cheap check first
         if gold.rows == result.rows:
             return Verdict(True)
         if not run.runs and Counter(gold.rows) == Counter(result.rows):
@@ -198,11 +200,11 @@ def _same(run: GoldRun, result: QueryResult) -> Verdict:
 
 
 def suite_of(path: Path, golds: Iterable[str], limits: Limits = Limits()) -> Suite:  # noqa: B008
-    """The instances of a database for some golds; they are made unless the cache has them.
+    """The suite of a database for some golds; its instances are made unless the cache has them.
 
     Args:
-        golds: Gold queries that are asked of it; of more than `GOLDS`, that many by their hash.
-        limits: Hold for each statement on an instance.
+        golds: Gold queries of the database; of more than `sqlgym.judging.making.GOLDS`, that many.
+        limits: Limits of each statement on an instance.
 
     Raises:
         EnvironmentFault: The database itself cannot be read.
@@ -210,7 +212,7 @@ def suite_of(path: Path, golds: Iterable[str], limits: Limits = Limits()) -> Sui
     stamp = open_database(path, limits).path.stat()
     key = path.absolute(), (stamp.st_size, stamp.st_mtime_ns), frozenset(golds), limits
     suite = _suite(*key)
-    if not all(file.exists() for file in suite.files):  # somebody emptied the cache folder
+    if not all(file.exists() for file in suite.files):  # the cache folder was emptied
         _suite.cache_clear()
         _instance.cache_clear()
         suite = _suite(*key)

@@ -1,14 +1,14 @@
-"""The units that an answer may carry beside a number, told from the question and the column.
+"""Determines the units that a number in an answer may carry, from the question and the column.
 
-A unit says something: `1539 kg` is no height, and `45%` is no count. So a unit is right only where
-the question ("in metres", "how many years") or the name of the column (`height_m`) names it. Where
-neither names any, a number may carry any unit that is known here, as it may carry none. A unit
-behind a number of the question ("longer than 3 km") belongs to that number, and names nothing.
+A wrong unit makes an answer wrong: `1539 kg` is no height, and `45%` is no count. If the question
+("in metres", "how many years") or the name of the column (`height_m`) names a unit, a number may
+carry only this one. If neither names any, it may carry any unit known here but `%`. A unit after a
+number in the question ("longer than 3 km") belongs to that number, and names nothing.
 
-A percentage is the number itself where percent is named, and else, for a share between 0 and 1,
-what it is worth: `45%` is 45 in a column `moist_pct`, and 0.45 where a share is asked for.
+`45%` is 45 where percent is named, as by a column `moist_pct`. It is 0.45 where the answer is a
+share between 0 and 1.
 
-A bare number never depends on any of this.
+A number without a unit is judged by its value alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _UNITS: Final = {
     "mph": frozenset({"mi", "h"}),
 }
 _LOOSE: Final = tuple(map(frozenset, (("pound", "lb"), ("pound", "£"), ("°", "°c"), ("°", "°f"))))
-"""Where one of the two is named, the other may be given."""
+"""Pairs of units: where one is named, the other is accepted too."""
 _TIMES: Final = frozenset({"second", "minute", "hour", "day", "week", "month", "year"})
 """Words of a question that may mean something else than a unit: "the second", "in which year"."""
 _FILLERS: Final = frozenset({"total", "altogether", "old", "per", "of"})
@@ -52,7 +52,7 @@ _OTHER_NUMBERS: Final = """
     no not nor none never or and but than more less fewer minus plus times over half double twice k
     hundred thousand million billion trillion dozen approximately about almost at most least
 """
-"""Words that make another number of the one before them, wherever they come from."""
+"""Words that change the number before them; they are no units even if the question has them."""
 _TOKEN: Final = re.compile(
     r"(?:(?P<power>sq|square|cubic)\.? )?(?P<word>us\$|°[cf]\b|[%$€£¥₹°]|[^\W\d_²³]+)"
     r"(?:\^?(?P<degree>[23²³])(?!\d))?"
@@ -72,7 +72,7 @@ _LONGEST: Final = 4_000
 
 @dataclass(frozen=True)
 class Units:
-    """What may stand beside a number of one column.
+    """The units that a number of one column may carry.
 
     Attributes:
         named: The units that the column or the question names.
@@ -85,7 +85,7 @@ class Units:
     is_percent: bool = False
 
     def allow(self, text: str) -> bool:
-        """Whether a number that has this text beside it is still itself.
+        """Whether a number keeps its value with this text before or after it.
 
         >>> (height,) = units_of("How high is the hut?", ("height_m",), (True,))
         >>> [height.allow(text) for text in ("", "m", "metres", "kg", "%")]
@@ -101,7 +101,7 @@ class Units:
         return not self.named or units <= self.named
 
     def allow_share(self, text: str) -> bool:
-        """Whether a share may be written as a percentage, with this text beside the number."""
+        """Whether this text makes a number the percentage of a share between 0 and 1."""
         if self.is_percent or not self.named <= {COUNT, PERCENT}:
             return False
         return self._read(text) == {PERCENT}
@@ -124,20 +124,20 @@ class Units:
 
 
 ANY: Final = Units()
-"""Nothing is known of question and column."""
+"""The units where neither question nor column is known."""
 
 
 @functools.lru_cache(maxsize=1_024)
 def units_of(
     question: str, columns: tuple[str, ...], numeric: tuple[bool, ...]
 ) -> tuple[Units, ...]:
-    """What may stand beside the numbers of each column of a result.
+    """Determine the units that the numbers of each column of a result may carry.
 
     Args:
         question: The question in words; empty where it is not known.
         columns: The names of the columns; none where they are not known.
-        numeric: Which columns hold numbers. Where several do, it is not known which of them a unit
-            of the question is for, and a column that names none may carry any.
+        numeric: Which columns hold numbers. If several do, it is unknown which of them a unit of
+            the question belongs to, so only the units that a column names count.
     """
     question = question[:_LONGEST].lower()
     words = set(_words(question)) - set(_words(_OTHER_NUMBERS))
@@ -168,7 +168,7 @@ def _units(match: re.Match[str]) -> frozenset[str]:
 
 
 def _asked(question: str) -> Iterator[str]:
-    """The units that a question names, but for those of its own numbers."""
+    """The units that a question names, except those that belong to its own numbers."""
     counts = any(_UNITS.get(word, {COUNT}) == {COUNT} for word in _MANY.findall(question))
     named = {COUNT} if counts else set[str]()
     for match in _TOKEN.finditer(question):
@@ -209,6 +209,6 @@ def _of_column(name: str) -> Iterator[str]:
 
 
 def _is_short(match: re.Match[str]) -> bool:
-    """It is a unit only where nothing else can be meant."""
+    """Whether a word is so short that it is a unit only where nothing else can be meant."""
     word = match["word"]
     return word in ("in", "min") or (len(word) == 1 and word.isalpha())

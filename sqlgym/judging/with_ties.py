@@ -1,8 +1,8 @@
-"""Queries whose LIMIT takes in the rows that tie with its last one.
+"""Rewrites queries so that a LIMIT includes the rows that tie with its last one.
 
-`ORDER BY age LIMIT 1` and `age = (SELECT min(age) ...)` ask for the same as long as one row is the
-youngest. On an instance where several are, the second finds all of them, and so does the first if
-it is rewritten:
+`ORDER BY age LIMIT 1` and `age = (SELECT min(age) ...)` give the same result while a single row has
+the lowest age. On an instance where several rows have it, the second finds all of them, and so does
+the first after it is rewritten:
 
     SELECT name FROM (SELECT name, rank() OVER (ORDER BY age) AS place FROM ...) WHERE place <= 1
 """
@@ -20,13 +20,13 @@ _PLACE: Final = "toolgym place"
 
 
 def with_ties(sql: str) -> str | None:
-    """The query with every LIMIT behind an ORDER BY taking in the rows that tie with its last one.
+    """Rewrite each LIMIT after an ORDER BY to include the rows that tie with its last one.
 
-    A LIMIT stays as it is where it has an OFFSET or is no plain number, where `*` is selected, and
-    behind DISTINCT where it is more than 1.
+    A LIMIT stays unchanged if it has an OFFSET or is no plain number, if `*` is selected, or if it
+    is more than 1 in a SELECT DISTINCT.
 
     Returns:
-        None where no LIMIT is changed.
+        The rewritten query; None if no LIMIT is changed.
 
     >>> with_ties("SELECT name FROM t ORDER BY age LIMIT 1")[:50]
     'SELECT "toolgym 0" AS "name" FROM (SELECT name AS '
@@ -52,14 +52,14 @@ def _changed(tree: exp.Expr) -> str | None:
             continue
         select.replace(ranked)
         equal = around.parent if isinstance(around, exp.Subquery) else None
-        if isinstance(equal, exp.EQ):  # a subquery for one value may find several now
+        if isinstance(equal, exp.EQ):  # a subquery for one value may now give several
             value = equal.this if equal.expression is around else equal.expression
             equal.replace(exp.In(this=value.copy(), query=exp.Subquery(this=ranked.copy())))
     return tree.sql(dialect="sqlite") if is_changed else None
 
 
 def _ranked(select: exp.Select) -> exp.Expr | None:
-    """A SELECT with a LIMIT as one of the rows up to that rank; None where it has to stay."""
+    """A SELECT that filters by rank in place of its LIMIT; None if the LIMIT has to stay."""
     order, limit = select.args.get("order"), select.args.get("limit")
     if order is None or not isinstance(limit, exp.Limit) or select.args.get("offset"):
         return None

@@ -1,4 +1,4 @@
-"""The instances of the databases of a set, made for all golds of the set."""
+"""Provides the suite of a task: instances of its database, made for all golds of the task set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlgym.tasks.task import SqlTask
 from toolgym.tasks import TaskSet
 
 _MET: Final[set[Path]] = set()
-"""Databases that this process has met. A second one shows that there will be more."""
+"""Databases that this process has met; after a second one, more are expected."""
 _PREPARED: Final[WeakSet[TaskSet[SqlTask]]] = WeakSet()
 
 
@@ -23,14 +23,14 @@ def suite_for(
     task: SqlTask,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
 ) -> Suite:
-    """The instances of a task's database, made unless the cache has them.
+    """The suite of a task's database; its instances are made unless the cache has them.
 
-    Where a process meets a second database, the instances of all databases of the set are made on
-    all cores, so that no rollout has to wait for its own.
+    When a process meets its second database, the instances of all databases of the set are made on
+    all cores, so that no later rollout has to wait for them.
 
     Args:
-        tasks: The set that the task is of.
-        limits: Hold for each statement on an instance.
+        tasks: The set that the task belongs to; the instances are made for its golds.
+        limits: Limits of each statement on an instance.
 
     Raises:
         EnvironmentFault: The database cannot be read.

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 LAW = """\
 correct:     score = 1 - cost
-answered:    score = {partial:g} * best progress - cost
-unanswered:  score = {partial:g} * best progress - cost - {unanswered:g}
+answered:    score = {partial:g} * progress - cost
+unanswered:  score = {partial:g} * progress - cost - {unanswered:g}
 cost = {cap:g} * (1 - exp(-sum of costs / {cap:g})); costs: {costs}
 Every correct episode beats every incorrect one by at least {margin:g}."""
 

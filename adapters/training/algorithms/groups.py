@@ -1,7 +1,7 @@
 """Groups of rollouts: dead and live ones, their shares, and advice on the group size.
 
 A group is all rollouts of one task in one step. What tells its members apart is their outcome:
-correct or not, and the bin of the best progress. A group is dead when its scored members all have
+correct or not, and the bin of the progress. A group is dead when its scored members all have
 the same outcome; where their rewards differ all the same, it is by the cost of a call more or less.
 Other trainers count groups with equal rewards instead, so both shares are here. A rollout that a
 fault left unscored has no outcome and no reward (None; nan or infinity is no reward either), and a
