@@ -15,7 +15,8 @@ from sqlgym.judging.bare_columns import is_aggregate
 def has_constant_output(sql: str) -> bool:
     """Whether a query gives constants only, whatever the tables hold.
 
-    Aggregates, window functions and EXISTS depend on the tables, so they are no constants. A query
+    Aggregates, window functions and EXISTS depend on the tables, so they are no constants, nor is a
+    constant on condition of them. A query
     that cannot be parsed counts as one that depends on columns.
 
     >>> has_constant_output("SELECT * FROM (SELECT 34 FROM student LIMIT 1)")
@@ -39,22 +40,31 @@ def _gives_constants(query: exp.Expr, known: Known) -> bool:
     expressions = query.args.get("with_") or query.args.get("with")
     known = dict(known)
     for cte in expressions.expressions if expressions is not None else ():
-        name = cte.alias.lower()
-        # A recursive one is taken for constant where it reads itself: its other parts decide.
-        known[name] = _gives_constants(cte.this, {**known, name: True})
+        name, own = cte.alias.lower(), dict(known)
+        if expressions is not None and expressions.args.get("recursive"):
+            own[name] = True  # where it reads itself; its other parts decide
+        known[name] = _gives_constants(cte.this, own)
     if isinstance(query, exp.SetOperation):
         return _gives_constants(query.this, known) and _gives_constants(query.expression, known)
     if not isinstance(query, exp.Select):
         return isinstance(query, exp.Values)
+    conditions = [query.args.get(part) for part in ("where", "having")]
+    if any(part is not None and _looks(part) for part in conditions):
+        return False
     sources = {}
     joins = [join.this for join in query.args.get("joins") or ()]
     origin = query.args.get("from_") or query.args.get("from")
     for source in [*([origin.this] if origin is not None else []), *joins]:
-        is_constant = known.get(source.name.lower(), False)
+        is_constant = known.get(source.name.lower(), False) and not source.args.get("db")
         if not isinstance(source, exp.Table):
             is_constant = _gives_constants(source, known)
         sources[source.alias_or_name.lower()] = is_constant
     return all(_is_constant(each, sources, known) for each in query.expressions)
+
+
+def _looks(condition: exp.Expr) -> bool:
+    """Whether a condition asks if there are rows, or counts them, which decides what is given."""
+    return any(isinstance(n, exp.Exists) or is_aggregate(n) for n in condition.find_all(exp.Func))
 
 
 def _is_constant(expression: exp.Expr, sources: Known, known: Known) -> bool:

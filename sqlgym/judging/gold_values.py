@@ -62,9 +62,10 @@ def gold_values(golds: Iterable[str], source: Source) -> GoldValues:
 
 def _number(text: str) -> int | float | None:
     try:
-        return int(text) if text.isdecimal() else float(text)
+        number = int(text) if text.isdecimal() else float(text)
     except ValueError:
         return None
+    return number if abs(number) < 2**63 else None
 
 
 def _tables(column: exp.Column, tree: exp.Expr) -> list[str]:

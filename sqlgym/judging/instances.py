@@ -26,6 +26,8 @@ ROWS: Final = 300
 _KEPT: Final = 160
 """Rows of the database that an instance begins with, by table."""
 _MOST_COPIES: Final = 120
+_LARGEST: Final = 2**62
+"""Numbers that are made stay below it, so that SQLite can hold them."""
 _PLANTED: Final = 160
 """Values of golds that are planted into one table."""
 
@@ -261,7 +263,7 @@ class _Candidate:
         if numbers and column.kind in ("integer", "real") and draw.random() < 0.8:
             step = draw.choice((1, 2, 10))
             new = max(numbers) + step if draw.random() < 0.6 else min(numbers) - step
-            if new >= 0 or column.has_signs:
+            if (new >= 0 or column.has_signs) and abs(new) < _LARGEST:
                 draw.choice(rows)[place] = new
 
     def _other(self, table: SourceTable, column: SourceColumn, value: Any) -> Any:
@@ -411,7 +413,7 @@ class _Fresh:
     def __init__(self, column: SourceColumn, draw: random.Random) -> None:
         self._column, self._draw = column, draw
         self._taken = set(column.values)
-        numbers = [value for value in column.values if isinstance(value, int)]
+        numbers = [v for v in column.values if isinstance(v, int) and v < _LARGEST - ROWS]
         self._next = max(numbers, default=0)
 
     def next(self, like: Any) -> Any:
@@ -455,6 +457,7 @@ def _near(column: SourceColumn, value: Any) -> list[Any]:
         step = 1 if column.kind == "integer" else 0.5
         base = int(value) if column.kind == "integer" else float(value)
         near = [base, base - step, base + step]
+        near = [number for number in near if abs(number) < _LARGEST]
         return [number for number in near if column.has_signs or number >= 0]
     if column.kind == "text" and isinstance(value, str | int | float):
         return _near_texts(column, str(value).strip("%"))

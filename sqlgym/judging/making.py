@@ -14,13 +14,15 @@ import functools
 import hashlib
 import json
 import os
+import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from multiprocessing import parent_process
 from pathlib import Path
@@ -31,8 +33,11 @@ from sqlgym.judging.instances import instance_rows
 from sqlgym.judging.source_rows import NoInstance, read_source, write_instance
 from toolgym import long_work
 from toolgym.cache import cache_folder
+from toolgym.errors import EnvironmentFault
 from toolgym.processes import usable_cores
 
+_COUNT: Final = "count"
+"""File beside the instances that says how many there are."""
 INSTANCES: Final = 16
 """Number of instances that are made of a database."""
 GOLDS: Final = 400
@@ -45,10 +50,12 @@ def instance_files(database: Path, golds: Iterable[str]) -> tuple[Path, ...]:
     There are none if the database holds no table, or none that can be recreated.
 
     Raises:
+        EnvironmentFault: The instances cannot be written.
         OSError: The file cannot be read.
     """
     folder, chosen = _place(database, golds)
-    if not folder.is_dir():
+    if not _is_whole(folder):
+        shutil.rmtree(folder, ignore_errors=True)
         folder = _make(database, chosen, folder)
     return tuple(sorted(folder.glob("*.sqlite")))
 
@@ -63,38 +70,67 @@ def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
     Args:
         golds: The gold queries by database.
     """
-    if parent_process() is not None or not sys.executable:
+    if parent_process() is not None or not sys.executable or getattr(sys, "frozen", False):
         return
-    missing = [
-        (str(path.absolute()), sorted(queries))
-        for path, queries in golds.items()
-        if path.is_file() and not _place(path, queries)[0].is_dir()
-    ]
+    missing = []
+    for path, queries in golds.items():
+        with contextlib.suppress(OSError):
+            folder, chosen = _place(path, queries)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            if not _is_whole(folder) and os.access(folder.parent, os.W_OK):
+                missing.append((str(path.absolute()), chosen))
     count = min(len(missing), usable_cores())
     if count < 2:
         return
     what = "making instances of databases"
-    reader, writer = os.pipe()
-    command = [sys.executable, "-m", __name__]  # unlike a pool, it does not import the main module
-    workers = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writer, stderr=subprocess.DEVNULL)
-        for _ in range(count)
-    ]
-    os.close(writer)
+    long_work.tell(what, 0, len(missing))
     try:
-        long_work.tell(what, 0, len(missing))
-        for number, worker in enumerate(workers):
-            if worker.stdin is not None:
-                with contextlib.suppress(BrokenPipeError), worker.stdin:
-                    worker.stdin.write(json.dumps(missing[number::count]).encode())
-        with os.fdopen(reader) as lines:
-            for done, _ in enumerate(lines, 1):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            for done in _made_by(stack, count, missing):
                 long_work.tell(what, min(done, len(missing) - 1), len(missing))
     finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
         long_work.tell(what, len(missing), len(missing))
+
+
+def _made_by(
+    stack: contextlib.ExitStack, count: int, missing: Sequence[tuple[str, list[str]]]
+) -> Iterator[int]:
+    """The number of databases that worker processes have done, each time that one is done.
+
+    Unlike those of a pool, the workers do not import the main module, so a script needs no guard.
+    """
+    descriptor, writer = os.pipe()
+    lines = stack.enter_context(os.fdopen(descriptor))
+    own_end = stack.enter_context(os.fdopen(writer, "wb"))
+    path = os.pathsep.join(filter(None, sys.path))
+    workers = []
+    for _ in range(count):
+        worker = subprocess.Popen(
+            [sys.executable, "-P", "-m", "sqlgym.judging.making"],
+            stdin=subprocess.PIPE,
+            stdout=own_end,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        stack.callback(worker.wait)
+        stack.callback(worker.terminate)
+        workers.append(worker)
+    own_end.close()
+    for number, worker in enumerate(workers):
+        if worker.stdin is not None:
+            with contextlib.suppress(BrokenPipeError), worker.stdin:
+                worker.stdin.write(json.dumps(missing[number::count]).encode())
+    for done, _ in enumerate(lines, 1):
+        yield done
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a folder holds all instances that were made."""
+    try:
+        count = int((folder / _COUNT).read_text())
+    except (OSError, ValueError):
+        return False
+    return len(list(folder.glob("*.sqlite"))) == count
 
 
 def _place(database: Path, golds: Iterable[str]) -> tuple[Path, list[str]]:
@@ -141,7 +177,7 @@ def _make(database: Path, golds: Sequence[str], folder: Path) -> Path:
         fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     except OSError:
         fresh = Path(tempfile.mkdtemp(prefix="toolgym-instances-"))
-        weakref.finalize(_make, shutil.rmtree, fresh, ignore_errors=True)
+        weakref.finalize(_make, _remove, fresh, os.getpid())
         _write(database, golds, fresh)
         return fresh
     try:
@@ -150,13 +186,25 @@ def _make(database: Path, golds: Sequence[str], folder: Path) -> Path:
             fresh.rename(folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+    if not _is_whole(folder):
+        raise EnvironmentFault(
+            f"The instances of {database} cannot be put into the cache folder {folder.parent}.",
+            "Make the folder writable, or set TOOLGYM_CACHE to another one.",
+        )
     return folder
+
+
+def _remove(folder: Path, process: int) -> None:
+    """Remove a temporary folder, but in a child of the process that made it."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(database: Path, golds: Sequence[str], folder: Path) -> None:
     try:
         source = read_source(database)
     except NoInstance:
+        (folder / _COUNT).write_text("0")
         return
     planted = gold_values(golds, source)
     for number in range(1, INSTANCES + 1):
@@ -167,11 +215,15 @@ def _write(database: Path, golds: Sequence[str], folder: Path) -> None:
             )
         except NoInstance:
             file.unlink(missing_ok=True)
+    (folder / _COUNT).write_text(str(len(list(folder.glob("*.sqlite")))))
 
 
 def _work() -> None:
     """Make the instances requested on stdin, and print a line for each database that is done."""
-    for database, golds in json.load(sys.stdin):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no half-made folder is left
+    jobs = json.load(sys.stdin)
+    random.Random(os.getpid()).shuffle(jobs)  # so that several programs share the work
+    for database, golds in jobs:
         with contextlib.suppress(Exception):  # `instance_files` raises it where it is needed
             instance_files(Path(database), golds)
         sys.stdout.write("\n")

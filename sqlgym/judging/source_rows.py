@@ -14,15 +14,17 @@ Of a large table `READ` rows are read, in windows over its row numbers, whatever
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from sqlgym.database.sqlite_file import connect_readonly, lenient_text, quoted
+from sqlgym.database.sqlite_file import connect_readonly, lenient_text, quoted, result_code
+from toolgym.errors import EnvironmentFault
 
 Row = tuple[Any, ...]
 Kind = Literal["integer", "real", "text", "day", "truth", "other"]
@@ -31,6 +33,15 @@ READ: Final = 2_000
 TABLES: Final = 60
 """Tables of a database that are filled; the others stay empty."""
 _WINDOWS: Final = 20
+_VIRTUAL: Final = re.compile(r"\s*create\s+virtual\b", re.IGNORECASE)
+_SHADOWS: Final = (
+    "data", "idx", "content", "docsize", "config", "segments", "segdir", "stat", "node", "parent",
+    "rowid",
+)  # fmt: skip
+"""Endings of the names of tables in which SQLite keeps virtual ones."""
+_DISK: Final = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM}
+)
 _STEPS: Final = 50_000_000
 """Virtual-machine steps that reading or writing may take."""
 _ALL_DIFFERENT: Final = 5
@@ -125,6 +136,7 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
     Raises:
         NoInstance: The schema cannot be made, rows break references that cannot be mended, or a
             table has lost all of its rows.
+        EnvironmentFault: The disk is full or cannot be written.
     """
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         end_after(connection, _STEPS)
@@ -145,6 +157,11 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
                 connection.execute(statement)
             connection.execute("COMMIT")
         except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeEncodeError) as error:
+            if result_code(error) in _DISK:
+                raise EnvironmentFault(
+                    f"The instances of a database cannot be written to {path.parent}: {error}",
+                    "Make room on the disk, or set TOOLGYM_CACHE to another folder.",
+                ) from error
             raise NoInstance(f"it cannot be written: {error}") from None
 
 
@@ -176,11 +193,23 @@ def _drop_orphans(connection: sqlite3.Connection, tables: Sequence[SourceTable])
     deletes = [_delete_orphans(table, each) for table in tables for each in table.references]
     while any(connection.execute(sql).rowcount for sql in deletes):
         continue
-    while orphans := connection.execute("PRAGMA foreign_key_check").fetchall():
-        for table, number in {(table, number) for table, number, *_ in orphans}:
-            if number is None:
-                raise NoInstance(f"{table} has no row numbers, and rows that refer to none")
-            connection.execute(f"DELETE FROM {quoted(table)} WHERE rowid = ?", (number,))
+    there = {table.name.lower() for table in tables}
+    for table in tables:
+        check = f"PRAGMA foreign_key_check({quoted(table.name)})"
+        rowid = _row_number(column.name for column in table.columns)
+        try:
+            # A reference to a table that is not there breaks in the database as well.
+            while orphans := [
+                row for row in connection.execute(check).fetchall() if row[2].lower() in there
+            ]:
+                for number in {number for _, number, *_ in orphans}:
+                    if number is None:
+                        raise NoInstance(f"{table.name} has rows that refer to none")
+                    delete = f"DELETE FROM {quoted(table.name)} WHERE {rowid} = ?"
+                    connection.execute(delete, (number,))
+        except sqlite3.OperationalError as error:
+            if "mismatch" not in str(error):  # of a reference that SQLite cannot check
+                raise
 
 
 def _delete_orphans(table: SourceTable, reference: Reference) -> str:
@@ -199,20 +228,21 @@ def _read(connection: sqlite3.Connection) -> Source:
         "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'trigger'"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
     ).fetchall()
-    virtual = {n for kind, n, sql in made if kind == "table" and "virtual" in sql.lower()[:20]}
+    virtual = {n for kind, n, sql in made if kind == "table" and _VIRTUAL.match(sql)}
     plain = [each for each in made if each[1] not in virtual]
     names = [name for kind, name, _ in plain if kind == "table"]
-    # The tables that keep a virtual one are called after it.
-    names = [n for n in names if not any(n.startswith(f"{v}_") for v in virtual)][:TABLES]
+    shadows = {f"{name}_{ending}" for name in virtual for ending in _SHADOWS}
+    all_names = [name for name in names if name not in shadows]
+    names = all_names[:TABLES]
     if not names:
         raise NoInstance("it holds no table")
     tables = [_read_table(connection, name) for name in names]
     tables = [_with_references(connection, table, tables) for table in tables]
-    creates = [sql for kind, name, sql in plain if kind == "table" and name in names]
+    creates = [sql for kind, name, sql in plain if kind == "table" and name in all_names]
     creates += [
         sql
         for kind, name, sql in plain
-        if kind == "index" and _owner(connection, name) in {each.lower() for each in names}
+        if kind == "index" and _owner(connection, name) in {each.lower() for each in all_names}
     ]
     views = [sql for kind, _, sql in plain if kind == "view"]
     by_name = {table.name: table for table in tables}
@@ -229,7 +259,7 @@ def _read_table(connection: sqlite3.Connection, name: str) -> SourceTable:
     info = connection.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()
     own = [(column, not_null, key) for _, column, _, not_null, _, key, hidden in info if not hidden]
     names = [column for column, *_ in own]
-    rows = _rows(connection, name, ", ".join(map(quoted, names)))
+    rows = _rows(connection, name, names)
     keys = [tuple(p for p, (*_, key) in enumerate(own) if key)]
     for _, index, is_unique, _, partial in connection.execute(
         f"PRAGMA index_list({quoted(name)})"
@@ -287,22 +317,29 @@ def day_of(value: Any) -> date | None:
         return None
 
 
-def _rows(connection: sqlite3.Connection, name: str, columns: str) -> list[Row]:
-    table = quoted(name)
+def _rows(connection: sqlite3.Connection, name: str, names: Sequence[str]) -> list[Row]:
+    table, columns, number = quoted(name), ", ".join(map(quoted, names)), _row_number(names)
     try:
-        low, high = connection.execute(f"SELECT min(rowid), max(rowid) FROM {table}").fetchone()
+        sql = f"SELECT min({number}), max({number}) FROM {table}"
+        low, high = connection.execute(sql).fetchone()
     except sqlite3.OperationalError:  # a table without row numbers
         low = high = None
     if low is None or high - low < READ:
         sql = f"SELECT {columns} FROM {table} LIMIT {READ}"
         return [tuple(row) for row in connection.execute(sql)]
     found: dict[int, Row] = {}
-    sql = f"SELECT rowid, {columns} FROM {table} WHERE rowid >= ? ORDER BY rowid LIMIT ?"
+    sql = f"SELECT {number}, {columns} FROM {table} WHERE {number} >= ? ORDER BY 1 LIMIT ?"
     for window in range(_WINDOWS):
         start = low + (high - low) * window // _WINDOWS
-        for number, *row in connection.execute(sql, (start, READ // _WINDOWS)):
-            found[number] = tuple(row)
+        for place, *row in connection.execute(sql, (start, READ // _WINDOWS)):
+            found[place] = tuple(row)
     return list(found.values())
+
+
+def _row_number(names: Iterable[str]) -> str:
+    """The name for the number of a row that is no column of the table; NULL if all three are."""
+    taken = {name.lower() for name in names}
+    return next((each for each in ("rowid", "_rowid_", "oid") if each not in taken), "NULL")
 
 
 def _with_references(

@@ -27,11 +27,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.database.diagnosis import TRANSIENT
 from sqlgym.database.limits import Limits
+from sqlgym.database.parsing import careful, shared_tree
 from sqlgym.judging.making import instance_files
-from sqlgym.judging.results import Verdict, is_ordered, rounded_row, sound
+from sqlgym.judging.results import Verdict, compare, is_ordered, rounded_row, sound
 from sqlgym.judging.several_results import several_results
 from sqlgym.judging.ties import free_runs
 from sqlgym.judging.with_ties import with_ties
@@ -89,8 +93,11 @@ class Suite:
         instances = stopped = 0
         for number, (instance, run, tells) in enumerate(self._runs(gold_sql), 1):
             # Every other instance is read in reverse, so that the order of tied rows cannot decide.
-            read = instance if number % 2 else instance.backwards
-            verdict = judge_on(read, gold_sql, run, predicted_sql)
+            try:
+                read = instance if number % 2 else instance.backwards
+                verdict = judge_on(read, gold_sql, run, predicted_sql)
+            except EnvironmentFault:  # the cache folder was emptied
+                continue
             if verdict is None:
                 stopped += 1
                 if stopped > MOST_STOPPED:
@@ -120,12 +127,12 @@ class Suite:
                 yield instance, run, bool(run.result.rows) and not _same(run, own).equal
 
 
-@functools.lru_cache(maxsize=4_096)
+@functools.lru_cache(maxsize=1_024)
 def _instance(file: Path, limits: Limits) -> Database:
     return Database(file, limits, cache_bytes=_CACHE_BYTES)
 
 
-@functools.lru_cache(maxsize=32_768)
+@functools.lru_cache(maxsize=16_384)
 def gold_run(database: Database, sql: str) -> GoldRun | None:
     """The result of a gold on an instance; None if the instance cannot be used for this gold.
 
@@ -142,9 +149,9 @@ def gold_run(database: Database, sql: str) -> GoldRun | None:
             return None
         several = several_results(database, sql, result)
         if several is not None:
-            tied = with_ties(sql) if several[0] == "tied_limit" else None
+            tied = with_ties(sql) if several[0] == "tied_limit" and _ends_in_limit(sql) else None
             run = gold_run(database, tied) if tied is not None else None
-            return None if run is None else GoldRun(result, (), run)
+            return GoldRun(result, (), run) if run is not None and run.runs else None
         runs = free_runs(database, sql, result) if is_ordered(sql) else ()
     except ToolError:
         return None
@@ -167,9 +174,10 @@ def judge_on(instance: Database, gold_sql: str, run: GoldRun, predicted_sql: str
     if verdict.equal or not _TAKES_THE_FIRST.search(" ".join(gold_sql.split())):
         return verdict
     golds, results = [run], [result]
-    tied = with_ties(predicted_sql)
-    with contextlib.suppress(ToolError):
-        results += [instance.query(tied)] if tied is not None else []
+    for by_first in (False, True):
+        tied = with_ties(predicted_sql, by_first)
+        with contextlib.suppress(ToolError):
+            results += [instance.query(tied)] if tied is not None else []
     tied = with_ties(gold_sql)
     if tied is not None:
         golds.append(gold_run(instance, tied) or run)
@@ -182,10 +190,12 @@ def _same(run: GoldRun, result: QueryResult) -> Verdict:
     """Whether a result equals the gold's, or one of the results that the gold may have."""
     gold = run.result
     if run.tied is not None:
-        is_one = len(result.rows) == len(gold.rows) and (
-            Counter(map(rounded_row, result.rows))
-            <= Counter(map(rounded_row, run.tied.result.rows))
-        )
+        rows, runs = run.tied.result.rows, run.tied.runs
+        sure = sum(runs[:-1])  # rows that do not tie with the last one
+        left, open_rows = (Counter(map(rounded_row, each[sure:])) for each in (result.rows, rows))
+        is_one = len(result.rows) == len(gold.rows) and left <= open_rows
+        if is_one and sure:
+            is_one = compare(rows[:sure], result.rows[:sure], True, runs[:-1]).equal
         return Verdict(True) if is_one else _same(run.tied, result)
     if not gold.rows:
         # An aggregate without GROUP BY gives a row of NULL where it finds nothing.
@@ -197,6 +207,16 @@ def _same(run: GoldRun, result: QueryResult) -> Verdict:
         if not run.runs and Counter(gold.rows) == Counter(result.rows):
             return Verdict(True)
     return sound(gold, result, run.runs)
+
+
+def _ends_in_limit(sql: str) -> bool:
+    """Whether the one LIMIT of a query is that of the whole query."""
+    try:
+        tree = shared_tree(sql)
+        limits = careful(lambda: list(tree.find_all(exp.Limit)))
+    except SqlglotError:
+        return False
+    return len(limits) == 1 and limits[0].parent is tree
 
 
 def suite_of(path: Path, golds: Iterable[str], limits: Limits = Limits()) -> Suite:  # noqa: B008
@@ -215,6 +235,7 @@ def suite_of(path: Path, golds: Iterable[str], limits: Limits = Limits()) -> Sui
     if not all(file.exists() for file in suite.files):  # the cache folder was emptied
         _suite.cache_clear()
         _instance.cache_clear()
+        gold_run.cache_clear()
         suite = _suite(*key)
     return suite
 

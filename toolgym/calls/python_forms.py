@@ -46,7 +46,6 @@ _GOES_ON = re.compile(
     r"\s*+(?:[-+*/%|&^@(]|[=!]=|[<>]=?\s|\[(?!/)|\.\w|(?:or|and|if|in|is|not|for)\b)"
 )
 _NOTHING = re.compile(r"[ \t\n;`]*+\Z")
-_BLANK = re.compile(r"\s*+")
 _FENCE = re.compile(r"\s*+(?:```\w*+\s*+|`)?+")
 _HALF_QUOTES = re.compile(r"[(,=:\[]\s*+(?:\"\"|'')$")  # perhaps two of three quotes
 
@@ -108,7 +107,7 @@ def _closed(source: Source, start: int, end: int, name: str, sure: bool) -> Pyth
     calls = _calls(text[start:end], (), words)
     if calls is None:
         alone = name in specs and _NOTHING.match(text, end) is not None
-        alone = alone and (sure or source.skip(0, _BLANK) >= start)
+        alone = alone and (sure or source.skip(0, _FENCE) >= start)
         calls = _unreadable(name, specs, NOT_LITERAL) if alone else ()
     return PythonRead(calls, end if tail is None else tail.end())
 

@@ -93,7 +93,7 @@ def from_mapping(
     if name_key is None:
         return RawCall(None, None, kind, repairs)
     wrappers = [key for key in _ARGUMENTS if key in data and key != name_key]
-    filled = [key for key in wrappers if data[key] is not None]
+    filled = [key for key in wrappers if data[key] is not None and data[key] != {}]
     objects = [data[key] for key in filled if issubclass(type(data[key]), dict)]
     if not wrappers or any(each != objects[0] for each in objects):  # all stand under their keys
         flat = {k: v for k, v in data.items() if k != name_key and k not in _BESIDE}

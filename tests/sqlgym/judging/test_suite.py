@@ -13,13 +13,16 @@ import sqlgym
 from sqlgym.database.database import Database, open_database
 from sqlgym.database.limits import Limits
 from sqlgym.datasets.load import load_tasks
+from sqlgym.judging import making
 from sqlgym.judging import suite as suites
 from sqlgym.judging.gold_values import gold_values
 from sqlgym.judging.instances import ROWS, instance_rows
 from sqlgym.judging.making import INSTANCES, instance_files, make_instances
 from sqlgym.judging.source_rows import READ, NoInstance, read_source, write_instance
 from sqlgym.judging.suite import suite_of
+from sqlgym.judging.with_ties import with_ties
 from toolgym import policies, registration, rollout
+from toolgym.errors import EnvironmentFault
 from toolgym.long_work import listening
 
 SCHEMA = """
@@ -311,6 +314,82 @@ def test_of_rows_that_tie_at_a_limit_any_is_right_and_so_are_all(huts):
         "SELECT name FROM huts ORDER BY winter_room LIMIT 1",
     ):
         assert not suite.judge(TIED, wrong).verdict.equal, wrong
+
+
+@pytest.mark.parametrize(
+    ("script", "gold"),
+    [
+        ("CREATE TABLE t (rowid TEXT, n INT); INSERT INTO t VALUES ('a', 1), ('b', 2)",
+         "SELECT rowid FROM t WHERE n > 1"),
+        ("CREATE TABLE t (n REAL); INSERT INTO t VALUES (1.5), (2.5)",
+         "SELECT n FROM t WHERE n < 1e999"),
+        ("CREATE TABLE t (n INT); INSERT INTO t VALUES (-9223372036854775808),"
+         " (9223372036854775807)", "SELECT n FROM t WHERE n > 0"),
+        ("CREATE TABLE virtual_machines (n INT); INSERT INTO virtual_machines VALUES (1), (2)",
+         "SELECT n FROM virtual_machines WHERE n > 1"),
+        ("CREATE TABLE t (n INT, o INT REFERENCES missing (id)); INSERT INTO t VALUES (1, 7),"
+         " (2, 8)", "SELECT o FROM t WHERE n > 1"),
+        ("CREATE TABLE p (id INT); INSERT INTO p VALUES (1); CREATE TABLE t (n INT, o INT"
+         " REFERENCES p (id)); INSERT INTO t VALUES (1, 1), (2, 1)", "SELECT n FROM t WHERE n > 1"),
+        ("".join(f"CREATE TABLE t{i} (n INT); INSERT INTO t{i} VALUES ({i}), (99);"
+                 for i in range(70)), "SELECT count(*) FROM t69"),
+    ],
+    ids=["rowid", "infinite", "largest", "virtual", "no parent", "mismatch", "many tables"],
+)  # fmt: skip
+def test_odd_databases_have_instances(tmp_path, script, gold):
+    path = write(tmp_path / "odd.sqlite", script)
+    suite = suite_of(path, [gold])
+
+    assert len(suite.files) == INSTANCES
+    assert suite.judge(gold, gold).verdict.equal
+    assert suite.can_judge(gold)
+
+
+def test_instances_that_are_missing_are_made_again(huts):
+    golds = [LUCKY[0][0]]
+    files = instance_files(huts, golds)
+    for file in files[1:]:
+        file.unlink()
+
+    assert instance_files(huts, golds) == files
+    assert all(file.exists() for file in files)
+
+
+def test_a_full_disk_is_a_fault_and_leaves_no_instances_behind(huts, tmp_path, monkeypatch):
+    def full(*_):
+        raise EnvironmentFault("The disk is full.", "Make room.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(making, "write_instance", full)
+        with pytest.raises(EnvironmentFault, match="disk is full"):
+            suite_of(huts, [LUCKY[0][0]])
+    assert list((tmp_path / "cache" / "sql" / "instances").iterdir()) == []
+    assert len(suite_of(huts, [LUCKY[0][0]]).files) == INSTANCES
+
+
+def test_ties_are_found_by_what_a_query_orders_by():
+    for sql in (
+        "SELECT a, b * 2 AS d FROM t ORDER BY -d LIMIT 1",
+        "SELECT a FROM t ORDER BY b DESC LIMIT 1 OFFSET 0",
+        "SELECT a FROM (SELECT a, row_number() OVER (ORDER BY b) AS n FROM t) WHERE n = 1",
+    ):
+        assert with_ties(sql) is not None
+    for sql in (
+        "SELECT a FROM t LIMIT 1",
+        "SELECT a FROM t ORDER BY b LIMIT -1",
+        "SELECT a FROM t ORDER BY 1 COLLATE NOCASE LIMIT 1",
+        "SELECT a FROM t ORDER BY b LIMIT 1 OFFSET 1",
+    ):
+        assert with_ties(sql) is None
+
+
+@pytest.mark.parametrize("key", ["x", "-x"])
+def test_nested_limits_do_not_multiply(key):
+    sql = "SELECT a AS x FROM t"
+    for _ in range(8):
+        sql = f"SELECT ({sql} ORDER BY {', '.join([key] * 40)} LIMIT 1) AS x FROM t"
+
+    assert len(with_ties(sql) or "") < 5 * len(sql)
 
 
 def test_the_limits_hold_on_every_instance(huts):
