@@ -112,8 +112,8 @@ def _ranked(select: exp.Select, by_first: bool) -> exp.Expr | None:
         value = key.this
         if isinstance(value, exp.Literal) and value.is_int and 0 < int(value.name) <= len(outputs):
             name = names[int(value.name) - 1]
-        elif value.find(exp.Literal) is not None and value.find(exp.Collate) is not None:
-            return None  # a place in the output, with a collation
+        elif value.find(exp.Column, exp.AggFunc, exp.Window) is None:
+            return None  # a constant, by which all rows tie, or a place in the output in disguise
         elif isinstance(value, exp.Column) and not value.table and value.name.lower() in aliases:
             name = value.name
         else:
