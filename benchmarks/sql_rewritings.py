@@ -34,7 +34,7 @@ class Pair(NamedTuple):
 
 
 def pairs_of(database: Database, most: int = 60) -> Iterator[Pair]:
-    """Pairs of every kind for a database, of at most so many questions of each kind."""
+    """Yield pairs of every kind for a database, from at most `most` questions of each kind."""
     source = read_source(database.path)
     for kind, queries in zip(KINDS, (_joins, _extrema, _without, _counts), strict=True):
         for number, ways in enumerate(queries(source)):
@@ -70,26 +70,21 @@ def _joins(source: Source) -> Iterator[tuple[str, ...]]:
         own, key = (quoted(n) for n in (child.columns[reference.columns[0]].name,
                                         reference.to_names[0]))  # fmt: skip
         c, p, shown = quoted(child.name), quoted(parent.name), quoted(child.columns[0].name)
-        for column, value in _values(parent):
-            is_such = f"p.{column} = {value}"
-            found = f"SELECT p.{key} FROM {p} AS p WHERE {is_such}"
-            yield (
-                f"SELECT c.{shown} FROM {c} AS c JOIN {p} AS p ON c.{own} = p.{key}"
-                f" WHERE {is_such}",
-                f"SELECT {shown} FROM {c} WHERE {own} IN ({found})",
-                f"SELECT c.{shown} FROM {c} AS c WHERE EXISTS (SELECT 1 FROM {p} AS p"
-                f" WHERE p.{key} = c.{own} AND {is_such})",
-            )
-        for column, value in _values(child):
-            is_such = f"c.{column} = {value}"
-            found = f"SELECT c.{own} FROM {c} AS c WHERE {is_such}"
-            yield (
-                f"SELECT DISTINCT p.{key} FROM {p} AS p JOIN {c} AS c ON c.{own} = p.{key}"
-                f" WHERE {is_such}",
-                f"SELECT {key} FROM {p} WHERE {key} IN ({found})",
-                f"SELECT p.{key} FROM {p} AS p WHERE EXISTS (SELECT 1 FROM {c} AS c"
-                f" WHERE c.{own} = p.{key} AND {is_such})",
-            )
+        children, parents = (c, "c", shown, own), (p, "p", key, key)
+        for (table, a, out, mine), (other, b, _, theirs), of, distinct in (
+            (children, parents, parent, ""),
+            (parents, children, child, "DISTINCT "),
+        ):
+            for column, value in _values(of):
+                is_such, there = f"{b}.{column} = {value}", f"FROM {other} AS {b} WHERE"
+                yield (
+                    f"SELECT {distinct}{a}.{out} FROM {table} AS {a} JOIN {other} AS {b}"
+                    f" ON {b}.{theirs} = {a}.{mine} WHERE {is_such}",
+                    f"SELECT {out} FROM {table} WHERE {mine} IN"
+                    f" (SELECT {b}.{theirs} {there} {is_such})",
+                    f"SELECT {a}.{out} FROM {table} AS {a} WHERE EXISTS"
+                    f" (SELECT 1 {there} {b}.{theirs} = {a}.{mine} AND {is_such})",
+                )
 
 
 def _values(table: SourceTable) -> Iterator[tuple[str, str]]:

@@ -181,9 +181,9 @@ class QueryTaskFamily(SqlTaskFamily):
         from sqlgym.judging.recheck import recheck
         from sqlgym.tasks.suites import suite_for
 
-        if getattr(env, "match", "") != "suite" or not task.answerable:
-            return recheck(env, task, turns)
-        return recheck(env, task, turns, suite_for(env.tasks, task).files)
+        by_suite = task.answerable and getattr(env, "match", "") == "suite"
+        files = suite_for(env.tasks, task).files if by_suite else ()
+        return recheck(env, task, turns, files)
 
 
 def _splits_of_folder(folder: Path) -> tuple[str, ...]:

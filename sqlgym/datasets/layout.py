@@ -21,7 +21,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -173,6 +174,13 @@ def write_json(path: Path, value: object) -> None:
 
 def write_database(path: Path, tables: Sequence[TableSource]) -> None:
     """Write a new SQLite file: keys declared, rows in their order, the same bytes every time."""
+    with in_memory(tables) as connection:
+        connection.execute("VACUUM INTO ?", [str(path)])
+
+
+@contextmanager
+def in_memory(tables: Sequence[TableSource]) -> Iterator[sqlite3.Connection]:
+    """A database with these tables in memory, which is closed at the end of the context."""
     # Imported here: it imports pandas where that is installed, and most calls build nothing.
     from sqlite_utils import Database
 
@@ -194,7 +202,7 @@ def write_database(path: Path, tables: Sequence[TableSource]) -> None:
             names = [column.name for column in source.columns]
             table.insert_all(dict(zip(names, row, strict=True)) for row in source.rows)
         database.conn.commit()
-        database.execute("VACUUM INTO ?", [str(path)])
+        yield database.conn
     finally:
         database.close()
 

@@ -22,8 +22,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -191,24 +191,16 @@ def _telling(databases: Iterable[DatabaseSource], entries: Iterable[Entry]) -> I
 
     The others would reward a query that leaves the condition out.
     """
-    rows = {database.db_id: _in_memory(database) for database in databases}
-    for entry in entries:
-        ask, query = rows[entry["db_id"]].execute, entry["query"]
-        everything = query.partition(" WHERE ")[0]
-        if ask(query).fetchall() != ask(everything).fetchall():
-            yield entry
-    for connection in rows.values():
-        connection.close()
-
-
-def _in_memory(database: DatabaseSource) -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:")
-    for table in database.tables:
-        columns = ", ".join(column.name for column in table.columns)
-        marks = ", ".join("?" for _ in table.columns)
-        connection.execute(f"CREATE TABLE {table.name} ({columns})")
-        connection.executemany(f"INSERT INTO {table.name} VALUES ({marks})", table.rows)
-    return connection
+    with ExitStack() as stack:
+        opened = {
+            database.db_id: stack.enter_context(layout.in_memory(database.tables))
+            for database in databases
+        }
+        for entry in entries:
+            ask, query = opened[entry["db_id"]].execute, entry["query"]
+            everything = query.partition(" WHERE ")[0]
+            if ask(query).fetchall() != ask(everything).fetchall():
+                yield entry
 
 
 def _entries(worlds: Mapping[str, Mapping[str, Kind]], seeds: int) -> Iterator[Entry]:
