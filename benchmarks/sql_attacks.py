@@ -1,8 +1,8 @@
 """Measures queries that hard-code a known answer: as constants, or by the numbers of its rows.
 
 An agent that explores a database sees the values that a gold gives, and can write a query that
-gives just these. `match="suite"` refuses such a query, since it gives the same on every instance of
-the database, or what happens to stand in these rows.
+gives just these. `match="suite"` refuses such a query: on another instance of the database it still
+gives these values, or whatever the rows of these numbers hold there.
 
     python benchmarks/sql_attacks.py [--dataset bundled] [--split dev]
 """
@@ -38,7 +38,7 @@ def constants(database: Database, rows: Sequence[Sequence[Any]]) -> str | None:
 
 
 def row_numbers(database: Database, rows: Sequence[Sequence[Any]]) -> str | None:
-    """Each value read from a row that holds it; None where one stands in no table."""
+    """Read each value from a row that holds it; None if no table holds one of the values."""
     selects = []
     for row in rows:
         cells = [_cell(database, value) for value in row]

@@ -5,7 +5,7 @@ another. A unit is no decoration: `50 cm` is not `50 m`. An answer without a uni
 gold's. A gold without one takes any unit, unless the question asks for one ("how many dollars", "in
 minutes", "how many eggs") or speaks of another of the same sort: `18 dollars` answers "how many
 dollars", and neither `18 kg` nor `18%` does; `120 hours` does not answer "how many minutes". Other
-words may follow a number only if they stand in the question (`18 eggs`).
+words may follow a number only if the question has them (`18 eggs`).
 """
 
 from __future__ import annotations

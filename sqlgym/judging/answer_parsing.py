@@ -29,7 +29,7 @@ _LANGUAGE = re.compile(
     r"yaml)?+[ \t\r]*+\n",
     re.IGNORECASE,
 )
-"""What is no content behind an opening fence: a line with nothing but perhaps a language."""
+"""The rest of the line of an opening fence, which may name a language."""
 _BLANKS = re.compile(r" *+")
 _PREFIX = re.compile(
     r"(?:the )?(?:final )?(?:answer|result)(?: is)? ?[:=] *|(?:the )?(?:final )?answer is +",
@@ -91,7 +91,7 @@ def _of_object(value: dict[Any, Any], columns: Sequence[str]) -> Iterator[Grid]:
 def _row_of(value: dict[Any, Any], columns: Sequence[str]) -> list[Any] | None:
     """A row written as an object: by its keys if they are the column names, else in its order.
 
-    In its order, a key that names a column of the gold must stand at the place of that column.
+    If the values are taken in their order, a key that names a gold column must be in its place.
     """
     if not all(map(_is_cell, value.values())):
         return None

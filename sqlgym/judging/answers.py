@@ -37,7 +37,7 @@ class GoldAnswer:
         rows: Its rows; at least one.
         ordered: The order of the rows counts.
         runs: With `ordered`, the sizes of the runs of rows that tie and may change places.
-        question: What was asked; the units that it names may stand beside numbers.
+        question: The question in words; an answer may use the units that it names.
     """
 
     columns: tuple[str, ...]
@@ -66,7 +66,7 @@ class GoldAnswer:
 
     @property
     def units(self) -> tuple[Units, ...]:
-        """What may stand beside the numbers of each column."""
+        """The units that an answer may use, by column."""
         columns = zip(*self.rows, strict=True)
         numeric = tuple(any(isinstance(cell, int | float) for cell in each) for each in columns)
         return units_of(self.question, self.columns, numeric)

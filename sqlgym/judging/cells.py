@@ -60,7 +60,7 @@ _MIDNIGHT = re.compile(r"[0:.]*")
 
 
 class Number(NamedTuple):
-    """A number that a text spells, with how many decimals it is written, and what is beside it."""
+    """A number as a text writes it: its value, its number of decimals, and the text beside it."""
 
     value: Decimal
     decimals: int
@@ -74,7 +74,7 @@ class Cell:
 
     Args:
         value: A cell of a gold result or of an answer.
-        units: Of a gold result: what may stand beside a number that is given for it.
+        units: The units that an answer may have, if the value is a cell of a gold result.
     """
 
     def __init__(self, value: Any, units: Units = ANY) -> None:
@@ -135,7 +135,7 @@ def is_date(text: str) -> bool:
 
 
 def read_number(text: str) -> Number | None:
-    """A text that is one number, perhaps with words beside it; None if it is something else.
+    """Read a text that is one number, perhaps with words beside it; None for any other text.
 
     >>> read_number("1,234.50 km"), read_number("2014-05-03")
     (Number(value=Decimal('1234.50'), decimals=2, unit='km'), None)
