@@ -1,6 +1,6 @@
 """Rows of a statement, fetched within its limits, and the cache in which rollouts share results.
 
-A result is never changed. What is worked out from it (its text, how close it comes to a gold) is
+A result is never changed. What is computed from it (its text, its closeness to a gold result) is
 kept with it, since all who ask the same thing need the same.
 
 Rows come in batches, for speed; one batch cannot hold more than the whole may. A row becomes Python
@@ -16,7 +16,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,14 +25,14 @@ from sqlgym.database.sqlite_file import lenient_text
 from toolgym.errors import ToolError
 from toolgym.forks import renew_in_child
 
-Derived = TypeVar("Derived")
-MOST_KEPT = 8
+Memoized = TypeVar("Memoized")
+MOST_MEMOIZED = 8
 CACHE_ENTRIES = 4_096
 CACHE_BYTES = 32 << 20
 """Results of one database that are kept: how many, and how much memory they may take."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(eq=False, repr=False)
 class QueryResult:
     """The result of a statement.
 
@@ -44,6 +44,7 @@ class QueryResult:
             it used there, or with "" where it used none.
         ticks: Thousands of virtual-machine steps that it took.
         size: Memory of the values, in bytes.
+        memo: Values that were computed from it, such as its text; see `memoize`.
     """
 
     columns: tuple[str, ...]
@@ -52,6 +53,7 @@ class QueryResult:
     columns_read: frozenset[tuple[str, str]]
     ticks: int
     size: int = 0
+    memo: dict[Hashable, Any] = field(default_factory=dict, init=False)
 
     @property
     def tables_read(self) -> frozenset[str]:
@@ -62,26 +64,17 @@ class QueryResult:
         more = ", truncated" if self.truncated else ""
         return f"<QueryResult: {len(self.rows)} rows of {reprlib.repr(self.columns)}{more}>"
 
-    def kept(self, key: Hashable) -> Any:
-        """The value that `once` keeps under this key; None if there is none."""
-        derived: dict[Hashable, Any] | None = self.__dict__.get("_kept")
-        return None if derived is None else derived.get(key)
-
-    def once(self, key: Hashable, work: Callable[[], Derived]) -> Derived:
-        """The value of `work`, computed once for all callers that share this result.
+    def memoize(self, key: Hashable, value: Memoized) -> Memoized:
+        """Keep a value in `memo` for all callers that share this result, and return it.
 
         Args:
-            key: Names it; of all that is kept with a result, the few newest stay.
-            work: Depends on the key and on this result only.
+            key: Names it; of all values that are kept with a result, the newest few stay.
+            value: A function of the key and of this result.
         """
-        derived: dict[Hashable, Any] = self.__dict__.setdefault("_kept", {})
-        if key in derived:
-            value: Derived = derived[key]
-            return value
-        if len(derived) >= MOST_KEPT:
-            derived.clear()
-        made = derived[key] = work()
-        return made
+        if len(self.memo) >= MOST_MEMOIZED:
+            self.memo.clear()
+        self.memo[key] = value
+        return value
 
 
 class ResultCache:

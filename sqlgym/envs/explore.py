@@ -53,20 +53,17 @@ NEGLIGIBLE = 0.02
 
 
 def progress(gold: Gold, result: QueryResult) -> float:
-    """The progress of a query towards the gold, by its result; 0 to 1."""
+    """The progress of a query toward the gold, 0 to 1; computed once for a group."""
+    known: float | None = result.memo.get(gold)
+    if known is not None:
+        return known
     wanted, read = gold.result.columns_read, result.columns_read
     agreement = len(wanted & read) / len(wanted | read)
-    return agreement * closeness(gold, result) if agreement and _at_most(gold, result) else 0.0
-
-
-def closeness(gold: Gold, result: QueryResult) -> float:
-    """The closeness of a result to the gold, 0 to 1; computed once for a group of rollouts."""
-
-    def work() -> tuple[Gold, float]:  # the gold is kept with it, so that its id stays its own
-        same = gold.result.rows == result.rows
-        return gold, 1.0 if same else overlap(gold.result.rows, result.rows)
-
-    return result.once(("closeness", id(gold)), work)[1]
+    if not agreement or not _at_most(gold, result):
+        return result.memoize(gold, 0.0)
+    same = gold.result.rows == result.rows
+    closeness = 1.0 if same else overlap(gold.result.rows, result.rows)
+    return result.memoize(gold, agreement * closeness)
 
 
 def _at_most(gold: Gold, result: QueryResult) -> float:
@@ -161,11 +158,13 @@ class ExploreEnv(ToolEnv[SqlTask]):
             self.tools = {**self.tools, CANNOT_ANSWER.name: CANNOT_ANSWER}
         self._opened: Database
         self._schema: Schema
+        self._gold: Gold | None = None
 
     def begin(self, task: SqlTask) -> str:
         """The question, what BIRD adds to it, and the names of the tables."""
         self._opened = open_database(task.database)
         self._schema = self._opened.schema.with_references(task.foreign_keys)
+        self._gold = None
         if self._may_refuse:
             self.episode.ledger.mistake = ""
         elif not task.answerable:
@@ -254,12 +253,18 @@ class ExploreEnv(ToolEnv[SqlTask]):
         """
         if not self.task.answerable:
             return self.submit(False, mistake="answered_unanswerable")
-        return self.submit(matches(gold_of(self.task).answer, value).equal)
+        return self.submit(matches(self._gold_answer().answer, value).equal)
+
+    def _gold_answer(self) -> Gold:
+        """The gold of the task, looked up once in an episode."""
+        if self._gold is None:
+            self._gold = gold_of(self.task)
+        return self._gold
 
     def _approach(self, result: QueryResult) -> None:
         """Record the progress of a query, if the question is answerable."""
         if self.task.answerable:
-            self.reach(progress(gold_of(self.task), result), best=False)
+            self.reach(progress(self._gold_answer(), result), best=False)
 
     def _sampling(self, table: Table) -> str:
         """A query for a few rows of a table: the same ones throughout a task, in their order."""
@@ -275,11 +280,10 @@ class ExploreEnv(ToolEnv[SqlTask]):
 
     def _shown(self, result: QueryResult, max_chars: int = MAX_CHARS) -> str:
         """A result as text, made once for all who got it."""
-        form = self._form
-        text: str | None = result.kept((form, max_chars))  # no closure for what a group asks again
-        if text is not None:
-            return text
-        columns, rows = result.columns, result.rows
-        return result.once(
-            (form, max_chars), lambda: show(columns, rows, form, max_chars, result.truncated)
-        )
+        key = self._form, max_chars
+        text: str | None = result.memo.get(key)
+        if text is None:
+            columns, rows = result.columns, result.rows
+            text = show(columns, rows, self._form, max_chars, result.truncated)
+            result.memoize(key, text)
+        return text

@@ -25,7 +25,6 @@ from sqlgym.envs import expert
 from sqlgym.envs.explore import CANNOT_ANSWER, ExploreEnv
 from sqlgym.judging.judge import Match, Verdict, check_match, compare, sound_query
 from sqlgym.judging.suite import Judged, Suite
-from sqlgym.tasks.gold import gold_of
 from sqlgym.tasks.suites import suite_for
 from sqlgym.tasks.task import SqlTask
 from toolgym.errors import ConfigurationError, ToolError
@@ -161,7 +160,7 @@ class TextToSQLEnv(ExploreEnv):
         return self.submit(self.judged.verdict.equal)
 
     def _judge(self, sql: str, result: QueryResult) -> Judged:
-        gold = gold_of(self.task)
+        gold = self._gold_answer()
         if self.match == "spider":
             return Judged(compare(self._opened, self.task.gold_sql, sql, "spider"), 0)
         gold_sql = self.task.gold_sql

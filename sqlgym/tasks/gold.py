@@ -38,7 +38,7 @@ LOOKED_THROUGH: Final = 20_000
 """Tasks of a set that are looked through for the golds of its databases."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gold:
     """The right answer of a task.
 
