@@ -47,7 +47,8 @@ class SynthesisOrder:
     Attributes:
         sources: What tasks are written for: files, or folders of them.
         out: The folder to write.
-        splits: Split name to its share; the shares sum to 1.
+        splits: Split name to its share; the shares sum to 1. Empty: the family's own splits,
+            without those that no task falls to.
         options: For the family: how many, seed, and so on.
         link: Refer to the sources instead of copying them.
         force: Replace a folder that an earlier order has written.

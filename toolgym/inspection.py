@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,11 +178,11 @@ def _count(
         stats.counts[split, item, fact, value] += 1
 
 
-# One report on a set of tasks: what can be played, what is refused and why, what is there twice.
+# The report of a check: what can be played, what is refused and why, what is asked twice.
 #
-# Every task is verified, which runs its gold answer; what earlier runs found out counts. A fault of
-# the machine (a damaged file, a database that vanished) is listed with the task that met it and
-# does not end the check.
+# Every task is verified, which runs its gold answer; verdicts of earlier runs are reused. A fault
+# of the machine (a damaged file, a missing database) is listed with its task and does not end the
+# check.
 
 
 @dataclass(frozen=True)
@@ -190,22 +190,27 @@ class TaskReport:
     """The report of a check.
 
     Attributes:
-        name: The set's name.
-        tasks: How many entries there are, those that could not be loaded included.
+        name: The name of the data set.
+        splits: The number of entries in each split, those that could not be loaded included.
         playable: How many can be played.
-        refused: Task id, code and reason of each that cannot.
-        faults: Task id and message, where the machine failed.
-        duplicates: Task ids that ask the same question of the same item, first ones first.
+        refused: Task id, code and reason of each task that is refused.
+        faults: Task id and message of each task where the machine failed.
+        duplicates: Ids of tasks that ask the same question about the same item, in any splits.
         items: How many items (databases, problem families) the loaded tasks belong to.
     """
 
     name: str
-    tasks: int
+    splits: Mapping[str, int]
     playable: int
     refused: tuple[dict[str, str], ...]
     faults: tuple[dict[str, str], ...]
     duplicates: tuple[tuple[str, ...], ...]
     items: int
+
+    @property
+    def tasks(self) -> int:
+        """The number of entries in all splits."""
+        return sum(self.splits.values())
 
     @property
     def codes(self) -> dict[str, int]:
@@ -217,6 +222,7 @@ class TaskReport:
         return {
             "name": self.name,
             "tasks": self.tasks,
+            "splits": dict(self.splits),
             "items": self.items,
             "playable": self.playable,
             "refused": list(self.refused),
@@ -227,40 +233,48 @@ class TaskReport:
 
 
 def check_tasks(
-    tasks: TaskSet[Any], progress: Callable[[int, int], None] | None = None
+    name: str, sets: Mapping[str, TaskSet[Any]], progress: Progress | None = None
 ) -> TaskReport:
-    """Verify every task of a set.
+    """Verify every task of a data set.
 
     Args:
-        tasks: The set, as it was loaded.
+        name: The name of the data set.
+        sets: The tasks by split.
         progress: Called with how many are done and how many there are.
     """
-    met: set[str] = set()
     asked: dict[bytes, list[str]] = {}
     items: set[str] = set()
-    refused: dict[str, TaskRefused] = {}
+    splits: dict[str, int] = {}
+    refused: list[TaskRefused] = []
     faults: list[dict[str, str]] = []
-    for done, task in enumerate(tasks, start=1):
-        met.add(task.id)
-        items.add(task.item)
-        if task.question:
-            asked.setdefault(_question_key(task), []).append(task.id)
-        try:
-            refusal = tasks.refusal_of(task)
-            refused |= {task.id: refusal} if refusal is not None else {}
-        except EnvironmentFault as fault:
-            faults.append({"task_id": task.id, "message": str(fault)})
-        if progress is not None:
-            progress(done, len(tasks))
-    unloaded = {name: why for name, why in tasks.refused.items() if name not in met}
+    total, done = sum(map(len, sets.values())), 0
+    for split, tasks in sets.items():
+        unloaded = tasks.refused
+        checked: dict[str, TaskRefused] = {}
+        for task in tasks:
+            done += 1
+            unloaded.pop(task.id, None)
+            items.add(task.item)
+            if task.question:
+                asked.setdefault(_question_key(task), []).append(task.id)
+            try:
+                refusal = tasks.refusal_of(task)
+                checked |= {task.id: refusal} if refusal is not None else {}
+            except EnvironmentFault as fault:
+                faults.append({"task_id": task.id, "message": str(fault)})
+            if progress is not None:
+                progress(done, total)
+        splits[split] = len(tasks) + len(unloaded)
+        refused += [*unloaded.values(), *checked.values()]
+    entries = sum(splits.values())
     return TaskReport(
-        name=tasks.name,
-        tasks=len(tasks) + len(unloaded),
+        name=name,
+        splits=splits,
         items=len(items - {""}),
-        playable=len(tasks) - len(refused) - len(faults),
+        playable=entries - len(refused) - len(faults),
         refused=tuple(
             {"task_id": refusal.task_id, "code": refusal.code, "reason": refusal.reason}
-            for refusal in (unloaded | refused).values()
+            for refusal in refused
         ),
         faults=tuple(faults),
         duplicates=tuple(tuple(ids) for ids in asked.values() if len(ids) > 1),

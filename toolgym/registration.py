@@ -1,8 +1,9 @@
-"""Loads environments from entry points.
+"""Loads environments from entry points, and makes them by their ids.
 
 Gymnasium loads no plug-ins by itself. A package brings its environments by the entry-point group
-`toolgym.environments` (value: the module whose import registers them with `gymnasium.register`),
-and the command line and the adapters call `load_environments` before they look an id up.
+`toolgym.environments` (value: the module whose import registers them with `gymnasium.register`).
+An environment in any other module has the id MODULE:ID, as in `mygym:mygym/Locks-v0`: the module is
+imported first, from the installed packages or from the current folder.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import re
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import load_env_creator
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
@@ -61,18 +65,59 @@ def _is_tool_env(spec: Any, families: AbstractSet[str]) -> bool:
     return isinstance(entry, type) and issubclass(entry, ToolEnv)
 
 
+def spec_of(env_id: str) -> EnvSpec:
+    """The registration of an environment, by its id or by MODULE:ID.
+
+    Raises:
+        ConfigurationError: There is no such environment, or the module cannot be imported.
+    """
+    load_environments()
+    module, _, name = env_id.rpartition(":")
+    if module:
+        _import_module(module, env_id)
+    try:
+        return gym.spec(name)
+    except gym.error.Error as problem:
+        ids = ", ".join(tool_env_ids()) or "none"
+        cure = f"For an environment in a module of yours give MODULE:ID, such as mymodule:{name}."
+        if module:
+            own = [each for each, spec in gym.registry.items() if _module_of(spec) == module]
+            cure = f"The module {module!r} registers {', '.join(own) or 'none'}."
+        raise ConfigurationError(f"{problem} Known environments: {ids}. {cure}") from None
+
+
+def _module_of(spec: EnvSpec) -> str:
+    """The module that an environment's class or function is in."""
+    point = spec.entry_point
+    return point.partition(":")[0] if isinstance(point, str) else getattr(point, "__module__", "")
+
+
+def _import_module(module: str, env_id: str) -> None:
+    """Import a module from the installed packages or, after them, from the current folder.
+
+    Raises:
+        ConfigurationError: It is not there, or its import fails.
+    """
+    here = str(Path.cwd())
+    if not {"", here} & set(sys.path):  # a console script does not have it there
+        sys.path.append(here)
+    try:
+        importlib.import_module(module)
+    except Exception as problem:  # the user's module may raise anything
+        raise ConfigurationError(
+            f"{env_id}: the module {module!r} cannot be imported: {type(problem).__name__}:"
+            f" {problem}. Name it as in `import {module.removesuffix('.py')}`; it must be installed"
+            f" or be in the current folder, {here}."
+        ) from problem
+
+
 def environment_creator(env_id: str) -> Callable[..., Any]:
     """The registered class or function that makes an environment; nothing is made.
 
     Raises:
         ConfigurationError: There is no such environment, or its module cannot be imported.
     """
-    load_environments()
-    try:
-        point: Any = gym.spec(env_id).entry_point
-    except gym.error.Error as problem:
-        ids = ", ".join(tool_env_ids()) or "none"
-        raise ConfigurationError(f"{problem} Known environments: {ids}.") from None
+    point: Any = spec_of(env_id).entry_point
     try:
         creator: Callable[..., Any] = load_env_creator(point) if isinstance(point, str) else point
     except (ImportError, AttributeError) as problem:
@@ -144,14 +189,47 @@ def _part(env: ToolEnv[Any], name: str, env_id: str) -> TaskSet[Any]:
 
 
 def _make_environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
-    load_environments()
+    spec = spec_of(env_id)
     try:
-        env = gym.make(env_id, disable_env_checker=True, **kwargs).unwrapped
-    except (gym.error.UnregisteredEnv, gym.error.Error) as problem:
-        ids = ", ".join(tool_env_ids())
-        raise ConfigurationError(f"{problem} Known environments: {ids}.") from None
+        env = gym.make(spec, disable_env_checker=True, **kwargs).unwrapped
+    except gym.error.Error as problem:
+        raise ConfigurationError(str(problem)) from None
     except TypeError as problem:
-        raise ConfigurationError(f"{env_id} does not take these arguments: {problem}.") from problem
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(problem))
+        if unknown is None:
+            raise ConfigurationError(f"{env_id} cannot be made: {problem}.") from problem
+        has = ", ".join(parameters_of(environment_creator(env_id))[0]) or "none"
+        raise ConfigurationError(
+            f"{env_id} has no option {unknown[1]!r}; leave it out. Its options: {has}."
+        ) from None
     if not isinstance(env, ToolEnv):
         raise ConfigurationError(f"{env_id!r} has no tools: it is not a toolgym.ToolEnv.")
+    if env.spec is not None:
+        env.spec.id = env_id  # with its module, so that a record of an episode names it too
     return env
+
+
+def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
+    """The named arguments of a creator with their defaults (`inspect.Parameter.empty` for none).
+
+    A class that takes any keyword hands the rest on to its base, so the arguments of the base that
+    have a default are among them.
+
+    Returns:
+        The arguments, and whether the creator takes any other keyword.
+    """
+    makers: list[Any] = [creator]
+    if isinstance(creator, type):
+        makers = [vars(base)["__init__"] for base in creator.__mro__ if "__init__" in vars(base)]
+    options: dict[str, Any] = {}
+    takes_any = []
+    for maker in makers:
+        parameters = list(inspect.signature(maker).parameters.values())
+        for each in parameters[1:] if isinstance(creator, type) else parameters:
+            named = each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+            if named and (not takes_any or each.default is not each.empty):
+                options.setdefault(each.name, each.default)
+        takes_any.append(any(each.kind is each.VAR_KEYWORD for each in parameters))
+        if not takes_any[-1]:
+            break
+    return options, takes_any[0]

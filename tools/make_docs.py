@@ -49,11 +49,13 @@ def help_of(*arguments: str) -> str:
     Raises:
         RuntimeError: It does not print help.
     """
-    app = application(arguments[0] if arguments else None)
-    parts = [group.typer_instance for group in app.registered_groups if arguments == (group.name,)]
-    inside = [command.name or "" for part in parts if part for command in part.registered_commands]
-    told = [_printed(app, *arguments), *(_printed(app, *arguments, name) for name in inside)]
-    return "\n\n".join(told)
+    app = application()
+    pages = [_printed(app, *arguments)]
+    if len(arguments) == 1:
+        loaded = find_plugins(COMMANDS)[arguments[0]].load()
+        inside = loaded.registered_commands if isinstance(loaded, Typer) else ()
+        pages += [_printed(app, *arguments, command.name or "") for command in inside]
+    return "\n\n".join(pages)
 
 
 def _printed(app: Typer, *arguments: str) -> str:

@@ -18,7 +18,6 @@ from toolgym.commands import (
     print_json,
     say,
 )
-from toolgym.commands.completion import run_folders
 from toolgym.commands.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ DISAGREES = 1
 
 RunFolder = Annotated[
     Path,
-    typer.Argument(
-        metavar="RUN", help="A run folder of `toolgym train`.", autocompletion=run_folders
-    ),
+    typer.Argument(metavar="RUN", help="A run folder of `toolgym train`."),
 ]
 Sample = Annotated[int | None, typer.Option("--n", "-n", min=1, help="Rollouts to judge at most.")]
 Everything = Annotated[bool, typer.Option("--all", help="Judge every rollout.")]

@@ -38,7 +38,6 @@ from toolgym.commands import (
     say,
     settings_of,
 )
-from toolgym.commands.completion import SPLITS, one_of, run_folders
 from toolgym.commands.evaluate import MOST_REFUSED
 from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError
@@ -54,7 +53,6 @@ FormatName = Annotated[
     typer.Option(
         "--format",
         help="parquet (needs the extra train) or jsonl.",
-        autocompletion=one_of("parquet", "jsonl"),
     ),
 ]
 Splits = Annotated[
@@ -62,7 +60,6 @@ Splits = Annotated[
     typer.Option(
         "--split",
         help="A part of the data set; may be repeated. All without it.",
-        autocompletion=one_of(*SPLITS),
     ),
 ]
 TrainSplit = Annotated[
@@ -70,7 +67,6 @@ TrainSplit = Annotated[
     typer.Option(
         "--split",
         help="A part of the data set; may be repeated. The environment's own without it: train.",
-        autocompletion=one_of(*SPLITS),
     ),
 ]
 Tasks = Annotated[
@@ -82,7 +78,6 @@ Trainer = Annotated[
     typer.Option(
         "--for",
         help="Whose row format: trl, verl or skyrl.",
-        autocompletion=one_of("trl", "verl", "skyrl"),
     ),
 ]
 Final = Annotated[
@@ -94,7 +89,6 @@ ArgumentsName = Annotated[
         "--arguments",
         help="How arguments of calls are written: text (JSON, to the last digit), or object, for "
         "chat templates that would encode a text once more.",
-        autocompletion=one_of("text", "object"),
     ),
 ]
 PackageName = Annotated[
@@ -105,7 +99,6 @@ RunPath = Annotated[
     typer.Argument(
         metavar="RUN",
         help="A run folder, or what `toolgym eval --out` kept.",
-        autocompletion=run_folders,
     ),
 ]
 Rollouts = Annotated[
@@ -361,7 +354,6 @@ def _tell(
 command = typer.Typer(
     help="""Write tasks, demonstrations, rollouts or an environment for trainers elsewhere.
 
-\b
 Example:
     toolgym export rows sqlgym/Explore-v0 --for verl --out rows
     toolgym export demonstrations sqlgym/Explore-v0 --n 100 --out demonstrations

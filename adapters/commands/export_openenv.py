@@ -21,10 +21,10 @@ from toolgym.commands import (
     StepLimit,
     arguments_for,
     check_folder,
+    environments,
     print_json,
     say,
 )
-from toolgym.commands.completion import environments
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.")]
 Served = Annotated[

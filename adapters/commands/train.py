@@ -27,22 +27,13 @@ from toolgym.commands import (
     arguments_for,
     check_folder,
     environment_creator,
+    environments,
     parameters_of,
     print_json,
     say,
     settings_of,
 )
-from toolgym.commands.completion import (
-    SPLITS,
-    data_sets,
-    environments,
-    models,
-    one_of,
-    plugin_names,
-    run_folders,
-)
 from toolgym.errors import ConfigurationError
-from toolgym.plugins import DASHBOARDS
 
 if TYPE_CHECKING:
     from adapters.training.runs.evaluations import Evaluation
@@ -71,31 +62,32 @@ def _option(help_text: str, **more: Any) -> Any:
 
 EnvId = Annotated[
     Text,
-    typer.Argument(help="The environment, such as sqlgym/Explore-v0.", autocompletion=environments),
+    typer.Argument(
+        metavar="ENV_ID",
+        help="Environment id, such as sqlgym/Explore-v0; MODULE:ID for one in a module of yours.",
+        autocompletion=environments,
+    ),
 ]
 Model = Annotated[
     Text,
-    _option("Chat model: a folder or a hub id (default: the tiny model).", autocompletion=models),
+    _option("Chat model: a folder or a hub id (default: the tiny model)."),
 ]
 Template = Annotated[
     Text,
     _option(
         "Chat template for a model whose own shows no tools: hermes, chatml, or a Jinja file.",
-        autocompletion=one_of("hermes", "chatml"),
     ),
 ]
 Dataset = Annotated[
     Text,
     _option(
         'SQLite file, folder or name (default: "tiny"; with --model "bundled").',
-        autocompletion=data_sets,
     ),
 ]
 Split = Annotated[
     Text,
     _option(
         "Split to train on (default: train); evaluation uses the tasks of dev that are not in it.",
-        autocompletion=one_of(*SPLITS),
     ),
 ]
 Steps = Annotated[
@@ -116,21 +108,16 @@ MaxCompletion = Annotated[Number, _option("Maximum tokens per rollout, including
 StepLimit = Annotated[Number, _option("Maximum calls per episode (default: the environment's).")]
 Parsing = Annotated[
     Text,
-    _option(
-        "lenient (repairs malformed calls) or strict.", autocompletion=one_of("lenient", "strict")
-    ),
+    _option("lenient (repairs malformed calls) or strict."),
 ]
 Rewards = Annotated[Text, _option('Reward weights as JSON, such as {"partial": 0.3}.')]
 Control = Annotated[
     Text,
     _option(
         "Control run: shuffled-rewards gives each rollout the reward of another.",
-        autocompletion=one_of(*CONTROLS),
     ),
 ]
-Trainer = Annotated[
-    str, _option(f"Trainer: {' or '.join(TRAINERS)}.", autocompletion=one_of(*TRAINERS))
-]
+Trainer = Annotated[str, _option(f"Trainer: {' or '.join(TRAINERS)}.")]
 EvalTasks = Annotated[
     Number, _option("Number of evaluation tasks, none of them trained on (default: 192).")
 ]
@@ -152,7 +139,7 @@ Seed = Annotated[int, _option("Random seed.", min=0)]
 Out = Annotated[Path | None, _option("Run folder (default: runs/NAME-001, and so on).")]
 Resume = Annotated[
     Path | None,
-    _option("Run folder to resume, with its own settings.", autocompletion=run_folders),
+    _option("Run folder to resume, with its own settings."),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -172,7 +159,6 @@ Vllm = Annotated[
     Text,
     _option(
         "Generate with vLLM: colocate (on the training GPU) or server.",
-        autocompletion=one_of(*VLLM_MODES),
     ),
 ]
 NoPreflight = Annotated[
@@ -182,7 +168,6 @@ ReportTo = Annotated[
     list[str] | None,
     _option(
         "Dashboard: tensorboard, wandb or trackio; may be repeated.",
-        autocompletion=plugin_names(DASHBOARDS),
     ),
 ]
 Show = Annotated[

@@ -35,7 +35,7 @@ from sqlgym.datasets.synthesised import (
     read_options,
     write_all,
 )
-from sqlgym.tasks.splits import Entry, check_shares, divide
+from sqlgym.tasks.splits import SHARES, Entry, check_shares, divide
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 from toolgym.family import SynthesisOrder
 from toolgym.runs.files import replace_folder
@@ -54,13 +54,16 @@ def write_folder(order: SynthesisOrder, progress: Progress | None = None) -> dic
         EnvironmentFault: The folder cannot be written.
     """
     options = read_options(order.options)
-    check_shares(order.splits)
+    shares = order.splits or SHARES
+    check_shares(shares)
     files = _files(order.sources)
     out = order.out.expanduser().absolute()
     _check_place(out, order.force)
     written, refused = write_all(files, options, progress, order.spread)
     entries = [entry for one in written for entry in one.entries]
-    parts = divide(entries, order.splits)
+    parts = divide(entries, shares)
+    if not order.splits:
+        parts = {name: part for name, part in parts.items() if part or name == "train"}
     _check_parts(parts, refused)
     result = {
         "out": str(order.out),
@@ -111,9 +114,8 @@ def _check_parts(parts: Mapping[str, list[Entry]], refused: Mapping[str, TaskRef
     empty = [name for name, part in parts.items() if not part]
     if empty:
         reasons = " ".join(refusal.reason for refusal in refused.values())
-        raise ConfigurationError(
-            f"there are no tasks for {', '.join(empty)}. {reasons or 'Take fewer splits.'}"
-        )
+        cure = "Write more tasks with --n, or take fewer splits, as in --splits train=0.8,dev=0.2."
+        raise ConfigurationError(f"there are no tasks for {', '.join(empty)}. {reasons or cure}")
 
 
 def _install(

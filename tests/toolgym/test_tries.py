@@ -166,7 +166,7 @@ def test_wrong_shards_are_told_what_to_do(lock_id):
 
 def told(*arguments):
     """What `toolgym eval sqlgym/Explore-v0 --json ARGUMENTS` prints."""
-    done = CliRunner().invoke(application("eval"), ["eval", SQL, "--json", *arguments])
+    done = CliRunner().invoke(application(), ["eval", SQL, "--json", *arguments])
     return json.loads(done.stdout) if done.exit_code == 0 else done.stderr
 
 

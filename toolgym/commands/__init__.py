@@ -1,60 +1,69 @@
-"""The commands of the core, and what commands share.
+"""The commands of the core, and functions and options that commands share.
 
 Each module here holds one command: a typed function called `command`, or a `typer.Typer` of that
-name with several, that calls the library and formats what comes back. Its docstring is its help:
-one imperative sentence, perhaps a paragraph, and an `Example:` that the tests run. Commands import
-what is slow inside the function, since `toolgym --help` imports them all.
-
-What they share is below: the options of several commands, how an environment is looked up so that
-a broken package is told in one line, and how results are put on a terminal (their progress:
-`toolgym.commands.progress`).
+name with several. It calls the library and prints the result. Its docstring is its help text: an
+imperative sentence, perhaps a paragraph, and an `Example:` that the tests run. Commands import slow
+modules inside the function, since `toolgym --help` imports all commands.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
+import io
 import json
 import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from toolgym.commands.completion import SPLITS, data_sets, environments, one_of, phases
 from toolgym.errors import ConfigurationError
 from toolgym.spread import HERE, Spread, open_spread
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
 
     from toolgym.family import TaskFamily
 
+
+def environments(incomplete: str) -> list[str]:
+    """Complete the id of an environment, for shells."""
+    from toolgym import registration
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a person is typing there
+        return [name for name in registration.tool_env_ids() if name.startswith(incomplete)]
+
+
 EnvId = Annotated[
     str,
-    typer.Argument(help="The environment, such as sqlgym/Explore-v0.", autocompletion=environments),
+    typer.Argument(
+        metavar="ENV_ID",
+        help="Environment id, such as sqlgym/Explore-v0; MODULE:ID for one in a module of yours.",
+        autocompletion=environments,
+    ),
 ]
 Dataset = Annotated[
     str | None,
     typer.Option(
-        help="A folder, or the name of a data set of the environment.", autocompletion=data_sets
+        help="Data set: a folder, a file, or a name that the environment knows (default: the"
+        " environment's)."
     ),
 ]
 OneSplit = Annotated[
     str | None,
-    typer.Option("--split", help="A part of the data set.", autocompletion=one_of(*SPLITS)),
+    typer.Option("--split", help="Split of the data set (default: the environment's)."),
 ]
 Phase = Annotated[
     list[str] | None,
     typer.Option(
-        help="Phase: before, grpo, after, or one with -items or -sampled; may be repeated.",
-        autocompletion=phases,
+        help="Count only this phase of a training: before, grpo, after, or one of these with"
+        " -items or -sampled (default: all); may be repeated."
     ),
 ]
 StepLimit = Annotated[
@@ -65,7 +74,8 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Environment argument, as JSON or plain text; may be repeated.",
+        help="Option of the environment, as JSON or plain text (`toolgym envs ENV_ID` lists them);"
+        " may be repeated.",
     ),
 ]
 Ray = Annotated[
@@ -73,28 +83,22 @@ Ray = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS|local",
-        help="Run on the workers of a Ray cluster; `local` starts one on this machine.",
+        help="Use the workers of a Ray cluster; `local` starts one on this machine.",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, max=1024, help="Number of worker processes."),
+    typer.Option(
+        min=1, max=1024, help="Number of worker processes (default: none, work in this process)."
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
-
-
-def known_environments() -> list[str]:
-    """Ids of all registered tool environments; a broken family is told once, in one line."""
-    from toolgym.registration import tool_env_ids
-
-    load_environments()
-    return tool_env_ids()
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress bars.")]
 
 
 @functools.cache
 def load_environments() -> None:
-    """Import every registered family; one that is broken is told once, in one line."""
+    """Import every registered family; one line on stderr for each that is broken."""
     from toolgym import registration
 
     with warnings.catch_warnings():
@@ -120,14 +124,42 @@ def family_of(env_id: str) -> TaskFamily:
     return registration.family_of(env_id)
 
 
+def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
+    """As `registration.parameters_of`."""
+    from toolgym import registration
+
+    return registration.parameters_of(creator)
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """At most two of the known names that a misspelled or shortened word may stand for.
+
+    >>> nearest("--lr", ["--help", "--learning-rate"])
+    ['--learning-rate']
+    >>> nearest("--epochs", ["--help", "--steps"])
+    []
+    """
+    from rapidfuzz import fuzz, process
+
+    names = {name: name.strip("-").replace("-", " ").lower() for name in known}
+    wanted = word.strip("-").replace("-", " ").lower()
+    initials = [
+        name
+        for name, words in names.items()
+        if len(wanted) > 1 and "".join(each[0] for each in words.split()) == wanted
+    ]
+    scored = process.extract(wanted, names, scorer=fuzz.WRatio, score_cutoff=75, limit=2)
+    return initials[:2] or [name for _, _, name in scored]
+
+
 _AS_PYTHON_WRITES: Final = {"True": True, "False": False, "None": None}
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, Any]:
-    """Values of `--set NAME=VALUE`: JSON where the value is JSON (True and None too), else text.
+    """Parse `--set NAME=VALUE`: the value is read as JSON (True and None too), else it is text.
 
     Raises:
-        ConfigurationError: One is not of that form, or sets what another has set.
+        ConfigurationError: One is not of that form, or a name is given twice.
 
     >>> settings_of(["match=spider", 'tools=["answer"]'])
     {'match': 'spider', 'tools': ['answer']}
@@ -153,15 +185,17 @@ def settings_of(pairs: list[str] | None) -> dict[str, Any]:
 
 
 def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any) -> dict[str, Any]:
-    """Those keyword arguments that were given, for `gym.make`.
+    """The keyword arguments for `gym.make` that were given on the command line.
 
     Args:
-        settings: What `--set` was given.
-        wanted: By name of the environment's argument; None stands for "not given".
+        env_id: The environment.
+        settings: The values of `--set`.
+        wanted: Values of other options by the name of the environment's argument; None means that
+            the option was not given.
 
     Raises:
-        ConfigurationError: The environment has no argument of that name; the message lists what
-            it has. Or one is given twice.
+        ConfigurationError: The environment has no argument of that name; the message lists those
+            that it has. Or one is given twice.
     """
     arguments = {name: value for name, value in wanted.items() if value is not None}
     accepted, open_ended = parameters_of(environment_creator(env_id))
@@ -172,27 +206,14 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
             has = ", ".join(accepted) or "none"
             raise ConfigurationError(f"{env_id} has no argument {name!r} to --set: it has {has}.")
         arguments[name] = value
-    for name in () if open_ended else arguments:
-        if name not in accepted:
-            takes = [option for option in wanted if option in accepted]
-            raise ConfigurationError(
-                f"{env_id} takes no {_as_option(name)}; leave it out. Of these options it takes"
-                f" {', '.join(map(_as_option, takes)) or 'none'}."
-            )
+    unknown = [name for name in arguments if name not in accepted]
+    if unknown and not open_ended:
+        takes = [option for option in wanted if option in accepted]
+        raise ConfigurationError(
+            f"{env_id} takes no {_as_option(unknown[0])}; leave it out. Of these options it takes"
+            f" {', '.join(map(_as_option, takes)) or 'none'}."
+        )
     return arguments
-
-
-def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
-    """The named arguments with their defaults (`inspect.Parameter.empty` for none).
-
-    Returns:
-        The arguments, and whether any other keyword is taken too.
-    """
-    parameters = list(inspect.signature(creator).parameters.values())
-    named = {
-        p.name: p.default for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    }
-    return named, any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _as_option(name: str) -> str:
@@ -200,7 +221,7 @@ def _as_option(name: str) -> str:
 
 
 def spread_of(ray: str | None, workers: int | None) -> AbstractContextManager[Spread]:
-    """Where the parts of some work are done: what `--ray` or `--workers` asks for, else here.
+    """The workers that `--ray` or `--workers` asks for; without them this process does the work.
 
     Raises:
         ConfigurationError: Both are given, there is no such cluster, or Ray is not installed.
@@ -219,10 +240,10 @@ def spread_of(ray: str | None, workers: int | None) -> AbstractContextManager[Sp
 
 
 def check_folder(folder: Path) -> None:
-    """Make sure that a folder is there to write into, or can be made.
+    """Make sure that the folder of `--out` can be written to, or can be made.
 
     Raises:
-        ConfigurationError: Something that is no folder is in the way, or one may not write there.
+        ConfigurationError: A file is in the way, or the user may not write there.
     """
     place = folder.absolute()
     above = next(each for each in (place, *place.parents) if each.exists())
@@ -234,37 +255,13 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def first_sentence(docstring: str | None) -> str:
-    """The first paragraph of a docstring, on one line."""
-    return " ".join(inspect.cleandoc(docstring or "").split("\n\n")[0].split())
-
-
 def facts_text(facts: Mapping[str, str]) -> str:
-    """Facts of a task, one on a line; a text of several lines stands below its name."""
+    """Named texts, one per line; a text of several lines is indented below its name."""
     shown = []
     for name, text in facts.items():
         lines = "".join(f"\n  {line}" for line in text.splitlines())
         shown.append(f"{name}:{lines}" if "\n" in text else f"{name}: {text}")
     return "\n".join(shown)
-
-
-def how_it_ends(description: str, more: str = "") -> str:
-    """A sentence behind the description of a tool that ends the episode.
-
-    That it ends the episode is left out where the description says so.
-
-    Args:
-        more: What else is to be said, such as "costs no call".
-
-    >>> how_it_ends("Pull the handle.", "costs no call")
-    ' It ends the episode and costs no call.'
-    >>> how_it_ends("Answer and end the episode.", "costs no call")
-    ' It costs no call.'
-    """
-    words = " ".join(description.lower().split())
-    said = "end the episode" in words or "ends the episode" in words
-    told = " and ".join(filter(None, ("" if said else "ends the episode", more)))
-    return f" It {told}." if told else ""
 
 
 _UNSEEN: Final = re.compile(
@@ -273,10 +270,10 @@ _UNSEEN: Final = re.compile(
 
 
 def harmless(text: str) -> str:
-    r"""A text that moves no cursor, hides nothing and turns no letters around on a terminal.
+    r"""Replace control characters by their escapes.
 
-    Models, servers and strangers' files wrote much of what is printed, and a terminal obeys control
-    characters. Each is shown as its escape.
+    Models, servers and files of others wrote much of what is printed, and a terminal obeys control
+    characters: they move the cursor, hide text, or reverse its direction.
 
     >>> print(harmless("ends\r\nand clears\x1b[2J"))
     ends
@@ -286,47 +283,34 @@ def harmless(text: str) -> str:
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print a text, whoever wrote it; `err` prints it on stderr."""
+    """Print a text from any source on stdout, or with `err` on stderr."""
     typer.echo(harmless(text), err=err, nl=nl)
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Where results go: as wide as the terminal, or wide enough not to break lines in a pipe."""
-    from rich.console import Console
-    from rich.segment import Segment
-
-    class Screen(Console):
-        """A console for foreign text; a reader who went away is the command line's affair."""
-
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError
-
-        def render(
-            self, renderable: RenderableType, options: ConsoleOptions | None = None
-        ) -> Iterator[Segment]:
-            for each in super().render(renderable, options):
-                yield each if each.control else Segment(harmless(each.text), each.style)
-
-    stream = sys.stderr if stderr else sys.stdout
-    piped = not stream.isatty()
-    return Screen(stderr=stderr, width=200 if piped else None, highlight=False, markup=False)
-
-
 def print_table(table: Table) -> None:
-    """Print a table on stdout; a narrow terminal breaks its cells and leaves nothing out."""
+    """Print a table on stdout.
+
+    A terminal that is too narrow breaks its cells and cuts nothing off; in a pipe no line breaks.
+    """
+    from rich.console import Console
+
     for column in table.columns:
         column.overflow = "fold"
-    console().print(table)
+    width = None if sys.stdout.isatty() else 200
+    page = Console(file=io.StringIO(), width=width, markup=False, highlight=False)
+    with page.capture() as printed:
+        page.print(table)
+    say("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout.
 
-    Nan and the infinities, which JSON lacks, become null; a path becomes its text. Letters that
-    stdout cannot encode, such as half a surrogate pair, are escaped, as JSON escapes them.
+    Nan and the infinities become null; a path becomes its text. Characters that stdout cannot
+    encode, such as half a surrogate pair, are written as JSON escapes.
 
     Raises:
-        ConfigurationError: Something in it is of a type that JSON cannot hold.
+        ConfigurationError: A value has a type that JSON cannot hold.
     """
     from toolgym.runs.files import plain
 

@@ -34,17 +34,8 @@ from toolgym.commands import (
     settings_of,
     spread_of,
 )
-from toolgym.commands.completion import (
-    BUILT_IN,
-    SPLITS,
-    one_of,
-    plugin_names,
-    policies,
-    run_folders,
-)
 from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.plugins import DASHBOARDS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -71,9 +62,10 @@ Compare = Annotated[
         metavar="FIRST SECOND",
         help="Play nothing, but compare two evaluations task by task: what --out kept, or the run "
         "folders of two trainings; of one folder given twice, before with after.",
-        autocompletion=run_folders,
     ),
 ]
+BUILT_IN = ("expert", "random")
+"""Policies that need no model."""
 MOST_REFUSED = 10
 """Refused tasks that are listed on the terminal."""
 
@@ -82,7 +74,6 @@ PolicyName = Annotated[
     typer.Option(
         help="expert, random, a model (a folder, or the id of one on the hub), or openai:MODEL, "
         "which asks a server.",
-        autocompletion=policies,
     ),
 ]
 BaseUrl = Annotated[
@@ -94,7 +85,6 @@ Template = Annotated[
     typer.Option(
         help="For a model, in place of its own: hermes or chatml, which show the tools to any "
         "model, or a Jinja file.",
-        autocompletion=one_of("hermes", "chatml"),
     ),
 ]
 PolicySettings = Annotated[
@@ -113,15 +103,12 @@ Split = Annotated[
     str | None,
     typer.Option(
         help="A part of the data set; dev, if the environment has parts.",
-        autocompletion=one_of(*SPLITS),
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Chooses the tasks and seeds the episodes.")]
 Parsing = Annotated[
     str | None,
-    typer.Option(
-        help="lenient (mends what it can) or strict.", autocompletion=one_of("lenient", "strict")
-    ),
+    typer.Option(help="lenient (mends what it can) or strict."),
 ]
 Temperature = Annotated[
     float | None,
@@ -142,7 +129,6 @@ ReportTo = Annotated[
     typer.Option(
         help="tensorboard, wandb or trackio: show the figures there too; needs a folder as --out; "
         "may be repeated.",
-        autocompletion=plugin_names(DASHBOARDS),
     ),
 ]
 Transcripts = Annotated[int, typer.Option(min=0, help="Show the first N episodes.")]

@@ -1,201 +1,117 @@
-"""Progress of commands on stderr: what is done, how far it is, how long it took and will take.
+"""Progress bars on stderr: what is done, how much of it, the time it took and will take.
 
-All bars of a process are lines of one display. A command shows its own work by `progress_bar`, a
-training its phases by `Bars`, and what a library tells of its long work (`toolgym.long_work`) is
-shown by `watched`, whether or not another bar is there.
-
-Nothing is shown where nobody looks: in a pipe, in a log, on a terminal without cursor control, or
-with `--quiet`. Stdout is for results and is never touched. `NO_COLOR` takes the colours away, and a
-terminal of fewer than `NARROW` columns gets numbers without a bar.
+Bars appear on a terminal only: not in a pipe or a log, not with TERM=dumb, and not with `--quiet`.
+Results go to stdout, which is never touched. `NO_COLOR` removes the colors.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
 
-from toolgym.commands import console
+from toolgym.commands import harmless
 from toolgym.long_work import listening
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress as Display
-    from rich.progress import ProgressColumn, TaskID
 
-NARROW: Final = 60
+NARROW = 60  # columns; below this there is no room for a bar
 
 
-class Progress(Protocol):
-    """Called with how much is done and how much there is; None where nobody knows that yet."""
+class Show(Protocol):
+    """Updates a bar."""
 
-    def __call__(self, done: int, total: int | None) -> None:
-        """Show it."""
-
-
-class _Bars:
-    """The display that all bars of a process share, there as long as one of them is."""
-
-    def __init__(self) -> None:
-        self._display: Display | None = None
-        self._users = 0
-
-    @contextmanager
-    def open(self) -> Iterator[Display | None]:
-        """The display; None where nobody looks."""
-        if self._display is None:
-            screen = console(stderr=True)
-            if not is_watched(screen):
-                yield None
-                return
-            from rich.progress import Progress as Display
-
-            # Not into a file: what is printed to stdout meanwhile would go to stderr.
-            both = sys.stdout.isatty()
-            self._display = Display(*_columns(screen.width), console=screen, redirect_stdout=both)
-            self._display.start()
-        display = self._display
-        self._users += 1
-        try:
-            yield display
-        finally:
-            if self._display is display:
-                self._users -= 1
-                if not self._users:
-                    self.close()
-
-    def close(self) -> None:
-        """Take the display away, whoever still uses it."""
-        self._users = 0
-        display, self._display = self._display, None
-        if display is not None:
-            # An empty display would leave an empty line.
-            display.live.transient = not any(task.visible for task in display.tasks)
-            display.stop()
+    def __call__(self, done: int, total: int | None, note: str = "") -> None:
+        """Show how much is done, how much there is (None if unknown), and a remark."""
 
 
-_BARS: Final = _Bars()
+@cache
+def _screen() -> Console:
+    """The console of all bars: bars that are open at the same time share one display."""
+    from rich.console import Console
 
-
-def is_watched(screen: Console) -> bool:
-    """Whether a line that moves can be seen: stderr is a terminal that moves its cursor."""
-    return sys.stderr.isatty() and screen.is_interactive
-
-
-def _columns(width: int) -> list[ProgressColumn]:
-    from rich import progress
-
-    columns: list[ProgressColumn] = [
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[note]}", markup=False),
-    ]
-    return columns if width >= NARROW else [columns[0], *columns[2:4]]
+    return Console(stderr=True)
 
 
 @contextmanager
-def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Progress]:
-    """A bar for some work; yields the function that moves it.
+def progress_bar(what: str, *, quiet: bool = False, transient: bool = False) -> Iterator[Show]:
+    """Show a progress bar inside this context.
 
     Args:
-        what: Is being done, in a word or two.
+        what: The work, in a word or two.
         quiet: Show nothing.
-    """
-    if quiet:
-        yield _unseen
-        return
-    with _BARS.open() as display:
-        if display is None:
-            yield _unseen
-            return
-        task = display.add_task(what, total=None, note="")
-        is_seen = False
+        transient: Remove the bar at the end. It is also removed when the work fails.
 
-        def show(done: int, total: int | None) -> None:
-            nonlocal is_seen
-            is_seen = True
-            display.update(task, completed=done, total=total)
+    Yields:
+        The function that updates the bar.
+    """
+    if quiet or not sys.stderr.isatty() or not _screen().is_interactive:
+        yield lambda done, total, note="": None
+        return
+    from rich import progress
+
+    columns: list[progress.ProgressColumn] = [
+        progress.TextColumn("{task.description}", markup=False),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+    ]
+    if _screen().width >= NARROW:
+        columns.insert(1, progress.BarColumn())
+        columns.append(progress.TimeRemainingColumn())
+        columns.append(progress.TextColumn("{task.fields[note]}", markup=False))
+    # Only on a terminal: redirecting stdout would send what is printed to a file to stderr.
+    both = sys.stdout.isatty()
+    with progress.Progress(
+        *columns, console=_screen(), transient=transient, redirect_stdout=both
+    ) as bars:
+        task = bars.add_task(harmless(what), total=None, note="")
+
+        def show(done: int, total: int | None, note: str = "") -> None:
+            bars.update(task, completed=done, total=total, note=note)
 
         try:
             yield show
         except BaseException:
-            is_seen = False  # what went wrong is told alone
+            bars.live.transient = True
             raise
-        finally:
-            if not is_seen:
-                display.remove_task(task)
-
-
-def _unseen(done: int, total: int | None) -> None:
-    """What becomes of progress that nobody looks at."""
 
 
 class Bars:
-    """A bar for each phase of a run, with a word on how it stands."""
+    """A progress bar for each phase of a training."""
 
     @contextmanager
     def phase(self, title: str, total: int) -> Iterator[Callable[[int, str], None]]:
-        """A context that lasts as long as a phase of `total` units."""
-        with _BARS.open() as display:
-            if display is None:
-                yield lambda done, note: None
-                return
-            task = display.add_task(f"{title:<24}", total=total, note="")
-            yield lambda done, note: display.update(task, completed=done, note=note)
+        """Show a bar for a phase of `total` steps; yields a function of steps done and a remark."""
+        with progress_bar(f"{title:<24}") as show:
+            show(0, total)
+            yield lambda done, note: show(done, total, note)
 
 
 @contextmanager
-def watched(*, quiet: bool = False) -> Iterator[None]:
-    """A context in which the long work of libraries is shown, each as long as it lasts.
+def long_work_shown(*, quiet: bool = False) -> Iterator[None]:
+    """Show a bar for each long work that a library reports (`toolgym.long_work`)."""
+    shown: dict[str, tuple[Show, AbstractContextManager[object]]] = {}
 
-    At its end no bar is left. An interrupt can come where a context was entered and nothing yet
-    waits to leave it; its bar would be drawn once more below what is told next.
-    """
-    if quiet:
-        yield
-        return
-    work = _LongWork()
-    try:
-        with listening(work.hear):
-            yield
-    finally:
-        work.close()
-        _BARS.close()
-
-
-class _LongWork:
-    """A listener with a bar for each work that it hears of, from its beginning to its end."""
-
-    def __init__(self) -> None:
-        self._shown: dict[str, tuple[Display, TaskID, ExitStack]] = {}
-
-    def hear(self, what: str, done: int, total: int) -> None:
-        """Show how far it is."""
-        if what not in self._shown and done < total:
-            self._begin(what, total)
-        if what in self._shown:
-            display, task, end = self._shown[what]
-            display.update(task, completed=done)
+    def hear(what: str, done: int, total: int) -> None:
+        if what not in shown and done < total:
+            stack = ExitStack()
+            shown[what] = (
+                stack.enter_context(progress_bar(what, quiet=quiet, transient=True)),
+                stack,
+            )
+        if what in shown:
+            show, stack = shown[what]
+            show(done, total if total > 1 else None)  # work without parts has a moving bar
             if done >= total:
-                del self._shown[what]
-                end.close()
+                del shown[what]
+                stack.close()
 
-    def _begin(self, what: str, total: int) -> None:
-        end = ExitStack()
-        display = end.enter_context(_BARS.open())
-        if display is None:
-            return
-        # A work that tells its beginning and its end only has a bar that moves by itself.
-        task = display.add_task(what, total=total if total > 1 else None, note="")
-        end.callback(display.remove_task, task)
-        self._shown[what] = (display, task, end)
-
-    def close(self) -> None:
-        """Take away what did not come to its end."""
-        for _, _, end in self._shown.values():
-            end.close()
-        self._shown.clear()
+    with listening(hear):
+        try:
+            yield
+        finally:
+            for _, stack in reversed(shown.values()):
+                stack.close()

@@ -1,8 +1,7 @@
-"""`toolgym report`: the page of a run, made again or for several runs together.
+"""`toolgym report`: the HTML page of one run, or of several runs together.
 
-Training writes the page of its own run at its end; this command makes it for a run that was
-interrupted, or lays runs over each other, such as one and its control with shuffled rewards, or the
-folders of several evaluations.
+A training writes the page of its own run at its end. This command writes it for a run that was
+interrupted, and compares runs: trainings, or evaluations of `toolgym eval --out FOLDER`.
 """
 
 from __future__ import annotations
@@ -13,28 +12,31 @@ from typing import Annotated
 import typer
 
 from toolgym.commands import load_environments
-from toolgym.commands.completion import run_folders
 
 
 def command(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN", help="Run folders, shown in this order.", autocompletion=run_folders
+            metavar="RUN",
+            help="Run folders of `toolgym train` or `toolgym eval --out`, shown in this order.",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="File to write; by default report.html in the run's folder, or beside."),
+        typer.Option(
+            help="HTML file to write (default: report.html in the folder of the run, or next to the"
+            " folder of the first of several)."
+        ),
     ] = None,
     episodes: Annotated[
-        int, typer.Option(min=0, help="Tasks whose episodes are shown, at most.")
+        int, typer.Option(min=0, help="Maximum number of tasks whose episodes are shown.")
     ] = 100,
 ) -> None:
-    """Write the report of one or several runs as one HTML page.
+    """Write an HTML report on one run, or a comparison of several.
 
-    The page holds all it shows and needs no network. Plots need the extra `report`; without it the
-    numbers are shown in tables.
+    The page is one file and needs no network. Plots need the extra `report`; without it the page
+    has tables.
 
     Example:
         toolgym report runs/explore
@@ -45,5 +47,5 @@ def command(
     from toolgym.runs.run import Run
 
     shown = [Run.open(path) for path in runs]
-    load_environments()  # here, where a package that is broken is told in one line
+    load_environments()  # reports a broken package in one line
     typer.echo(str(write_report(shown, out, episodes=episodes)))

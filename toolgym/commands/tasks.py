@@ -1,14 +1,13 @@
-"""`toolgym tasks`: look at a data set before an agent does, or make one.
+"""`toolgym tasks`: look at the tasks of a data set, or write tasks.
 
 * `check` verifies every task: how many can be played, which are refused and why;
 * `stats` counts them by database, hardness and shape of the result;
-* `show` shows one in full, its solution included;
+* `show` shows one in full, with its solution;
 * `synth` writes tasks for databases that have none;
 * `invent` writes databases for `synth`.
 
-The environment that plays the tasks loads them, so what is looked at is what is played, and no
-command knows a file format. What is known of tasks beyond that, such as the splits of a data set,
-the environment's family tells (`toolgym.family`).
+The environment that plays the tasks loads them, so no command knows a file format. The
+environment's family knows the rest, such as the splits of a data set (`toolgym.family`).
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from toolgym.commands import (
     Settings,
     Workers,
     arguments_for,
+    environments,
     facts_text,
     family_of,
     print_json,
@@ -34,112 +34,101 @@ from toolgym.commands import (
     say,
     spread_of,
 )
-from toolgym.commands.completion import SPLITS, data_sets, environments, one_of
 from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from toolgym.inspection import TaskReport, TaskStats
     from toolgym.tasks import TaskSet
 
 
 DataSet = Annotated[
-    str,
-    typer.Argument(help="A folder, a file, or the name of a data set.", autocompletion=data_sets),
-]
-OneSplit = Annotated[
     str | None,
-    typer.Option(
-        "--split",
-        help="A part of the data set; all parts without it.",
-        autocompletion=one_of(*SPLITS),
+    typer.Argument(
+        metavar="DATASET",
+        help="Data set: a folder, a file, or a name (default: the environment's).",
     ),
 ]
+OneSplit = Annotated[str | None, typer.Option("--split", help="Split (default: all splits).")]
 Environment = Annotated[
     str,
     typer.Option(
-        "--env", help="The environment that plays the tasks.", autocompletion=environments
+        "--env",
+        metavar="ENV_ID",
+        help="Environment that plays the tasks; MODULE:ID for one in a module of yours.",
+        autocompletion=environments,
     ),
 ]
 Databases = Annotated[
-    str | None, typer.Option(help="Where the databases lie, if not beside the questions.")
+    str | None, typer.Option(help="Folder of the databases, if it is not with the questions.")
 ]
 EXPLORE = "sqlgym/Explore-v0"
 
 
 def task_sets(
     env_id: str,
-    dataset: str,
+    dataset: str | None,
     split: str | None,
     databases: str | None,
     settings: list[str] | None = None,
 ) -> dict[str, TaskSet[Any]]:
-    """The tasks by split: of the one that is asked for, else of all that there are.
+    """The tasks of one split, or of each split of the data set, by its name.
 
     Raises:
-        ConfigurationError: The data set or the split is not there.
+        ConfigurationError: There is no such data set or split.
     """
     from toolgym import registration
 
-    splits: Sequence[str | None] = [split] if split else family_of(env_id).splits(dataset) or [None]
+    family = family_of(env_id)
+    own = dataset if dataset is not None else registration.dataset_of(env_id, {})
+    found = family.splits(own) if own is not None else ()
+    splits: Sequence[str | None] = [split] if split else found or [None]
     sets = {}
     for name in splits:
         options = arguments_for(env_id, settings, dataset=dataset, split=name, databases=databases)
         sets[name or "all"] = registration.make(env_id, **options).tasks
-    if not sets:
-        raise ConfigurationError(f"{dataset} has no split.")
     return sets
 
 
-Split = Annotated[str, typer.Option(help="A part of the data set.", autocompletion=one_of(*SPLITS))]
-Shown = Annotated[int, typer.Option(min=0, help="Lines of refusals, faults and duplicates, each.")]
-
-
 def check(
-    dataset: DataSet,
-    split: Split = "dev",
+    dataset: DataSet = None,
+    split: OneSplit = None,
     env_id: Environment = EXPLORE,
     databases: Databases = None,
     settings: Settings = None,
-    show: Shown = 20,
+    show: Annotated[
+        int, typer.Option(min=0, help="Maximum number of lines in each list of the report.")
+    ] = 20,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Verify every task and report what can be played, what is refused, and why.
+    """Verify every task, and list those that are refused with the reason.
 
-    Verdicts are kept in the cache folder, so a second check is quick. The exit status is 2 where
-    nothing can be played.
+    The report also lists questions that are asked twice. Verdicts are kept in the cache folder, so
+    a second check is quick. The exit status is 2 if no task is playable.
 
     Example:
         toolgym tasks check bundled --split dev
         toolgym tasks check bundled --json
     """
-    from toolgym import registration
     from toolgym.inspection import check_tasks
 
-    options = arguments_for(env_id, settings, dataset=dataset, split=split, databases=databases)
-    tasks = registration.make(env_id, **options).tasks
+    sets = task_sets(env_id, dataset, split, databases, settings)
     with progress_bar("tasks checked", quiet=quiet) as progress:
-        report = check_tasks(tasks, progress)
+        report = check_tasks(dataset or env_id, sets, progress)
     if as_json:
         print_json(report.to_json())
     else:
-        _print_report(report, show)
+        by_split = ", ".join(f"{count:,} {name}" for name, count in report.splits.items())
+        say(f"{report.name}: {report.tasks:,} tasks ({by_split}) on {report.items:,} items")
+        say(f"playable: {report.playable:,}")
+        reasons = ", ".join(f"{count:,} {code}" for code, count in report.codes.items())
+        lines = [f"{r['task_id']} [{r['code']}] {r['reason']}" for r in report.refused]
+        _print_list("refused", lines, show, f" ({reasons})" if reasons else "")
+        faults = [f"{fault['task_id']} {fault['message']}" for fault in report.faults]
+        _print_list("faults of the machine", faults, show)
+        _print_list("questions asked twice", [", ".join(ids) for ids in report.duplicates], show)
     if not report.playable:
-        raise ConfigurationError(
-            f"none of the {report.tasks:,} tasks of {report.name} is playable."
-        )
-
-
-def _print_report(report: TaskReport, show: int) -> None:
-    say(f"{report.name}: {report.tasks:,} tasks on {report.items:,} items")
-    say(f"playable: {report.playable:,}")
-    reasons = ", ".join(f"{count:,} {code}" for code, count in report.codes.items())
-    refused = [f"{r['task_id']} [{r['code']}] {r['reason']}" for r in report.refused]
-    _print_list("refused", refused, show, f" ({reasons})" if reasons else "")
-    faults = [f"{fault['task_id']} {fault['message']}" for fault in report.faults]
-    _print_list("faults of the machine", faults, show)
-    _print_list("questions asked twice", [", ".join(ids) for ids in report.duplicates], show)
+        raise ConfigurationError(_nothing_playable(report.name, sets))
 
 
 def _print_list(what: str, lines: list[str], show: int, more: str = "") -> None:
@@ -150,8 +139,20 @@ def _print_list(what: str, lines: list[str], show: int, more: str = "") -> None:
         say(f"  ... ({len(lines) - show:,} more; --show N, or --json for all)")
 
 
+def _nothing_playable(name: str, sets: Mapping[str, TaskSet[Any]]) -> str:
+    """Why no task can be played, in one line: the first reasons."""
+    refused = [refusal for tasks in sets.values() for refusal in tasks.refused.values()]
+    if not refused:
+        return f"{name} has no playable task."
+    first = " ".join(f"{each.task_id} [{each.code}]: {each.reason}" for each in refused[:3])
+    return (
+        f"none of the {len(refused):,} tasks of {name} is playable. {first} Correct the data;"
+        " `toolgym tasks check` lists all reasons."
+    )
+
+
 def stats(
-    dataset: DataSet,
+    dataset: DataSet = None,
     split: OneSplit = None,
     env_id: Environment = EXPLORE,
     databases: Databases = None,
@@ -159,29 +160,29 @@ def stats(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Count the tasks of a data set, by database, hardness and shape of the result.
+    """Count the tasks of a data set by database, hardness and shape of the result.
 
-    Every gold is run once; what can not be played is counted as refused.
+    Every gold answer is computed once; a task that cannot be played is counted as refused.
 
     Example:
         toolgym tasks stats bundled
         toolgym tasks stats tasks --json
     """
+    from rich.table import Table
+
     from toolgym.inspection import count_tasks
 
     sets = task_sets(env_id, dataset, split, databases, settings)
     with progress_bar("tasks counted", quiet=quiet) as progress:
-        counted = count_tasks(dataset, sets, family_of(env_id), progress)
+        counted = count_tasks(dataset or env_id, sets, family_of(env_id), progress)
     if as_json:
         print_json(counted.to_json())
+    else:
+        say(f"{counted.name}: {counted.tasks:,} tasks, {counted.refused:,} of them refused")
+    if not counted.facts:
+        raise ConfigurationError(_nothing_playable(counted.name, sets))
+    if as_json:
         return
-    _print_counts(counted)
-
-
-def _print_counts(counted: TaskStats) -> None:
-    say(f"{counted.name}: {counted.tasks:,} tasks, {counted.refused:,} of them refused\n")
-    from rich.table import Table
-
     first, *others = counted.facts
     values = [value for fact in others for value in counted.values(fact)]
     table = Table("split", first, "tasks", *values, box=None, pad_edge=False)
@@ -190,15 +191,19 @@ def _print_counts(counted: TaskStats) -> None:
     for row in counted.rows():
         numbers = [row.tasks, *(row.counts.get(value, 0) for value in values)]
         table.add_row(row.split, row.item, *(f"{number:,}" for number in numbers))
+    say("")
     print_table(table)
 
 
-TaskId = Annotated[str, typer.Argument(metavar="ID", help="The id of the task.")]
-
-
 def show(
-    dataset: DataSet,
-    task_id: TaskId,
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATASET",
+            help="Data set: a folder, a file, or a name. Leave it out for that of the environment.",
+        ),
+    ],
+    task_id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of the task.")] = None,
     split: OneSplit = None,
     env_id: Environment = EXPLORE,
     databases: Databases = None,
@@ -212,79 +217,67 @@ def show(
         toolgym tasks show bundled observatory-001
         toolgym tasks show bundled observatory-001 --json
     """
-    sets = task_sets(env_id, dataset, split, databases, settings)
-    where, tasks = _holder(sets, task_id, dataset)
-    facts = {"id": task_id, "split": where}
-    refusal = tasks.refused.get(task_id)
-    if task_id not in _loaded(tasks, task_id):
-        facts["refused"] = f"[{refusal.code}] {refusal.reason}" if refusal else ""
-    else:
-        task = tasks.get(task_id)
-        facts |= family_of(env_id).shown(task)
-        refusal = tasks.refusal_of(task)
+    place, wanted = (None, dataset) if task_id is None else (dataset, task_id)
+    sets = task_sets(env_id, place, split, databases, settings)
+    for name, tasks in sets.items():
+        try:
+            task = tasks.get(wanted)
+        except ConfigurationError:
+            task = None
+        refusal = tasks.refused.get(wanted)
+        if task is None and refusal is None:
+            continue
+        facts = {"id": wanted, "split": name}
+        if task is not None:
+            facts |= family_of(env_id).shown(task)
+            refusal = tasks.refusal_of(task)
         facts["refused"] = f"[{refusal.code}] {refusal.reason}" if refusal else "no"
-    if as_json:
-        print_json(facts)
-        return
-    say(facts_text(facts))
-
-
-def _loaded(tasks: TaskSet[Any], task_id: str) -> list[str]:
-    """The id, if it is that of a task and not of an entry that could not be loaded."""
-    try:
-        return [tasks.get(task_id).id]
-    except ConfigurationError:
-        return []
-
-
-def _holder(sets: dict[str, TaskSet[Any]], task_id: str, dataset: str) -> tuple[str, TaskSet[Any]]:
-    """The split that has the task.
-
-    Raises:
-        ConfigurationError: None has; the message names the nearest ids.
-    """
-    for split, tasks in sets.items():
-        if task_id in tasks.refused or _loaded(tasks, task_id):
-            return split, tasks
-    ids = [id_ for tasks in sets.values() for id_ in tasks.ids]
-    near = get_close_matches(task_id, ids, n=3) or ids[:3]
+        return print_json(facts) if as_json else say(facts_text(facts))
+    ids = [each for tasks in sets.values() for each in tasks.ids]
+    near = get_close_matches(wanted, ids, n=3) or ids[:3]
     raise ConfigurationError(
-        f"there is no task {task_id!r} in {dataset} ({', '.join(sets)}); there is, for example,"
-        f" {', '.join(near)}."
+        f"there is no task {wanted!r} in {place or env_id} ({', '.join(sets)}); there is, for"
+        f" example, {', '.join(near)}."
     )
 
 
-Sources = Annotated[
-    list[Path], typer.Argument(metavar="DATABASE", help="SQLite files, or folders of them.")
-]
-Out = Annotated[Path, typer.Option(help="The folder to write.")]
-Number = Annotated[int, typer.Option("--n", "-n", min=1, help="Tasks of each database at most.")]
-Seed = Annotated[int, typer.Option(min=0, help="Chooses among the tasks that can be written.")]
-Shares = Annotated[
-    str | None, typer.Option(help="Shares of the levels, such as easy=0.3,medium=0.4,hard=0.3.")
-]
-Tables = Annotated[
-    str | None, typer.Option(help="Tables to ask about, such as singer,song; all without it.")
-]
-Variants = Annotated[int, typer.Option(min=1, help="Tasks that may differ in their values only.")]
-Splits = Annotated[str, typer.Option(help="Splits and their shares, such as train=0.9,dev=0.1.")]
-Link = Annotated[bool, typer.Option("--link", help="Link to the databases instead of copying.")]
-Force = Annotated[
-    bool, typer.Option("--overwrite", "--force", help="Replace a folder that synth has written.")
-]
-
-
 def synth(
-    sources: Sources,
-    out: Out,
-    n: Number = 500,
-    seed: Seed = 0,
-    hardness: Shares = None,
-    tables: Tables = None,
-    variants: Variants = 4,
-    splits: Splits = "dev=1",
-    link: Link = False,
-    force: Force = False,
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="DATABASE", help="SQLite files, or folders of them.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
+    n: Annotated[
+        int, typer.Option("--n", "-n", min=1, help="Maximum number of tasks for each database.")
+    ] = 500,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed that chooses among the tasks that can be written.")
+    ] = 0,
+    hardness: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of each level, such as easy=0.3,medium=0.4,hard=0.3 (default: free)."
+        ),
+    ] = None,
+    tables: Annotated[
+        str | None,
+        typer.Option(help="Tables to ask about, such as singer,song (default: all tables)."),
+    ] = None,
+    variants: Annotated[
+        int, typer.Option(min=1, help="Maximum number of tasks that differ in their values only.")
+    ] = 4,
+    splits: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of each split, such as train=0.9,dev=0.1 (default: train, dev and test as"
+            " for a bare database: 0.8, 0.1, 0.1)."
+        ),
+    ] = None,
+    link: Annotated[
+        bool, typer.Option("--link", help="Link to the databases instead of copying them.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a folder that synth has written.")
+    ] = False,
     env_id: Environment = EXPLORE,
     workers: Workers = None,
     ray: Ray = None,
@@ -293,11 +286,9 @@ def synth(
 ) -> None:
     """Write tasks for databases that have none, as a folder in the Spider layout.
 
-    Several splits divide three databases or more by database, fewer by what is asked: no question
-    and no query, whatever its values, occurs in two. The same seed gives the same tasks.
-
-    With --workers the databases are divided among processes of this machine, with --ray among
-    those of a cluster (docs/ray.md); the tasks are the same.
+    Three databases or more are divided into splits by database, fewer by the form of the query: no
+    question and no query, whatever its values, is in two splits. The same seed gives the same
+    tasks, also with --workers or --ray, which divide the databases among processes.
 
     Example:
         toolgym tasks synth my.db --out tasks
@@ -311,10 +302,10 @@ def synth(
         options["hardness"] = shares_of("--hardness", hardness)
     if tables is not None:
         options["tables"] = [name.strip() for name in tables.split(",") if name.strip()]
-    shares = shares_of("--splits", splits)
+    shares = shares_of("--splits", splits) if splits is not None else {}
     family = family_of(env_id)
     with spread_of(ray, workers) as spread, progress_bar("tasks written", quiet=quiet) as progress:
-        order = SynthesisOrder(tuple(sources), out, shares, options, link, force, spread)
+        order = SynthesisOrder(tuple(sources), out, shares, options, link, overwrite, spread)
         summary = family.synthesize(order, progress)
     if as_json:
         print_json(summary)
@@ -323,18 +314,21 @@ def synth(
 
 
 def invent(
-    out: Out,
-    n: Annotated[int, typer.Option("--n", "-n", min=1, max=100_000, help="How many.")] = 100,
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
+    n: Annotated[
+        int, typer.Option("--n", "-n", min=1, max=100_000, help="Number of databases.")
+    ] = 100,
     first: Annotated[
-        int, typer.Option(min=0, help="The number of the first; each is always the same one.")
+        int,
+        typer.Option(min=0, help="Number of the first database; each number is one database."),
     ] = 0,
     env_id: Environment = EXPLORE,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Invent databases, small ones of many topics, for tasks to be written for.
+    """Write small invented databases of many topics, for `toolgym tasks synth`.
 
-    A model that learns from a few databases learns their tables by heart. Of hundreds it cannot: it
+    A model that is trained on a few databases memorizes their tables. With hundreds of databases it
     has to read the schema.
 
     Example:
@@ -350,10 +344,10 @@ def invent(
 
 
 def shares_of(option: str, text: str) -> dict[str, float]:
-    """The shares in a text such as `train=0.9,dev=0.1`.
+    """Parse shares such as `train=0.9,dev=0.1`.
 
     Raises:
-        ConfigurationError: It is not of that form.
+        ConfigurationError: The text is not of that form.
     """
     shares: dict[str, float] = {}
     for part in text.split(","):
@@ -386,31 +380,23 @@ def _print_synthesis(summary: Mapping[str, Any]) -> None:
         table.add_row(name, *(f"{number:,}" for number in numbers))
     print_table(table)
     for name, source in sources.items():
-        _print_reasons(name, source)
+        rejected = sorted(source["rejected"].items(), key=lambda pair: (-pair[1], pair[0]))
+        reasons = ", ".join(f"{count:,} {code}" for code, count in rejected if count)
+        say(f"\n{name}: rejected: {reasons or 'none'}")
+        for level, why in source["missing"].items():
+            say(f"  too few {level}: {why}")
+        for left_out, why in source["left_out"].items():
+            say(f"  left out: {left_out}: {why}")
     for name, why in summary["refused"].items():
         say(f"\n{name}: no tasks: {why}")
     counted = ", ".join(f"{count:,} {split}" for split, count in summary["splits"].items())
-    dropped = (
-        f" ({summary['dropped']:,} left out that two would share)" if summary["dropped"] else ""
-    )
+    dropped = f" ({summary['dropped']:,} dropped: in two splits)" if summary["dropped"] else ""
     say(f"\n{summary['out']}: {counted}{dropped}")
 
 
-def _print_reasons(name: str, source: Mapping[str, Any]) -> None:
-    """Why candidates became no tasks, and what is not asked about."""
-    rejected = sorted(source["rejected"].items(), key=lambda pair: (-pair[1], pair[0]))
-    reasons = ", ".join(f"{count:,} {code}" for code, count in rejected if count)
-    say(f"\n{name}: rejected: {reasons or 'none'}")
-    for level, why in source["missing"].items():
-        say(f"  too few {level}: {why}")
-    for left_out, why in source["left_out"].items():
-        say(f"  left out: {left_out}: {why}")
-
-
 command = typer.Typer(
-    help="""Look at the tasks of a data set, or write some.
+    help="""Check, count and show the tasks of a data set, or write tasks.
 
-\b
 Example:
     toolgym tasks check bundled --split dev
     toolgym tasks synth my.db --out tasks

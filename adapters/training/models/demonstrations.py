@@ -19,9 +19,7 @@ import random
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
-import gymnasium as gym
 import sqlglot
-from gymnasium.envs.registration import load_env_creator
 from sqlglot import expressions as exp
 
 from toolgym import registration
@@ -121,11 +119,10 @@ def has_novice(env_id: str) -> bool:
 
     Nothing is made: one that a function makes, and one that nobody has registered, has none.
     """
-    registration.load_environments()
-    if env_id not in gym.registry:
+    try:
+        made_by = registration.environment_creator(env_id)
+    except ConfigurationError:
         return False
-    entry = gym.spec(env_id).entry_point
-    made_by: Any = load_env_creator(entry) if isinstance(entry, str) else entry
     return getattr(made_by, "novice", ToolEnv.novice) is not ToolEnv.novice
 
 

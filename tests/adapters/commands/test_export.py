@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from adapters.commands.export import command
 from tests.adapters.conftest import NOTES
 from toolgym import policies, rollout
-from toolgym.cli import told_in_sentences
+from toolgym.cli import application
 from toolgym.commands.episode_output import Output
 from toolgym.runs.run import Run
 
@@ -19,11 +17,7 @@ JSONL = ("--format", "jsonl")
 
 
 def run(*arguments: Any) -> Any:
-    app = typer.Typer()
-    for each in command.registered_commands:
-        assert each.callback is not None
-        app.command(each.name)(told_in_sentences(each.callback))
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(application(), ["export", *map(str, arguments)])
 
 
 def lines(place: Path, split: str = "train") -> list[dict[str, Any]]:
@@ -143,7 +137,7 @@ def test_an_episode_of_an_older_version_is_left_out_where_it_cannot_be_told(tmp_
 WRONG = {
     ("rows", "sqlgym/Explore-v0", "--for", "ray"): "--for must be one of trl, verl, skyrl",
     ("rows", "sqlgym/Explore-v0", "--split", "exam"): "bundled has no split 'exam'",
-    ("rows", NOTES, "--split", "dev"): f"{NOTES} does not take these arguments",
+    ("rows", NOTES, "--split", "dev"): f"{NOTES} has no option 'split'; leave it out",
     (
         "demonstrations",
         NOTES,

@@ -52,12 +52,13 @@ PROJECT = """
 COMMAND = '''
     """A command of this package."""
 
+    from typing import Annotated
 
-    def command(count: int = 3) -> None:
+    import typer
+
+
+    def command(count: Annotated[int, typer.Option(help="Number of safes.")] = 3) -> None:
         """Say how many safes there are.
-
-        Args:
-            count: Of the safes.
 
         Example:
             toolgym safes --count 2
@@ -122,8 +123,7 @@ def test_it_is_listed_played_and_evaluated(toolgym: Toolgym) -> None:
     assert json.loads(toolgym("eval", ENV, "--json"))["accuracy"] == 1.0
     assert toolgym("safes", "--count", "2") == "2 safes\n"
     help_text = toolgym("safes", "--help")
-    assert "Of the safes." in help_text
-    assert "Args:" not in help_text
+    assert "Number of safes." in help_text
 
 
 @signatures("names its arguments")

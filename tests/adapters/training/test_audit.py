@@ -10,12 +10,10 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from adapters.commands import audit as on_the_command_line
 from adapters.training.models.demonstrations import NoisyDemonstrator
 from adapters.training.runs.audit import audit, sample
 from adapters.training.runs.settings import resolve
@@ -25,7 +23,7 @@ from sqlgym.judging import recheck as second_rule
 from sqlgym.judging.answers import GoldAnswer, matches
 from sqlgym.judging.recheck import Gold, gold_of, recheck, same_answer
 from toolgym import ConfigurationError, TaskSet, policies, registration, rollout
-from toolgym.cli import told_in_sentences
+from toolgym.cli import application
 from toolgym.records import EpisodeRecord
 from toolgym.runs.run import Run
 
@@ -346,9 +344,7 @@ def test_the_second_rule_imports_nothing_of_the_first() -> None:
 
 
 def on_command_line(*arguments: object) -> Any:
-    app = typer.Typer()
-    app.command()(told_in_sentences(on_the_command_line.command))
-    return CliRunner().invoke(app, list(map(str, arguments)))
+    return CliRunner().invoke(application(), ["audit", *map(str, arguments)])
 
 
 def test_agreement_is_told_with_its_interval_and_exits_with_0(run: Run) -> None:

@@ -16,12 +16,10 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
-import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from adapters.commands import preflight as on_the_command_line
 from adapters.commands.preflight import training_settings
 from adapters.reference.chat import check_template
 from adapters.tiny.model import TinySize, build_model
@@ -46,7 +44,7 @@ from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import TrainSettings, resolve
 from toolgym import ConfigurationError, Task, ToolEnv, registration
 from toolgym.calls import render_call
-from toolgym.cli import told_in_sentences
+from toolgym.cli import application
 from toolgym.episode import Outcome
 from toolgym.messages import episode_messages
 from toolgym.policies import Situation
@@ -675,9 +673,7 @@ def folder(untaught: tuple[Any, Any], tmp_path_factory: Any) -> Path:
 
 
 def on_command_line(*arguments: object) -> Any:
-    app = typer.Typer()
-    app.command()(told_in_sentences(on_the_command_line.command))
-    return CliRunner().invoke(app, list(map(str, arguments)))
+    return CliRunner().invoke(application(), ["preflight", *map(str, arguments)])
 
 
 SMALL = ("--tasks", 4, "--tries", 6, "--quiet")

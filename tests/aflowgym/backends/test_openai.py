@@ -223,7 +223,7 @@ def test_the_command_line_names_a_backend_with_its_options(model):
     with ScriptedServer(model) as server:
         named = json.dumps({"name": "openai:m", "base_url": server.url})
         command = ["eval", "aflowgym/Compose-v0", "--n", "6", "--json", "--set", f"backend={named}"]
-        done = CliRunner().invoke(application("eval"), command)
+        done = CliRunner().invoke(application(), command)
 
     told = json.loads(done.stdout)
     assert (told["episodes"], told["unscored"], told["answered"]) == (6, 0, 1.0), told

@@ -4,15 +4,13 @@ import json
 import random
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import aflowgym
 from aflowgym.statistics.tables import workflow_statistics
 from aflowgym.statistics.workflows import readings
 from toolgym import policies, rollout
-from toolgym.cli import told_in_sentences
-from toolgym.commands import stats
+from toolgym.cli import application
 from toolgym.records import EpisodeRecord
 from toolgym.runs.run import Run
 
@@ -132,9 +130,7 @@ def run(tmp_path_factory):
 
 
 def told(*arguments):
-    app = typer.Typer()
-    app.command()(told_in_sentences(stats.command))
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(application(), ["stats", *map(str, arguments)])
 
 
 def test_the_command_tells_all_tables_of_a_run(run):

@@ -1,27 +1,25 @@
 """The shell around the commands: finding them, their help, and what an error becomes."""
 
+import json
 import re
 import signal
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from tests.toolgym.commands.command_line import (
     SCRIPT,
     environ,
     install,
     names_torch_free,
+    on_path,
     python,
     run,
     run_here,
 )
-from toolgym.cli import help_text, told_in_sentences
 from tools.make_docs import PAGES, ROOT, our_commands
 
 STRANGER = '''
@@ -88,75 +86,6 @@ def test_the_version_is_that_of_the_distribution_and_needs_no_command(broken):
     assert (shown.stdout, shown.stderr) == (f"toolgym {version('toolgym')}\n", "")
 
 
-def greet(
-    context: typer.Context,
-    name: str,
-    count: int = 3,
-    loud: bool = False,
-    out: "Path | None" = None,
-    level: Annotated[int, typer.Option("--lev", help="Its own help.")] = 1,
-    kind: Annotated[str, typer.Argument(metavar="KIND")] = "a",
-    weight=5,
-    old: str = typer.Option("x", "--old-name"),
-) -> None:
-    """Greet somebody.
-
-    Args:
-        context: Where it runs.
-        name: Who is greeted, by a name
-            that may go on.
-        count (int): How often: at least once.
-        loud: In capitals.
-
-        out: Where to.
-        level: Not this.
-        kind: Of greeting.
-        weight: Of the voice.
-        old: As before.
-        nobody: No parameter.
-
-    Example:
-        toolgym greet Bob
-    """
-    typer.echo(repr((name, count, loud, out, level, kind, weight, old)))
-
-
-def shown_by(function, *arguments):
-    """What a command prints that is made of a function as those of entry points are."""
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command("greet", help=help_text(function))(told_in_sentences(function))
-    done = CliRunner().invoke(app, [*arguments], terminal_width=80)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def test_the_args_of_a_docstring_are_the_help_of_options_and_arguments():
-    page = shown_by(greet, "--help")
-
-    told = dict(re.findall(r"^  (\S+) .*?  ([A-Z].*?)(?:  \[.*)?$", page, re.M))
-    assert told == {
-        "name": "Who is greeted, by a name that may go on.",
-        "KIND": "Of greeting.",
-        "--count": "How often: at least once.",
-        "--loud": "In capitals.",
-        "--out": "Where to.",
-        "--lev": "Its own help.",
-        "--weight": "Of the voice.",
-        "--old-name": "As before.",
-        "--help": "Show this message and exit.",
-    }
-    assert "  Greet somebody.\n\n  Example:\n      toolgym greet Bob\n" in page
-    assert "Args:" not in page
-    assert "No parameter" not in page
-
-
-def test_a_command_with_args_in_its_docstring_takes_what_it_took():
-    options = ["--count", "2", "--loud", "--lev", "4", "--weight", "7", "--old-name", "z"]
-
-    assert shown_by(greet, "Bob") == "('Bob', 3, False, None, 1, 'a', 5, 'x')\n"
-    assert shown_by(greet, "Bob", "b", *options) == "('Bob', 2, True, None, 4, 'b', 7, 'z')\n"
-
-
 def test_a_command_of_another_package_is_found(stranger):
     assert "Fail in a way of your choice." in run_here("--help", path=stranger).stdout
     assert "all is well" in run_here("fail", "not", path=stranger).stdout
@@ -212,7 +141,7 @@ def test_a_traceback_is_shown_where_it_is_asked_for(stranger):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["fial", "x"], "Did you mean 'fail'?"),
+        (["fial", "x"], "did you mean fail?"),
         (["fail"], "kind"),
         (["fail", "x", "--quickly"], "--quickly"),
         (["fail", "parameter"], "this is no name"),
@@ -289,6 +218,77 @@ def test_the_package_can_be_run_as_a_module():
     )
 
     assert (done.returncode, done.stdout) == (0, f"toolgym {version('toolgym')}\n")
+
+
+LOCKS = (ROOT / "docs" / "own-environment.md").read_text("utf-8").split("```python\n")[1]
+
+
+@pytest.fixture
+def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of an environment in `mygym.py` in the current folder."""
+    (tmp_path / "mygym.py").write_text(LOCKS.partition("```")[0])
+    monkeypatch.chdir(tmp_path)
+    return "mygym:mygym/Locks-v0"
+
+
+@pytest.mark.integration
+def test_an_environment_in_a_module_of_the_current_folder_is_played_by_module_and_id(own_module):
+    def toolgym(*arguments: str) -> str:
+        done = run(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert json.loads(toolgym("eval", own_module, "--json", "--out", "runs/x"))["accuracy"] == 1
+    assert f'"env_id": "{own_module}"' in Path("runs/x/config.json").read_text()
+    assert "Turn the dial" in toolgym("envs", own_module)
+    assert "playable: 10" in toolgym("tasks", "check", "--env", own_module)
+    assert "question: Open it." in toolgym("tasks", "show", "safe-3", "--env", own_module)
+    assert "10 train" in toolgym("export", "rows", own_module, "--out", "rows", "--format", "jsonl")
+    assert Path(toolgym("report", "runs/x").strip()).is_file()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "told"),
+    [
+        ("mygym/Locks-v0", "give MODULE:ID, such as mymodule:mygym/Locks-v0."),
+        ("mygym:Locks", "The module 'mygym' registers mygym/Locks-v0."),
+        ("mygym.py:mygym/Locks-v0", "Name it as in `import mygym`"),
+        ("nomodule:mygym/Locks-v0", "No module named 'nomodule'"),
+        ("broken:mygym/Locks-v0", "'broken' cannot be imported: ZeroDivisionError"),
+    ],
+)
+def test_a_wrong_id_of_an_own_environment_is_answered_with_the_form(own_module, env_id, told):
+    Path("broken.py").write_text("1 / 0")
+
+    with on_path(Path.cwd()):
+        done = run_here("eval", env_id)
+
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert told in done.stderr
+
+
+def test_an_option_that_an_own_environment_lacks_is_answered_with_its_options(own_module):
+    with on_path(Path.cwd()):
+        done = run_here("eval", own_module, "--split", "dev")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"toolgym: {own_module} has no option 'split'; leave it out."
+        " Its options: step_limit, parsing, rewards, render_mode.\n"
+    )
+
+
+def test_a_missing_environment_is_answered_with_those_there_are():
+    done = run_here("play")
+
+    assert done.returncode == 2
+    assert "missing argument 'ENV_ID'. Environments: aflowgym/Compose-v0, " in done.stderr
+
+
+def test_an_abbreviated_option_is_answered_with_the_option_and_a_strange_one_with_none():
+    assert "--lr; did you mean --learning-rate? See" in run_here("train", "--lr", "1").stderr
+    assert "--split?" in run_here("tasks", "stats", "--splt", "dev").stderr
+    assert "no such option: --zebra. See" in run_here("tasks", "stats", "--zebra").stderr
 
 
 @pytest.mark.parametrize(

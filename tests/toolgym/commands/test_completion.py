@@ -41,61 +41,12 @@ def test_the_commands_are_offered():
         ("toolgym eval ", ENVIRONMENTS),
         ("toolgym play sqlgym/T", ["sqlgym/TextToSQL-v0"]),
         ("toolgym eval sqlgym/Explore-v0 --po", ["--policy", "--policy-set"]),
-        ("toolgym eval aflowgym/Compose-v0 --dataset ", ["bundled", "tiny"]),
-        ("toolgym tasks show t", ["tiny"]),
-        ("toolgym train --trainer ", ["trl", "reference"]),
-        ("toolgym eval --report-to w", ["wandb"]),
-        ("toolgym tasks check bundled --split ", ["train", "dev", "test"]),
+        ("toolgym tasks check --env aflowgym/C", ["aflowgym/Compose-v0"]),
     ],
 )
-def test_words_of_a_fixed_kind_are_offered(line, offered):
-    assert complete(line) == offered
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two runs, one of them with checkpoints, and things that are none."""
-    for name in (
-        "runs/explore-001",
-        "runs/explore-002",
-        "single",
-        "runs/$(touch pwned)",
-        "runs/a b",
-    ):
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "config.json").write_text("{}")
-    for name in ("warmup", "final"):
-        (tmp_path / "runs/explore-001/checkpoints" / name).mkdir(parents=True)
-    (tmp_path / "runs/notes").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_run_folders_are_offered_from_here_and_from_what_was_typed(place):
-    both = ["runs/explore-001", "runs/explore-002"]
-
-    assert complete("toolgym stats ") == [*both, "single"]
-    for command in ("audit", "report", "report single"):
-        assert complete(f"toolgym {command} runs/") == both
-    assert complete("toolgym eval x --compare runs/explore-001 runs/explore-002"[:-1]) == both
-    assert complete(f"toolgym train --resume {place}/si") == [f"{place}/single"]
-    assert complete("toolgym stats runs/n") == []
-
-
-def test_checkpoints_are_offered_where_a_model_is_wanted(place):
-    checkpoints = [f"runs/explore-001/checkpoints/{name}" for name in ("final", "warmup")]
-
-    assert complete("toolgym train --model ") == ["smollm2", *checkpoints]
-    assert complete("toolgym eval --policy ") == [
-        *("expert", "random", "openai:", "smollm2"),
-        *checkpoints,
-    ]
-    assert complete("toolgym eval --policy runs/explore-001/checkpoints/f") == checkpoints[:1]
-
-
-def test_a_folder_that_cannot_be_read_offers_nothing(place):
-    assert complete(f"toolgym stats {place}/nowhere/") == []
-    assert complete(f"toolgym stats {place}/single/config.json/") == []
+def test_environments_and_options_are_offered(line, offered):
+    ours = [word for word in complete(line) if word.startswith(("sqlgym", "aflowgym", "--"))]
+    assert ours == offered
 
 
 def test_a_broken_package_is_no_disturbance(tmp_path):
@@ -103,13 +54,11 @@ def test_a_broken_package_is_no_disturbance(tmp_path):
     points = {
         "toolgym.commands: crash": "broken:command",
         "toolgym.environments: broken": "broken",
-        "toolgym.model_names: broken": "broken:names",
     }
     folder = install(tmp_path, "broken", module, points)
 
     assert "eval" in complete("toolgym ", path=folder)
-    assert complete("toolgym eval ", path=folder) == ENVIRONMENTS
-    assert "smollm2" in complete("toolgym train --model ", path=folder)
+    assert set(ENVIRONMENTS) <= set(complete("toolgym eval ", path=folder))
 
 
 @pytest.mark.nightly
@@ -119,16 +68,16 @@ def test_zsh_and_fish_are_told_what_a_command_does():
     asked |= {"_TOOLGYM_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     fish = run_here(**asked).stdout
 
-    assert zsh.startswith('_arguments \'*: :(("tasks":"Look at the tasks of a data set')
-    assert fish.startswith("tasks\tLook at the tasks of a data set")
+    assert zsh.startswith('_arguments \'*: :(("tasks":"Check, count and show the tasks')
+    assert fish.startswith("tasks\tCheck, count and show the tasks")
 
 
 @pytest.mark.integration
-def test_completing_imports_no_training_library_and_no_environment():
+def test_completing_imports_no_training_library_and_no_parser_of_sql():
     code = (
         "import atexit, os, sys;"
-        "os.environ |= {'_TOOLGYM_COMPLETE': 'complete_bash', 'COMP_CWORD': '3',"
-        " 'COMP_WORDS': 'toolgym train --model '};"
+        "os.environ |= {'_TOOLGYM_COMPLETE': 'complete_bash', 'COMP_CWORD': '2',"
+        " 'COMP_WORDS': 'toolgym train sq'};"
         "atexit.register(lambda: sys.__stdout__.write(' '.join(sys.modules)));"
         "from toolgym.cli import main; main()"
     )
@@ -137,13 +86,13 @@ def test_completing_imports_no_training_library_and_no_environment():
 
     modules = set(shown.stdout.split())
     assert "adapters.commands.train" in modules
-    assert modules & {"torch", "transformers", "trl", "sqlglot", "numpy"} == set()
+    assert modules & {"torch", "transformers", "trl", "sqlglot"} == set()
 
 
 # Real shells.
 
-LINES = ("toolgym eval sql", "toolgym stats runs/explore-001 --ph", "toolgym stats runs/")
-OFFERED = [ENVIRONMENTS[2:], ["--phase"], ["runs/explore-001", "runs/explore-002"]]
+LINES = ("toolgym eval sql", "toolgym stats runs/explore-001 --ph")
+OFFERED = [ENVIRONMENTS[2:], ["--phase"]]
 
 BASH = """
     source completion.sh
@@ -190,27 +139,26 @@ def asked(shell: list[str], place: Path, code: str) -> list[str]:
         timeout=600,
     )
     assert done.stderr == ""
-    assert not (place / "pwned").exists()
     return done.stdout.splitlines()
 
 
 @pytest.mark.integration
-def test_bash_completes_by_its_script(place):
-    shown = asked(["bash", "--norc", "-c"], place, BASH)
+def test_bash_completes_by_its_script(tmp_path):
+    shown = asked(["bash", "--norc", "-c"], tmp_path, BASH)
 
     assert [line.strip(";").split(";") for line in shown] == OFFERED
 
 
 @pytest.mark.nightly
-def test_zsh_completes_by_its_script(place):
-    shown = asked(["zsh", "-f", "-c"], place, ZSH)
+def test_zsh_completes_by_its_script(tmp_path):
+    shown = asked(["zsh", "-f", "-c"], tmp_path, ZSH)
 
     assert all(word in line for words, line in zip(OFFERED, shown, strict=True) for word in words)
 
 
 @pytest.mark.nightly
-def test_fish_completes_by_its_script(place):
-    shown = asked(["fish", "--no-config", "-c"], place, FISH)
+def test_fish_completes_by_its_script(tmp_path):
+    shown = asked(["fish", "--no-config", "-c"], tmp_path, FISH)
 
     assert [line.split(";") for line in shown] == OFFERED
 

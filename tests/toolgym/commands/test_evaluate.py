@@ -62,7 +62,7 @@ def stranger(tmp_path: Path) -> Path:
 
 def evaluated(*arguments: str, env_id: str = ENV_ID) -> Result:
     """Run `toolgym eval sqlgym/Explore-v0 ARGUMENTS` in this process."""
-    return CliRunner().invoke(application("eval"), ["eval", env_id, *arguments])
+    return CliRunner().invoke(application(), ["eval", env_id, *arguments])
 
 
 def figures(*arguments: str) -> dict[str, Any]:

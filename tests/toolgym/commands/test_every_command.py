@@ -25,8 +25,9 @@ EXPLORE = "sqlgym/Explore-v0"
 def leaves() -> dict[str, Any]:
     """Every command that does something, by its words."""
     found = {}
+    app = typer.main.get_command(cli.application())
     for name in our_commands():
-        command = typer.main.get_command(cli.application(name)).commands[name]
+        command = app.get_command(typer.Context(app), name)
         inside = getattr(command, "commands", None)
         found |= {f"{name} {each}": part for each, part in inside.items()} if inside else {}
         found |= {} if inside else {name: command}

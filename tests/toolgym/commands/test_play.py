@@ -22,7 +22,11 @@ from toolgym.tools import specs_from
 
 TOOLS = ExploreEnv.tools
 SOME = settings(max_examples=40)
-TASK = ("sqlgym/Explore-v0", "--task", "ferry_line-001")  # How many ports does the company serve?
+TASK = (
+    "sqlgym/Explore-v0",
+    "--task-id",
+    "ferry_line-001",
+)  # How many ports does the company serve?
 
 SEVERAL = specs_from(
     [
@@ -41,7 +45,7 @@ SEVERAL = specs_from(
 def played(*lines: str, options: tuple[str, ...] = TASK) -> Result:
     """Play an episode with these lines as the input, in this process."""
     typed = "".join(f"{line}\n" for line in lines)
-    return CliRunner().invoke(application("play"), ["play", *options], input=typed)
+    return CliRunner().invoke(application(), ["play", *options], input=typed)
 
 
 def test_a_right_answer_is_told_with_the_parts_of_its_score():
@@ -78,8 +82,8 @@ def test_a_mistake_of_the_agent_is_answered_as_a_model_would_be():
 def test_a_line_that_is_no_call_costs_nothing():
     page = played("descrbe ports", "what now", "", "answer 12").stdout
 
-    assert "'descrbe' is no tool. Did you mean 'describe'?" in page
-    assert "'what' is no tool. Type help to see what is there." in page
+    assert "'descrbe' is no tool. Did you mean describe?" in page
+    assert "'what' is no tool. Type help to see them." in page
     assert "Score 1.000." in page
 
 
@@ -88,19 +92,13 @@ def hints(page: str) -> list[str]:
     return [line.removeprefix("hint: ") for line in page.splitlines() if line.startswith("hint: ")]
 
 
-def test_a_hint_costs_nothing_and_is_the_same_until_a_call_is_made():
-    page = played("hint", "hint", "answer 12").stdout
-
-    assert hints(page) == ['{"name": "describe", "arguments": {"table_name": "ports"}}'] * 2
-    assert "Correct. Score 1.000. Hints: 1." in page
-
-
-def test_a_hint_goes_on_from_the_calls_that_were_made():
+def test_a_hint_costs_nothing_and_is_the_first_call_of_the_expert_that_was_not_made():
     count = '{"name": "query", "arguments": {"sql": "SELECT count(*) FROM ports"}}'
-    page = played("describe ports", "hint", count, "hint", "answer 12").stdout
+    page = played("hint", "hint", "describe ports", "hint", count, "hint", "answer 12").stdout
 
-    assert hints(page) == [count, '{"name": "answer", "arguments": {"value": 12}}']
-    assert "not the expert's" not in page
+    first = '{"name": "describe", "arguments": {"table_name": "ports"}}'
+    assert hints(page) == [first, first, count, '{"name": "answer", "arguments": {"value": 12}}']
+    assert "Correct. Score 0.981." in page
 
 
 @pytest.mark.parametrize(
@@ -163,24 +161,21 @@ def door(request):
 def test_without_a_solution_of_the_family_the_expert_answers(door):
     page = played("pull 1", options=(door,)).stdout
 
-    assert 'The expert answers: {"name": "pull", "arguments": {"hard": 3}}' in page
-    assert "pull HARD: Pull the handle. It ends the episode and costs no call." in page
+    assert 'last call of the expert: {"name": "pull", "arguments": {"hard": 3}}' in page
+    assert "pull HARD (ends the episode, costs no call): Pull the handle." in page
 
 
 @pytest.mark.parametrize("door", [Door], indirect=True)
-def test_without_an_expert_too_the_answer_is_said_not_to_be_known(door):
+def test_without_an_expert_there_is_no_hint(door):
     page = played("hint", "pull 1", options=(door,)).stdout
 
     assert "Door has no expert" in page
-    assert "The right answer is not known" in page
 
 
 def test_help_names_the_tools_with_their_arguments():
     page = played("help", "quit").stdout
 
     assert page.count("  query SQL: Run one SELECT statement") == 2
-    assert "Submit the answer and end the episode. It costs no call.\n" in page
-    assert "It ends the episode" not in page
 
 
 @pytest.mark.parametrize("lines", [("quit",), ()])
@@ -334,7 +329,7 @@ def test_a_value_in_json_keeps_its_type(value):
     ("line", "arguments"),
     [
         ("turn left 5", {"dial": "left", "to": 5}),
-        ("turn 'the left' 5 it is stuck", {"dial": "the left", "to": 5, "why": "it is stuck"}),
+        ("turn left 5 it is stuck", {"dial": "left", "to": 5, "why": "it is stuck"}),
         ("turn left's 5", {"dial": "left's", "to": 5}),
         ("turn left", {"dial": "left"}),
         ("turn", {}),
@@ -359,4 +354,3 @@ def test_who_follows_each_hint_plays_the_episode_of_the_expert():
     page = played(*lines, options=(env_id, "--seed", "1")).stdout
 
     assert [json.loads(call) for call in hints(page)] == expected
-    assert "not the expert's" not in page

@@ -5,13 +5,11 @@ import math
 
 import gymnasium as gym
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import toolgym.statistics
 from toolgym import Task, TaskSet, ToolEnv, policies, rollout, tool
-from toolgym.cli import told_in_sentences
-from toolgym.commands import stats
+from toolgym.cli import application
 from toolgym.family import TaskFamily
 from toolgym.runs.run import Run
 from toolgym.statistics import Share, Statistics, Table
@@ -84,9 +82,7 @@ def folder(tmp_path):
 
 
 def told(*arguments):
-    app = typer.Typer()
-    app.command()(told_in_sentences(stats.command))
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(application(), ["stats", *map(str, arguments)])
 
 
 def test_the_tables_of_the_family_are_printed_with_their_intervals(folder):

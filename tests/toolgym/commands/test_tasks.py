@@ -20,7 +20,6 @@ def folder(tmp_path):
     ]
     entries = [{"db_id": "shop", "question": f"{n % 2}?", "query": g} for n, g in enumerate(golds)]
     (tmp_path / "dev.json").write_text(json.dumps([*entries, {"db_id": "shop"}]))
-    (tmp_path / "hopeless.json").write_text(json.dumps(entries[1:2]))
     return tmp_path
 
 
@@ -28,7 +27,8 @@ def test_the_report_counts_and_lists_what_is_refused_and_asked_twice(folder):
     done = run_here("tasks", "check", str(folder))
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1:] == [
+    assert done.stdout.splitlines() == [
+        f"{folder}: 4 tasks (4 dev) on 1 items",
         "playable: 2",
         "refused: 2 (1 missing_key, 1 empty_gold)",
         f"  dev-00003 [missing_key] {folder}/dev.json, entry 3: 'query' is missing or is no text.",
@@ -49,12 +49,29 @@ def test_json_is_one_object_on_stdout_and_nothing_else(folder):
     assert done.stderr == ""
 
 
-def test_a_split_of_which_nothing_can_be_played_is_a_failure_after_the_report(folder):
-    done = run_here("tasks", "check", str(folder), "--split", "hopeless")
+@pytest.mark.parametrize("words", ["check", "stats", "check --json", "stats --json"])
+def test_a_set_of_which_nothing_can_be_played_is_a_failure_with_the_first_reasons(folder, words):
+    entry = {"db_id": "shop", "question": "?", "query": "SELECT name FROM fruit WHERE 0"}
+    (folder / "dev.json").write_text(json.dumps([entry, {"db_id": "shop"}]))
+
+    done = run_here("tasks", *words.split(), str(folder))
 
     assert done.returncode == 2
-    assert "refused: 1 (1 empty_gold)" in done.stdout
-    assert "none of the 1 tasks" in done.stderr
+    assert "refused" in done.stdout
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"toolgym: none of the 2 tasks of {folder} is playable.")
+    assert f"dev-00001 [missing_key]: {folder}/dev.json, entry 1: 'query' is missing" in line
+    assert "dev-00000 [empty_gold]: its gold SQL finds no rows." in line
+
+
+def test_every_id_of_the_report_can_be_shown(folder):
+    (folder / "train.json").write_text((folder / "dev.json").read_text())
+    report = json.loads(run_here("tasks", "check", str(folder), "--json").stdout)
+
+    assert report["splits"] == {"train": 4, "dev": 4}
+    ids = {each["task_id"] for each in report["refused"]}
+    for task_id in ids.union(*report["duplicates"]):
+        assert run_here("tasks", "show", str(folder), task_id).returncode == 0
 
 
 def test_a_long_list_is_cut_and_says_how_to_see_the_rest(folder):

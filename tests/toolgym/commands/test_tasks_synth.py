@@ -84,12 +84,15 @@ def test_the_summary_has_levels_rejections_and_what_went_where(written):
     assert "Traceback" not in done.stderr
 
 
-def test_json_is_one_object_and_all_tasks_are_in_dev_by_default(harbour, tmp_path):
+def test_json_is_one_object_and_the_splits_are_those_of_a_bare_database(harbour, tmp_path):
     done = tasks("synth", harbour, "--out", tmp_path / "out", "--n", 12, "--json")
     told = json.loads(done.stdout)
     source = told["sources"]["harbour"]
 
-    assert told["splits"] == {"dev": 12}
+    for split in ("train", "dev", "test"):
+        bare = load_tasks(harbour, split, synthesis={"n": 12})
+        assert load_tasks(tmp_path / "out", split).ids == bare.ids
+        assert told["splits"][split] == len(bare)
     assert source.keys() == {
         "candidates",
         "kept",
@@ -100,7 +103,6 @@ def test_json_is_one_object_and_all_tasks_are_in_dev_by_default(harbour, tmp_pat
     }
     assert sum(source["by_hardness"].values()) == source["kept"] == 12
     assert sum(source["rejected"].values()) + source["kept"] <= source["candidates"] + 12
-    assert not (tmp_path / "out" / "train_spider.json").exists()
 
 
 @pytest.mark.integration
@@ -112,6 +114,22 @@ def test_the_same_seed_writes_the_same_bytes_and_another_seed_others(harbour, tm
 
     assert first == again
     assert first != other
+
+
+def test_what_synth_writes_is_what_check_show_eval_and_train_read(harbour, tmp_path):
+    out = tmp_path / "tasks"
+    assert tasks("synth", harbour, "--out", out, "--n", 40).returncode == 0
+    report = json.loads(tasks("check", out, "--json").stdout)
+
+    assert report["playable"] == report["tasks"] == 40
+    assert list(report["splits"]) == ["train", "dev", "test"]
+    for split in report["splits"]:
+        task_id = load_tasks(out, split).ids[0]
+        assert f"split: {split}\n" in tasks("show", out, task_id).stdout
+    made = {"dataset": str(out)}
+    assert len(gym.make("sqlgym/Explore-v0", **made).unwrapped.tasks) == report["splits"]["train"]
+    done = run_here("eval", "sqlgym/Explore-v0", "--dataset", out, "--n", 1, "--json")
+    assert json.loads(done.stdout)["split"] == "dev"
 
 
 def test_options_choose_levels_and_tables_and_a_link_copies_nothing(harbour, tmp_path):
@@ -136,7 +154,7 @@ def test_several_files_and_folders_become_one_set(harbour, tmp_path):
 
 def test_a_folder_that_is_there_is_replaced_only_if_it_was_written_here(harbour, written, tmp_path):
     out = tmp_path / "out"
-    assert tasks("synth", harbour, "--out", out, "--n", 5).returncode == 0
+    assert tasks("synth", harbour, "--out", out, "--n", 5, "--splits", "dev=1").returncode == 0
     before = (out / "dev.json").read_bytes()
 
     done = tasks("synth", harbour, "--out", out, "--n", 9)
@@ -144,13 +162,14 @@ def test_a_folder_that_is_there_is_replaced_only_if_it_was_written_here(harbour,
     assert "is there already: name another folder, or add --overwrite" in done.stderr
     assert (out / "dev.json").read_bytes() == before
 
-    assert tasks("synth", harbour, "--out", out, "--n", 9, "--overwrite").returncode == 0
+    again = ("--n", 9, "--splits", "dev=1", "--overwrite")
+    assert tasks("synth", harbour, "--out", out, *again).returncode == 0
     assert len(load_tasks(out, "dev")) == 9
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    done = tasks("synth", harbour, "--out", tmp_path / "mine", "--force")
+    done = tasks("synth", harbour, "--out", tmp_path / "mine", "--overwrite")
     assert done.returncode == 2
     assert "--overwrite does not remove it" in done.stderr
     assert (tmp_path / "mine" / "thesis.txt").exists()

@@ -26,8 +26,6 @@ WORKS = '''
     from toolgym.commands.progress import Bars, progress_bar
     from toolgym.long_work import tell, telling
 
-    kept = []
-
     def command(kind: str, quiet: Quiet = False) -> None:
         """Work for a moment."""
         if kind == "bar":
@@ -55,11 +53,6 @@ WORKS = '''
             with progress_bar("waiting") as progress:
                 progress(1, 2)
                 time.sleep(60)
-        if kind == "leaves":
-            bar = progress_bar("left")
-            bar.__enter__()(1, 2)
-            kept.append(bar)
-            raise KeyboardInterrupt
         print_json({"kind": kind})
 '''
 
@@ -138,15 +131,6 @@ def test_ctrl_c_ends_a_bar_with_130_and_gives_the_cursor_back(works):
 
     assert shown.returncode == 130
     assert "\x1b[?25h" in shown.terminal
-    assert shown.terminal.endswith("toolgym: interrupted.\n")
-
-
-@pytest.mark.nightly
-def test_an_interrupt_before_a_bar_can_be_left_is_told_below_it(works):
-    shown = run_on_terminal("work", "leaves", path=works)
-
-    assert shown.returncode == 130
-    assert shown.terminal.index("left") < shown.terminal.index("\x1b[?25h")
     assert shown.terminal.endswith("toolgym: interrupted.\n")
 
 

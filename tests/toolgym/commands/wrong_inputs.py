@@ -16,11 +16,11 @@ from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 
-from toolgym.cli import application, main
+from toolgym.cli import main
 from toolgym.registration import load_environments
 
 CASES = {
-    "mcp": "missing argument 'env_id'.",
+    "mcp": "missing argument 'ENV_ID'. Environments: aflowgym/Compose-v0",
     "mcp sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
     "mcp sqlgym/Explore-v0 --task-id nowhere": "there is no task 'nowhere' in bundled",
     "mcp sqlgym/Explore-v0 --task-id a --seed 1": "--task-id and --seed both choose the task",
@@ -36,7 +36,7 @@ CASES = {
     "envs nosuch/Env-v0": "Namespace nosuch not found. Have you installed the",
     "envs CartPole-v1": "'CartPole-v1' has no tools: it is not a",
     "envs sqlgym/Explore-v0 extra": "got unexpected extra argument(s) (extra)",
-    "eval": "missing argument 'env_id'.",
+    "eval": "missing argument 'ENV_ID'. Environments: aflowgym/Compose-v0",
     "eval sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
     "eval sqlgym/Explore-v0 --chat-template hermes": "--chat-template is for a model that is loade",
     "eval sqlgym/Explore-v0 --policy openai:m --chat-template hermes": "openai:m takes none, leave",
@@ -84,7 +84,7 @@ CASES = {
     "play sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
     "play sqlgym/Explore-v0 --seed -1": "invalid value for '--seed': Input should be greater",
     "play sqlgym/Explore-v0 --split exam": "bundled has no split 'exam': it has 'train', 'dev',",
-    "play": "missing argument 'env_id'.",
+    "play": "missing argument 'ENV_ID'. Environments: aflowgym/Compose-v0",
     "play sqlgym/Explore-v0 --dataset nowhere": "there is no data set 'nowhere': it is neither",
     "play sqlgym/Explore-v0 --task a --seed 1": "--task-id and --seed both choose the task; give",
     "play sqlgym/Explore-v0 --task nowhere": "there is no task 'nowhere' in bundled (train); it",
@@ -94,7 +94,7 @@ CASES = {
     "report text.txt": "text.txt is a file, and a run is a",
     "report broken": "broken/config.json is not JSON: Expecting property",
     "report other.jsonl": "other.jsonl is a file, and a run is a",
-    "serve": "missing argument 'env_id'.",
+    "serve": "missing argument 'ENV_ID'. Environments: aflowgym/Compose-v0",
     "serve sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
     "serve sqlgym/Explore-v0 --port 65536": "invalid value for '--port'",
     "serve sqlgym/Explore-v0 --max-sessions 0": "invalid value for '--max-sessions'",
@@ -145,7 +145,7 @@ CASES = {
     "export verifiers sqlgym/Explore-v0 --out made --name A": "--name A is no name for a package",
     "export verifiers sqlgym/Explore-v0 --out made --split exam": "bundled has no split 'exam': it",
     "tasks check nowhere": "there is no data set 'nowhere': it is neither",
-    "tasks check empty": "has no questions: it needs a dev.json or dev.jsonl",
+    "tasks check empty": "has no questions: it needs a train.json or train.jsonl",
     "tasks check text.txt": "text.txt: of single files only .jsonl and SQLite are",
     "tasks check bundled --split exam": "bundled has no split 'exam': it has 'train', 'dev',",
     "tasks stats nowhere": "there is no data set 'nowhere': it is neither",
@@ -212,7 +212,7 @@ CASES = {
     "train --resume empty": "empty is no run folder: config.json is missing. A",
     "train --resume broken": "broken/config.json is not JSON: Expecting property",
     "train --resume run --steps 9": "--resume takes all settings from the run: leave out",
-    "preflight": "missing argument 'env_id'.",
+    "preflight": "missing argument 'ENV_ID'. Environments: aflowgym/Compose-v0",
     "preflight sqlgym/Exlore-v0": "Environment `Exlore` doesn't exist in namespace",
     "preflight sqlgym/Explore-v0 --model ./nowhere": "There is no model folder ./nowhere; name",
     "preflight sqlgym/Explore-v0 --model nowhere": "There is no model folder nowhere; name one",
@@ -282,7 +282,6 @@ def try_all(place: Path, commands: list[str]) -> None:
     os.environ |= {"COLUMNS": "300"}
     os.environ.pop("OPENAI_API_KEY", None)
     prepare(Path())
-    application()
     load_environments()
     for name in ("sqlgym.envs.explore", "toolgym.rollout", "adapters.export.rows"):
         import_module(name)  # once, not once in each child

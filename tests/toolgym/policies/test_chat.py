@@ -34,7 +34,7 @@ def expert():
 def evaluated(server, *arguments, env_id=ENV):
     command = ["eval", env_id, "--policy", "openai:m", "--base-url", server.url, *arguments]
     fast = [f"--policy-set={name}={value}" for name, value in FAST.items()]
-    return CliRunner().invoke(application("eval"), [*command, *fast])
+    return CliRunner().invoke(application(), [*command, *fast])
 
 
 def test_a_model_that_plays_like_the_expert_is_right_in_every_episode(expert):
@@ -220,7 +220,7 @@ def test_a_step_with_a_fault_ends_the_episode_unscored_and_raises_it():
     ],
 )
 def test_wrong_use_is_told_with_the_cure(arguments, told):
-    done = CliRunner().invoke(application("eval"), ["eval", ENV, *arguments])
+    done = CliRunner().invoke(application(), ["eval", ENV, *arguments])
 
     assert isinstance(done.exception, ConfigurationError) or done.exit_code == 2
     assert told in f"{done.output}{done.exception}"
