@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -130,13 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        status = application()(words, prog_name="toolgym", standalone_mode=False) or SUCCESS
-        if status == INTERRUPTED and arguments is None:  # pressed again, while the process ends
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-        sys.exit(status)
-    except KeyboardInterrupt:
-        _say("interrupted.")
-        sys.exit(INTERRUPTED)
+        sys.exit(application()(words, prog_name="toolgym", standalone_mode=False) or SUCCESS)
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # Typer exits with 1 in a help text
             _drop_output()

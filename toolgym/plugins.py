@@ -1,6 +1,6 @@
 """Plug-ins: what installed packages add to toolgym by entry points.
 
-There are five groups: commands, environments, policies, spreads and dashboards.
+There are six groups: commands, environments, policies, spreads, dashboards and names of models.
 Finding the plug-ins of a group reads metadata only; a plug-in is imported when it is loaded, and
 one that cannot be imported is an error that names the package it came from.
 """
@@ -16,12 +16,14 @@ ENVIRONMENTS = "toolgym.environments"
 POLICIES = "toolgym.policies"
 SPREADS = "toolgym.spreads"
 DASHBOARDS = "toolgym.dashboards"
+MODEL_NAMES = "toolgym.model_names"
 KINDS = {
     COMMANDS: "command",
     ENVIRONMENTS: "environments",
     POLICIES: "policy",
     SPREADS: "spread",
     DASHBOARDS: "dashboard",
+    MODEL_NAMES: "names of models",
 }
 
 

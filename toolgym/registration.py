@@ -196,11 +196,11 @@ def _make_environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
         raise ConfigurationError(str(problem)) from None
     except TypeError as problem:
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(problem))
-        if unknown is None:
+        if unknown is None or unknown[1] not in kwargs:
             raise ConfigurationError(f"{env_id} cannot be made: {problem}.") from problem
         has = ", ".join(parameters_of(environment_creator(env_id))[0]) or "none"
         raise ConfigurationError(
-            f"{env_id} has no option {unknown[1]!r}; leave it out. Its options: {has}."
+            f"{env_id} has no argument {unknown[1]!r}; leave it out. Its arguments: {has}."
         ) from None
     if not isinstance(env, ToolEnv):
         raise ConfigurationError(f"{env_id!r} has no tools: it is not a toolgym.ToolEnv.")
@@ -222,7 +222,7 @@ def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
     if isinstance(creator, type):
         makers = [vars(base)["__init__"] for base in creator.__mro__ if "__init__" in vars(base)]
     options: dict[str, Any] = {}
-    takes_any = []
+    takes_any: list[bool] = []
     for maker in makers:
         parameters = list(inspect.signature(maker).parameters.values())
         for each in parameters[1:] if isinstance(creator, type) else parameters:

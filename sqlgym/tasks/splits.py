@@ -114,7 +114,7 @@ def check_shares(shares: Mapping[str, float]) -> None:
     Raises:
         ConfigurationError: They are not positive, do not sum to 1, or a name is no split's.
     """
-    if not shares or min(shares.values()) <= 0 or abs(sum(shares.values()) - 1) > 1e-6:
+    if not shares or min(shares.values()) <= 0 or not abs(sum(shares.values()) - 1) <= 1e-6:
         raise ConfigurationError(f"the shares {dict(shares)} must be positive and sum to 1.")
     for name in shares:
         if not _NAME.fullmatch(name) or name in ("all", "tables"):

@@ -185,7 +185,7 @@ def settings_of(pairs: list[str] | None) -> dict[str, Any]:
 
 
 def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any) -> dict[str, Any]:
-    """The keyword arguments for `gym.make` that were given on the command line.
+    """The keyword arguments for `registration.make` that were given on the command line.
 
     Args:
         env_id: The environment.
@@ -194,30 +194,16 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
             the option was not given.
 
     Raises:
-        ConfigurationError: The environment has no argument of that name; the message lists those
-            that it has. Or one is given twice.
+        ConfigurationError: There is no such environment, or an argument is given twice. Whether
+            the environment takes it, `registration.make` says.
     """
     arguments = {name: value for name, value in wanted.items() if value is not None}
-    accepted, open_ended = parameters_of(environment_creator(env_id))
     for name, value in settings_of(settings).items():
         if name in arguments:
             raise ConfigurationError(f"{name} is given twice, by --set too; leave one out.")
-        if name not in accepted and not open_ended:
-            has = ", ".join(accepted) or "none"
-            raise ConfigurationError(f"{env_id} has no argument {name!r} to --set: it has {has}.")
         arguments[name] = value
-    unknown = [name for name in arguments if name not in accepted]
-    if unknown and not open_ended:
-        takes = [option for option in wanted if option in accepted]
-        raise ConfigurationError(
-            f"{env_id} takes no {_as_option(unknown[0])}; leave it out. Of these options it takes"
-            f" {', '.join(map(_as_option, takes)) or 'none'}."
-        )
+    environment_creator(env_id)
     return arguments
-
-
-def _as_option(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def spread_of(ray: str | None, workers: int | None) -> AbstractContextManager[Spread]:
@@ -306,22 +292,12 @@ def print_table(table: Table) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout.
 
-    Nan and the infinities become null; a path becomes its text. Characters that stdout cannot
-    encode, such as half a surrogate pair, are written as JSON escapes.
+    Nan and the infinities become null; a path becomes its text. Characters beyond ASCII are written
+    as JSON escapes, so that any terminal, pipe and encoding carries any text.
 
     Raises:
         ConfigurationError: A value has a type that JSON cannot hold.
     """
     from toolgym.runs.files import plain
 
-    finite = plain(value, "the result")
-    # JSON escapes the control characters below the blank itself.
-    text = _UNSEEN.sub(
-        lambda sign: f"\\u{ord(sign[0]):04x}" if ord(sign[0]) > 32 else sign[0],
-        json.dumps(finite, indent=2, ensure_ascii=False),
-    )
-    try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        text = json.dumps(finite, indent=2)
-    typer.echo(text)
+    say(json.dumps(plain(value, "the result"), indent=2))

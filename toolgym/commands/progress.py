@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
@@ -93,7 +93,7 @@ class Bars:
 @contextmanager
 def long_work_shown(*, quiet: bool = False) -> Iterator[None]:
     """Show a bar for each long work that a library reports (`toolgym.long_work`)."""
-    shown: dict[str, tuple[Show, AbstractContextManager[object]]] = {}
+    shown: dict[str, tuple[Show, ExitStack]] = {}
 
     def hear(what: str, done: int, total: int) -> None:
         if what not in shown and done < total:

@@ -32,6 +32,7 @@ from toolgym.commands import (
     print_json,
     print_table,
     say,
+    settings_of,
     spread_of,
 )
 from toolgym.commands.progress import progress_bar
@@ -58,9 +59,6 @@ Environment = Annotated[
         autocompletion=environments,
     ),
 ]
-Databases = Annotated[
-    str | None, typer.Option(help="Folder of the databases, if it is not with the questions.")
-]
 EXPLORE = "sqlgym/Explore-v0"
 
 
@@ -68,7 +66,6 @@ def task_sets(
     env_id: str,
     dataset: str | None,
     split: str | None,
-    databases: str | None,
     settings: list[str] | None = None,
 ) -> dict[str, TaskSet[Any]]:
     """The tasks of one split, or of each split of the data set, by its name.
@@ -84,7 +81,7 @@ def task_sets(
     splits: Sequence[str | None] = [split] if split else found or [None]
     sets = {}
     for name in splits:
-        options = arguments_for(env_id, settings, dataset=dataset, split=name, databases=databases)
+        options = arguments_for(env_id, settings, dataset=dataset, split=name)
         sets[name or "all"] = registration.make(env_id, **options).tasks
     return sets
 
@@ -93,7 +90,6 @@ def check(
     dataset: DataSet = None,
     split: OneSplit = None,
     env_id: Environment = EXPLORE,
-    databases: Databases = None,
     settings: Settings = None,
     show: Annotated[
         int, typer.Option(min=0, help="Maximum number of lines in each list of the report.")
@@ -112,7 +108,7 @@ def check(
     """
     from toolgym.inspection import check_tasks
 
-    sets = task_sets(env_id, dataset, split, databases, settings)
+    sets = task_sets(env_id, dataset, split, settings)
     with progress_bar("tasks checked", quiet=quiet) as progress:
         report = check_tasks(dataset or env_id, sets, progress)
     if as_json:
@@ -155,7 +151,6 @@ def stats(
     dataset: DataSet = None,
     split: OneSplit = None,
     env_id: Environment = EXPLORE,
-    databases: Databases = None,
     settings: Settings = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -172,7 +167,7 @@ def stats(
 
     from toolgym.inspection import count_tasks
 
-    sets = task_sets(env_id, dataset, split, databases, settings)
+    sets = task_sets(env_id, dataset, split, settings)
     with progress_bar("tasks counted", quiet=quiet) as progress:
         counted = count_tasks(dataset or env_id, sets, family_of(env_id), progress)
     if as_json:
@@ -206,7 +201,6 @@ def show(
     task_id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of the task.")] = None,
     split: OneSplit = None,
     env_id: Environment = EXPLORE,
-    databases: Databases = None,
     settings: Settings = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -218,7 +212,7 @@ def show(
         toolgym tasks show bundled observatory-001 --json
     """
     place, wanted = (None, dataset) if task_id is None else (dataset, task_id)
-    sets = task_sets(env_id, place, split, databases, settings)
+    sets = task_sets(env_id, place, split, settings)
     for name, tasks in sets.items():
         try:
             task = tasks.get(wanted)
@@ -252,19 +246,6 @@ def synth(
     seed: Annotated[
         int, typer.Option(min=0, help="Seed that chooses among the tasks that can be written.")
     ] = 0,
-    hardness: Annotated[
-        str | None,
-        typer.Option(
-            help="Share of each level, such as easy=0.3,medium=0.4,hard=0.3 (default: free)."
-        ),
-    ] = None,
-    tables: Annotated[
-        str | None,
-        typer.Option(help="Tables to ask about, such as singer,song (default: all tables)."),
-    ] = None,
-    variants: Annotated[
-        int, typer.Option(min=1, help="Maximum number of tasks that differ in their values only.")
-    ] = 4,
     splits: Annotated[
         str | None,
         typer.Option(
@@ -275,6 +256,15 @@ def synth(
     link: Annotated[
         bool, typer.Option("--link", help="Link to the databases instead of copying them.")
     ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Option of the synthesis, as JSON or plain text, such as variants=2 or"
+            ' hardness=\'{"easy": 0.5, "medium": 0.5}\'; may be repeated.',
+        ),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a folder that synth has written.")
     ] = False,
@@ -297,12 +287,16 @@ def synth(
     """
     from toolgym.family import SynthesisOrder
 
-    options: dict[str, Any] = {"n": n, "seed": seed, "variants": variants}
-    if hardness is not None:
-        options["hardness"] = shares_of("--hardness", hardness)
-    if tables is not None:
-        options["tables"] = [name.strip() for name in tables.split(",") if name.strip()]
-    shares = shares_of("--splits", splits) if splits is not None else {}
+    options = {"n": n, "seed": seed, **settings_of(settings)}
+    shares: dict[str, float] = {}
+    for part in splits.split(",") if splits is not None else ():
+        name, _, share = part.partition("=")
+        try:
+            shares[name.strip()] = float(share)
+        except ValueError:
+            raise ConfigurationError(
+                f"--splits must be of the form NAME=SHARE,NAME=SHARE, got {splits!r}."
+            ) from None
     family = family_of(env_id)
     with spread_of(ray, workers) as spread, progress_bar("tasks written", quiet=quiet) as progress:
         order = SynthesisOrder(tuple(sources), out, shares, options, link, overwrite, spread)
@@ -341,29 +335,6 @@ def invent(
         print_json({"out": out, "databases": [file.name for file in files]})
         return
     say(f"{out}: {len(files):,} databases, from {files[0].name} to {files[-1].name}")
-
-
-def shares_of(option: str, text: str) -> dict[str, float]:
-    """Parse shares such as `train=0.9,dev=0.1`.
-
-    Raises:
-        ConfigurationError: The text is not of that form.
-    """
-    shares: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, number = part.partition("=")
-        try:
-            share = shares[name.strip()] = float(number)
-        except ValueError:
-            raise ConfigurationError(
-                f"{option} must be of the form NAME=SHARE,NAME=SHARE, got {text!r}."
-            ) from None
-        if not 0 <= share <= 1:
-            raise ConfigurationError(
-                f"{option} takes shares from 0 to 1, as in {name.strip()}=0.5, got {part.strip()};"
-                " how many tasks there are is --n."
-            )
-    return shares
 
 
 def _print_synthesis(summary: Mapping[str, Any]) -> None:

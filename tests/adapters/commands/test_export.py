@@ -137,7 +137,7 @@ def test_an_episode_of_an_older_version_is_left_out_where_it_cannot_be_told(tmp_
 WRONG = {
     ("rows", "sqlgym/Explore-v0", "--for", "ray"): "--for must be one of trl, verl, skyrl",
     ("rows", "sqlgym/Explore-v0", "--split", "exam"): "bundled has no split 'exam'",
-    ("rows", NOTES, "--split", "dev"): f"{NOTES} has no option 'split'; leave it out",
+    ("rows", NOTES, "--split", "dev"): f"{NOTES} has no argument 'split'; leave it out",
     (
         "demonstrations",
         NOTES,

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import sysconfig
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,41 +29,10 @@ SIGNATURES = {
     "        options = {'step_limit': step_limit, 'rewards': rewards}",
 }
 OTHERS = [name for name in SIGNATURES if name != "names its arguments"]
-PROJECT = """
-    [build-system]
-    requires = ["hatchling"]
-    build-backend = "hatchling.build"
-
-    [project]
-    name = "mygym"
-    version = "1.0"
-    dependencies = ["toolgym"]
-
-    [project.entry-points."toolgym.environments"]
-    mygym = "mygym"
-
-    [project.entry-points."toolgym.commands"]
-    safes = "mygym_command:command"
-
-    [tool.hatch.build.targets.wheel]
-    include = ["mygym.py", "mygym_command.py"]
-"""
-COMMAND = '''
-    """A command of this package."""
-
-    from typing import Annotated
-
-    import typer
-
-
-    def command(count: Annotated[int, typer.Option(help="Number of safes.")] = 3) -> None:
-        """Say how many safes there are.
-
-        Example:
-            toolgym safes --count 2
-        """
-        print(f"{count} safes")
-'''
+PROJECT = PAGE.split("```toml\n")[1].partition("```")[0]
+COMMANDS = next(
+    part.partition("```")[0] for part in PAGE.split("```python\n") if "import typer" in part
+)
 SMALL = [
     *("--demos", "20", "--warmup-steps", "4", "--steps", "1", "--group-size", "2", "--prompts"),
     *("2", "--eval-tasks", "4", "--max-completion-length", "96", "--step-limit", "4", "--quiet"),
@@ -81,8 +49,8 @@ def toolgym(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     (code,) = (part.partition("```")[0] for part in PAGE.split("```python\n")[1:2])
     assert code.count(ANY_ARGUMENT) == 1
     (source / "mygym.py").write_text(code.replace(ANY_ARGUMENT, SIGNATURES[request.param]))
-    (source / "mygym_command.py").write_text(textwrap.dedent(COMMAND))
-    (source / "pyproject.toml").write_text(textwrap.dedent(PROJECT))
+    (source / "mygym_commands.py").write_text(COMMANDS)
+    (source / "pyproject.toml").write_text(PROJECT)
     python = _environment(folder / "venv")
     pip = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
     done = subprocess.run([*pip, str(source)], capture_output=True, text=True)

@@ -247,7 +247,7 @@ def test_one_report_has_what_is_refused_and_asked_twice_and_broken(folder):
     write_lines(folder / "test.jsonl", *entries)
     for split in ("dev", "test"):
         seen = []
-        report = check_tasks(sqlgym.load_tasks(folder, split), seen_by(seen))
+        report = check_tasks("shop", {split: sqlgym.load_tasks(folder, split)}, seen_by(seen))
         assert (report.tasks, report.playable, report.items) == (5, 2, 2)
         assert report.codes == {"missing_key": 1, "empty_gold": 1}
         assert report.duplicates == ((f"{split}-00000", f"{split}-00002"),)

@@ -234,11 +234,13 @@ def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.integration
 def test_an_environment_in_a_module_of_the_current_folder_is_played_by_module_and_id(own_module):
     def toolgym(*arguments: str) -> str:
-        done = run(*arguments)
+        with on_path(Path.cwd()):
+            done = run_here(*arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert json.loads(toolgym("eval", own_module, "--json", "--out", "runs/x"))["accuracy"] == 1
+    done = run("eval", own_module, "--json", "--out", "runs/x")  # the console script itself
+    assert (json.loads(done.stdout)["accuracy"], done.returncode) == (1, 0)
     assert f'"env_id": "{own_module}"' in Path("runs/x/config.json").read_text()
     assert "Turn the dial" in toolgym("envs", own_module)
     assert "playable: 10" in toolgym("tasks", "check", "--env", own_module)
@@ -273,8 +275,8 @@ def test_an_option_that_an_own_environment_lacks_is_answered_with_its_options(ow
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"toolgym: {own_module} has no option 'split'; leave it out."
-        " Its options: step_limit, parsing, rewards, render_mode.\n"
+        f"toolgym: {own_module} has no argument 'split'; leave it out."
+        " Its arguments: step_limit, parsing, rewards, render_mode.\n"
     )
 
 

@@ -134,6 +134,7 @@ def asked(shell: list[str], place: Path, code: str) -> list[str]:
     done = subprocess.run(
         [*shell, code, *(["-"] if shell[0] != "fish" else []), *LINES],
         env=environ(PATH=PATH, HOME=str(place)),
+        cwd=place,
         capture_output=True,
         text=True,
         timeout=600,

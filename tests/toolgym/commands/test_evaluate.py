@@ -149,7 +149,7 @@ def test_an_option_that_an_environment_lacks_is_told(stranger):
     done = run_here("eval", "stranger/Word-v0", "--step-limit", "4", path=stranger)
 
     assert done.returncode == 2
-    assert "stranger/Word-v0 takes no --step-limit; leave it out." in done.stderr
+    assert "has no argument 'step_limit'; leave it out. Its arguments: faulty." in done.stderr
 
 
 def test_an_environment_that_fails_throughout_is_a_failure_and_not_an_accuracy(stranger):
@@ -247,7 +247,7 @@ def test_any_argument_of_the_environment_can_be_set():
     ("setting", "words"),
     [
         ("a b=1", "--set takes NAME=VALUE"),
-        ("mtch=spider", "no argument 'mtch' to --set: it has dataset, split, match"),
+        ("mtch=spider", "no argument 'mtch'; leave it out. Its arguments: dataset, split, match"),
         ("match=fair", 'match must be "sound", "spider" or "suite"'),
         ("tools=5", "tools must name some of"),
         ("split=dev", "split is given twice"),

@@ -133,7 +133,16 @@ def test_what_synth_writes_is_what_check_show_eval_and_train_read(harbour, tmp_p
 
 
 def test_options_choose_levels_and_tables_and_a_link_copies_nothing(harbour, tmp_path):
-    more = ("--hardness", "easy=0.5,medium=0.5", "--tables", "boat", "--link")
+    levels = '{"easy": 0.5, "medium": 0.5}'
+    more = (
+        "--set",
+        f"hardness={levels}",
+        "--set",
+        'tables=["boat"]',
+        "--splits",
+        "dev=1",
+        "--link",
+    )
     done = tasks("synth", harbour, "--out", tmp_path / "out", "--n", 20, *more)
     loaded = load_tasks(tmp_path / "out", "dev")
 
