@@ -194,7 +194,10 @@ def _no_split(
     names = [*splits, *sorted(path.stem for path in folder.glob("*.jsonl"))]
     if split is not None and names:
         listed = ", ".join(map(repr, names))
-        return ConfigurationError(f"{name or folder} has no split {split!r}: it has {listed}.")
+        return ConfigurationError(
+            f"{name or folder} has no split {split!r}: it has {listed}. Name one of these as the"
+            " split."
+        )
     databases = len(database_files(folder))
     held = f"{databases:,} database{'' if databases == 1 else 's'} but no questions"
     file = f"{split or 'train'}.json or {split or 'train'}.jsonl with db_id, question and query"

@@ -41,10 +41,10 @@ Problem = dict[str, str]
 
 
 def command(as_json: AsJson = False) -> None:
-    """Check the installation, and say how to mend what is broken.
+    """Check the installation and show how to fix what is broken.
 
     Lists versions, extras, plug-ins and the cache folder. The exit status is 1 if something is
-    broken; an extra that is not installed is no fault.
+    broken; a missing extra is no fault.
 
     Example:
         toolgym doctor

@@ -25,15 +25,15 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="HTML file to write (default: report.html in the folder of the run, or next to the"
-            " folder of the first of several)."
+            help="HTML file to write (default: report.html in the run folder, or for several runs"
+            " next to the first)."
         ),
     ] = None,
     episodes: Annotated[
         int, typer.Option(min=0, help="Maximum number of tasks whose episodes are shown.")
     ] = 100,
 ) -> None:
-    """Write an HTML report on one run, or a comparison of several.
+    """Write the HTML report of one or several runs.
 
     The page is one file and needs no network. Plots need the extra `report`; without it the page
     has tables.

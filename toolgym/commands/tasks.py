@@ -49,7 +49,9 @@ DataSet = Annotated[
         help="Data set: a folder, a file, or a name (default: the environment's).",
     ),
 ]
-OneSplit = Annotated[str | None, typer.Option("--split", help="Split (default: all splits).")]
+OneSplit = Annotated[
+    str | None, typer.Option("--split", help="Split of the data set (default: all splits).")
+]
 Environment = Annotated[
     str,
     typer.Option(
@@ -195,7 +197,8 @@ def show(
         str,
         typer.Argument(
             metavar="DATASET",
-            help="Data set: a folder, a file, or a name. Leave it out for that of the environment.",
+            help="Data set: a folder, a file, or a name. `tasks show ID --env ENV_ID` takes the"
+            " environment's.",
         ),
     ],
     task_id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of the task.")] = None,
