@@ -143,8 +143,7 @@ def dataset_of(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
     Raises:
         ConfigurationError: There is no such environment, or its module cannot be imported.
     """
-    taken = inspect.signature(environment_creator(env_id)).parameters
-    own = taken["dataset"].default if "dataset" in taken else None
+    own = parameters_of(environment_creator(env_id))[0].get("dataset")
     return env_kwargs.get("dataset", own)
 
 

@@ -116,6 +116,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_seed_others(harbour, tm
     assert first != other
 
 
+@pytest.mark.integration
 def test_what_synth_writes_is_what_check_show_eval_and_train_read(harbour, tmp_path):
     out = tmp_path / "tasks"
     assert tasks("synth", harbour, "--out", out, "--n", 40).returncode == 0
