@@ -28,7 +28,7 @@ import typer
 
 from toolgym.cache import cache_folder
 from toolgym.commands import AsJson, print_json, print_table, say
-from toolgym.plugins import COMMANDS, ENVIRONMENTS, POLICIES, PluginError, find_plugins
+from toolgym.plugins import COMMANDS, ENVIRONMENTS, PluginError, find_plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED_NAMES = ("sqlgym", "aflowgym", "adapters")
@@ -116,19 +116,18 @@ def _version_of(distribution: str) -> str | None:
 
 
 def load_plugins() -> tuple[dict[str, list[str]], list[Problem]]:
-    """Load the commands and environments of installed packages; policies are only listed.
+    """Load the commands and environments of installed packages.
 
     Returns:
         Their names by group, and a problem for each that is broken.
     """
     loaded: dict[str, list[str]] = {}
     problems = []
-    for group in (COMMANDS, ENVIRONMENTS, POLICIES):
+    for group in (COMMANDS, ENVIRONMENTS):
         loaded[group] = []
         for name, plugin in find_plugins(group).items():
             try:
-                if group != POLICIES:  # loading one imports the libraries of its trainer
-                    plugin.load()
+                plugin.load()
                 loaded[group].append(name)
             except PluginError as problem:
                 text = str(problem)

@@ -1,8 +1,7 @@
 """`toolgym play`: a person plays an episode in the terminal.
 
-A line is a call: `describe singer`, `query SELECT ...`, the same in Python
-(`describe(table_name="singer")`), or JSON as a model would write it. Calls cost and earn what a
-model's calls do. A line that is no call gets a hint and costs nothing.
+A line is a call, such as `describe singer` or `query SELECT ...`, or a message as a model would
+write it. Calls cost and earn what a model's calls do. A line that is no call costs nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import re
 import sys
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 PROMPT = "> "
 MAX_QUOTED = 60  # characters of a line that is no call
 HELP = """\
-Type a call: TOOL ARGUMENT, or TOOL(argument=value), or {"name": TOOL, "arguments": {...}}.
+Type a call: TOOL ARGUMENT, or as a model: {"name": TOOL, "arguments": {"argument": value}}.
 `help` shows this again, `hint` shows the next call of an expert, `quit` leaves."""
 
 
@@ -187,16 +185,9 @@ def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
     >>> read_action("look the door", tools)
     {'name': 'look', 'arguments': {'at': 'the door'}}
     """
-    if line[0] in "{[<":
+    called, bracket, _ = line.partition("(")
+    if line[0] in "{[<" or (bracket and called in tools):
         return line
-    called = re.match(r"(\w+)\(.*\)$", line)
-    if called and called[1] in tools:
-        from toolgym.calls import parse_calls
-
-        calls = parse_calls(line, tools)  # read here, so that no repair is counted
-        if len(calls) != 1 or calls[0].error is not None:
-            return line
-        return {"name": calls[0].name, "arguments": calls[0].arguments}
     word, _, rest = line.partition(" ")
     name = next((name for name in tools if name.lower() == word.lower()), None)
     if name is None:

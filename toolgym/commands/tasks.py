@@ -116,10 +116,9 @@ def check(
     if as_json:
         print_json(report.to_json())
     else:
-        by_split = ", ".join(f"{count:,} {name}" for name, count in report.splits.items())
+        by_split, reasons = _counted(report.splits), _counted(report.codes)
         say(f"{report.name}: {report.tasks:,} tasks ({by_split}) on {report.items:,} items")
         say(f"playable: {report.playable:,}")
-        reasons = ", ".join(f"{count:,} {code}" for code, count in report.codes.items())
         lines = [f"{r['task_id']} [{r['code']}] {r['reason']}" for r in report.refused]
         _print_list("refused", lines, show, f" ({reasons})" if reasons else "")
         faults = [f"{fault['task_id']} {fault['message']}" for fault in report.faults]
@@ -341,31 +340,23 @@ def invent(
 
 
 def _print_synthesis(summary: Mapping[str, Any]) -> None:
-    from rich.table import Table
-
-    sources = summary["sources"]
-    levels = list(dict.fromkeys(level for one in sources.values() for level in one["by_hardness"]))
-    table = Table("database", "candidates", "kept", *levels, box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for name, source in sources.items():
-        numbers = [source["candidates"], source["kept"]]
-        numbers += [source["by_hardness"].get(level, 0) for level in levels]
-        table.add_row(name, *(f"{number:,}" for number in numbers))
-    print_table(table)
-    for name, source in sources.items():
-        rejected = sorted(source["rejected"].items(), key=lambda pair: (-pair[1], pair[0]))
-        reasons = ", ".join(f"{count:,} {code}" for code, count in rejected if count)
-        say(f"\n{name}: rejected: {reasons or 'none'}")
+    for name, source in summary["sources"].items():
+        rejected = dict(sorted(source["rejected"].items(), key=lambda pair: (-pair[1], pair[0])))
+        kept, reasons = _counted(source["by_hardness"]), _counted(rejected)
+        say(f"{name}: {source['kept']:,} tasks ({kept}) of {source['candidates']:,} candidates")
+        say(f"  rejected: {reasons or 'none'}")
         for level, why in source["missing"].items():
             say(f"  too few {level}: {why}")
         for left_out, why in source["left_out"].items():
             say(f"  left out: {left_out}: {why}")
     for name, why in summary["refused"].items():
-        say(f"\n{name}: no tasks: {why}")
-    counted = ", ".join(f"{count:,} {split}" for split, count in summary["splits"].items())
+        say(f"{name}: no tasks: {why}")
     dropped = f" ({summary['dropped']:,} dropped: in two splits)" if summary["dropped"] else ""
-    say(f"\n{summary['out']}: {counted}{dropped}")
+    say(f"{summary['out']}: {_counted(summary['splits'])}{dropped}")
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
 
 command = typer.Typer(

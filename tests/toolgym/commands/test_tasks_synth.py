@@ -75,8 +75,8 @@ def test_the_summary_has_levels_rejections_and_what_went_where(written):
     out, done = written
     counts = {s: len(load_tasks(out, s)) for s in ("train", "dev")}
 
-    assert re.search(r"^database +candidates +kept +easy", done.stdout, re.M)
-    assert re.search(r"^harbour: rejected: \d[\d,]* \w+, ", done.stdout, re.M)
+    assert re.search(r"^harbour: 16 tasks \(\d+ easy, .*\) of \d+ candidates$", done.stdout, re.M)
+    assert re.search(r"^  rejected: \d[\d,]* \w+, ", done.stdout, re.M)
     assert done.stdout.splitlines()[-1].startswith(
         f"{out}: {counts['train']} train, {counts['dev']} dev"
     )
