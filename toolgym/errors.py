@@ -116,3 +116,7 @@ def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
         place = ".".join(map(str, error["loc"])) or whole
         lines.append(": ".join(filter(None, (place, error["msg"].removeprefix("Value error, ")))))
     return "; ".join(lines)
+
+
+class NoTasks(ConfigurationError):
+    """A split of a data set has no tasks."""

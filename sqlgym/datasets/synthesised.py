@@ -37,7 +37,13 @@ from sqlgym.tasks.splits import SHARES, divide
 from sqlgym.tasks.task import SqlTask
 from toolgym import long_work
 from toolgym.cache import cache_folder
-from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused, refused_fields
+from toolgym.errors import (
+    ConfigurationError,
+    EnvironmentFault,
+    NoTasks,
+    TaskRefused,
+    refused_fields,
+)
 from toolgym.spread import HERE, Part, Progress, Spread, Tell
 
 Level = Literal["easy", "medium", "hard", "extra"]
@@ -286,7 +292,7 @@ def load_bare(files: Files, split: str, options: SynthesisOptions, name: str) ->
                 f"of its {len(entries)} tasks none falls to {split!r}; take another split,"
                 f" {ALL!r} for all of them, or more tasks with synthesis={{'n': ...}}."
             )
-        raise ConfigurationError(f"{name} has no tasks for split {split!r}: {why}")
+        raise NoTasks(f"{name} has no tasks for split {split!r}: {why}")
     return [_task(entry, places[entry["db_id"]]) for entry in chosen], refused
 
 

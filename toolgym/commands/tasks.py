@@ -36,9 +36,10 @@ from toolgym.commands import (
     spread_of,
 )
 from toolgym.commands.progress import progress_bar
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, NoTasks
 
 if TYPE_CHECKING:
+    from toolgym.inspection import TaskReport
     from toolgym.tasks import TaskSet
 
 
@@ -84,7 +85,12 @@ def task_sets(
     sets = {}
     for name in splits:
         options = arguments_for(env_id, settings, dataset=dataset, split=name)
-        sets[name or "all"] = registration.make(env_id, **options).tasks
+        try:
+            sets[name or "all"] = registration.make(env_id, **options).tasks
+        except NoTasks as problem:
+            if name == splits[-1] and not sets:
+                raise
+            say(f"toolgym: {problem}", err=True)
     return sets
 
 
@@ -125,7 +131,7 @@ def check(
         _print_list("faults of the machine", faults, show)
         _print_list("questions asked twice", [", ".join(ids) for ids in report.duplicates], show)
     if not report.playable:
-        raise ConfigurationError(_nothing_playable(report.name, sets))
+        raise ConfigurationError(_nothing_playable(report))
 
 
 def _print_list(what: str, lines: list[str], show: int, more: str = "") -> None:
@@ -136,15 +142,13 @@ def _print_list(what: str, lines: list[str], show: int, more: str = "") -> None:
         say(f"  ... ({len(lines) - show:,} more; --show N, or --json for all)")
 
 
-def _nothing_playable(name: str, sets: Mapping[str, TaskSet[Any]]) -> str:
+def _nothing_playable(report: TaskReport) -> str:
     """Why no task can be played, in one line: the first reasons."""
-    refused = [refusal for tasks in sets.values() for refusal in tasks.refused.values()]
-    if not refused:
-        return f"{name} has no playable task."
-    first = " ".join(f"{each.task_id} [{each.code}]: {each.reason}" for each in refused[:3])
+    first = [f"{each['task_id']} [{each['code']}]: {each['reason']}" for each in report.refused]
+    first += [f"{fault['task_id']}: {fault['message']}" for fault in report.faults]
     return (
-        f"none of the {len(refused):,} tasks of {name} is playable. {first} Correct the data;"
-        " `toolgym tasks check` lists all reasons."
+        f"none of the {report.tasks:,} tasks of {report.name} is playable. {' '.join(first[:3])}"
+        " Correct the data; `toolgym tasks check` lists all reasons."
     )
 
 
@@ -166,28 +170,25 @@ def stats(
     """
     from rich.table import Table
 
-    from toolgym.inspection import count_tasks
+    from toolgym.inspection import check_tasks
 
     sets = task_sets(env_id, dataset, split, settings)
     with progress_bar("tasks counted", quiet=quiet) as progress:
-        counted = count_tasks(dataset or env_id, sets, family_of(env_id), progress)
+        report = check_tasks(dataset or env_id, sets, progress, family_of(env_id))
     if as_json:
-        print_json(counted.to_json())
+        print_json(report.to_json())
     else:
-        say(f"{counted.name}: {counted.tasks:,} tasks, {counted.refused:,} of them refused")
-    if not counted.facts:
-        raise ConfigurationError(_nothing_playable(counted.name, sets))
+        refused = report.tasks - report.playable
+        say(f"{report.name}: {report.tasks:,} tasks, {refused:,} of them refused")
+    if not report.playable:
+        raise ConfigurationError(_nothing_playable(report))
     if as_json:
         return
-    first, *others = counted.facts
-    values = [value for fact in others for value in counted.values(fact)]
-    table = Table("split", first, "tasks", *values, box=None, pad_edge=False)
+    table = Table(*report.rows[0], box=None, pad_edge=False)
     for column in table.columns[2:]:
         column.justify = "right"
-    for row in counted.rows():
-        numbers = [row.tasks, *(row.counts.get(value, 0) for value in values)]
-        table.add_row(row.split, row.item, *(f"{number:,}" for number in numbers))
-    say("")
+    for row in report.rows:
+        table.add_row(*(f"{each:,}" if isinstance(each, int) else each for each in row.values()))
     print_table(table)
 
 

@@ -247,10 +247,11 @@ def test_one_report_has_what_is_refused_and_asked_twice_and_broken(folder):
     write_lines(folder / "test.jsonl", *entries)
     for split in ("dev", "test"):
         seen = []
-        report = check_tasks("shop", {split: sqlgym.load_tasks(folder, split)}, seen_by(seen))
+        sets = {split: sqlgym.load_tasks(folder, split)}
+        report = check_tasks("shop", sets, seen_by(seen))
         assert (report.tasks, report.playable, report.items) == (5, 2, 2)
         assert report.codes == {"missing_key": 1, "empty_gold": 1}
-        assert report.duplicates == ((f"{split}-00000", f"{split}-00002"),)
+        assert report.duplicates == [[f"{split}-00000", f"{split}-00002"]]
         assert [fault["task_id"] for fault in report.faults] == [f"{split}-00004"]
         assert seen[-1][0] == seen[-1][1] == len(seen)
         assert json.loads(json.dumps(report.to_json()))["playable"] == 2

@@ -116,6 +116,16 @@ def test_the_same_seed_writes_the_same_bytes_and_another_seed_others(harbour, tm
     assert first != other
 
 
+def test_a_split_of_a_small_database_without_tasks_is_named_and_the_others_are_checked(harbour):
+    done = tasks("check", harbour, "--set", 'synthesis={"n": 3}')
+
+    assert done.returncode == 0, done.stderr
+    assert "playable: 3" in done.stdout
+    lines = done.stderr.splitlines()
+    assert lines
+    assert all(": of its 3 tasks none falls to '" in line for line in lines)
+
+
 @pytest.mark.integration
 def test_what_synth_writes_is_what_check_show_eval_and_train_read(harbour, tmp_path):
     out = tmp_path / "tasks"
@@ -191,7 +201,7 @@ def test_stats_count_by_database_hardness_and_shape(written):
     rows = {(row["split"], row["database"]): row for row in told["rows"]}
     total = rows["all", "all"]
 
-    assert told["tasks"] == total["tasks"] == 16 - told["refused"]
+    assert told["playable"] == total["tasks"] == 16 - len(told["refused"])
     assert set(told["splits"]) == {"train", "dev"}
     for split in ("train", "dev"):
         loaded = load_tasks(out, split)
@@ -199,9 +209,8 @@ def test_stats_count_by_database_hardness_and_shape(written):
         for level in ("easy", "medium", "hard", "extra"):
             expected = sum(task.hardness == level for task in loaded)
             assert rows[split, "harbour"].get(level, 0) == expected
-    shapes = told["splits"]["train"]["result"]
-    assert set(shapes) <= {"one value", "one row", "one column", "a table"}
-    assert sum(shapes.values()) == rows["train", "harbour"]["tasks"]
+    shapes = {"one value", "one row", "one column", "a table"} & total.keys()
+    assert sum(rows["train", "harbour"][shape] for shape in shapes) == told["splits"]["train"]
 
 
 @pytest.mark.integration
@@ -224,8 +233,8 @@ def test_what_is_refused_is_counted_apart(tmp_path):
     (tmp_path / "dev.json").write_text(json.dumps([*entries, {"db_id": "harbour"}]))
     told = json.loads(tasks("stats", tmp_path, "--json").stdout)
 
-    assert (told["tasks"], told["refused"]) == (3, 2)
-    assert told["refused_by"] == {"dev": {"empty_gold": 1, "missing_key": 1}}
+    assert (told["tasks"], told["playable"]) == (3, 1)
+    assert told["codes"] == {"empty_gold": 1, "missing_key": 1}
 
 
 def test_show_tells_question_gold_result_and_whether_it_is_refused(written):
@@ -261,6 +270,9 @@ def test_an_id_that_is_not_there_is_answered_with_the_nearest():
     assert "observatory-041" in done.stderr
 
 
+ALL = [("all", "i"), ("all", "all")]
+
+
 class Plain(ToolEnv):
     """Plain."""
 
@@ -288,5 +300,6 @@ def test_a_family_that_writes_no_tasks_says_so(harbour, tmp_path, plain):
     done = plain("synth", harbour, "--out", tmp_path / "out")
     assert done.returncode == 2
     assert "the tasks of this environment cannot be written by a program" in done.stderr
-    assert json.loads(plain("stats", "x", "--json").stdout)["splits"] == {"all": {"item": {"i": 1}}}
+    rows = json.loads(plain("stats", "x", "--json").stdout)["rows"]
+    assert rows == [{"split": each, "item": item, "tasks": 1} for each, item in ALL]
     assert plain("show", "x", "a").stdout.splitlines()[2:4] == ["question: What?", "item: i"]

@@ -86,7 +86,7 @@ CASES = {
     "play sqlgym/Explore-v0 --split exam": "bundled has no split 'exam': it has 'train', 'dev',",
     "play": "missing argument 'ENV_ID'. Environments: aflowgym/Compose-v0",
     "play sqlgym/Explore-v0 --dataset nowhere": "there is no data set 'nowhere': it is neither",
-    "play sqlgym/Explore-v0 --task-id a --seed 1": "--task-id and --seed both choose the task; give",
+    "play sqlgym/Explore-v0 --task-id a --seed 1": "--task-id and --seed both choose the task",
     "play sqlgym/Explore-v0 --task-id nowhere": "there is no task 'nowhere' in bundled (train); it",
     "report": "missing argument 'RUN'.",
     "report nowhere": "There is no run folder nowhere; `toolgym train`",
