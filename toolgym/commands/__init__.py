@@ -300,4 +300,5 @@ def print_json(value: Any) -> None:
     """
     from toolgym.runs.files import plain
 
-    say(json.dumps(plain(value, "the result"), indent=2))
+    text = json.dumps(plain(value, "the result"), indent=2)
+    typer.echo(text.replace("\x7f", "\\u007f"))  # the control character that JSON leaves as it is

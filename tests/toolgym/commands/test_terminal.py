@@ -210,8 +210,13 @@ def test_any_text_comes_back_from_json_whatever_stdout_can_encode(text, encoding
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", page)
 
 
-def test_a_lone_surrogate_survives():
-    assert json.loads(printed({"half": "\ud800"}, "utf-8")) == {"half": "\ud800"}
+@pytest.mark.parametrize("text", ["\ud800", "\x7f", HOSTILE])
+def test_odd_characters_survive_and_are_escaped(text):
+    page = printed({text: [text]}, "utf-8")
+
+    assert json.loads(page) == {text: [text]}
+    assert page.isascii()
+    assert "\x7f" not in page
 
 
 def test_numbers_that_json_lacks_are_null():
