@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from aflowgym.sampling import REFERENCE_WORKFLOWS, Worth, worth
     from aflowgym.tasks.loading import load_tasks
 
+DATA_SETS = ("bundled", "tiny")
+"""Names of the data sets that come with the package, for whoever lists them without opening one."""
 __all__ = [
     "REFERENCE_WORKFLOWS",
     "Budget",
