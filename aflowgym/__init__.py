@@ -22,46 +22,35 @@ from typing import TYPE_CHECKING
 
 import gymnasium
 
-from toolgym.lazy import names_from
+from toolgym.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from aflowgym.dsl import Diagnostic, Parsed, parse
-    from aflowgym.execution.executor import Result, execute
-    from aflowgym.execution.grading import grade
-    from aflowgym.execution.state import Budget
-    from aflowgym.sampling import REFERENCE_WORKFLOWS, Worth, worth
-    from aflowgym.tasks.loading import load_tasks
+    from aflowgym.dsl import Diagnostic as Diagnostic
+    from aflowgym.dsl import Parsed as Parsed
+    from aflowgym.dsl import parse as parse
+    from aflowgym.execution.executor import Result as Result
+    from aflowgym.execution.executor import execute as execute
+    from aflowgym.execution.grading import grade as grade
+    from aflowgym.execution.state import Budget as Budget
+    from aflowgym.sampling import REFERENCE_WORKFLOWS as REFERENCE_WORKFLOWS
+    from aflowgym.sampling import Worth as Worth
+    from aflowgym.sampling import worth as worth
+    from aflowgym.tasks.loading import load_tasks as load_tasks
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "aflowgym.dsl": "Diagnostic Parsed parse",
+            "aflowgym.execution.executor": "Result execute",
+            "aflowgym.execution.grading": "grade",
+            "aflowgym.execution.state": "Budget",
+            "aflowgym.sampling": "REFERENCE_WORKFLOWS Worth worth",
+            "aflowgym.tasks.loading": "load_tasks",
+        },
+    )
 
 DATA_SETS = ("bundled", "tiny")
 """Names of the data sets that come with the package, for whoever lists them without opening one."""
-__all__ = [
-    "REFERENCE_WORKFLOWS",
-    "Budget",
-    "Diagnostic",
-    "Parsed",
-    "Result",
-    "Worth",
-    "execute",
-    "grade",
-    "load_tasks",
-    "parse",
-    "worth",
-]
-
-_HOME = {  # imported when first used: `import aflowgym` stays quick
-    "REFERENCE_WORKFLOWS": "aflowgym.sampling",
-    "Budget": "aflowgym.execution.state",
-    "Diagnostic": "aflowgym.dsl",
-    "Parsed": "aflowgym.dsl",
-    "Result": "aflowgym.execution.executor",
-    "Worth": "aflowgym.sampling",
-    "execute": "aflowgym.execution.executor",
-    "grade": "aflowgym.execution.grading",
-    "load_tasks": "aflowgym.tasks.loading",
-    "parse": "aflowgym.dsl",
-    "worth": "aflowgym.sampling",
-}
 
 gymnasium.register(id="aflowgym/Compose-v0", entry_point="aflowgym.envs.compose:ComposeEnv")
 gymnasium.register(id="aflowgym/Operate-v0", entry_point="aflowgym.envs.operate:OperateEnv")
-__getattr__ = names_from(__name__, _HOME)

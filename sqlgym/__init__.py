@@ -18,24 +18,25 @@ from typing import TYPE_CHECKING
 
 import gymnasium
 
-from toolgym.lazy import names_from
+from toolgym.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from sqlgym.datasets.load import load_tasks
-    from sqlgym.judging.judge import Verdict, check_answer, compare
+    from sqlgym.datasets.load import load_tasks as load_tasks
+    from sqlgym.judging.judge import Verdict as Verdict
+    from sqlgym.judging.judge import check_answer as check_answer
+    from sqlgym.judging.judge import compare as compare
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "sqlgym.datasets.load": "load_tasks",
+            "sqlgym.judging.judge": "Verdict check_answer compare",
+        },
+    )
 
 __toolgym__ = True
 DATA_SETS = ("bundled", "tiny")
 """Names of the data sets that come with the package, for whoever lists them without opening one."""
-__all__ = ["Verdict", "check_answer", "compare", "load_tasks"]
-_HOME = {  # imported when first used: `import sqlgym` stays quick
-    "load_tasks": "sqlgym.datasets.load",
-    "Verdict": "sqlgym.judging.judge",
-    "check_answer": "sqlgym.judging.judge",
-    "compare": "sqlgym.judging.judge",
-}
 
 gymnasium.register(id="sqlgym/Explore-v0", entry_point="sqlgym.envs.explore:ExploreEnv")
 gymnasium.register(id="sqlgym/TextToSQL-v0", entry_point="sqlgym.envs.text_to_sql:TextToSQLEnv")
-
-__getattr__ = names_from(__name__, _HOME)

@@ -1,100 +1,62 @@
-"""toolgym: Gymnasium environments in which a language model learns to use tools.
+"""Gymnasium environments in which a language model learns to use tools.
 
-The core knows no SQL, no workflow and no trainer. A family of environments subclasses `ToolEnv` and
-marks methods with `@tool`; trainers and policies see `ToolEnv` only. Importing this loads neither
-torch nor transformers.
+To write an environment, subclass `ToolEnv` and mark methods with `@tool`. `make` makes a registered
+environment, `play` plays one episode and `evaluate` many. Names are imported when they are first
+used, so `import toolgym` is quick; it loads neither torch nor transformers.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-from toolgym.lazy import names_from
+from toolgym.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from toolgym.calls import ToolCall, bind_call, parse_calls, render_call
-    from toolgym.env import ToolEnv
-    from toolgym.episode import Info, Outcome, info_to_json
-    from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused, ToolError
-    from toolgym.records import EpisodeRecord, Evaluation
-    from toolgym.registration import load_environments, tool_env_ids
-    from toolgym.rewards import RewardConfig
-    from toolgym.rollout import evaluate
-    from toolgym.runs.episodes import read_episodes
-    from toolgym.spaces import UnicodeText
-    from toolgym.tasks import Task, TaskSet
-    from toolgym.tools import Code, ToolSpec, tool
-
-__all__ = [
-    "Code",
-    "ConfigurationError",
-    "EnvironmentFault",
-    "EpisodeRecord",
-    "Evaluation",
-    "Info",
-    "Outcome",
-    "RewardConfig",
-    "Task",
-    "TaskRefused",
-    "TaskSet",
-    "ToolCall",
-    "ToolEnv",
-    "ToolError",
-    "ToolSpec",
-    "UnicodeText",
-    "bind_call",
-    "evaluate",
-    "info_to_json",
-    "load_environments",
-    "parse_calls",
-    "read_episodes",
-    "render_call",
-    "tool",
-    "tool_env_ids",
-]
-
-_HOME = {  # imported when first used: the command line starts quickly
-    "Code": "toolgym.tools",
-    "ConfigurationError": "toolgym.errors",
-    "EnvironmentFault": "toolgym.errors",
-    "EpisodeRecord": "toolgym.records",
-    "Evaluation": "toolgym.records",
-    "Info": "toolgym.episode",
-    "Outcome": "toolgym.episode",
-    "RewardConfig": "toolgym.rewards",
-    "Task": "toolgym.tasks",
-    "TaskRefused": "toolgym.errors",
-    "TaskSet": "toolgym.tasks",
-    "ToolCall": "toolgym.calls",
-    "ToolEnv": "toolgym.env",
-    "ToolError": "toolgym.errors",
-    "ToolSpec": "toolgym.tools",
-    "UnicodeText": "toolgym.spaces",
-    "bind_call": "toolgym.calls",
-    "evaluate": "toolgym.rollout",
-    "info_to_json": "toolgym.episode",
-    "load_environments": "toolgym.registration",
-    "parse_calls": "toolgym.calls",
-    "read_episodes": "toolgym.runs.episodes",
-    "render_call": "toolgym.calls",
-    "tool": "toolgym.tools",
-    "tool_env_ids": "toolgym.registration",
-}
-
-_named = names_from(__name__, _HOME)
-
-
-def __getattr__(name: str) -> Any:
-    """A name of `__all__`, or a module of this package, imported when it is first asked for."""
-    if name in _HOME or name.startswith("_"):
-        found = _named(name)
-    else:
-        module = f"{__name__}.{name}"
-        try:
-            found = importlib.import_module(module)
-        except ModuleNotFoundError as problem:
-            if problem.name != module:
-                raise
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    return globals().setdefault(name, found)
+    from toolgym.calls import ToolCall as ToolCall
+    from toolgym.calls import bind_call as bind_call
+    from toolgym.calls import parse_calls as parse_calls
+    from toolgym.calls import render_call as render_call
+    from toolgym.env import ToolEnv as ToolEnv
+    from toolgym.episode import Info as Info
+    from toolgym.episode import Outcome as Outcome
+    from toolgym.episode import info_to_json as info_to_json
+    from toolgym.errors import ConfigurationError as ConfigurationError
+    from toolgym.errors import EnvironmentFault as EnvironmentFault
+    from toolgym.errors import TaskRefused as TaskRefused
+    from toolgym.errors import ToolError as ToolError
+    from toolgym.errors import ToolgymError as ToolgymError
+    from toolgym.records import EpisodeRecord as EpisodeRecord
+    from toolgym.records import Evaluation as Evaluation
+    from toolgym.registration import load_environments as load_environments
+    from toolgym.registration import make as make
+    from toolgym.registration import tool_env_ids as tool_env_ids
+    from toolgym.rewards import RewardConfig as RewardConfig
+    from toolgym.rollout import evaluate as evaluate
+    from toolgym.rollout import play as play
+    from toolgym.runs.episodes import read_episodes as read_episodes
+    from toolgym.spaces import UnicodeText as UnicodeText
+    from toolgym.tasks import Task as Task
+    from toolgym.tasks import TaskSet as TaskSet
+    from toolgym.tools import Code as Code
+    from toolgym.tools import ToolSpec as ToolSpec
+    from toolgym.tools import tool as tool
+    from toolgym.version import __version__ as __version__
+else:
+    __getattr__, __dir__, __all__ = lazy_names(
+        __name__,
+        {
+            "toolgym.calls": "ToolCall bind_call parse_calls render_call",
+            "toolgym.env": "ToolEnv",
+            "toolgym.episode": "Info Outcome info_to_json",
+            "toolgym.errors": (
+                "ConfigurationError EnvironmentFault TaskRefused ToolError ToolgymError"
+            ),
+            "toolgym.records": "EpisodeRecord Evaluation",
+            "toolgym.registration": "load_environments make tool_env_ids",
+            "toolgym.rewards": "RewardConfig",
+            "toolgym.rollout": "evaluate play",
+            "toolgym.runs.episodes": "read_episodes",
+            "toolgym.spaces": "UnicodeText",
+            "toolgym.tasks": "Task TaskSet",
+            "toolgym.tools": "Code ToolSpec tool",
+            "toolgym.version": "__version__",
+        },
+    )

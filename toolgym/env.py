@@ -1,9 +1,8 @@
-"""`ToolEnv`: a Gymnasium environment whose actions are what a model wrote.
+"""`ToolEnv`: a Gymnasium environment whose actions are texts with tool calls.
 
-`step` takes a text (or an already parsed call), finds the calls in it, binds their arguments, runs
-the tools, and answers with text. Whatever the agent gets wrong is an observation; see
-`toolgym.errors` for what is not, and `ToolEnv._execute_tool` for the one boundary between the two.
-A family says how an episode begins, what its tools do, and how an expert would play.
+`step` takes a text (or parsed calls), finds the calls in it, binds their arguments, runs the tools,
+and answers with text. The agent's mistakes are observations; faults of the machine are exceptions
+(`toolgym.errors`), and `ToolEnv._execute_tool` is the one boundary between the two.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import random
-from abc import abstractmethod
 from collections.abc import Generator, Hashable
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -23,28 +21,32 @@ from toolgym.episode import Episode, Info, Outcome, Turn, budget_notice
 from toolgym.errors import ConfigurationError, EnvironmentFault, ToolError
 from toolgym.family import TaskFamily
 from toolgym.rewards import Ledger, Mistake, RewardConfig
-from toolgym.sanitize import encodable, escape_control_tokens
+from toolgym.sanitize import (
+    change_texts,
+    encodable,
+    escape_control_tokens,
+    unescape_control_tokens,
+)
 from toolgym.spaces import UnicodeText
 from toolgym.tasks import Task, TaskSet
 from toolgym.tools import ToolSpec, tools_of
 
 T = TypeVar("T", bound=Task)
-HOW_TO_CALL = 'Call a tool like this: <tool_call>{"name": ..., "arguments": {...}}</tool_call>'
 
 
 class ToolEnv(gym.Env[str, Any], Generic[T]):
     """An environment of tools; a subclass adds `begin`, `expert` and methods marked `@tool`.
 
     Args:
-        tasks: What episodes are drawn from.
+        tasks: The tasks that episodes are drawn from.
         step_limit: Calls that an episode allows; the terminal call is free.
-        parsing: "lenient" repairs what can be repaired and records it; "strict" is the wall that
-            tools with plain Python signatures are, for comparison.
+        parsing: "lenient" repairs calls where there is one reading and records each repair;
+            "strict" refuses them, as tools with plain Python signatures do.
         rewards: Weights of the score, a dict or a `RewardConfig`.
         render_mode: None or "ansi".
 
     Raises:
-        ConfigurationError: An argument is out of range; the message says which and why.
+        ConfigurationError: An argument is out of range, or the class has no `begin`.
 
     A complete environment:
 
@@ -71,11 +73,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
     tools: dict[str, ToolSpec]
-    """The tools by name: those of the class, unless the environment was made with fewer."""
+    """The tools by name: those of the class, unless the environment was made with others."""
     waits: bool = False
-    """A tool waits for a server, so several environments are stepped at the same time."""
+    """Whether a tool waits for a server; then several environments are stepped at once."""
     family: ClassVar[TaskFamily] = TaskFamily()
-    """What is known of the tasks beyond playing them; the commands on data sets ask it."""
+    """Knowledge of the tasks beyond playing them, for the commands on data sets."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -90,6 +92,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         rewards: RewardConfig | dict[str, Any] | None = None,
         render_mode: str | None = None,
     ) -> None:
+        if type(self).begin is ToolEnv.begin:
+            raise ConfigurationError(
+                f"{type(self).__name__} has no method `begin(self, task)`: write one that prepares"
+                " an episode of the task and returns the question for the agent."
+            )
         if isinstance(step_limit, bool) or not isinstance(step_limit, int) or step_limit < 2:
             raise ConfigurationError(
                 f"step_limit must be an integer of at least 2, got {step_limit!r}."
@@ -109,27 +116,27 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
 
     # What a family provides -----------------------------------------------------------------------
 
-    @abstractmethod
     def begin(self, task: T) -> str:
-        """Prepare an episode of this task and return what the agent is asked.
+        """Prepare an episode of this task and return the question. Every subclass has to write it.
 
         Raises:
-            EnvironmentFault: What the task needs is not there.
+            EnvironmentFault: Something that the task needs is missing, such as a file.
         """
+        raise NotImplementedError
 
     def expert(self) -> Generator[Any, str, None]:
         """Play the current episode as an expert: yield actions, receive observations.
 
-        It takes its answer from what it was shown, never from the gold, so that what it cannot read
-        a model cannot either.
+        It should take its answer from the observations, not from the gold: then a task that it
+        solves can be solved by a model.
         """
         raise ConfigurationError(f"{type(self).__name__} has no expert; write its `expert` method.")
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None] | None:
-        """Play the current episode as one who masters the tools and not yet the trade.
+        """Play the current episode as a beginner: valid calls, but often a wrong answer.
 
-        A model from scratch imitates this before it learns: reinforcement can only make likelier
-        what it sometimes does. None: there is no such player, and the expert's play is spoilt.
+        A model trained from scratch imitates it before reinforcement learning. None (the default)
+        means that there is no such player; then the expert's play is degraded instead.
         """
         return None
 
@@ -140,6 +147,25 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             `{"name": ..., "arguments": {...}}`, or {} to keep the generic example of the error.
         """
         return {}
+
+    def second_hint(self, call: ToolCall | None, error: ToolError) -> str:
+        """More help for a call that fails again in the same words, appended to its error.
+
+        A deterministic policy that reads the same error again would repeat the same call until its
+        budget is spent. A family overrides this with text that its tools would show anyway, such as
+        the columns of a table; it must not depend on the gold.
+
+        Args:
+            call: The failed call; None if the action held none.
+            error: Its error.
+
+        Returns:
+            Some lines of text, or "" for none. The default lists the tools with their arguments.
+        """
+        signatures = [
+            f"{spec.name}({', '.join(spec.arguments.model_fields)})" for spec in self.tools.values()
+        ]
+        return f"The tools and their arguments: {', '.join(signatures)}."
 
     # The Gymnasium contract -----------------------------------------------------------------------
 
@@ -153,12 +179,12 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             options: `{"task_id": ...}` asks for one task.
 
         Returns:
-            The question, the budget and how to call; and the first `info`.
+            `user_prompt()`, which is also the user message of a chat; and the first `info`.
 
         Raises:
             TaskRefused: The task asked for cannot be played fairly.
             ConfigurationError: There is no such task or no such option.
-            EnvironmentFault: What the task needs is not there.
+            EnvironmentFault: Something that the task needs is missing.
         """
         super().reset(seed=seed)
         unknown = set(options or {}) - {"task_id"}
@@ -171,16 +197,15 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             drawn = int(self.np_random.integers(2**31)) if seed is None else seed
             task = self.tasks.draw(drawn)
         self._episode = Episode(task, Ledger(self.reward_config), self.step_limit)
-        question = safe_text(self.begin(task))
-        self._episode.question = question
-        return f"{question}\n{self.budget_line()} {HOW_TO_CALL}", self._episode.info((), ())
+        self._episode.question = safe_text(self.begin(task))
+        return self.user_prompt(), self._episode.info((), ())
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, Info]:  # type: ignore[override]
         """Run the calls in an action.
 
         Args:
-            action: What a model wrote, or a parsed call, or several; anything else is an error
-                observation, but for the fault that kept a policy from acting, which is raised.
+            action: The text of a model, a parsed call, or several; an `EnvironmentFault` that kept
+                a policy from acting is raised; anything else is an error observation.
 
         Returns:
             Observation, change of the score, terminated (answered), truncated (budget spent), info.
@@ -240,6 +265,14 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """The tools in the OpenAI function format."""
         return [spec.schema() for spec in self.tools.values()]
 
+    def user_prompt(self, question: str | None = None) -> str:
+        """The first message for the agent: the question and the budget.
+
+        Args:
+            question: That of a recorded episode; without it, that of the current one.
+        """
+        return f"{self.episode.question if question is None else question}\n{self.budget_line()}"
+
     def budget_line(self) -> str:
         """The sentence on the agent's budget."""
         ends = " or ".join(spec.name for spec in self.tools.values() if spec.terminal)
@@ -249,10 +282,10 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         )
 
     def reach(self, progress: float, best: bool = True) -> None:
-        """For tools: the agent reached a state worth `progress`, 0 to 1.
+        """For tools: record that the agent reached a state worth `progress`, 0 to 1.
 
         Args:
-            best: Only the best state of an episode counts; otherwise the last one, so that trying
+            best: The best state of an episode counts; with False the last one, so that trying
                 everything earns no more than the last try.
         """
         self.episode.ledger.reach(progress, best)
@@ -263,10 +296,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         message: str = "Answer recorded. The episode is over.",
         mistake: Mistake = "",
     ) -> str:
-        """For terminal tools: record the verdict and return what the agent is told.
+        """For terminal tools: record the verdict and return the observation.
 
         Args:
-            mistake: Where a question may have no answer, what was mistaken about that.
+            mistake: The mistake about whether the question has an answer, in environments where a
+                question may have none.
         """
         if self.episode.ledger.mistake is not None:
             self.episode.ledger.mistake = mistake
@@ -289,21 +323,14 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     def _take_turn(
         self, action: Any, calls: tuple[ToolCall, ...]
     ) -> tuple[str, float, bool, bool, Info]:
-        """Run the calls in order and record the turn.
-
-        Args:
-            action: What was given, for the transcript.
-            calls: The calls that were found in it.
-
-        Returns:
-            What `step` returns.
+        """Run the calls of an action in order and record the turn; returns what `step` returns.
 
         Raises:
             EnvironmentFault: The machine failed; the episode is unscored, the turn not recorded.
         """
         episode = self.episode
         before, steps_before = episode.ledger.score(), episode.steps_left
-        outcomes = [self._run_call(call) for call in calls] or [self._refuse_no_call()]
+        outcomes = [self._run_call(call) for call in calls] or [self._refuse_no_call(action)]
         results = tuple(safe_text(text) for text, _ in outcomes)
         mistakes = tuple(error for _, error in outcomes)
         observation = "\n\n".join(results) + self._budget_notice(steps_before)
@@ -316,24 +343,24 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return observation, reward, episode.terminated, episode.truncated, info
 
     def _run_call(self, call: ToolCall) -> tuple[str, ToolError | None]:
-        """Run one call and charge what it costs: the text for the agent, and what went wrong."""
+        """Run one call and charge its costs; returns the text for the agent, and the error."""
         episode = self.episode
         ledger = episode.ledger
         if episode.over:
             return self._refuse_after_end()
+        fingerprint = _fingerprint(call)
         if call.error is not None:
-            return self._refuse_call(call.error, call.name)
+            return self._refuse_call(call.error, call, (fingerprint, call.error.message))
         if call.repairs:
             ledger.charge("repaired_call")
-        fingerprint = _fingerprint(call)
         if fingerprint in episode.seen:
             ledger.charge("repeat")
         episode.seen.add(fingerprint)
         spec = self.tools[call.name]
         try:
             text = self._execute_tool(spec, call.arguments)
-        except ToolError as error:  # a tool that gives an example knows better than anyone
-            return self._refuse_call(error, call.name, error.example)
+        except ToolError as error:
+            return self._refuse_call(error, call, fingerprint)
         if spec.terminal:
             ledger.answered = episode.over = True
         else:
@@ -341,11 +368,12 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return text, None
 
     def _execute_tool(self, spec: ToolSpec, arguments: dict[str, Any]) -> str:
-        """Run a tool; the one boundary between the agent's mistakes and everybody else's."""
+        """Run a tool; the one boundary between mistakes of the agent and faults of the machine."""
         if spec.function is None:
             raise ConfigurationError(f"tool {spec.name!r} has no function.")
         try:
-            return str(spec.function(self, **arguments))
+            meant = change_texts(arguments, unescape_control_tokens)
+            return str(spec.function(self, **meant))
         except ToolError:
             raise
         except EnvironmentFault as fault:
@@ -366,28 +394,53 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         self.episode.fault = encodable(str(fault))
 
     def _refuse_call(
-        self, error: ToolError, tool_name: str = "", example: dict[str, Any] | None = None
+        self, error: ToolError, call: ToolCall | None, words: Hashable
     ) -> tuple[str, ToolError]:
-        """A failed call: it costs a step, and its example is one that works in this episode."""
-        self.episode.ledger.charge("failed_call")
+        """Answer a failed call, which costs a step, with an example that works in this episode.
+
+        Args:
+            words: Equal for calls in the same words; the second one gets a longer answer.
+        """
+        episode = self.episode
+        episode.ledger.charge("failed_call")
         self._spend_step()
-        name = error.example.get("name", tool_name)
-        name = name if name in self.tools else next(iter(self.tools))
-        if example and example.get("name") not in self.tools:  # a tool that is not offered here
-            example = None
-        working = example or self.example_call(name) or error.example
-        safe = ToolError(error.code, encodable(error.message), encodable(error.hint), working)
-        return str(safe), safe
+        ran = call is not None and call.error is None
+        if ran and error.example.get("name") in self.tools:  # the tool knows better than a default
+            example = error.example
+        else:
+            name = error.example.get("name", call.name if call else "")
+            example = self.example_call(name if name in self.tools else next(iter(self.tools)))
+        safe = ToolError(
+            error.code,
+            encodable(error.message),
+            encodable(error.hint),
+            example or error.example,
+        )
+        text = str(safe)
+        if (words, error.code) in episode.failed and (hint := self._second_hint(call, error)):
+            text += f"\n{hint}"
+        episode.failed.add((words, error.code))
+        return text, safe
+
+    def _second_hint(self, call: ToolCall | None, error: ToolError) -> str:
+        try:
+            return self.second_hint(call, error)
+        except ToolError:  # the help cannot be had either
+            return ""
+        except EnvironmentFault as fault:
+            self._leave_unscored(fault)
+            raise
 
     def _refuse_after_end(self) -> tuple[str, ToolError]:
         self.episode.ledger.charge("after_end")
         error = errors.episode_over()
         return str(error), error
 
-    def _refuse_no_call(self) -> tuple[str, ToolError]:
+    def _refuse_no_call(self, action: Any) -> tuple[str, ToolError]:
         if self.episode.over:
             return self._refuse_after_end()
-        return self._refuse_call(errors.no_call(self.tools))
+        words = action if isinstance(action, str) else _action_text(action)
+        return self._refuse_call(errors.no_call(self.tools), None, words)
 
     def _spend_step(self) -> None:
         episode = self.episode

@@ -150,7 +150,9 @@ class Episode:
     """The mutable state of one episode.
 
     Attributes:
-        fault: What left it unscored, in words; empty if nothing did.
+        seen: Fingerprints of the calls that were executed.
+        failed: Words and error code of each failed call.
+        fault: The fault that left it unscored; empty if none did.
     """
 
     task: Task
@@ -160,6 +162,7 @@ class Episode:
     over: bool = False
     turns: list[Turn] = field(default_factory=list)
     seen: set[Hashable] = field(default_factory=set)
+    failed: set[tuple[Hashable, str]] = field(default_factory=set)
     fault: str = ""
 
     @property

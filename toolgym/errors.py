@@ -1,22 +1,18 @@
-"""Exception types by responsible party: agent, environment, caller.
+"""Exception types by responsible party: agent, environment, data set, caller.
 
-* The agent's mistake is a `ToolError`: an unknown table, a missing argument, text without a call.
-  It is data, not a crash. `ToolEnv.step` turns it into an observation that says what went wrong,
-  what to do, and a whole call that would work in this episode, puts the same record into
-  `info["error"]`, and charges the reward's price for it. `code` is stable: reward parts, dashboards
-  and tests key on it.
-* The machine's or our own fault is an `EnvironmentFault`: a database file that vanished, a full
-  disk, a tool that raised something nobody foresaw. It is never scored as the agent's mistake: the
-  episode becomes unscored (its score is nan), and the exception passes through `step` to the
-  caller, who decides.
-* A task that cannot be played fairly (its gold answer is empty, or too large to be read) is
-  `TaskRefused`, with the reason. `reset` goes on to the next task, unless that very task was asked
-  for.
-* What the caller did wrong (a weight out of range, an unknown split) is a `ValueError` or a
-  `ConfigurationError`, with the cure in its text.
+All derive from `ToolgymError`, as do the exceptions of `sqlgym`, `aflowgym` and `adapters`.
 
-One boundary converts (`toolgym.env`); everything else lets pass. All survive a pickle, so they
-cross process borders of vector environments; those written for the agent compare by value.
+* `ToolError`: the agent's mistake, such as an unknown table or a missing argument. A tool raises
+  it; `ToolEnv.step` turns it into an observation, puts it into `info["error"]` and charges for it.
+  It never leaves `step`. `code` is stable: metrics and tests key on it.
+* `EnvironmentFault`: a fault of the machine or of this package, such as a database file that is
+  missing. It passes through `step` to the caller, and the episode is unscored (its score is nan).
+* `TaskRefused`: a task that cannot be played fairly, such as one with an empty gold answer. `reset`
+  goes on to the next task, unless that very task was asked for.
+* `ConfigurationError`: an argument of the caller that cannot be; also a `ValueError`. The message
+  says what to do.
+
+All survive a pickle, so they cross the process borders of vector environments.
 """
 
 from __future__ import annotations
@@ -28,8 +24,12 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-class ToolError(Exception):
-    """A call the agent got wrong, told so that its next call can be right.
+class ToolgymError(Exception):
+    """Base class of all exceptions of the packages."""
+
+
+class ToolError(ToolgymError):
+    """A mistake of the agent in a call, with what to do about it.
 
     Args:
         code: Stable identifier, lower_snake_case; listed in the documentation.
@@ -65,8 +65,8 @@ class ToolError(Exception):
         return hash((self.code, self.message, self.hint))
 
 
-class EnvironmentFault(Exception):
-    """The machine, or this package, failed; the agent did nothing wrong.
+class EnvironmentFault(ToolgymError):
+    """A fault of the machine or of this package; the agent did nothing wrong.
 
     Args:
         message: What failed, naming the file or resource.
@@ -82,7 +82,7 @@ class EnvironmentFault(Exception):
         return f"{self.message} {self.hint}".rstrip()
 
 
-class TaskRefused(Exception):
+class TaskRefused(ToolgymError):
     """A task that cannot be played fairly, with the reason.
 
     Args:
@@ -100,16 +100,16 @@ class TaskRefused(Exception):
         return f"task {self.task_id!r} is refused [{self.code}]: {self.reason}"
 
 
-class ConfigurationError(ValueError):
-    """The caller asked for something that cannot be; the message names the cure."""
+class ConfigurationError(ToolgymError, ValueError):
+    """A wrong argument or setting of the caller; the message says what to do."""
 
 
 def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
-    """The refused fields of some settings, in one line: each with what is wrong with it.
+    """The refused fields of a pydantic model in one line, each with its reason.
 
     Args:
-        problem: What it raised.
-        whole: What is named where no field alone is to blame; may be empty.
+        problem: The error of the validation.
+        whole: Names the model in errors that concern no single field; may be empty.
     """
     lines = []
     for error in problem.errors():

@@ -1,14 +1,14 @@
-"""What is worked out, or imported, when it is first used.
+"""Attributes that are computed, and names that are imported, when they are first used.
 
-`lazy` makes an attribute of an object, without a lock. The `cached_property` of Python 3.11 holds
-one of the whole class during the work: threads wait for each other over different objects, and the
-child of a fork waits for ever for a thread that it does not have. Here two threads may do the same
-work at once; all get what was ready first. `names_from` does it for names of a module.
+`lazy` is `functools.cached_property` without its lock. Under Python 3.11 that lock belongs to the
+class: threads wait for each other over different objects, and a forked child waits forever for a
+thread that it does not have. Here two threads may do the same work at once; the first result wins.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, overload
 
@@ -50,17 +50,22 @@ class lazy(Generic[T]):  # noqa: N801  # a decorator, like `property`
         return found
 
 
-def names_from(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a module some of whose names are imported when they are first used.
+def lazy_names(
+    module: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package whose names are imported at first use.
 
     Args:
-        module: Its dotted name.
-        homes: Each such name, and the module that has it.
+        module: Its `__name__`.
+        homes: By module, the names that are imported from it, separated by blanks.
     """
+    home_of = {name: home for home, names in homes.items() for name in names.split()}
+    public = sorted(home_of)
 
     def attribute(name: str) -> Any:
-        if name not in homes:
+        if name not in home_of:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(homes[name]), name)
+        value = getattr(importlib.import_module(home_of[name]), name)
+        return vars(sys.modules[module]).setdefault(name, value)
 
-    return attribute
+    return attribute, lambda: list(public), public

@@ -102,16 +102,11 @@ def _words() -> TemplateModule:
     return environment.from_string(TOOLS_IN_WORDS.read_text(encoding="utf-8")).module
 
 
-def user_prompt(env: ToolEnv[Any], question: str | None = None) -> str:
-    """The question and the budget: of the current episode, or of a recorded one."""
-    return f"{env.episode.question if question is None else question}\n{env.budget_line()}"
-
-
 def prompt_messages(env: ToolEnv[Any]) -> list[Message]:
     """The chat before the agent's first turn; call `reset` first."""
     return [
         {"role": "system", "content": system_prompt(env)},
-        {"role": "user", "content": user_prompt(env)},
+        {"role": "user", "content": env.user_prompt()},
     ]
 
 
@@ -166,7 +161,7 @@ def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]
     """
     messages = [
         {"role": "system", "content": system_prompt(env)},
-        {"role": "user", "content": user_prompt(env, record.question)},
+        {"role": "user", "content": env.user_prompt(record.question)},
     ]
     for turn in record.turns:
         calls = [ToolCall(call["name"], call["arguments"]) for call in turn["calls"]]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from toolgym.errors import ToolgymError
+
 COMMANDS = "toolgym.commands"
 ENVIRONMENTS = "toolgym.environments"
 POLICIES = "toolgym.policies"
@@ -27,7 +29,7 @@ KINDS = {
 }
 
 
-class PluginError(Exception):
+class PluginError(ToolgymError):
     """An entry point that cannot be loaded; the message names it, its package and the reason."""
 
 

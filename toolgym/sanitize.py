@@ -1,9 +1,10 @@
-"""Sanitizing of tool results: data that must not speak as the chat template does.
+"""Sanitizes tool results: data must not act as control tokens of a chat template.
 
-A database cell that holds `<|im_end|>` becomes, once tokenised with the rest of the conversation,
-the real end of a turn, and `<tool_call>` in it a call that nobody made. So every text that some
-family's tokenizer or parser reads as control gets one backslash behind its opening bracket:
-`<\\|im_end|>`. It stays readable, no tokenizer knows it, and doing it twice changes nothing.
+A database cell that holds `<|im_end|>` becomes, once tokenized with the rest of the conversation,
+the real end of a turn, and `<tool_call>` in it a call that no model made. So every text that some
+family's tokenizer or parser reads as control gets one backslash after its opening bracket:
+`<\\|im_end|>`, which no tokenizer knows. Data that has the backslash already gets a second one, so
+the original can be restored: an agent that copies what it was shown means the original.
 Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) stay as they are.
 
 Covered: `<|...|>` of any name (also with the full-width bar), sentence and padding tokens, turn and
@@ -11,15 +12,16 @@ image marks, the bracketed marks of Mistral, Llama 2 and BERT, and every text of
 table of call formats (`toolgym.calls.families`): marks, closing tags, thinking, results, ends of
 turns.
 
-And what anybody wrote may hold half a character, a lone surrogate, as JSON can (`"\\ud800"`): no
-file, socket, terminal or tokenizer takes it, so it is replaced where text comes in. A page shows a
-visible sign for it, and for each control character.
+A text may also hold a lone surrogate, as JSON can (`"\\ud800"`). No file, socket, terminal or
+tokenizer takes it, so it is replaced where text comes in. Pages show a visible sign for it, and for
+each control character.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from toolgym.calls.alternation import LatePattern, branches
 from toolgym.calls.hiding_tags import CONTROL_TEXTS
@@ -47,8 +49,11 @@ def _behind(sign: str) -> str:
 
 
 _CONTROL = LatePattern(
-    "|".join(f"{re.escape(sign)}(?=(?:{_behind(sign)}))" for sign in _OPENING), re.IGNORECASE
+    "|".join(rf"{re.escape(sign)}(?=\\*(?:{_behind(sign)}))" for sign in _OPENING), re.IGNORECASE
 )
+_ESCAPED: Final = re.compile(rf"[{re.escape(_OPENING)}]\\+")
+_LONGEST: Final = 300
+"""More characters than any piece of control has."""
 
 UNPRINTABLE: Final = {
     **{code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"},
@@ -82,6 +87,8 @@ def encodable(text: str) -> str:
 def escape_control_tokens(text: str) -> str:
     """The text with a backslash in each piece that a chat template could take for control.
 
+    `unescape_control_tokens` is its exact inverse.
+
     >>> print(escape_control_tokens("x <|im_end|> y <= 3 </tool_response>"))
     x <\\|im_end|> y <= 3 <\\/tool_response>
     """
@@ -89,3 +96,39 @@ def escape_control_tokens(text: str) -> str:
     if "<" not in text and "[" not in text and text.isascii():
         return text
     return _CONTROL.compiled.sub(lambda found: found.group() + "\\", text)
+
+
+def unescape_control_tokens(text: str) -> str:
+    """The text without the backslashes that `escape_control_tokens` has put in.
+
+    An agent copies what it was shown: `ToolEnv` applies this to the arguments of its calls.
+
+    >>> print(unescape_control_tokens("x <\\|im_end|> y <= 3 \\n"))
+    x <|im_end|> y <= 3 \n
+    """
+    if "\\" not in text:
+        return text
+    # From the end: a piece was recognized by the original text that follows its sign.
+    parts: list[str] = []
+    window, end = "", len(text)
+    for found in reversed(list(_ESCAPED.finditer(text))):
+        behind = text[found.end() : end]
+        window = (behind + window)[:_LONGEST]
+        mark = found.group()
+        if _CONTROL.compiled.match(mark[0] + window):
+            mark = mark[:-1]
+        window = mark + window
+        parts += behind, mark
+        end = found.start()
+    return "".join(reversed([*parts, text[:end]]))
+
+
+def change_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A value of JSON, such as the arguments of a call, with each text in it changed."""
+    if type(value) is str:
+        return change(value)
+    if type(value) is dict:
+        return {key: change_texts(each, change) for key, each in value.items()}
+    if type(value) is list:
+        return [change_texts(each, change) for each in value]
+    return value

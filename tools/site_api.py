@@ -88,18 +88,25 @@ def documented(entries: tuple[str, ...]) -> list[str]:
 
 
 def public_names(package: str) -> list[str]:
-    """The names in `__all__` of a package, read from its source.
+    """The names in `__all__` of a package, or those that it imports as themselves.
 
     Raises:
-        RuntimeError: It has no such list.
+        RuntimeError: It has neither.
     """
     source = _source(package)
-    for node in ast.parse(source.read_text(encoding="utf-8")).body if source else []:
+    tree = ast.parse(source.read_text(encoding="utf-8") if source else "")
+    for node in tree.body:
         if isinstance(node, ast.Assign) and "__all__" in [
             target.id for target in node.targets if isinstance(target, ast.Name)
         ]:
             return [str(name) for name in ast.literal_eval(node.value)]
-    raise RuntimeError(f"{package} has no __all__: name what the page is to document in PAGES.")
+    imports = [
+        name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names
+    ]
+    names = sorted(each.name for each in imports if each.asname == each.name != "__version__")
+    if not names:
+        raise RuntimeError(f"{package} has no __all__: name what the page is to document in PAGES.")
+    return names
 
 
 def _source(name: str) -> Path | None:

@@ -33,7 +33,7 @@ from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.messages import system_prompt, tools_in_words, user_prompt
+from toolgym.messages import system_prompt, tools_in_words
 from toolgym.records import EpisodeRecord
 from toolgym.tasks import seed_of
 
@@ -128,7 +128,7 @@ def opening(env: ToolEnv[Any], how: Tools) -> list[ChatMessage]:
     told = system_prompt(env)
     if how == "text":
         told = f"{told}\n\n{tools_in_words(env.tools)}"
-    return [ChatMessageSystem(content=told), ChatMessageUser(content=user_prompt(env))]
+    return [ChatMessageSystem(content=told), ChatMessageUser(content=env.user_prompt())]
 
 
 def native_tools(env: ToolEnv[Any]) -> list[ToolInfo]:

@@ -31,7 +31,7 @@ from mcp.server.stdio import stdio_server
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import EnvironmentFault
-from toolgym.messages import system_prompt, user_prompt
+from toolgym.messages import system_prompt
 from toolgym.records import EpisodeRecord
 
 TASK: Final = "task"
@@ -151,7 +151,7 @@ def build_server(
     async def get_prompt(context: Any, params: Any) -> Any:
         if params.name != TASK:
             raise MCPError(types.INVALID_PARAMS, f"There is one prompt, {TASK}.")
-        content = types.TextContent(type="text", text=user_prompt(session_of(context).env))
+        content = types.TextContent(type="text", text=session_of(context).env.user_prompt())
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
     async def list_resources(context: Any, params: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from toolgym import registration
 from toolgym.env import ToolEnv
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, ToolgymError
 from toolgym.registration import dataset_of
 from toolgym.tasks import Task, TaskSet
 
@@ -26,7 +26,7 @@ MOST_LISTED: Final = 10_000
 """Tasks that a list shows; any other is there by its number."""
 
 
-class NoSuchTask(LookupError):
+class NoSuchTask(ToolgymError, LookupError):
     """A client named a split or a task that there is not; the text is for it."""
 
 

@@ -28,7 +28,7 @@ from adapters.openenv.catalogue import Catalogue, NoSuchTask
 from adapters.openenv.models import ToolgymAction, ToolgymObservation, ToolgymState
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
-from toolgym.errors import EnvironmentFault, TaskRefused
+from toolgym.errors import EnvironmentFault, TaskRefused, ToolgymError
 from toolgym.messages import prompt_messages, turn_messages
 from toolgym.records import EpisodeRecord
 
@@ -47,7 +47,7 @@ MOST_AFTER_END: Final = 50
 _logger = logging.getLogger(__name__)
 
 
-class Mistake(Exception):
+class Mistake(ToolgymError):
     """A client asked for something that cannot be; OpenEnv sends it the text."""
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from adapters.trl.datasets import FormatReport, check_format, sft_dataset, training_dataset
 from adapters.trl.environment import CallRefused, RolloutEnvironment, environment_factory
 from adapters.trl.versions import check_version
-from toolgym.lazy import names_from
+from toolgym.lazy import lazy_names
 
 if TYPE_CHECKING:
     from adapters.trl.callbacks import FaultStop
@@ -51,15 +51,14 @@ __all__ = [
 _TRAINERS = ("StableGRPOTrainer", "ToolGRPOTrainer", "build_trainer")
 """What is for certain versions of TRL only."""
 _NEEDS_TRL = {
-    "FaultStop": "adapters.trl.callbacks",
-    "StableGRPOConfig": "adapters.trl.config",
-    "StableGRPOTrainer": "adapters.trl.stable_trainer",
-    "ToolGRPOTrainer": "adapters.trl.tool_trainer",
-    "build_trainer": "adapters.trl.stable_trainer",
+    "adapters.trl.callbacks": "FaultStop",
+    "adapters.trl.config": "StableGRPOConfig",
+    "adapters.trl.stable_trainer": "StableGRPOTrainer build_trainer",
+    "adapters.trl.tool_trainer": "ToolGRPOTrainer",
 }
 
 
-_named = names_from(__name__, _NEEDS_TRL)
+_named = lazy_names(__name__, _NEEDS_TRL)[0]
 
 
 def __getattr__(name: str) -> Any:

@@ -35,9 +35,9 @@ from pydantic.fields import FieldInfo
 
 from toolgym import registration
 from toolgym.env import ToolEnv
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, ToolgymError
 from toolgym.forks import renew_in_child
-from toolgym.messages import turn_messages, user_prompt
+from toolgym.messages import turn_messages
 from toolgym.tasks import seed_of
 from toolgym.tools import ToolSpec
 
@@ -134,7 +134,7 @@ UNAVAILABLE = "The environment is not available. Stop here: this episode is not 
 _logger = logging.getLogger(__name__)
 
 
-class CallRefused(TypeError):
+class CallRefused(ToolgymError, TypeError):
     """A call that strict parsing did not bind; its text is the environment's error."""
 
 
@@ -236,7 +236,7 @@ class RolloutEnvironment:
         else:
             self._playing.reset(seed=self._begun if seed is None else int(seed))
         self._is_open = True
-        return _separator(row.get("prompt")) + user_prompt(self._playing)
+        return _separator(row.get("prompt")) + self._playing.user_prompt()
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The text that one tool call returns to TRL; only strict parsing raises instead."""

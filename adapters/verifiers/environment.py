@@ -24,7 +24,7 @@ from pydantic import Field
 from toolgym import policies, registration, rollout
 from toolgym.env import ToolEnv
 from toolgym.errors import EnvironmentFault
-from toolgym.messages import system_prompt, tools_in_words, user_prompt
+from toolgym.messages import system_prompt, tools_in_words
 from toolgym.records import EpisodeRecord
 from toolgym.tasks import seed_of
 
@@ -97,7 +97,7 @@ class Episodes:
             data = EpisodeData(
                 id=task.id,
                 name=task.id,
-                prompt=user_prompt(env),
+                prompt=env.user_prompt(),
                 system_prompt=f"{system_prompt(env)}\n\n{tools_in_words(env.tools)}",
                 env_id=config.env_id,
                 env_kwargs=config.env_kwargs,

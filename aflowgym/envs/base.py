@@ -20,15 +20,19 @@ from typing import Any, ClassVar, Final, Literal
 
 from aflowgym.backends import make_backend
 from aflowgym.envs.family import WorkflowTaskFamily
+from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.execution.grading import grade
 from aflowgym.execution.protocols import Backend, Sandbox
 from aflowgym.execution.state import Budget
+from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.operators.declaration import Operator
 from aflowgym.score import charge_calls, check_weights, progress
 from aflowgym.tasks.loading import base_of, tasks_of
-from aflowgym.tasks.task import Kind, WorkflowTask
+from aflowgym.tasks.task import KINDS, Kind, WorkflowTask
+from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
 from toolgym.episode import Info
-from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.errors import ConfigurationError, EnvironmentFault, ToolError
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet, seed_of
 from toolgym.tools import ToolSpec, read_spec
@@ -113,6 +117,23 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         passages = len(task.context)
         read = f" with {passages} passages, which every operator reads" if passages else ""
         return f"{task.question}\nKind: {task.kind}{read}."
+
+    def second_hint(self, call: ToolCall | None, error: ToolError) -> str:
+        """The operators that run on this kind of task, with their inputs and outputs."""
+        if error.code not in WORKFLOW_ERRORS:
+            return super().second_hint(call, error)
+        kind = self.task.kind
+        lines = [
+            f"{self._called(each)}: needs {', '.join(each.needs) or 'nothing'};"
+            f" leaves {', '.join(each.writes)}"
+            for each in OPERATORS.values()
+            if kind in (each.kinds or KINDS)
+        ]
+        return "\n".join([f"The operators for {kind} tasks, with inputs and outputs:", *lines])
+
+    def _called(self, operator: Operator) -> str:
+        """The name by which the agent calls an operator."""
+        return operator.name
 
     def _left(self, solution: str | None, calls: int) -> None:
         """Take over what a run left, charge its calls and take note of how far it came.

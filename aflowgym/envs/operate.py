@@ -127,6 +127,9 @@ class OperateEnv(WorkflowEnv, OperatorTools):
         fields = self.tools[tool_name].required
         return {"name": tool_name, "arguments": {"value": 42} if fields else {}}
 
+    def _called(self, operator: Operator) -> str:
+        return tool_name(operator.name)
+
     @tool(terminal=True, aliases=ENDS)
     def answer(self) -> str:
         """Submit the solution as the operators left it, and end the episode."""

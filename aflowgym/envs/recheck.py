@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from toolgym.family import WithTools
+from toolgym.sanitize import unescape_control_tokens
 
 _AFTER: Final = re.compile(r"answer\s*:\s*", re.IGNORECASE)
 _FENCE: Final = re.compile(r"```(?:python)?\n(.*?)```", re.DOTALL)
@@ -52,7 +53,8 @@ def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bo
     last = turns[place]
     answer = next(call for call in last["calls"] if call["name"] in ends)
     if "value" in env.tools[answer["name"]].arguments.model_fields:
-        return _right(task, str(answer["arguments"].get("value", "")))
+        value = str(answer["arguments"].get("value", ""))
+        return _right(task, unescape_control_tokens(value))
     if len(last["calls"]) > 1 or any(len(turn["calls"]) > 1 for turn in turns[:place]):
         return None  # results of several calls stand in one text
     return _submitted(task, turns[:place])
@@ -67,7 +69,7 @@ def _submitted(task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
     for turn in reversed(turns):
         _, mark, text = f"\n{turn['observation']}".partition(_MARK)
         if mark:
-            return _right(task, _without_notice(text))
+            return _right(task, unescape_control_tokens(_without_notice(text)))
         if "\nCandidates:\n" in turn["observation"]:
             return False  # nobody chose among them
     return False

@@ -16,6 +16,7 @@ references and nothing else, so that a prompt holds much. The line of a view tel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -38,6 +39,8 @@ COLUMNS_LOOKED_AT = 40
 MANY_TABLES = 80
 """From so many tables on, a list of them tells their names only."""
 _REFERRING = 6
+_REMINDED = 5
+_NAME = re.compile(r'"[^"]{1,200}"|`[^`]{1,200}`|\[[^\]]{1,200}\]|\w+')
 
 _described: WeakKeyDictionary[Database, dict[tuple[int, str], tuple[Schema, str]]]
 _described = WeakKeyDictionary()
@@ -91,6 +94,25 @@ def list_tables(schema: Schema, database: Database) -> str:
         for table in schema.tables
     ]
     return "\n".join(_fitting(lines, "tables", "sqlite_master has their names"))
+
+
+def remind(text: str, schema: Schema, database: Database | None = None) -> str:
+    """The columns of the tables that a text names (of all if it names none), and all table names.
+
+    Args:
+        text: The arguments of a call, in SQL or not; only its start is searched.
+        schema: As for `describe_table`, like `database`.
+    """
+    found = map(schema.get, (text, *_NAME.findall(text[:MAX_CHARS])))
+    named = list(dict.fromkeys(table for table in found if table is not None))
+    lines = ["The columns:" if named else "The tables of the database:"]
+    for table in named[:_REMINDED]:
+        lines += describe_table(table, schema, database).split("\n")
+    if named:
+        lines.append(f"The tables of the database: {', '.join(schema.names[:MANY_TABLES])}")
+    else:
+        lines += map(_create_sql, schema.tables)
+    return "\n".join(_fitting(lines, "lines", "sqlite_master has the names"))
 
 
 def _names_only(names: tuple[str, ...]) -> str:

@@ -1,7 +1,8 @@
 """The experts, which know the gold SQL: look at its tables, run it, read the answer.
 
-An answer by value is taken from the text of the last observation only. What the expert cannot read
-there, a model cannot either, so an expert that fails on a task has found a fault of the task.
+An answer by value is read from the text of the last observation only, so an expert that fails on a
+task has found a fault of the task. The experts write texts as observations show them, with control
+tokens escaped: so would a model that copies them, and demonstrations hold no control tokens.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from sqlgym.tasks.task import SqlTask
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
 from toolgym.episode import without_notice
+from toolgym.sanitize import change_texts, escape_control_tokens, unescape_control_tokens
 
 
 def explore(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
@@ -29,8 +31,9 @@ def explore(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
     if not env.task.answerable:
         yield ToolCall("cannot_answer", {})
         return
-    observation = yield ToolCall("query", {"sql": env.task.gold_sql})
-    yield ToolCall("answer", {"value": read_answer(without_notice(observation))})
+    observation = yield _call("query", sql=env.task.gold_sql)
+    shown = unescape_control_tokens(without_notice(observation))
+    yield _call("answer", value=read_answer(shown))
 
 
 def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
@@ -46,8 +49,8 @@ def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
         yield ToolCall("cannot_answer", {})
         return
     if "query" in env.tools:
-        yield ToolCall("query", {"sql": env.task.gold_sql})
-    yield ToolCall("answer", {"sql": env.task.gold_sql})
+        yield _call("query", sql=env.task.gold_sql)
+    yield _call("answer", sql=env.task.gold_sql)
 
 
 def _look_around(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
@@ -57,9 +60,13 @@ def _look_around(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
     spare = env.episode.steps_left - 2
     if "describe" in env.tools:
         for table in tables[: max(spare, 0)]:
-            yield ToolCall("describe", {"table_name": table})
+            yield _call("describe", table_name=table)
     if "sample" in env.tools and len(tables) > 1 and spare > len(tables):
-        yield ToolCall("sample", {"table_name": tables[0]})
+        yield _call("sample", table_name=tables[0])
+
+
+def _call(name: str, **arguments: Any) -> ToolCall:
+    return ToolCall(name, change_texts(arguments, escape_control_tokens))
 
 
 def tables_of(sql: str) -> list[str]:

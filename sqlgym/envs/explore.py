@@ -29,7 +29,7 @@ from typing import Annotated, Any, Literal
 from weakref import WeakKeyDictionary
 
 from sqlgym.database.database import Database, QueryResult, open_database
-from sqlgym.database.description import describe_table, list_tables
+from sqlgym.database.description import describe_table, list_tables, remind
 from sqlgym.database.render import FORMS, MAX_CHARS, Form, show
 from sqlgym.database.schema import Schema, Table, bare_name
 from sqlgym.database.sqlite_file import quoted
@@ -41,10 +41,12 @@ from sqlgym.judging.answers import matches
 from sqlgym.judging.results import overlap
 from sqlgym.tasks.gold import Gold, gold_of
 from sqlgym.tasks.task import SqlTask
+from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
 from toolgym.episode import Info
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, ToolError
 from toolgym.rewards import RewardConfig
+from toolgym.sanitize import unescape_control_tokens
 from toolgym.tasks import TaskSet
 from toolgym.tools import Code, read_spec, tool
 
@@ -210,6 +212,14 @@ class ExploreEnv(ToolEnv[SqlTask]):
             "cannot_answer": {},
         }
         return {"name": tool_name, "arguments": arguments[tool_name]}
+
+    def second_hint(self, call: ToolCall | None, error: ToolError) -> str:
+        """The columns of the tables that the call or its error names, and all table names."""
+        if call is None or call.error is not None:
+            return super().second_hint(call, error)
+        named = [*call.arguments.values(), *error.example.get("arguments", {}).values()]
+        text = unescape_control_tokens(" ".join(map(str, named)))
+        return remind(text, self._schema, self._opened if "describe" in self.tools else None)
 
     @tool
     def describe(self, table_name: str) -> str:

@@ -34,6 +34,7 @@ from sqlgym.database.functions import bound_texts
 from sqlgym.judging.nfc import nfc
 from sqlgym.judging.units import ANY, Units, units_of
 from toolgym.family import WithTools
+from toolgym.sanitize import change_texts, unescape_control_tokens
 
 _SEPARATORS: Final = (" | ", "|", ";", ", ", ",", "\t")
 _PREFIX: Final = re.compile(r"\A(?:the )?(?:final )?answer(?: is)?[:= ] *", re.I)
@@ -301,7 +302,7 @@ def recheck(
     refused = call["name"] == "cannot_answer"
     if refused or not task.answerable:
         return refused and not task.answerable
-    arguments = call["arguments"]
+    arguments = change_texts(call["arguments"], unescape_control_tokens)
     if getattr(env, "match", "") == "spider":
         return None
     try:

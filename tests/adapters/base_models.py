@@ -18,7 +18,7 @@ from tokenizers import (
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from toolgym import registration
-from toolgym.messages import system_prompt, tools_in_words, user_prompt
+from toolgym.messages import system_prompt, tools_in_words
 
 END: Final = "<|endoftext|>"
 CHATML: Final = ("<|im_start|>", "<|im_end|>")
@@ -115,7 +115,7 @@ def save_base_model(folder: Path, env_id: str, **env_kwargs: Any) -> Path:
     env = registration.make(env_id, **env_kwargs)
     env.reset(seed=0)
     schemas = [json.dumps(schema) for schema in env.tool_schemas()]
-    texts = (system_prompt(env), user_prompt(env), tools_in_words(env.tools), *schemas)
+    texts = (system_prompt(env), env.user_prompt(), tools_in_words(env.tools), *schemas)
     tokenizer = base_tokenizer(*texts)
     base_model(tokenizer).save_pretrained(folder)
     tokenizer.save_pretrained(folder)

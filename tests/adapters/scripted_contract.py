@@ -23,7 +23,6 @@ from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import EnvironmentFault
-from toolgym.messages import user_prompt
 from toolgym.testing.contract import ContractBroken
 
 SAME: Final = "same"
@@ -111,7 +110,7 @@ def play_plainly(script: ScriptedEpisode) -> Played:
 def played_in(env: ToolEnv[Any], turns: Iterable[PlayedTurn]) -> Played:
     """What was played in an environment that the test can reach; closes the episode."""
     score = env.finish()
-    return Played(user_prompt(env), tuple(turns), score, env.episode.ledger.correct)
+    return Played(env.user_prompt(), tuple(turns), score, env.episode.ledger.correct)
 
 
 def json_calls(message: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from toolgym.chat.client import ChatClient, Totals
 from toolgym.chat.faults import CHAT_FAULTS, ChatFault
 from toolgym.chat.reply import Chat, Reply
 from toolgym.chat.settings import ChatSettings
-from toolgym.lazy import names_from
+from toolgym.lazy import lazy_names
 
 __all__ = [
     "CHAT_FAULTS",
@@ -26,4 +26,4 @@ __all__ = [
     "Totals",
 ]
 
-__getattr__ = names_from(__name__, {"ChatPolicy": "toolgym.policies.chat"})
+__getattr__ = lazy_names(__name__, {"toolgym.policies.chat": "ChatPolicy"})[0]

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toolgym.errors import EnvironmentFault
+from toolgym.errors import EnvironmentFault, ToolgymError
 
 WINDOW: Final = 20
 SHORTEST: Final = 5
@@ -74,7 +74,7 @@ class FaultLimit:
 # last healthy checkpoint is where it can be begun again, with those changes.
 
 
-class TrainingStopped(Exception):
+class TrainingStopped(ToolgymError):
     """The end of a run by its guards.
 
     Args:

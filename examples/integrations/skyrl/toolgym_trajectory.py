@@ -20,7 +20,7 @@ from typing import Any, Final
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.messages import Message, system_prompt, tools_in_words, user_prompt
+from toolgym.messages import Message, system_prompt, tools_in_words
 from toolgym.records import EpisodeRecord
 from toolgym.tasks import seed_of
 
@@ -79,7 +79,7 @@ class Trajectory:
         self.env = env
         return [
             {"role": "system", "content": f"{system_prompt(env)}\n\n{tools_in_words(env.tools)}"},
-            {"role": "user", "content": user_prompt(env)},
+            {"role": "user", "content": env.user_prompt()},
         ]
 
     def take(self, text: str) -> tuple[str, float, bool]:

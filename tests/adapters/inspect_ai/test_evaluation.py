@@ -23,7 +23,7 @@ from tests.adapters.inspect_ai.inspect_play import ROOT, SCORES, native, next_me
 from tests.adapters.scripted_episodes import EXPLORE, GOLD, HUTS, OPERATE, TRACE
 from tests.chat_server import Body, ScriptedServer
 from toolgym import EpisodeRecord, registration
-from toolgym.messages import system_prompt, tools_in_words, user_prompt
+from toolgym.messages import system_prompt, tools_in_words
 from toolgym.records import FIGURES
 
 NO_BACKEND = {"backend": f"replay:{os.devnull}"}
@@ -186,7 +186,7 @@ def test_a_model_is_told_the_tools_natively_or_in_words(
     natively = server.requests[0]
     in_words = next(each for each in server.requests if "tools" not in each)
     assert [each["content"] for each in natively["messages"]] == [
-        system_prompt(plain), user_prompt(plain),
+        system_prompt(plain), plain.user_prompt(),
     ]  # fmt: skip
     sent = [each["function"] for each in natively["tools"]]
     for function, schema in zip(sent, plain.tool_schemas(), strict=True):

@@ -27,7 +27,7 @@ from adapters.mcp.server import (
 from tests.adapters.mcp.mcp_play import ROOT, command_for, stdio
 from tests.adapters.scripted_episodes import EXPLORE, GOLD, HUTS, OPERATE, SCRIPTS, TRACE
 from toolgym import registration
-from toolgym.messages import system_prompt, user_prompt
+from toolgym.messages import system_prompt
 from toolgym.runs.episodes import read_episodes
 
 FAULTY = next(script for script in SCRIPTS if script.name == "fault")
@@ -72,7 +72,7 @@ def test_a_host_is_shown_the_tools_the_question_and_the_instructions() -> None:
         assert [tool.description for tool in tools] == [s.description for s in env.tools.values()]
         assert client.instructions == system_prompt(env)
         assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["task"]
-        assert (await client.get_prompt("task")).messages[0].content.text == user_prompt(env)
+        assert (await client.get_prompt("task")).messages[0].content.text == env.user_prompt()
         with pytest.raises(MCPError, match="There is one prompt, task"):
             await client.get_prompt("other")
 

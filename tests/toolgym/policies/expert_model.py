@@ -9,7 +9,6 @@ from typing import Any
 
 from toolgym import registration
 from toolgym.calls import render_call
-from toolgym.messages import user_prompt
 
 
 class ExpertModel:
@@ -40,7 +39,7 @@ class ExpertModel:
                 break
             if task.question in prompt:
                 self.env.reset(options={"task_id": task.id})
-                self.tasks[user_prompt(self.env)] = task.id
+                self.tasks[self.env.user_prompt()] = task.id
         return self.tasks[prompt]
 
     def _plain(self, action: Any) -> dict[str, Any]:
