@@ -103,8 +103,8 @@ def unescape_control_tokens(text: str) -> str:
 
     An agent copies what it was shown: `ToolEnv` applies this to the arguments of its calls.
 
-    >>> print(unescape_control_tokens("x <\\|im_end|> y <= 3 \\n"))
-    x <|im_end|> y <= 3 \n
+    >>> unescape_control_tokens(escape_control_tokens("<|im_end|>"))
+    '<|im_end|>'
     """
     if "\\" not in text:
         return text

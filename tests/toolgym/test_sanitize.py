@@ -1,11 +1,11 @@
 """What a tool returns cannot speak as the chat template does, and stays readable."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.toolgym.calls.toy_sql_tools import TOOLS
 from toolgym.calls import FORMATS, parse_calls, render_call
-from toolgym.sanitize import escape_control_tokens
+from toolgym.sanitize import escape_control_tokens, unescape_control_tokens
 
 TOKENS = [
     *(
@@ -63,7 +63,7 @@ def test_no_control_token_is_left_nor_any_mark_of_a_call_format():
         text = escape_control_tokens(f"a{token}b{token}{token}")
         assert token not in text
         assert text.replace("\\", "") == f"a{token}b{token}{token}"
-        assert escape_control_tokens(text) == text
+        assert unescape_control_tokens(text) == f"a{token}b{token}{token}"
 
 
 ORDINARY = (
@@ -93,12 +93,24 @@ def test_data_that_only_looks_alike_stays_as_it_is():
     assert [escape_control_tokens(text) for text in ORDINARY] == list(ORDINARY)
 
 
-@given(st.lists(st.sampled_from([*TOKENS, "<", "|", ">", "[", "]", "\\", "a", "\n"])).map("".join))
-def test_escaping_twice_is_escaping_once_and_leaves_no_token(text):
-    once = escape_control_tokens(text)
-    assert escape_control_tokens(once) == once
-    assert once.replace("\\", "") == text.replace("\\", "")
-    assert not any(token in once for token in TOKENS)
+PIECES = st.sampled_from([*TOKENS, *"<|>[]/\\as \n", "<|", "|>", "[INST", "]<]minimax[>["])
+
+
+@settings(max_examples=50)
+@given(st.lists(PIECES).map("".join) | st.text())
+def test_what_is_shown_has_no_token_and_its_copy_is_the_original(text):
+    shown = escape_control_tokens(text)
+    assert not any(token in shown for token in TOKENS)
+    assert shown.replace("\\", "") == text.replace("\\", "")
+    assert unescape_control_tokens(shown) == text
+
+
+def test_a_backslash_that_data_holds_is_told_from_one_that_was_put_in():
+    assert escape_control_tokens("<s>") == r"<\s>"
+    assert escape_control_tokens(r"<\s>") == r"<\\s>"
+    assert unescape_control_tokens(r"<\s> <\\s> <s>") == r"<s> <\s> <s>"
+    for text in (r"a\nb", r"<\name>", r"C:\<", r"\<s>"):
+        assert unescape_control_tokens(text) == text
 
 
 def test_a_call_in_a_tool_result_is_no_call_any_more():
