@@ -57,9 +57,9 @@ class HigherLower(ToolEnv):
 gym.register(id="mygym/HigherLower-v0", entry_point=HigherLower)
 
 
-def main(noise: int = 200) -> None:
+def main(seeds: int = 3) -> None:
     """Hold the environment against the contract, then let the expert play it."""
-    check_tool_env("mygym/HigherLower-v0", seeds=3, noise=noise)
+    check_tool_env("mygym/HigherLower-v0", seeds=seeds)
     print("the contract holds")
     record = rollout.play("mygym/HigherLower-v0", policies.expert(), seed=0)
     for turn in record.turns:

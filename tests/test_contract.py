@@ -1,11 +1,17 @@
 """One contract over every registered environment, and the vectors that are made of them."""
 
+import random
+from types import UnionType
+from typing import get_origin, get_type_hints
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
 import toolgym
-from toolgym.testing.contract import ContractBroken, check_tool_env
+from toolgym import policies
+from toolgym.episode import CommonInfo, Info
+from toolgym.testing import ContractBroken, check_tool_env
 
 LUCKY = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]  # their operators succeed by chance
 ENV_IDS = [*LUCKY, "sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"]
@@ -28,35 +34,125 @@ def test_an_environment_with_one_tool_keeps_the_contract():
     check_tool_env("sqlgym/TextToSQL-v0", tools=("answer",))
 
 
-def test_the_contract_can_be_broken(lazy_env_id):
-    with pytest.raises(ContractBroken, match="the expert fails on seed 0"):
-        check_tool_env(lazy_env_id)
+class Yes(toolgym.ToolEnv):
+    """Say yes."""
+
+    right = "yes"
+
+    def begin(self, task):
+        return task.question
+
+    def expert(self):
+        yield call("say", word="yes")
+
+    def example_call(self, tool_name):
+        return call("say", word="no")
+
+    @toolgym.tool(terminal=True)
+    def say(self, word: str) -> str:
+        """Say it.
+
+        Args:
+            word: A word.
+        """
+        return self.submit(word == self.right)
 
 
-@pytest.fixture
-def lazy_env_id():
-    class Lazy(toolgym.ToolEnv):
-        """Say yes."""
+class WrongExpert(Yes):
+    """Say yes."""
 
-        def begin(self, task):
-            return task.question
+    right = "no"
 
-        def expert(self):
-            yield {"name": "say", "arguments": {"word": "no"}}
 
-        @toolgym.tool(terminal=True)
-        def say(self, word: str) -> str:
-            """Say it.
+class WithoutDocstring(Yes):
+    __doc__ = None
 
-            Args:
-                word: A word.
-            """
-            return self.submit(word == "yes")
 
+class WithoutEnd(Yes):
+    """Say yes."""
+
+    @toolgym.tool
+    def say(self, word: str) -> str:
+        """Say it.
+
+        Args:
+            word: A word.
+        """
+        return word
+
+
+class ForgetsToBegin(Yes):
+    """Say yes."""
+
+    said = 0
+
+    def begin(self, task):
+        self.said += 1
+        return f"{task.question} {self.said}"
+
+
+class DrawsGlobally(Yes):
+    """Say yes."""
+
+    def begin(self, task):
+        return f"{task.question} {random.random()}"
+
+
+class FailingExample(Yes):
+    """Say yes."""
+
+    def example_call(self, tool_name):
+        return call("tell", word="yes")
+
+
+class Raises(Yes):
+    """Say yes."""
+
+    @toolgym.tool(terminal=True)
+    def say(self, word: str) -> str:
+        """Say it.
+
+        Args:
+            word: A word.
+        """
+        return self.submit(word[0] == "y")
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        (WrongExpert, "seed 0, task 'a': the expert fails; does its terminal tool return"),
+        (WithoutDocstring, "has no docstring; the system prompt begins with it"),
+        (WithoutEnd, r"no tool ends the episode; mark one with @tool\(terminal=True\)"),
+        (ForgetsToBegin, "in a second episode; `begin` has to set everything anew"),
+        (DrawsGlobally, "turn 0 is .* in another copy; draw from self.np_random"),
+        (FailingExample, r"example_call\('say'\) gives .*, which is not a clean call"),
+        (Raises, r"raised EnvironmentFault\(.*IndexError.*is a toolgym.ToolError"),
+    ],
+)
+def test_a_mistake_in_an_own_environment_is_named_with_what_to_change(kind, problem):
     tasks = toolgym.TaskSet([toolgym.Task("a", "Say yes.")])
-    gym.register("lazy/Lazy-v0", entry_point=lambda **kwargs: Lazy(tasks, **kwargs))
-    yield "lazy/Lazy-v0"
-    del gym.registry["lazy/Lazy-v0"]
+    gym.register("own/Own-v0", entry_point=lambda **kwargs: kind(tasks, **kwargs))
+    try:
+        with pytest.raises(ContractBroken, match=problem):
+            check_tool_env("own/Own-v0", seeds=1)
+    finally:
+        del gym.registry["own/Own-v0"]
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_a_null_for_every_argument_that_does_not_exist_changes_no_result(env_id):
+    clean = toolgym.make(env_id)
+    padded = toolgym.make(env_id)
+    names = {name for spec in clean.tools.values() for name in spec.arguments.model_fields}
+    for seed in range(3):
+        record = toolgym.play(clean, policies.expert(), seed=seed)
+        padded.reset(seed=seed)
+        for turn in record.turns:
+            for made in turn["calls"]:
+                nulls = dict.fromkeys([*names, "extra"])
+                padded.step(call(made["name"], **{**nulls, **made["arguments"]}))
+        assert padded.outcome == clean.outcome
 
 
 def call(name, **arguments):
@@ -104,9 +200,15 @@ def test_a_vector_of_environments_equals_its_members(env_id, mode):
         vector.close()
 
 
+ALWAYS, TYPES = get_type_hints(CommonInfo), get_type_hints(Info)
+
+
 def assert_infos_equal(infos, expected):
     for i, info in enumerate(expected):
+        assert ALWAYS.keys() <= info.keys() <= TYPES.keys()
         for key, value in info.items():
+            kind = get_origin(TYPES[key])
+            assert isinstance(value, TYPES[key] if kind in (None, UnionType) else kind), key
             if key == "reward_parts":
                 for part, amount in value.items():
                     assert infos[key][part][i] == pytest.approx(amount), (key, part, i)

@@ -6,8 +6,8 @@ import random
 import pytest
 
 from sqlgym.tasks.gold import gold_of
+from tests.fuzzing import random_actions
 from toolgym import registration
-from toolgym.testing.contract import random_actions
 
 ENV_IDS = ["sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"]
 

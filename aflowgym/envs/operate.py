@@ -123,7 +123,11 @@ class OperateEnv(WorkflowEnv, OperatorTools):
         return players.novice_operates(self, draw)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """A call that works in this episode; `custom` works in every state without candidates."""
+        """A call that works on the state as it is; of another tool, if that has to come first."""
+        for operator in OPERATORS.values():
+            if self._called(operator) == tool_name:
+                refused = not_ready(operator, self._lane.state)
+                return refused.example if refused else {"name": tool_name, "arguments": {}}
         fields = self.tools[tool_name].required
         return {"name": tool_name, "arguments": {"value": 42} if fields else {}}
 

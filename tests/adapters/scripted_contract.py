@@ -23,7 +23,7 @@ from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import EnvironmentFault
-from toolgym.testing.contract import ContractBroken
+from toolgym.testing import ContractBroken
 
 SAME: Final = "same"
 _TOLERANCE: Final = 1e-9

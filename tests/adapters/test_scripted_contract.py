@@ -15,7 +15,7 @@ from tests.adapters.scripted_contract import (
     play_plainly,
 )
 from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
-from toolgym.testing.contract import ContractBroken
+from toolgym.testing import ContractBroken
 
 BY_NAME = {script.name: script for script in SCRIPTS}
 Change = Callable[[Played], Played]

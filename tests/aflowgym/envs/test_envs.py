@@ -12,9 +12,10 @@ import aflowgym
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills
 from aflowgym.envs.players import FIRST, TYPICAL
 from aflowgym.score import check_weights, invalid_score
+from tests.fuzzing import random_actions
 from tests.sweeps import sweep
 from toolgym import ConfigurationError, RewardConfig, policies, registration, rollout
-from toolgym.testing.contract import check_tool_env, random_actions
+from toolgym.testing import check_tool_env
 
 COMPOSE, OPERATE = ENV_IDS = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]
 SURE = Skills(

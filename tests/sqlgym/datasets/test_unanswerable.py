@@ -9,7 +9,7 @@ import pytest
 
 import sqlgym
 from toolgym import ConfigurationError, policies, rollout
-from toolgym.testing.contract import check_tool_env
+from toolgym.testing import check_tool_env
 
 EXPLORE, TEXT_TO_SQL = "sqlgym/Explore-v0", "sqlgym/TextToSQL-v0"
 REFUSE = {"name": "cannot_answer", "arguments": {}}
@@ -62,12 +62,12 @@ def test_an_entry_may_be_marked_as_unanswerable_and_needs_no_sql(tasks):
 
 @pytest.mark.parametrize("env_id", [EXPLORE, TEXT_TO_SQL])
 def test_an_environment_with_unanswerable_tasks_keeps_the_contract(env_id, tasks):
-    check_tool_env(env_id, dataset=tasks, noise=50)
+    check_tool_env(env_id, dataset=tasks)
 
 
 @pytest.mark.parametrize("tasks", ["rows"], indirect=True)
 def test_with_fewer_tools_it_can_be_refused_too_and_need_not_be_named(tasks):
-    check_tool_env(TEXT_TO_SQL, dataset=tasks, tools=("answer",), match="suite", noise=50)
+    check_tool_env(TEXT_TO_SQL, dataset=tasks, tools=("answer",), match="suite")
     with pytest.raises(ConfigurationError, match="tools must name some of"):
         gym.make(TEXT_TO_SQL, dataset=tasks, tools=("answer", "cannot_answer"))
 

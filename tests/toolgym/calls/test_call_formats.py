@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import fuzzing
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
 from toolgym.calls import ToolCall, parse_calls, render_call
-from toolgym.testing import contract
 
-WRITERS = {f"writer {place}": write for place, write in enumerate(contract.WRITERS)}
+WRITERS = {f"writer {place}": write for place, write in enumerate(fuzzing.WRITERS)}
 DESCRIBE = ToolCall("describe", {"table_name": "x"})
 SAMPLE = ToolCall("sample", {"table_name": "y"})
 D = '{"name": "describe", "arguments": {"table_name": "x"}}'

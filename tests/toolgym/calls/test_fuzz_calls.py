@@ -5,11 +5,11 @@ import random
 
 import pytest
 
+from tests.fuzzing import mutated, random_actions
 from tests.toolgym.calls.fixtures import FIXTURES
 from tests.toolgym.calls.fixtures import TOOLS as SINGER_TOOLS
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
 from toolgym.calls import CALL_ERRORS, REPAIRS, parse_calls, render_call
-from toolgym.testing.contract import mutated, random_actions
 
 
 def check(actions, tools):
