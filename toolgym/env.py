@@ -148,7 +148,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """
         return {}
 
-    def second_hint(self, call: ToolCall | None, error: ToolError) -> str:
+    def second_hint(self, call: ToolCall, error: ToolError) -> str:
         """More help for a call that fails again in the same words, appended to its error.
 
         A deterministic policy that reads the same error again would repeat the same call until its
@@ -156,7 +156,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         the columns of a table; it must not depend on the gold.
 
         Args:
-            call: The failed call; None if the action held none.
+            call: The failed call; `call.error` is its error if it failed before a tool ran.
             error: Its error.
 
         Returns:
@@ -330,7 +330,10 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """
         episode = self.episode
         before, steps_before = episode.ledger.score(), episode.steps_left
-        outcomes = [self._run_call(call) for call in calls] or [self._refuse_no_call(action)]
+        made = calls or (
+            ToolCall("", {"text": _action_text(action)}, (), errors.no_call(self.tools)),
+        )
+        outcomes = [self._run_call(call) for call in made]
         results = tuple(safe_text(text) for text, _ in outcomes)
         mistakes = tuple(error for _, error in outcomes)
         observation = "\n\n".join(results) + self._budget_notice(steps_before)
@@ -347,7 +350,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         episode = self.episode
         ledger = episode.ledger
         if episode.over:
-            return self._refuse_after_end()
+            ledger.charge("after_end")
+            over = errors.episode_over()
+            return str(over), over
         fingerprint = _fingerprint(call)
         if call.error is not None:
             return self._refuse_call(call.error, call, (fingerprint, call.error.message))
@@ -394,53 +399,33 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         self.episode.fault = encodable(str(fault))
 
     def _refuse_call(
-        self, error: ToolError, call: ToolCall | None, words: Hashable
+        self, error: ToolError, call: ToolCall, words: Hashable
     ) -> tuple[str, ToolError]:
         """Answer a failed call, which costs a step, with an example that works in this episode.
 
         Args:
-            words: Equal for calls in the same words; the second one gets a longer answer.
+            words: Equal for calls in the same words; from the second one on the answer is longer.
         """
         episode = self.episode
         episode.ledger.charge("failed_call")
         self._spend_step()
-        ran = call is not None and call.error is None
-        if ran and error.example.get("name") in self.tools:  # the tool knows better than a default
-            example = error.example
-        else:
-            name = error.example.get("name", call.name if call else "")
-            example = self.example_call(name if name in self.tools else next(iter(self.tools)))
-        safe = ToolError(
-            error.code,
-            encodable(error.message),
-            encodable(error.hint),
-            example or error.example,
-        )
+        example = error.example
+        if call.error is not None or example.get("name") not in self.tools:
+            name = example.get("name", call.name)
+            name = name if name in self.tools else next(iter(self.tools))
+            example = self.example_call(name) or example
+        safe = ToolError(error.code, encodable(error.message), encodable(error.hint), example)
         text = str(safe)
-        if (words, error.code) in episode.failed and (hint := self._second_hint(call, error)):
-            text += f"\n{hint}"
+        if (words, error.code) in episode.failed:
+            try:
+                text = f"{text}\n{self.second_hint(call, error)}".rstrip("\n")
+            except ToolError:  # such as a query that takes too long
+                pass
+            except EnvironmentFault as fault:
+                self._leave_unscored(fault)
+                raise
         episode.failed.add((words, error.code))
         return text, safe
-
-    def _second_hint(self, call: ToolCall | None, error: ToolError) -> str:
-        try:
-            return self.second_hint(call, error)
-        except ToolError:  # the help cannot be had either
-            return ""
-        except EnvironmentFault as fault:
-            self._leave_unscored(fault)
-            raise
-
-    def _refuse_after_end(self) -> tuple[str, ToolError]:
-        self.episode.ledger.charge("after_end")
-        error = errors.episode_over()
-        return str(error), error
-
-    def _refuse_no_call(self, action: Any) -> tuple[str, ToolError]:
-        if self.episode.over:
-            return self._refuse_after_end()
-        words = action if isinstance(action, str) else _action_text(action)
-        return self._refuse_call(errors.no_call(self.tools), None, words)
 
     def _spend_step(self) -> None:
         episode = self.episode
@@ -450,16 +435,10 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             self.finish()
 
     def _budget_notice(self, steps_before: int) -> str:
-        """The line that tells how much is left, when three steps and when one step are left."""
-        episode = self.episode
-        left = episode.steps_left
-        if left > 3:
-            return ""
-        if left == 0 and steps_before > 0:
-            return budget_notice(0)
-        if not episode.over and any(left <= mark < steps_before for mark in (1, 3)):
-            return budget_notice(left)
-        return ""
+        """The line with the number of calls left, when it falls to three, to one, and to none."""
+        left = self.episode.steps_left
+        told = left <= 3 and any(left <= mark < steps_before for mark in (0, 1, 3))
+        return budget_notice(left) if told and (left == 0 or not self.episode.over) else ""
 
 
 def _fingerprint(call: ToolCall) -> Hashable:

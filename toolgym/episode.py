@@ -6,11 +6,11 @@ or two episodes of one, can never meet.
 
 from __future__ import annotations
 
-import math
+import json
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict, cast
 
 from toolgym.calls import ToolCall
 from toolgym.errors import ToolError
@@ -18,8 +18,11 @@ from toolgym.rewards import Ledger
 from toolgym.tasks import Task
 
 
-class CommonInfo(TypedDict):
-    """The keys of `info` that every environment has, in `reset` and in every `step`."""
+class Info(TypedDict):
+    """The keys of `info`, there in `reset` and in every `step`, each always of one type.
+
+    Only `reward_parts` is a dict: a vector environment merges dicts key by key.
+    """
 
     task_id: str
     """The task being played."""
@@ -41,18 +44,10 @@ class CommonInfo(TypedDict):
     """False where a fault left the episode unscored."""
     steps_left: int
     """Calls that the budget still allows."""
-
-
-class Info(CommonInfo, total=False):
-    """The keys of `info`, there in `reset` and in every `step`, each always of one type.
-
-    Nothing in it is a dict but `reward_parts`: a vector environment merges dicts key by key.
-    """
-
-    mistake: str
+    mistake: NotRequired[str]
     """Only where questions may have no answer: "refused_answerable", "answered_unanswerable", or
     empty for neither."""
-    unjudged: bool
+    unjudged: NotRequired[bool]
     """Only where answers are also judged on other data (`sqlgym/TextToSQL-v0`): the answer is
     right, and no other data could have shown otherwise."""
 
@@ -81,33 +76,14 @@ def without_notice(observation: str) -> str:
 
 
 def info_to_json(info: Mapping[str, Any]) -> dict[str, Any]:
-    """An `info` as `json.dumps` takes it, with calls and errors as objects and nan as null.
+    """An `info` as plain data: calls and errors as objects, nan as null.
 
-    >>> import json
     >>> error = ToolError("unknown_tool", "There is no tool 'look'.")
-    >>> json.dumps(info_to_json({"call": ToolCall("look", {"at": 1}), "error": error}))[:44]
-    '{"call": {"name": "look", "arguments": {"at"'
+    >>> info_to_json({"call": ToolCall("look", {"at": 1}), "error": error})["call"]
+    {'name': 'look', 'arguments': {'at': 1}, 'repairs': [], 'error': None}
     """
-    return {name: _plain(value) for name, value in info.items()}
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case ToolCall():
-            told = {"name": value.name, "arguments": value.arguments}
-            return _plain({**told, "repairs": value.repairs, "error": value.error})
-        case ToolError():
-            told = {"code": value.code, "message": value.message, "hint": value.hint}
-            return _plain({**told, "example": value.example})
-        case float():
-            return value if math.isfinite(value) else None
-        case Mapping():
-            return {str(key): _plain(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_plain(each) for each in value]
-        case str() | int() | None:
-            return value
-    return str(value)
+    text = json.dumps(info, default=vars)
+    return cast("dict[str, Any]", json.loads(text, parse_constant=lambda name: None))
 
 
 class Outcome(NamedTuple):

@@ -1,9 +1,8 @@
-"""Families of environments: their knowledge of their tasks, beyond playing them.
+"""Families of environments: knowledge of tasks beyond playing them.
 
-The commands that look at a data set (`toolgym tasks stats`, `show`, `synth`) or at what was played
-(`toolgym audit`, `toolgym stats`) know no family. They ask the environment class for its `family`,
-an object of the class below; a family that can tell more of its tasks or of what was played, or
-write new tasks, overrides what it can do better.
+The commands on data sets (`toolgym tasks stats`, `show`, `synth`) and on played episodes
+(`toolgym audit`, `toolgym stats`) know no family. They use the attribute `family` of the
+environment class, a `TaskFamily`; a subclass overrides what it knows better.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from toolgym.errors import ConfigurationError
 from toolgym.spread import HERE, Progress, Spread
@@ -20,24 +19,6 @@ from toolgym.spread import HERE, Progress, Spread
 if TYPE_CHECKING:
     from toolgym.statistics import Rollout, Statistics
     from toolgym.tasks import TaskSet
-    from toolgym.tools import ToolSpec
-
-
-class WithTools(Protocol):
-    """An environment as far as a family reads it: its tools and its tasks.
-
-    A class of environments holds its family, so a family cannot know the class.
-    """
-
-    @property
-    def tools(self) -> Mapping[str, ToolSpec]:
-        """The tools by name."""
-        ...
-
-    @property
-    def tasks(self) -> TaskSet[Any]:
-        """The set that it plays."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +26,7 @@ class SynthesisOrder:
     """An order of `toolgym tasks synth`.
 
     Attributes:
-        sources: What tasks are written for: files, or folders of them.
+        sources: Files to write tasks for, or folders of them.
         out: The folder to write.
         splits: Split name to its share; the shares sum to 1. Empty: the family's own splits,
             without those that no task falls to.
@@ -72,27 +53,14 @@ class Origin:
     sources: str = ""
 
 
-_LICENCES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "LICENCE.txt", "LICENCE.md")
-
-
-def folder_origin(folder: Path) -> Origin:
-    """What a data set in a folder says: the first line of its file LICENSE."""
-    for name in _LICENCES:
-        if (folder / name).is_file():
-            with (folder / name).open(encoding="utf-8", errors="replace") as file:
-                first = file.readline(200).strip()
-            return Origin(f"{first} ({name} in the folder of the data set)" if first else name)
-    return Origin()
-
-
 class TaskFamily:
-    """The family of any task; a real one overrides what it knows."""
+    """The family of any task; a subclass overrides what it knows better."""
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
     """By fact, its values in the order in which people list them; others follow by name."""
     kinds: ClassVar[tuple[str, ...]] = ("tasks", "items")
-    """What of a task a training may not have seen: the task; its item, in the family's word for
-    items; and what else the family tells apart, by `marks`. Splits are named by them."""
+    """Kinds of novelty of a task to a training: the task, its item (in the family's word for
+    items), and others that `marks` knows. Names of splits end with them."""
 
     def splits(self, dataset: Any) -> tuple[str, ...]:
         """The splits of a data set; empty where the environment has none.
@@ -104,21 +72,25 @@ class TaskFamily:
 
     def origin(self, dataset: Any) -> Origin:
         """The licence and the sources that a data set names."""
-        if not isinstance(dataset, str | Path):
-            return Origin()
-        return folder_origin(Path(dataset).expanduser())
+        folder = Path(dataset if isinstance(dataset, str | Path) else "").expanduser()
+        for file in sorted(folder.glob("LICEN[CS]E*")) if dataset else ():
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                first = lines.readline(200).strip()
+            name = file.name
+            return Origin(f"{first} ({name} in the folder of the data set)" if first else name)
+        return Origin()
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
         """The marks of a task: two tasks that share a mark are the same in this respect.
 
         Args:
-            task: Of this family.
+            task: A task of this family.
             kind: One of `kinds`. The marks of the first hold the item, so that tasks on different
                 items are never the same.
 
         Returns:
-            None at all where the task has nothing of the kind, such as no item; none of any kind
-            where it cannot be used.
+            The marks; empty if the task has nothing of the kind, such as no item, or cannot be
+            used.
 
         Raises:
             ConfigurationError: There is no such kind.
@@ -151,32 +123,28 @@ class TaskFamily:
         """
         return {"question": task.question, "item": task.item or "none"}
 
-    def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+    def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """Whether a recorded episode ended with the right answer, by a second, independent rule.
 
-        A verdict that is checked by the code that gave it is not checked. So a family that
-        overrides this shares nothing with its environment's own verdict but the task: another way
-        to the gold, another comparison.
+        A family that overrides this shares no code with its environment's own verdict.
 
         Args:
-            env: Made as it was for the episode; for its tools and options, not to be played.
-            task: What was asked.
+            env: The environment, made as it was for the episode; its tools and options are read.
+            task: The task of the episode.
             turns: As in `EpisodeRecord.turns`.
 
         Returns:
-            None where the second rule cannot tell.
+            None if the second rule cannot tell.
         """
         return None
 
     def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
-        """The counts of what agents wrote in some rollouts: the tables of `toolgym stats`.
-
-        The report of a run shows them too, and calls this for a family that overrides it.
+        """Counts over rollouts of this family: the tables of `toolgym stats` and of reports.
 
         Args:
-            rollouts: Episode records, or lines of a run's `rollouts.jsonl`, all of environments of
-                this family; there may be more than fit into memory.
-            top: Of what is listed by frequency, how much is told at most.
+            rollouts: Episode records, or lines of a run's `rollouts.jsonl`; there may be more than
+                fit into memory.
+            top: Length of lists by frequency.
 
         Raises:
             ConfigurationError: This family counts nothing.
@@ -206,22 +174,22 @@ class TaskFamily:
     def invent(
         self, out: Path, n: int, first: int = 0, progress: Progress | None = None
     ) -> tuple[Path, ...]:
-        """Invent what tasks can be written for, and return its files, which `synthesize` takes.
+        """Invent items that tasks can be written for, and return files that `synthesize` takes.
 
         Args:
             out: The folder to write.
-            n: How many.
-            first: The number of the first one; a number is always the same one.
+            n: The number of items.
+            first: The number of the first item; one number is always the same item.
 
         Raises:
             ConfigurationError: This family invents nothing, or the files are there already.
             EnvironmentFault: The folder cannot be written.
         """
-        raise ConfigurationError("nothing can be invented that tasks of this environment are of.")
+        raise ConfigurationError("nothing can be invented for the tasks of this environment.")
 
 
 def _told(value: Any) -> str:
-    """A value as text that equal values share, in whatever order they were filled."""
+    """A value as text, the same for equal values whatever the order of their keys."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(sorted(f"{_told(k)}: {_told(v)}" for k, v in value.items())) + "}"
     if isinstance(value, set | frozenset):

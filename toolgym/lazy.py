@@ -10,44 +10,39 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from functools import cached_property as lazy
+else:
 
+    class lazy:  # noqa: N801  # a decorator, like `property`
+        """Turns a method without arguments into an attribute that is computed once.
 
-class lazy(Generic[T]):  # noqa: N801  # a decorator, like `property`
-    """Turns a method without arguments into an attribute that is worked out once.
+        The value is kept in the object's `__dict__`, also of a frozen dataclass.
 
-    It is kept in the object's `__dict__`, also of a frozen dataclass, and from there it is read.
+        >>> class Square:
+        ...     @lazy
+        ...     def area(self) -> int:
+        ...         print("working")
+        ...         return 9
+        >>> square = Square()
+        >>> square.area + square.area
+        working
+        18
+        """
 
-    >>> class Square:
-    ...     @lazy
-    ...     def area(self) -> int:
-    ...         print("working")
-    ...         return 9
-    >>> square = Square()
-    >>> square.area + square.area
-    working
-    18
-    """
+        def __init__(self, work: Callable[[Any], Any]) -> None:
+            self._work = work
+            self.__doc__ = work.__doc__
 
-    def __init__(self, work: Callable[[Any], T]) -> None:
-        self._work = work
-        self._name = work.__name__
-        self.__doc__ = work.__doc__
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
-    def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
-        if instance is None:
-            return self
-        found: T = instance.__dict__.setdefault(self._name, self._work(instance))
-        return found
+        def __get__(self, instance: object | None, owner: type) -> Any:
+            if instance is None:
+                return self
+            return instance.__dict__.setdefault(self._name, self._work(instance))
 
 
 def lazy_names(

@@ -1,19 +1,18 @@
-"""Transcripts as chat messages: what a chat template renders, and what supervised training reads.
+"""Episodes as chat messages, for chat templates and supervised training.
 
-One episode object serves all: the prompt of an evaluation, the prompt of a trainer and the example
-of a supervised data set come from the functions below, so a model never meets two wordings of one
-task. The prompt is part of the environment's version: changing it is a new version of the
-environment id.
+Prompts of evaluations and trainers and the examples of data sets all come from the functions below
+and from `ToolEnv.user_prompt`, so a model never meets two wordings of one task. Changing the prompt
+of an environment makes a new version of its id.
 
-A chat template shows the tools from their schemas. Where none does, because a server or a template
-knows no tools, `tools_in_words` tells them in plain English, and in one wording everywhere.
+A chat template shows the tools from their schemas. For servers and templates without tools,
+`tools_in_words` describes them in plain English.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,8 +48,8 @@ def system_prompt(env: ToolEnv[Any]) -> str:
 def tools_in_words(tools: Any) -> str:
     """The tools in plain English, for a model whose server or template shows it none.
 
-    Told are each tool with its description, each argument with its type, whether it is required,
-    its default and its description, the form of a call, and which tool ends the episode.
+    The text has the description of each tool, the type, default and description of each argument,
+    the form of a call, and which tool ends the episode.
 
     Args:
         tools: `ToolSpec`s, a mapping of them by name (`env.tools`), or OpenAI function schemas,
@@ -117,16 +116,16 @@ def episode_messages(
 
     Args:
         env: The environment after some turns.
-        final: Text of a last assistant turn without a call, which trainers that go on until such a
-            turn need; None adds nothing.
-        as_calls: Turns that were text with calls become `tool_calls` too, and the text is left out:
-            for the chat templates that show a result behind `tool_calls` alone.
+        final: Text of a last assistant turn without a call, for trainers that play until there is
+            one; None adds nothing.
+        as_calls: Turns that were text with calls become `tool_calls` too, without the text, for
+            chat templates that show a result only after `tool_calls`.
 
     Returns:
-        System and user message, then for each turn what the assistant did and what came back.
-        A turn that was text stays that text, character by character; a turn that was given as calls
-        becomes `tool_calls` with arguments as a dict (as a JSON string some templates would encode
-        them twice).
+        System and user message, then for each turn the assistant's message and the results. A turn
+        that was text stays that text, character by character; a turn that was given as calls
+        becomes `tool_calls` with arguments as a dict (some templates would encode a JSON string
+        twice).
     """
     messages = prompt_messages(env)
     for turn in env.episode.turns:
@@ -137,13 +136,24 @@ def episode_messages(
 
 
 def turn_messages(turn: Turn, *, as_calls: bool = False) -> list[Message]:
-    """One turn: the assistant's message, then the results or what was said to a mere text.
+    """One turn: the assistant's message, then the result of each call, or the answer to a text.
 
     Args:
         as_calls: As for `episode_messages`.
     """
-    text = turn.action if isinstance(turn.action, str) and not (as_calls and turn.calls) else None
-    return _messages_of(text, turn.calls, turn.results, turn.observation)
+    calls, results = turn.calls, turn.results
+    is_text = isinstance(turn.action, str) and not (as_calls and calls)
+    spoken: Message = {"role": "assistant", "content": turn.action if is_text else ""}
+    if not is_text:
+        spoken["tool_calls"] = [_as_tool_call(call) for call in calls]
+    if not calls:
+        return [spoken, {"role": "user", "content": turn.observation}]
+    notice = turn.observation[len("\n\n".join(results)) :]
+    told = [
+        {"role": "tool", "name": call.name or "unknown", "content": content}
+        for call, content in zip(calls, [*results[:-1], results[-1] + notice], strict=True)
+    ]
+    return [spoken, *told]
 
 
 def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]:
@@ -153,8 +163,8 @@ def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]
     `tool_calls`; so does a text that is exactly that.
 
     Args:
-        env: Made as it was for the episode; it need not be reset.
-        record: Of an episode of that environment.
+        env: The environment, made as it was for the episode; it need not be reset.
+        record: The recorded episode.
 
     Raises:
         ConfigurationError: A turn has several calls, and was recorded without the result of each.
@@ -164,38 +174,21 @@ def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]
         {"role": "user", "content": env.user_prompt(record.question)},
     ]
     for turn in record.turns:
-        calls = [ToolCall(call["name"], call["arguments"]) for call in turn["calls"]]
+        calls = tuple(ToolCall(call["name"], call["arguments"]) for call in turn["calls"])
         if len(calls) > 1 and "results" not in turn:
             raise ConfigurationError(
                 f"a turn of {record.task_id} has {len(calls)} calls, but not the result of each:"
                 " play it again."
             )
-        results = turn["results"] if len(calls) > 1 else [turn["observation"]] * len(calls)
+        observation = turn["observation"]
+        results = tuple(turn["results"]) if len(calls) > 1 else (observation,) * len(calls)
         text = None if calls and turn["action"] == calls_text(calls) else turn["action"]
-        messages += _messages_of(text, calls, results, turn["observation"])
+        messages += turn_messages(Turn(text, calls, results, observation, turn["reward"], ()))
     return messages
 
 
-def _messages_of(
-    text: str | None, calls: Sequence[ToolCall], results: Sequence[str], observation: str
-) -> list[Message]:
-    """A turn's messages; without a text it was given as calls."""
-    spoken: Message = {"role": "assistant", "content": text or ""}
-    if text is None:
-        spoken["tool_calls"] = [_as_tool_call(call) for call in calls]
-    if not calls:
-        return [spoken, {"role": "user", "content": observation}]
-    notice = observation[len("\n\n".join(results)) :]
-    texts = [*results[:-1], results[-1] + notice]
-    told = [
-        {"role": "tool", "name": call.name or "unknown", "content": content}
-        for call, content in zip(calls, texts, strict=True)
-    ]
-    return [spoken, *told]
-
-
 def _as_tool_call(call: ToolCall) -> dict[str, Any]:
-    # A copy through JSON: the message must stay as it was, whatever becomes of the arguments.
+    # A copy through JSON, so that the message stays the same if the arguments are changed.
     arguments = json.loads(json.dumps(call.arguments, default=str))
     name = call.name or "unknown"
     return {"type": "function", "function": {"name": name, "arguments": arguments}}

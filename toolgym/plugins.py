@@ -19,14 +19,6 @@ POLICIES = "toolgym.policies"
 SPREADS = "toolgym.spreads"
 DASHBOARDS = "toolgym.dashboards"
 MODEL_NAMES = "toolgym.model_names"
-KINDS = {
-    COMMANDS: "command",
-    ENVIRONMENTS: "environments",
-    POLICIES: "policy",
-    SPREADS: "spread",
-    DASHBOARDS: "dashboard",
-    MODEL_NAMES: "names of models",
-}
 
 
 class PluginError(ToolgymError):
@@ -54,10 +46,10 @@ class Plugin:
         try:
             return self.point.load()
         except Exception as problem:  # somebody else's module: it may raise anything
-            kind = KINDS.get(self.point.group, "entry point")
+            point = self.point
             raise PluginError(
-                f"the {kind} {self.point.name!r} of {self.origin} ({self.point.value}) cannot be"
-                f" loaded: {type(problem).__name__}: {problem}."
+                f"the entry point {point.name!r} of {self.origin} ({point.value}) cannot be loaded:"
+                f" {type(problem).__name__}: {problem}."
             ) from problem
 
 

@@ -9,7 +9,6 @@ imported first, from the installed packages or from the current folder.
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import re
 import sys
@@ -26,6 +25,7 @@ from gymnasium.envs.registration import EnvSpec, load_env_creator
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
+from toolgym.plugins import ENVIRONMENTS, PluginError, find_plugins
 from toolgym.tasks import TaskSet
 from toolgym.unseen import PARTS, divided, unseen
 
@@ -39,14 +39,12 @@ def load_environments() -> dict[str, str]:
         warns.
     """
     broken: dict[str, str] = {}
-    for entry in entry_points(group="toolgym.environments"):
+    for name, plugin in find_plugins(ENVIRONMENTS).items():
         try:
-            importlib.import_module(entry.value.partition(":")[0])
-        except Exception as problem:  # noqa: BLE001 - a stranger's package must not stop ours
-            broken[entry.name] = f"{type(problem).__name__}: {problem}"
-            warnings.warn(
-                f"environments of {entry.name!r} are skipped: {broken[entry.name]}", stacklevel=2
-            )
+            plugin.load()
+        except PluginError as problem:
+            broken[name] = str(problem)
+            warnings.warn(f"environments of {name!r} are skipped: {problem}", stacklevel=2)
     return broken
 
 
@@ -54,7 +52,7 @@ def tool_env_ids() -> list[str]:
     """Ids of all registered environments that are `ToolEnv`s, sorted."""
     load_environments()
     # The metadata of all installed packages are read for this: once for a list, not for each id.
-    families = {e.value.partition(".")[0] for e in entry_points(group="toolgym.environments")}
+    families = {e.value.partition(".")[0] for e in entry_points(group=ENVIRONMENTS)}
     return sorted(spec.id for spec in gym.registry.values() if _is_tool_env(spec, families))
 
 

@@ -6,13 +6,12 @@
     with         cost = cost_cap * (1 - exp(-sum_of_costs / cost_cap)),
                  partial + margin <= 1 - cost_cap,   margin > 0,   unanswered > 0
 
-Every correct episode beats every incorrect one by `margin`, whatever happened on the way. Among the
-incorrect, more progress scores more, which breaks the ties that kill a group. Nothing can be
-farmed: progress is the value of a state (the best or the last), never a count. Costs saturate, so
-the hundredth mistake still costs a little and no spiral of penalties exists. Step rewards are the
-differences of the running score, so they sum to it.
+Every correct episode scores more than every incorrect one, by at least `margin`. Among incorrect
+episodes more progress scores more, which breaks ties within a group. Progress is the value of a
+state (the best or the last), never a count, so it cannot be farmed. Costs saturate, so penalties do
+not spiral. Step rewards are the differences of the running score, so they sum to it.
 
-The law is checked when a config is built; its errors print both sides with the numbers put in.
+These inequalities are checked when a config is built; an error shows both sides with their numbers.
 """
 
 from __future__ import annotations
@@ -20,21 +19,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from operator import mul
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from toolgym.errors import ConfigurationError, refused_fields
 
 Cost = Literal["step", "repeat", "failed_call", "repaired_call", "after_end"]
-COSTS: tuple[Cost, ...] = ("step", "repeat", "failed_call", "repaired_call", "after_end")
+COSTS: tuple[Cost, ...] = get_args(Cost)
 PARTS = ("outcome", "progress", *COSTS, "unanswered")
 """The keys of `info["reward_parts"]`; their values sum to the running score."""
 
-
 Mistake = Literal["", "refused_answerable", "answered_unanswerable"]
-MISTAKES: tuple[Mistake, ...] = ("refused_answerable", "answered_unanswerable")
-"""A question was said to have no answer and has one; an answer was given where there is none."""
+MISTAKES: tuple[Mistake, ...] = get_args(Mistake)[1:]
+"""Saying that a question has no answer when it has one; answering one that has none."""
 
 
 class RewardConfig(BaseModel):
@@ -43,25 +41,25 @@ class RewardConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     partial: float = Field(0.4, ge=0)
-    """What full progress without a correct answer is worth."""
+    """Score of full progress without a correct answer."""
     cost_cap: float = Field(0.2, gt=0)
-    """What all costs together can never exceed."""
+    """Upper bound of all costs together."""
     margin: float = Field(0.3, gt=0)
-    """By how much the worst correct episode beats the best incorrect one, at least."""
+    """Least difference between a correct episode and an incorrect one."""
     bins: int = Field(10, ge=1)
-    """Steps of progress that are told apart."""
+    """Number of steps into which progress is rounded."""
     step: float = Field(0.01, ge=0)
-    """Each call but the terminal one."""
+    """Cost of each call but the terminal one."""
     repeat: float = Field(0.01, ge=0)
-    """A call that was made before with the same arguments, on top of its step."""
+    """Cost of a call that was made before with the same arguments, on top of its step."""
     failed_call: float = Field(0.02, ge=0)
-    """A call that ended in an error observation, on top of its step."""
+    """Cost of a call that ended in an error observation, on top of its step."""
     repaired_call: float = Field(0.005, ge=0)
-    """A call that had to be repaired, once however many repairs it needed."""
+    """Cost of a call that was repaired, whatever the number of its repairs."""
     after_end: float = Field(0.02, ge=0)
-    """A call after the episode had ended."""
+    """Cost of a call after the end of the episode."""
     unanswered: float = Field(0.05, gt=0)
-    """An episode that ends without an answer: answering must never be worse than stopping."""
+    """Cost of an episode without an answer, so that answering is never worse than stopping."""
 
     @model_validator(mode="after")
     def _obey_the_law(self) -> Self:

@@ -1,11 +1,9 @@
 """Tasks and sets of tasks: views that compose and copy nothing.
 
-A `Task` is what an episode is about: an id that never changes, a question for the agent, an item
-(the database, the problem family) by which a set can be split without leaking, and whatever its
-family needs to play and to verify it. A `TaskSet` is a sequence of tasks. `filter`, `shuffle`,
-`take`, `skip` and `split` each return a new view of the same tasks; every view shares the record of
-refused tasks, since a task that cannot be played fairly is refused whichever view it was drawn
-from.
+A `Task` has an id that never changes, a question for the agent, an item (the database, the problem
+family) by which a set can be split without leaking, and whatever its family needs to play and to
+verify it. A `TaskSet` is a sequence of tasks. Slices, `filter`, `shuffle` and `split` return new
+views of the same tasks; all views share the record of refused tasks.
 
 The task of a seed is chosen by a hash of the seed, not by a random stream, so that it is the same
 on every machine and under every version of NumPy.
@@ -25,13 +23,13 @@ from toolgym.errors import ConfigurationError, TaskRefused
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to solve; families subclass it with what they need.
+    """One problem to solve; families subclass it with what they need.
 
     Attributes:
         id: Unique within its data set and stable.
-        question: What the agent is asked.
+        question: The question for the agent.
         item: The database or problem family it belongs to; splits never cut through one.
-        extra: Anything else a data set says of it (hardness, origin).
+        extra: Other facts of the data set (hardness, origin).
     """
 
     id: str
@@ -44,10 +42,9 @@ T = TypeVar("T", bound=Task)
 
 
 def seed_of(task_id: str) -> int:
-    """A seed of the task's own, for what its environment draws by chance.
+    """A seed made from the id of a task, for what its environment draws by chance.
 
-    Whoever plays a task several times to compare the episodes gives each this one, or they are
-    episodes of different worlds.
+    Episodes of one task that are compared with each other, such as a group of rollouts, use it.
 
     >>> seed_of("singers-001") == seed_of("singers-001") != seed_of("singers-002")
     True
@@ -67,15 +64,15 @@ class TaskSet(Sequence[T], Generic[T]):
     """A lazy view of tasks.
 
     Args:
-        tasks: The tasks, in their order: a list, or any sequence that makes a task when it is asked
-            for one. Of a sequence that is `Indexed`, no more tasks are made than are used.
-        name: How error messages call it.
-        verify: Says why a task cannot be played fairly by raising `TaskRefused`; run when a task is
-            first drawn, never at load.
-        refused: Refusals known beforehand, by task id.
+        tasks: The tasks in order: a list, or a sequence that makes a task when it is indexed. Of a
+            sequence that is `Indexed`, no more tasks are made than are used.
+        name: Its name in error messages.
+        verify: Raises `TaskRefused` if a task cannot be played fairly; called when a task is first
+            drawn, never at load.
+        refused: Refusals that are known beforehand, by task id.
 
     >>> tasks = TaskSet([Task(f"t{i}", "?", item=f"db{i % 2}") for i in range(6)])
-    >>> [task.id for task in tasks.filter(lambda task: task.item == "db0").skip(1)]
+    >>> [task.id for task in tasks.filter(lambda task: task.item == "db0")[1:]]
     ['t2', 't4']
     """
 
@@ -89,8 +86,7 @@ class TaskSet(Sequence[T], Generic[T]):
     ) -> None:
         self._tasks = tasks
         self._order: Sequence[int] = range(len(tasks))
-        self._by_id: dict[str, int] | None = None
-        self._places: dict[int, int] | None = None
+        self._by_id: dict[str, int] = {}
         self._verify = verify
         self._verified: set[str] = set()
         self._refused: dict[str, TaskRefused] = dict(refused or {})
@@ -114,26 +110,19 @@ class TaskSet(Sequence[T], Generic[T]):
     def _view(self, order: Sequence[int]) -> TaskSet[T]:
         view = TaskSet(self._tasks, name=self.name, verify=self._verify)
         view._order = order
-        view._verified, view._refused = self._verified, self._refused  # shared on purpose
+        view._by_id, view._verified = self._by_id, self._verified  # shared, like the refusals
+        view._refused = self._refused
         return view
 
     def filter(self, keep: Callable[[T], bool]) -> TaskSet[T]:
-        """Those tasks of which `keep` says yes."""
+        """The tasks for which `keep` returns True."""
         return self._view([index for index in self._order if keep(self._tasks[index])])
 
     def shuffle(self, seed: int) -> TaskSet[T]:
-        """All of them in an order that depends on the seed and on the order before."""
+        """All tasks in an order that depends on the seed and on the present order."""
         order = list(self._order)
         random.Random(f"toolgym-shuffle-{seed}").shuffle(order)
         return self._view(order)
-
-    def take(self, n: int) -> TaskSet[T]:
-        """The first `n`, or all if there are fewer."""
-        return self._view(self._order[: max(n, 0)])
-
-    def skip(self, n: int) -> TaskSet[T]:
-        """All but the first `n`."""
-        return self._view(self._order[max(n, 0) :])
 
     def split(self, shares: Mapping[str, float], seed: int = 0) -> dict[str, TaskSet[T]]:
         """Divide by item, so that no database is in two parts.
@@ -169,34 +158,21 @@ class TaskSet(Sequence[T], Generic[T]):
         Raises:
             ConfigurationError: There is none in this view.
         """
-        return self[self._index(task_id)]
-
-    def _index(self, task_id: str) -> int:
-        index = self._find(task_id)
-        if index is None:
+        if isinstance(self._tasks, Indexed):
+            place = self._tasks.place_of(task_id)
+        else:
+            if not self._by_id:
+                self._by_id.update((task.id, place) for place, task in enumerate(self._tasks))
+            place = self._by_id.get(task_id)
+        if place is None or place not in self._order:
             first = f"the first of them {self[0].id!r}" if len(self) else "so none at all"
             raise ConfigurationError(
                 f"there is no task {task_id!r} in {self.name}; it has {len(self)} tasks, {first}."
             )
-        return index
-
-    def _find(self, task_id: str) -> int | None:
-        """Where the task with this id stands in this view."""
-        if not isinstance(self._tasks, Indexed):
-            if self._by_id is None:
-                self._by_id = {task.id: index for index, task in enumerate(self)}
-            return self._by_id.get(task_id)
-        place = self._tasks.place_of(task_id)
-        if place is None:
-            return None
-        if isinstance(self._order, range):  # finds a number without looking through them
-            return self._order.index(place) if place in self._order else None
-        if self._places is None:
-            self._places = {place: index for index, place in enumerate(self._order)}
-        return self._places.get(place)
+        return self._tasks[place]
 
     def draw(self, seed: int) -> T:
-        """The task of a seed: the first playable one from a place that the seed's hash says.
+        """The task of a seed: the first playable one from a place given by the seed's hash.
 
         Raises:
             ConfigurationError: The set is empty, or none of its tasks is playable.
@@ -244,7 +220,7 @@ class TaskSet(Sequence[T], Generic[T]):
         """Why a task of this set cannot be played fairly; None if it can. Verifies it if need be.
 
         Raises:
-            EnvironmentFault: What the task needs is not there.
+            EnvironmentFault: Something that the task needs is missing.
         """
         return None if self._is_playable(task) else self._refused[task.id]
 

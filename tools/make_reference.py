@@ -71,7 +71,7 @@ def _type(schema: dict[str, Any]) -> str:
 
 def info_keys() -> str:
     """The keys of `info`."""
-    told = field_notes(toolgym.episode.CommonInfo) | field_notes(toolgym.episode.Info)
+    told = field_notes(toolgym.episode.Info)
     rows = [(f"`{key}`", note) for key, note in told.items()]
     return table(("key", "what it says"), rows)
 

@@ -118,7 +118,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         read = f" with {passages} passages, which every operator reads" if passages else ""
         return f"{task.question}\nKind: {task.kind}{read}."
 
-    def second_hint(self, call: ToolCall | None, error: ToolError) -> str:
+    def second_hint(self, call: ToolCall, error: ToolError) -> str:
         """The operators that run on this kind of task, with their inputs and outputs."""
         if error.code not in WORKFLOW_ERRORS:
             return super().second_hint(call, error)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aflowgym.tasks.loading import WorkflowTaskFacts
-from toolgym.family import WithTools
 
 if TYPE_CHECKING:
     from toolgym.statistics import Rollout, Statistics
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 class WorkflowTaskFamily(WorkflowTaskFacts):
     """Problems for workflows, and what is recorded of playing them."""
 
-    def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+    def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """The submitted solution, read from the transcript and compared in another way."""
         from aflowgym.envs.recheck import recheck
 

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from toolgym.family import WithTools
 from toolgym.sanitize import unescape_control_tokens
 
 _AFTER: Final = re.compile(r"answer\s*:\s*", re.IGNORECASE)
@@ -35,7 +34,7 @@ _RESPELT: Final = frozenset(_RESPELT_WORDS.split())
 _MARK: Final = "\nSolution:\n"
 
 
-def recheck(env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+def recheck(env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
     """Whether the recorded turns of a workflow episode submit the right solution.
 
     Args:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from sqlgym.tasks.hardness import hardness
 from toolgym.errors import TaskRefused
-from toolgym.family import Origin, SynthesisOrder, TaskFamily, WithTools
+from toolgym.family import Origin, SynthesisOrder, TaskFamily
 from toolgym.spread import Progress
 from toolgym.tasks import TaskSet
 
@@ -125,7 +125,7 @@ class SqlTaskFamily(TaskFamily):
         texts["result"] = show(result.columns, result.rows, "table")
         return {name: text for name, text in texts.items() if text}
 
-    def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+    def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """The gold SQL run by `sqlite3`, compared another way: `sqlgym.judging.recheck`."""
         from sqlgym.judging.recheck import recheck
 
@@ -176,7 +176,7 @@ class QueryTaskFamily(SqlTaskFamily):
         can_judge = suite_for(tasks, task).can_judge(task.gold_sql)
         return {**facts, "instances": "judged" if can_judge else "unjudged"}
 
-    def recheck(self, env: WithTools, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
+    def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """As `SqlTaskFamily.recheck`, and on the instances of the database with `match="suite"`."""
         from sqlgym.judging.recheck import recheck
         from sqlgym.tasks.suites import suite_for

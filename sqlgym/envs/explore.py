@@ -213,9 +213,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
         }
         return {"name": tool_name, "arguments": arguments[tool_name]}
 
-    def second_hint(self, call: ToolCall | None, error: ToolError) -> str:
+    def second_hint(self, call: ToolCall, error: ToolError) -> str:
         """The columns of the tables that the call or its error names, and all table names."""
-        if call is None or call.error is not None:
+        if call.error is not None:
             return super().second_hint(call, error)
         named = [*call.arguments.values(), *error.example.get("arguments", {}).values()]
         text = unescape_control_tokens(" ".join(map(str, named)))

@@ -33,7 +33,6 @@ from typing import Any, Final
 from sqlgym.database.functions import bound_texts
 from sqlgym.judging.nfc import nfc
 from sqlgym.judging.units import ANY, Units, units_of
-from toolgym.family import WithTools
 from toolgym.sanitize import change_texts, unescape_control_tokens
 
 _SEPARATORS: Final = (" | ", "|", ";", ", ", ",", "\t")
@@ -280,7 +279,7 @@ class Gold:
 
 
 def recheck(
-    env: WithTools,
+    env: Any,
     task: Any,
     turns: Sequence[Mapping[str, Any]],
     instances: Sequence[Path] = (),
@@ -424,7 +423,7 @@ def _without_parentheses(text: str) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _answer_of(env: WithTools, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _answer_of(env: Any, turns: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The call that ended the episode; None where none did."""
     ends = {name for name, spec in env.tools.items() if spec.terminal}
     calls = [(turn, call) for turn in turns for call in turn["calls"] if call["name"] in ends]

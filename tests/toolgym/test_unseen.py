@@ -28,8 +28,8 @@ def test_a_task_is_the_same_under_another_id_and_an_item_is_seen_with_any_task_o
 
     assert unseen(others, training, "tasks", FAMILY).ids == ["y", "z"]
     assert unseen(others, training, "items", FAMILY).ids == ["z"]
-    assert kinds_unseen(others.skip(1), training, FAMILY.kinds, FAMILY) == ("tasks",)
-    assert kinds_unseen(others.skip(2), training, FAMILY.kinds, FAMILY) == ("tasks", "items")
+    assert kinds_unseen(others[1:], training, FAMILY.kinds, FAMILY) == ("tasks",)
+    assert kinds_unseen(others[2:], training, FAMILY.kinds, FAMILY) == ("tasks", "items")
     assert kinds_unseen(others, training, FAMILY.kinds, FAMILY) == ()
 
 

@@ -175,7 +175,7 @@ def test_a_broken_command_is_left_out_with_one_line(broken):
     assert done.returncode == 0
     assert "crash" not in done.stdout
     assert lines == [
-        "toolgym: the command 'crash' of broken 9.9 (broken:command) cannot be loaded:"
+        "toolgym: the entry point 'crash' of broken 9.9 (broken:command) cannot be loaded:"
         " RuntimeError: its import fails. See `toolgym doctor`."
     ]
 
