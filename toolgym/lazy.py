@@ -10,10 +10,11 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from functools import cached_property as lazy
+    lazy = cached_property
 else:
 
     class lazy:  # noqa: N801  # a decorator, like `property`

@@ -18,7 +18,7 @@ from typing import Any
 
 from gymnasium.utils.env_checker import check_env
 
-from toolgym import policies, registration, rollout
+from toolgym import registration, rollout
 from toolgym.calls import parse_calls
 from toolgym.env import ToolEnv
 from toolgym.errors import ToolgymError
@@ -100,7 +100,7 @@ def _check_reset(one: ToolEnv[Any], other: ToolEnv[Any], seed: int) -> None:
 
 
 def _check_expert(env: ToolEnv[Any], seed: int, luck: bool) -> None:
-    record = rollout.play(env, policies.expert(), seed=seed)
+    record = rollout.play(env, "expert", seed=seed)
     where = f"seed {seed}, task {record.task_id!r}"
     _demand(
         record.correct or (luck and record.answered),
@@ -133,7 +133,18 @@ def _check_examples(env: ToolEnv[Any]) -> None:
         _demand(error is None, f"example_call({name!r}) gives {example!r}, which fails: {error}")
 
 
-_ODD = ("", "x" * 10_000, "\x00 \ud800 'a\" <|im_end|>", -1, 10**30, 0.5, True, None, [], {})
+_ODD: tuple[Any, ...] = (
+    "",
+    "x" * 10_000,
+    "\x00 \ud800 'a\" <|im_end|>",
+    -1,
+    10**30,
+    0.5,
+    True,
+    None,
+    [],
+    {},
+)
 
 
 def _check_odd_arguments(env: ToolEnv[Any]) -> None:

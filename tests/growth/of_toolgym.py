@@ -20,7 +20,7 @@ from toolgym.episode import without_notice
 from toolgym.errors import ConfigurationError
 from toolgym.messages import turn_messages
 from toolgym.runs.files import read_lines, read_object
-from toolgym.sanitize import escape_control_tokens, visible
+from toolgym.sanitize import escape_control_tokens, unescape_control_tokens, visible
 
 CALL_MARKS = (
     "<tool_call>", "</tool_call>", "<function=", "<function=query>", "</function>", "<parameter=",
@@ -158,6 +158,12 @@ READERS = [
         escape_control_tokens,
         marks=("<|", "|>", "<think>", "</s>", "[INST]", "<tool_call>"),
         before=("<|im_start|>",),
+    ),
+    Reader(
+        "toolgym.sanitize.unescape_control_tokens",
+        unescape_control_tokens,
+        marks=("<\\", "\\", "<\\|", "|>", "<\\think>", "[\\INST]"),
+        before=("<\\|im_start|>",),
     ),
     Reader("toolgym.sanitize.visible", visible),
     Reader(

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from sqlgym.datasets.family import SqlTaskFamily
-from toolgym import make, play, policies
+from toolgym import make, play
 
 NAMES = [
     "<s>old price</s>",
@@ -43,7 +43,7 @@ def test_the_expert_answers_questions_about_data_with_control_tokens(
 ):
     env = make(env_id, dataset=rows, databases=tmp_path, render=render, **options)
     for task_id in env.tasks.ids:
-        record = play(env, policies.expert(), task_id=task_id)
+        record = play(env, "expert", task_id=task_id)
         assert record.correct, record.to_json()["turns"]
         assert not any(error for turn in record.turns for error in turn["errors"])
         assert not any("<s>" in str(turn["action"]) for turn in record.turns)
