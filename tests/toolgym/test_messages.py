@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import toolgym
 from toolgym import ConfigurationError, messages, policies, rollout
 from toolgym.records import EpisodeRecord
 
@@ -20,6 +21,13 @@ def test_the_prompt_is_a_system_and_a_user_message(lock_env):
         "content": "Open lock 0.\nYou have 15 calls; open is free and ends the episode:"
         " give it before they are used up.",
     }
+
+
+@pytest.mark.parametrize("env_id", toolgym.tool_env_ids())
+def test_reset_returns_the_user_message_of_the_chat(env_id):
+    env = toolgym.make(env_id, dataset="tiny")
+    observation, _ = env.reset(seed=0)
+    assert observation == messages.prompt_messages(env)[1]["content"]
 
 
 def test_calls_become_tool_calls_with_arguments_as_a_dict(lock_env):
