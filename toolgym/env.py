@@ -377,8 +377,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         if spec.function is None:
             raise ConfigurationError(f"tool {spec.name!r} has no function.")
         try:
-            meant = change_texts(arguments, unescape_control_tokens)
-            return str(spec.function(self, **meant))
+            for value in arguments.values():
+                if type(value) is not str or "\\" in value:  # few calls have such a value
+                    arguments = change_texts(arguments, unescape_control_tokens)
+                    break
+            return str(spec.function(self, **arguments))
         except ToolError:
             raise
         except EnvironmentFault as fault:
