@@ -14,11 +14,12 @@ from __future__ import annotations
 import hashlib
 import random
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
 from toolgym.errors import ConfigurationError, TaskRefused
+from toolgym.lazy import lazy
 
 
 @dataclass(frozen=True)
@@ -164,12 +165,17 @@ class TaskSet(Sequence[T], Generic[T]):
             if not self._by_id:
                 self._by_id.update((task.id, place) for place, task in enumerate(self._tasks))
             place = self._by_id.get(task_id)
-        if place is None or place not in self._order:
+        if place is None or place not in self._places:
             first = f"the first of them {self[0].id!r}" if len(self) else "so none at all"
             raise ConfigurationError(
                 f"there is no task {task_id!r} in {self.name}; it has {len(self)} tasks, {first}."
             )
         return self._tasks[place]
+
+    @lazy
+    def _places(self) -> Container[int]:
+        """The places of this view, for finding one."""
+        return self._order if isinstance(self._order, range) else frozenset(self._order)
 
     def draw(self, seed: int) -> T:
         """The task of a seed: the first playable one from a place given by the seed's hash.
@@ -183,7 +189,7 @@ class TaskSet(Sequence[T], Generic[T]):
         start = int.from_bytes(digest[:8], "big") % len(self)
         for offset in range(len(self)):
             task = self[(start + offset) % len(self)]
-            if self._is_playable(task):
+            if self.refusal_of(task) is None:
                 return task
         reasons = sorted({refusal.code for refusal in self._refused.values()})
         raise ConfigurationError(
@@ -197,24 +203,12 @@ class TaskSet(Sequence[T], Generic[T]):
             ConfigurationError: There is none in this view.
             TaskRefused: It cannot be played fairly.
         """
-        if task_id in self._refused:
+        if task_id in self._refused:  # perhaps an entry that could not be loaded
             raise self._refused[task_id]
         task = self.get(task_id)
-        if not self._is_playable(task):
-            raise self._refused[task.id]
+        if (refusal := self.refusal_of(task)) is not None:
+            raise refusal
         return task
-
-    def _is_playable(self, task: T) -> bool:
-        if task.id in self._refused:
-            return False
-        if self._verify is not None and task.id not in self._verified:
-            try:
-                self._verify(task)
-            except TaskRefused as refusal:
-                self._refused[task.id] = refusal.with_traceback(None)
-                return False
-            self._verified.add(task.id)
-        return True
 
     def refusal_of(self, task: T) -> TaskRefused | None:
         """Why a task of this set cannot be played fairly; None if it can. Verifies it if need be.
@@ -222,7 +216,14 @@ class TaskSet(Sequence[T], Generic[T]):
         Raises:
             EnvironmentFault: Something that the task needs is missing.
         """
-        return None if self._is_playable(task) else self._refused[task.id]
+        known = task.id in self._refused or task.id in self._verified
+        if self._verify is not None and not known:
+            try:
+                self._verify(task)
+                self._verified.add(task.id)
+            except TaskRefused as refusal:
+                self._refused[task.id] = refusal.with_traceback(None)
+        return self._refused.get(task.id)
 
     @property
     def refused(self) -> dict[str, TaskRefused]:
@@ -239,14 +240,14 @@ class TaskSet(Sequence[T], Generic[T]):
             `refused`, complete for this view.
         """
         for done, task in enumerate(self, start=1):
-            self._is_playable(task)
+            self.refusal_of(task)
             if progress is not None:
                 progress(done, len(self))
         return self.refused
 
     def playable(self) -> TaskSet[T]:
         """The tasks of this view that are not refused; verifies all of them."""
-        return self.filter(self._is_playable)
+        return self.filter(lambda task: self.refusal_of(task) is None)
 
     def first_playable(self, n: int) -> TaskSet[T]:
         """The first `n` tasks of this view that are not refused; verifies no more than it needs."""
@@ -254,7 +255,7 @@ class TaskSet(Sequence[T], Generic[T]):
         for index in self._order:
             if len(order) == n:
                 break
-            if self._is_playable(self._tasks[index]):
+            if self.refusal_of(self._tasks[index]) is None:
                 order.append(index)
         return self._view(order)
 
